@@ -1,0 +1,315 @@
+//! What can happen in a room. Names are stored and streamed: fields may be added, never renamed.
+
+use crate::{
+    ids::{AgentId, ApprovalId, MessageId},
+    limits::Limit,
+    message::{Attachment, Author},
+    name::Name,
+    room::WhenBusy,
+    run::{Receipt, RunError},
+    time::Timestamp,
+    usage::{Cost, Usage},
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::{fmt, str::FromStr};
+
+macro_rules! vocabulary {
+    ($($variant:ident = $name:literal),* $(,)?) => {
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+        pub enum EventType {
+            $(#[serde(rename = $name)] $variant,)*
+        }
+
+        impl EventType {
+            pub const ALL: &[Self] = &[$(Self::$variant),*];
+
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $name,)* }
+            }
+        }
+
+        /// One thing that happened, with its data.
+        #[derive(Clone, PartialEq, Debug)]
+        pub enum EventBody {
+            $($variant($variant),)*
+        }
+
+        $(impl From<$variant> for EventBody {
+            fn from(data: $variant) -> Self { Self::$variant(data) }
+        })*
+
+        impl EventBody {
+            pub fn kind(&self) -> EventType {
+                match self { $(Self::$variant(_) => EventType::$variant,)* }
+            }
+
+            /// The JSON text of `data`.
+            pub fn data(&self) -> String {
+                let json = match self { $(Self::$variant(data) => serde_json::to_string(data),)* };
+                // Plain structs with string keys always serialise; an event is never dropped over it.
+                json.unwrap_or_else(|error| serde_json::json!({"unserialisable": error.to_string()}).to_string())
+            }
+
+            pub fn parse(kind: EventType, data: &str) -> Result<Self, serde_json::Error> {
+                Ok(match kind { $(EventType::$variant => Self::$variant(serde_json::from_str(data)?),)* })
+            }
+        }
+    };
+}
+
+vocabulary! {
+    MessagePosted = "message_posted",
+    TapePlanned = "tape_planned",
+    RunQueued = "run_queued",
+    RunStarted = "run_started",
+    Status = "status",
+    StreamStart = "stream_start",
+    ContentDelta = "content_delta",
+    ThinkingDelta = "thinking_delta",
+    Retract = "retract",
+    ToolUse = "tool_use",
+    ToolOutputDelta = "tool_output_delta",
+    ToolResult = "tool_result",
+    ApprovalRequested = "approval_requested",
+    ApprovalResolved = "approval_resolved",
+    UsageReported = "usage",
+    StreamEnd = "stream_end",
+    RunCompleted = "run_completed",
+    RunFailed = "run_failed",
+    RunCancelled = "run_cancelled",
+    RunInterrupted = "run_interrupted",
+    ParticipantJoined = "participant_joined",
+    ParticipantLeft = "participant_left",
+    FileChanged = "file_changed",
+    ErrorReported = "error",
+}
+
+impl EventType {
+    /// The four ends of a run; each run has exactly one of them and it is its last event.
+    pub fn ends_a_run(self) -> bool {
+        matches!(self, Self::RunCompleted | Self::RunFailed | Self::RunCancelled | Self::RunInterrupted)
+    }
+}
+
+impl fmt::Display for EventType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("there is no event type {0:?}; a newer version may have written it")]
+pub struct UnknownType(String);
+
+impl FromStr for EventType {
+    type Err = UnknownType;
+    fn from_str(text: &str) -> Result<Self, UnknownType> {
+        Self::ALL.iter().copied().find(|t| t.as_str() == text).ok_or_else(|| UnknownType(text.to_owned()))
+    }
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct MessagePosted {
+    pub message_id: MessageId,
+    pub author: Author,
+    pub text: String,
+    pub when_busy: WhenBusy,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mentions: Vec<AgentId>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<Attachment>,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct TapePlanned {
+    /// Who speaks, in this order.
+    pub cells: Vec<AgentId>,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct RunQueued {
+    pub message_id: MessageId,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct RunStarted {
+    pub provider: String,
+    pub model: Option<String>,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Status {
+    /// Stable, for programs.
+    pub status: String,
+    /// For people.
+    pub message: String,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct StreamStart {
+    /// Also the id of the message these deltas become.
+    pub stream_id: MessageId,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct ContentDelta {
+    pub stream_id: MessageId,
+    pub delta: String,
+    /// The provider's own block, where it may be retracted later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub item: Option<String>,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct ThinkingDelta {
+    pub stream_id: MessageId,
+    pub delta: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub item: Option<String>,
+}
+
+/// Takes back every delta of one item: the provider abandoned it and will say it anew.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Retract {
+    pub stream_id: MessageId,
+    pub item: String,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct ToolUse {
+    pub stream_id: MessageId,
+    pub tool_use_id: String,
+    pub name: String,
+    pub input: Value,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct ToolOutputDelta {
+    pub stream_id: MessageId,
+    pub tool_use_id: String,
+    pub delta: String,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct ToolResult {
+    pub stream_id: MessageId,
+    pub tool_use_id: String,
+    pub content: Value,
+    pub is_error: bool,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct ApprovalRequested {
+    pub approval_id: ApprovalId,
+    pub tool_use_id: Option<String>,
+    pub name: String,
+    /// Exactly what will be run if the answer is yes.
+    pub input: Value,
+    /// After this it is denied.
+    pub expires_at: Timestamp,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Decision {
+    Allow,
+    Deny,
+    /// Nobody answered in time, or the run ended first; counts as no.
+    Expired,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct ApprovalResolved {
+    pub approval_id: ApprovalId,
+    pub decision: Decision,
+    /// The input the person changed it to, if they did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<Value>,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct UsageReported {
+    pub usage: Usage,
+    pub cost: Option<Cost>,
+    pub model: Option<String>,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct StreamEnd {
+    pub stream_id: MessageId,
+    pub response_text: String,
+    pub thinking_text: String,
+    pub session_id: Option<String>,
+    pub memory_entries: Vec<Value>,
+    /// The agent chose not to answer.
+    pub skipped: bool,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct RunCompleted {
+    pub usage: Usage,
+    pub cost: Option<Cost>,
+    pub duration_ms: u64,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct RunFailed {
+    pub error: RunError,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<Limit>,
+    pub usage: Usage,
+    pub cost: Option<Cost>,
+    pub duration_ms: u64,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct RunCancelled {
+    pub receipt: Receipt,
+    pub usage: Usage,
+    pub cost: Option<Cost>,
+    pub duration_ms: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Interruption {
+    /// A newer message took the floor.
+    NewMessage,
+    /// The server was asked to stop.
+    Shutdown,
+    /// The server or its worker died; found out afterwards.
+    Crash,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct RunInterrupted {
+    pub reason: Interruption,
+    pub receipt: Receipt,
+    pub usage: Usage,
+    pub cost: Option<Cost>,
+    pub duration_ms: u64,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct ParticipantJoined {
+    pub agent_id: AgentId,
+    pub name: Name,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct ParticipantLeft {
+    pub agent_id: AgentId,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct FileChanged {
+    pub path: String,
+    pub change: String,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct ErrorReported {
+    pub code: String,
+    pub message: String,
+}

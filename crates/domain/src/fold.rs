@@ -1,0 +1,163 @@
+//! Folds the events of one run into the answer they make up. The live pump, recovery after a crash and a history
+//! request in the middle of an answer all use this one fold, so they cannot disagree.
+
+use crate::{
+    event::EventBody,
+    ids::MessageId,
+    message::{Part, ToolCall, ToolOutcome, joined},
+    usage::{Cost, Usage},
+};
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Answer {
+    /// Set once `stream_start` was seen.
+    pub stream_id: Option<MessageId>,
+    /// Set once `stream_end` was seen.
+    pub ended: bool,
+    pub parts: Vec<Part>,
+    pub usage: Usage,
+    /// The sum of known costs; `None` while nothing was metered or as soon as one price is unknown.
+    pub cost: Option<Cost>,
+    pub model: Option<String>,
+    pub session_id: Option<String>,
+    metered: bool,
+}
+
+impl Answer {
+    pub fn apply(&mut self, body: &EventBody) {
+        match body {
+            EventBody::StreamStart(e) => self.stream_id = Some(e.stream_id),
+            EventBody::ContentDelta(e) => match self.parts.last_mut() {
+                Some(Part::Text { text, item }) if *item == e.item => text.push_str(&e.delta),
+                _ => self.parts.push(Part::Text { text: e.delta.clone(), item: e.item.clone() }),
+            },
+            EventBody::ThinkingDelta(e) => match self.parts.last_mut() {
+                Some(Part::Thinking { text, item }) if *item == e.item => text.push_str(&e.delta),
+                _ => self.parts.push(Part::Thinking { text: e.delta.clone(), item: e.item.clone() }),
+            },
+            EventBody::Retract(e) => self.parts.retain(|part| match part {
+                Part::Text { item, .. } | Part::Thinking { item, .. } => item.as_deref() != Some(&e.item),
+                Part::Tool(_) => true,
+            }),
+            EventBody::ToolUse(e) => self.parts.push(Part::Tool(ToolCall {
+                tool_use_id: e.tool_use_id.clone(),
+                name: e.name.clone(),
+                input: e.input.clone(),
+                output: String::new(),
+                result: None,
+            })),
+            EventBody::ToolOutputDelta(e) => {
+                if let Some(call) = self.call(&e.tool_use_id) {
+                    call.output.push_str(&e.delta);
+                }
+            }
+            EventBody::ToolResult(e) => {
+                if let Some(call) = self.call(&e.tool_use_id) {
+                    call.result = Some(ToolOutcome { content: e.content.clone(), is_error: e.is_error });
+                }
+            }
+            EventBody::UsageReported(e) => self.meter(e.usage, e.cost, e.model.as_deref()),
+            EventBody::StreamEnd(e) => {
+                self.ended = true;
+                self.session_id.clone_from(&e.session_id);
+            }
+            _ => {}
+        }
+    }
+
+    /// Tool calls that began and have no result.
+    pub fn open_calls(&self) -> impl Iterator<Item = &ToolCall> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Tool(call) if call.result.is_none() => Some(call),
+            _ => None,
+        })
+    }
+
+    /// (said, thought)
+    pub fn texts(&self) -> (String, String) {
+        joined(&self.parts)
+    }
+
+    fn call(&mut self, id: &str) -> Option<&mut ToolCall> {
+        self.parts.iter_mut().rev().find_map(|part| match part {
+            Part::Tool(call) if call.tool_use_id == id => Some(call),
+            _ => None,
+        })
+    }
+
+    fn meter(&mut self, usage: Usage, cost: Option<Cost>, model: Option<&str>) {
+        self.usage += usage;
+        self.cost = match (self.metered, self.cost, cost) {
+            (false, _, first) => first,
+            (true, Some(sum), Some(more)) => Some(sum + more),
+            (true, _, _) => None,
+        };
+        self.metered = true;
+        if let Some(model) = model {
+            self.model = Some(model.to_owned());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Answer;
+    use crate::{
+        event::{ContentDelta, EventBody, Retract, StreamStart, ThinkingDelta, ToolResult, ToolUse, UsageReported},
+        ids::MessageId,
+        usage::{Cost, Usage},
+    };
+    use serde_json::json;
+
+    fn text(id: MessageId, delta: &str, item: Option<&str>) -> EventBody {
+        ContentDelta { stream_id: id, delta: delta.into(), item: item.map(Into::into) }.into()
+    }
+
+    fn answer(events: &[EventBody]) -> Answer {
+        let mut answer = Answer::default();
+        events.iter().for_each(|event| answer.apply(event));
+        answer
+    }
+
+    #[test]
+    fn keeps_order_and_joins_neighbours() {
+        let id = MessageId::generate();
+        let folded = answer(&[
+            StreamStart { stream_id: id }.into(),
+            ThinkingDelta { stream_id: id, delta: "hm".into(), item: None }.into(),
+            text(id, "a", None),
+            text(id, "b", None),
+            ToolUse { stream_id: id, tool_use_id: "t".into(), name: "look".into(), input: json!({}) }.into(),
+            text(id, "c", None),
+        ]);
+        assert_eq!(folded.parts.len(), 4);
+        assert_eq!(folded.texts(), ("abc".to_owned(), "hm".to_owned()));
+        assert_eq!(folded.open_calls().count(), 1);
+    }
+
+    #[test]
+    fn a_result_closes_its_call_and_a_retract_takes_back_only_its_item() {
+        let id = MessageId::generate();
+        let folded = answer(&[
+            text(id, "keep ", Some("1")),
+            text(id, "lose", Some("2")),
+            ToolUse { stream_id: id, tool_use_id: "t".into(), name: "look".into(), input: json!({}) }.into(),
+            ToolResult { stream_id: id, tool_use_id: "t".into(), content: json!("ok"), is_error: false }.into(),
+            Retract { stream_id: id, item: "2".into() }.into(),
+            text(id, "this", Some("3")),
+        ]);
+        assert_eq!(folded.texts().0, "keep this");
+        assert_eq!(folded.open_calls().count(), 0);
+    }
+
+    #[test]
+    fn one_unknown_price_makes_the_sum_unknown() {
+        let report = |cost| -> EventBody {
+            UsageReported { usage: Usage { input_tokens: 1, ..Usage::default() }, cost, model: None }.into()
+        };
+        let one = Some(Cost::from_nanos(1));
+        assert_eq!(answer(&[]).cost, None);
+        assert_eq!(answer(&[report(one), report(one)]).cost, Some(Cost::from_nanos(2)));
+        assert_eq!(answer(&[report(one), report(None), report(one)]).cost, None);
+    }
+}

@@ -1,0 +1,53 @@
+//! One type per kind of id, so that a room can never be passed where a run is meant. All are UUIDv7: sortable by birth.
+
+use serde::{Deserialize, Serialize};
+use std::{fmt, str::FromStr};
+use uuid::Uuid;
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, utoipa::ToSchema)]
+        #[serde(transparent)]
+        #[schema(value_type = Uuid)]
+        pub struct $name(pub Uuid);
+
+        impl $name {
+            /// A new id. Time-ordered, and strictly increasing within this process.
+            pub fn generate() -> Self {
+                Self(Uuid::now_v7())
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = uuid::Error;
+            fn from_str(s: &str) -> Result<Self, Self::Err> {
+                Uuid::parse_str(s).map(Self)
+            }
+        }
+    };
+}
+
+id!(AgentId);
+id!(RoomId);
+id!(RunId);
+id!(EventId);
+id!(
+    /// A message's id; for an agent's answer it is also the `stream_id` of its deltas.
+    MessageId
+);
+id!(ApprovalId);
+id!(TokenId);
+id!(ProjectId);

@@ -1,0 +1,19 @@
+//! What things are: ids, agents, rooms, runs, messages, usage, and the event vocabulary that is stored and streamed.
+//!
+//! Nothing here waits, reads a file, opens a socket or knows how anything is stored or served. Start at [`event`]: the
+//! journal is the truth, everything else is folded from it or points into it.
+
+pub mod agent;
+pub mod event;
+pub mod fold;
+pub mod ids;
+pub mod limits;
+pub mod message;
+pub mod name;
+pub mod owner;
+pub mod position;
+pub mod prices;
+pub mod room;
+pub mod run;
+pub mod time;
+pub mod usage;

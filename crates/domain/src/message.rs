@@ -1,0 +1,103 @@
+//! A message: the folded view of events. What a person posted, or an agent's whole (or partial) answer.
+
+use crate::{
+    ids::{AgentId, MessageId, RoomId, RunId},
+    name::Name,
+    time::Timestamp,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub const MAX_TEXT_BYTES: usize = 512 * 1024;
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Author {
+    Person { name: Name },
+    Agent { id: AgentId, name: Name },
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MessageStatus {
+    /// Events of this message are still to come.
+    Streaming,
+    Complete,
+    /// The answer was stopped, failed or lost its server; what had been said is kept.
+    Partial,
+}
+
+/// One stretch of an answer, in the order it was said.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Part {
+    Text {
+        text: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        item: Option<String>,
+    },
+    Thinking {
+        text: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        item: Option<String>,
+    },
+    Tool(ToolCall),
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct ToolCall {
+    pub tool_use_id: String,
+    pub name: String,
+    pub input: Value,
+    /// What it printed while it ran.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub output: String,
+    /// `null` while it runs.
+    pub result: Option<ToolOutcome>,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct ToolOutcome {
+    pub content: Value,
+    pub is_error: bool,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Attachment {
+    pub name: Name,
+    pub media_type: String,
+    /// Where the bytes are; attachments are never inlined.
+    pub url: String,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Message {
+    pub id: MessageId,
+    pub room_id: RoomId,
+    /// The seq of the event that began it: messages are shown in this order.
+    pub seq: u64,
+    pub author: Author,
+    pub run_id: Option<RunId>,
+    pub status: MessageStatus,
+    /// All text parts joined.
+    pub text: String,
+    /// All thinking parts joined.
+    pub thinking: String,
+    pub parts: Vec<Part>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<Attachment>,
+    pub created_at: Timestamp,
+}
+
+/// The text a reader saw, and the thinking, from an answer's parts.
+pub fn joined(parts: &[Part]) -> (String, String) {
+    let (mut said, mut thought) = (String::new(), String::new());
+    for part in parts {
+        match part {
+            Part::Text { text, .. } => said.push_str(text),
+            Part::Thinking { text, .. } => thought.push_str(text),
+            Part::Tool(_) => {}
+        }
+    }
+    (said, thought)
+}

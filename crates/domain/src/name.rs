@@ -1,0 +1,87 @@
+//! Names people give to things. A name is one line of visible text, so it can never end a frame, forge a log line or
+//! move a terminal (invariant 16).
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+pub const MAX_CHARS: usize = 120;
+
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(try_from = "String", into = "String")]
+#[schema(value_type = String, min_length = 1, max_length = 120)]
+pub struct Name(String);
+
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum Error {
+    #[error("a name must not be empty")]
+    Empty,
+    #[error("a name has at most {MAX_CHARS} characters, this one has {0}")]
+    TooLong(usize),
+    #[error("a name is one line of text; it contains the control character U+{0:04X}")]
+    Control(u32),
+}
+
+impl Name {
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        let text = text.trim();
+        if text.is_empty() {
+            return Err(Error::Empty);
+        }
+        let count = text.chars().count();
+        if count > MAX_CHARS {
+            return Err(Error::TooLong(count));
+        }
+        match text.chars().find(|&c| breaks_a_line(c)) {
+            Some(c) => Err(Error::Control(u32::from(c))),
+            None => Ok(Self(text.to_owned())),
+        }
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Control characters, the Unicode line separators and the marks that reorder text on a screen.
+fn breaks_a_line(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
+}
+
+impl TryFrom<String> for Name {
+    type Error = Error;
+    fn try_from(text: String) -> Result<Self, Error> {
+        Self::parse(&text)
+    }
+}
+
+impl From<Name> for String {
+    fn from(name: Name) -> Self {
+        name.0
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Error, Name};
+
+    #[test]
+    fn one_visible_line_only() {
+        assert_eq!(Name::parse("  Zoë  ").unwrap().as_str(), "Zoë");
+        assert_eq!(Name::parse(" \t "), Err(Error::Empty));
+        assert_eq!(Name::parse("a\r\nSet-Cookie: x"), Err(Error::Control(13)));
+        assert_eq!(Name::parse("a\u{202E}b"), Err(Error::Control(0x202E)));
+        assert_eq!(Name::parse(&"x".repeat(121)), Err(Error::TooLong(121)));
+    }
+}

@@ -1,0 +1,46 @@
+//! A room: a conversation with its participants and one journal.
+
+use crate::{
+    ids::{AgentId, ProjectId, RoomId},
+    name::Name,
+    time::Timestamp,
+};
+use serde::{Deserialize, Serialize};
+
+pub const MAX_AGENTS: usize = 32;
+
+/// How a room behaves. What it leaves out has a default.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct RoomPolicy {
+    /// What happens to a message that arrives while agents still answer, when the message itself does not say.
+    pub when_busy: WhenBusy,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum WhenBusy {
+    /// Wait for what is being answered, then answer this.
+    #[default]
+    Enqueue,
+    /// Stop what is being answered, keep its partial text, then answer this.
+    Interrupt,
+    /// Refuse the message with 409.
+    Reject,
+    /// Hand the message to the answer under way; only where the provider can.
+    Steer,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct Room {
+    pub id: RoomId,
+    pub name: Name,
+    /// In the order they joined, which is the order they answer in.
+    pub agents: Vec<AgentId>,
+    pub project_id: Option<ProjectId>,
+    pub policy: RoomPolicy,
+    /// The seq of the room's newest event.
+    pub head: u64,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}

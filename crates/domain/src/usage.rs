@@ -1,0 +1,74 @@
+//! Tokens, and what they cost.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::ops::{Add, AddAssign};
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(default)]
+pub struct Usage {
+    /// Input tokens that were neither read from nor written to a prompt cache.
+    pub input_tokens: u64,
+    pub output_tokens: u64,
+    pub cache_read_tokens: u64,
+    pub cache_write_tokens: u64,
+}
+
+impl Usage {
+    pub fn total(&self) -> u64 {
+        [self.input_tokens, self.output_tokens, self.cache_read_tokens, self.cache_write_tokens]
+            .into_iter()
+            .fold(0, u64::saturating_add)
+    }
+}
+
+impl AddAssign for Usage {
+    fn add_assign(&mut self, other: Self) {
+        self.input_tokens = self.input_tokens.saturating_add(other.input_tokens);
+        self.output_tokens = self.output_tokens.saturating_add(other.output_tokens);
+        self.cache_read_tokens = self.cache_read_tokens.saturating_add(other.cache_read_tokens);
+        self.cache_write_tokens = self.cache_write_tokens.saturating_add(other.cache_write_tokens);
+    }
+}
+
+/// US dollars, kept as whole nano-dollars so that sums are exact; shown as a decimal number.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, utoipa::ToSchema)]
+#[schema(value_type = f64, examples(0.0123))]
+pub struct Cost(i64);
+
+impl Cost {
+    pub const ZERO: Self = Self(0);
+
+    pub const fn from_nanos(nanos: i64) -> Self {
+        Self(nanos)
+    }
+
+    pub const fn as_nanos(self) -> i64 {
+        self.0
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "shown, never summed; exact below nine million dollars")]
+    pub fn as_dollars(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+}
+
+impl Add for Cost {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+}
+
+impl Serialize for Cost {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_f64(self.as_dollars())
+    }
+}
+
+impl<'de> Deserialize<'de> for Cost {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let dollars = f64::deserialize(deserializer)?;
+        #[expect(clippy::cast_possible_truncation, reason = "float casts saturate")]
+        Ok(Self((dollars * 1e9).round() as i64))
+    }
+}

@@ -1,0 +1,14 @@
+//! Who answers: one trait, one adapter per folder.
+//!
+//! A provider turns one prompt into a stream of [`TurnEvent`]s. It knows nothing of rooms, journals, queues or HTTP. To
+//! add one, copy `scripted/`, implement [`Provider`] and add it to the registry in `crates/app`.
+
+mod registry;
+pub mod scripted;
+mod turn;
+
+pub use registry::Registry;
+pub use turn::{
+    Capabilities, Provider, Reported, Speaker, Spoken, TurnChannel, TurnCommand, TurnEnd, TurnEvent, TurnFuture,
+    TurnOutcome, TurnRequest,
+};

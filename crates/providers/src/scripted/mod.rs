@@ -1,0 +1,1 @@
+//! Offline and deterministic: the demo, the test double and the load generator.
