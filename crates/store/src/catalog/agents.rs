@@ -1,0 +1,168 @@
+//! Agents.
+
+use super::idempotency::{Attempt, remember};
+use crate::{
+    Error, Store,
+    database::{reading, writing},
+    error::Result,
+};
+use domain::{
+    agent::{Agent, AgentSpec},
+    ids::AgentId,
+    owner::Owner,
+    time::Timestamp,
+};
+use uuid::Uuid;
+
+#[derive(sqlx::FromRow)]
+struct Row {
+    id: Uuid,
+    spec: String,
+    created_at: i64,
+    updated_at: i64,
+}
+
+impl TryFrom<Row> for Agent {
+    type Error = Error;
+    fn try_from(row: Row) -> Result<Self> {
+        Ok(Self {
+            id: AgentId(row.id),
+            spec: serde_json::from_str(&row.spec)?,
+            created_at: Timestamp::from_millis(row.created_at),
+            updated_at: Timestamp::from_millis(row.updated_at),
+        })
+    }
+}
+
+/// A name that is taken is the caller's mistake, not the database's.
+fn name_taken(error: sqlx::Error, name: &str) -> Error {
+    match &error {
+        sqlx::Error::Database(inner) if inner.is_unique_violation() => {
+            Error::NameTaken(name.to_owned())
+        }
+        _ => error.into(),
+    }
+}
+
+impl Store {
+    pub async fn agents(&self, owner: &Owner) -> Result<Vec<Agent>> {
+        let rows: Vec<Row> = reading!(self.database(), |pool| {
+            sqlx::query_as(
+                "SELECT id, spec, created_at, updated_at FROM agents WHERE owner = $1 AND deleted_at IS NULL ORDER BY id",
+            )
+            .bind(owner.as_str())
+            .fetch_all(pool)
+            .await
+        })?;
+        rows.into_iter().map(Agent::try_from).collect()
+    }
+
+    pub async fn agent(&self, owner: &Owner, id: AgentId) -> Result<Agent> {
+        let row: Row = reading!(self.database(), |pool| {
+            sqlx::query_as(
+                "SELECT id, spec, created_at, updated_at FROM agents WHERE id = $1 AND owner = $2 AND deleted_at IS NULL",
+            )
+            .bind(id.0)
+            .bind(owner.as_str())
+            .fetch_one(pool)
+            .await
+        })?;
+        row.try_into()
+    }
+
+    /// The agents that sit in a room, in the order they joined.
+    pub async fn agents_in(&self, owner: &Owner, room: domain::ids::RoomId) -> Result<Vec<Agent>> {
+        let rows: Vec<Row> = reading!(self.database(), |pool| {
+            sqlx::query_as(
+                "SELECT a.id, a.spec, a.created_at, a.updated_at FROM participants p JOIN agents a ON a.id = p.agent_id \
+                 WHERE p.room_id = $1 AND a.owner = $2 AND a.deleted_at IS NULL ORDER BY p.ordinal",
+            )
+            .bind(room.0)
+            .bind(owner.as_str())
+            .fetch_all(pool)
+            .await
+        })?;
+        rows.into_iter().map(Agent::try_from).collect()
+    }
+
+    pub async fn create_agent(
+        &self,
+        owner: &Owner,
+        spec: AgentSpec,
+        attempt: Option<&Attempt>,
+    ) -> Result<Agent> {
+        let now = Timestamp::now();
+        let agent = Agent {
+            id: AgentId::generate(),
+            spec,
+            created_at: now,
+            updated_at: now,
+        };
+        let json = serde_json::to_string(&agent.spec)?;
+        let name = agent.spec.name.as_str();
+        writing!(self.database(), |transaction| {
+            remember!(transaction, owner, attempt, agent.id, now);
+            sqlx::query(
+                "INSERT INTO agents (id, owner, name, spec, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $5)",
+            )
+            .bind(agent.id.0)
+            .bind(owner.as_str())
+            .bind(name)
+            .bind(json.as_str())
+            .bind(now.as_millis())
+            .execute(&mut *transaction)
+            .await
+            .map_err(|error| name_taken(error, name))?;
+        });
+        Ok(agent)
+    }
+
+    pub async fn update_agent(
+        &self,
+        owner: &Owner,
+        id: AgentId,
+        spec: AgentSpec,
+        attempt: Option<&Attempt>,
+    ) -> Result<Agent> {
+        let now = Timestamp::now();
+        let json = serde_json::to_string(&spec)?;
+        writing!(self.database(), |transaction| {
+            remember!(transaction, owner, attempt, id, now);
+            let changed = sqlx::query(
+                "UPDATE agents SET name = $3, spec = $4, updated_at = $5 WHERE id = $1 AND owner = $2 \
+                 AND deleted_at IS NULL",
+            )
+            .bind(id.0)
+            .bind(owner.as_str())
+            .bind(spec.name.as_str())
+            .bind(json.as_str())
+            .bind(now.as_millis())
+            .execute(&mut *transaction)
+            .await
+            .map_err(|error| name_taken(error, spec.name.as_str()))?;
+            if changed.rows_affected() == 0 {
+                return Err(Error::NotFound);
+            }
+        });
+        self.agent(owner, id).await
+    }
+
+    /// It leaves every room; what it said stays.
+    pub async fn delete_agent(&self, owner: &Owner, id: AgentId) -> Result<()> {
+        let now = Timestamp::now().as_millis();
+        writing!(self.database(), |transaction| {
+            let changed = sqlx::query(
+                "UPDATE agents SET deleted_at = $3 WHERE id = $1 AND owner = $2 AND deleted_at IS NULL",
+            )
+            .bind(id.0)
+            .bind(owner.as_str())
+            .bind(now)
+            .execute(&mut *transaction)
+            .await?;
+            if changed.rows_affected() == 0 {
+                return Err(Error::NotFound);
+            }
+        });
+        Ok(())
+    }
+}

@@ -1,0 +1,203 @@
+//! Messages: the folded view, written in the transaction of the event that ends them.
+
+use crate::{
+    Error, Store,
+    database::snapshot,
+    error::{Result, signed, unsigned},
+    journal::EventRow,
+};
+use domain::{
+    event::{Event, EventBody, EventType},
+    fold::Answer,
+    ids::{AgentId, MessageId, RoomId, RunId},
+    message::{Attachment, Author, Message, MessageStatus, Part, joined},
+    name::Name,
+    owner::Owner,
+    position::{Epoch, Seq},
+    time::Timestamp,
+};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+/// Folded up to exactly `head`: follow the events after it and nothing is missing or doubled.
+#[derive(Debug)]
+pub struct History {
+    pub epoch: Epoch,
+    pub head: Seq,
+    pub messages: Vec<Message>,
+}
+
+/// What of a message is not in a column. Text is derived from the parts.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct StoredBody {
+    author: Author,
+    status: MessageStatus,
+    parts: Vec<Part>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    attachments: Vec<Attachment>,
+}
+
+impl StoredBody {
+    pub(crate) fn of(message: &Message) -> Self {
+        Self {
+            author: message.author.clone(),
+            status: message.status,
+            parts: message.parts.clone(),
+            attachments: message.attachments.clone(),
+        }
+    }
+}
+
+#[derive(sqlx::FromRow)]
+struct Row {
+    id: Uuid,
+    room_id: Uuid,
+    seq: i64,
+    run_id: Option<Uuid>,
+    body: String,
+    created_at: i64,
+}
+
+impl TryFrom<Row> for Message {
+    type Error = Error;
+    fn try_from(row: Row) -> Result<Self> {
+        let body: StoredBody = serde_json::from_str(&row.body)?;
+        let (text, thinking) = joined(&body.parts);
+        Ok(Self {
+            id: MessageId(row.id),
+            room_id: RoomId(row.room_id),
+            seq: unsigned(row.seq)?,
+            author: body.author,
+            run_id: row.run_id.map(RunId),
+            status: body.status,
+            text,
+            thinking,
+            parts: body.parts,
+            attachments: body.attachments,
+            created_at: Timestamp::from_millis(row.created_at),
+        })
+    }
+}
+
+const COLUMNS_IN_RANGE: &str = "SELECT id, room_id, seq, run_id, body, created_at FROM messages \
+     WHERE room_id = $1 AND seq > $2 AND seq < $3 ORDER BY seq DESC LIMIT $4";
+const STREAMING: &str = "SELECT e.room_id, e.seq, e.id, e.kind, e.run_id, e.agent_id, e.created_at, e.data, \
+     CAST(NULL AS TEXT) AS raw FROM queue q JOIN events e ON e.room_id = q.room_id AND e.seq >= q.queued_seq \
+     AND e.run_id = q.run_id WHERE q.room_id = $1 AND q.holder IS NOT NULL ORDER BY e.seq";
+
+impl Store {
+    /// The newest `limit` messages with `since < seq < before`, oldest first, the answers under way included.
+    pub async fn history(
+        &self,
+        owner: &Owner,
+        room: RoomId,
+        since: Seq,
+        before: Option<Seq>,
+        limit: u32,
+    ) -> Result<History> {
+        let before = before.map_or(i64::MAX, signed);
+        let (head, rows, events, agents) = snapshot!(self.database(), |transaction| {
+            let head: i64 = sqlx::query_scalar(
+                "SELECT j.head FROM journals j JOIN rooms r ON r.id = j.room_id \
+                 WHERE r.id = $1 AND r.owner = $2 AND r.deleted_at IS NULL",
+            )
+            .bind(room.0)
+            .bind(owner.as_str())
+            .fetch_one(&mut *transaction)
+            .await?;
+            let rows: Vec<Row> = sqlx::query_as(COLUMNS_IN_RANGE)
+                .bind(room.0)
+                .bind(signed(since))
+                .bind(before)
+                .bind(i64::from(limit))
+                .fetch_all(&mut *transaction)
+                .await?;
+            let events: Vec<EventRow> = sqlx::query_as(STREAMING)
+                .bind(room.0)
+                .fetch_all(&mut *transaction)
+                .await?;
+            let agents: Vec<(Uuid, String)> =
+                sqlx::query_as("SELECT id, name FROM agents WHERE owner = $1")
+                    .bind(owner.as_str())
+                    .fetch_all(&mut *transaction)
+                    .await?;
+            (head, rows, events, agents)
+        });
+        let mut messages = rows
+            .into_iter()
+            .map(Message::try_from)
+            .collect::<Result<Vec<_>>>()?;
+        messages.reverse();
+        let name_of = |id: AgentId| {
+            agents
+                .iter()
+                .find(|(agent, _)| *agent == id.0)
+                .map_or("agent", |(_, name)| name)
+        };
+        let events = events
+            .into_iter()
+            .map(Event::try_from)
+            .collect::<Result<Vec<_>>>()?;
+        let streaming = streaming(&events, name_of)?;
+        messages.extend(
+            streaming
+                .into_iter()
+                .filter(|m| m.seq > since && signed(m.seq) < before),
+        );
+        messages.sort_by_key(|message| message.seq);
+        Ok(History {
+            epoch: self.epoch().clone(),
+            head: unsigned(head)?,
+            messages,
+        })
+    }
+
+    /// What was said in a room before a seq, oldest first: what an agent is told when it is asked.
+    pub async fn said_before(
+        &self,
+        owner: &Owner,
+        room: RoomId,
+        seq: Seq,
+        limit: u32,
+    ) -> Result<Vec<Message>> {
+        let history = self.history(owner, room, 0, Some(seq), limit).await?;
+        Ok(history.messages)
+    }
+}
+
+/// Folds the answers that have begun and not ended.
+fn streaming<'a>(events: &[Event], name_of: impl Fn(AgentId) -> &'a str) -> Result<Vec<Message>> {
+    let mut messages = Vec::new();
+    for start in events
+        .iter()
+        .filter(|event| event.kind == EventType::StreamStart)
+    {
+        let (EventBody::StreamStart(body), Some(agent_id)) = (start.body()?, start.agent_id) else {
+            continue;
+        };
+        let mut answer = Answer::default();
+        for event in events.iter().filter(|event| event.run_id == start.run_id) {
+            answer.apply(&event.body()?);
+        }
+        if answer.ended {
+            continue;
+        }
+        let (text, thinking) = answer.texts();
+        let name =
+            Name::parse(name_of(agent_id)).map_err(|error| Error::Unreadable(error.to_string()))?;
+        messages.push(Message {
+            id: body.stream_id,
+            room_id: start.room_id,
+            seq: start.seq,
+            author: Author::Agent { id: agent_id, name },
+            run_id: start.run_id,
+            status: MessageStatus::Streaming,
+            text,
+            thinking,
+            parts: answer.parts,
+            attachments: Vec::new(),
+            created_at: start.created_at,
+        });
+    }
+    Ok(messages)
+}

@@ -1,0 +1,11 @@
+//! The nouns, one file each: row, queries and conversion. Every query takes the owner; a foreign id and an unknown id
+//! look the same (invariant 15). `changes` holds the row changes that travel with events.
+
+pub(crate) mod agents;
+pub(crate) mod changes;
+pub(crate) mod idempotency;
+pub(crate) mod messages;
+pub(crate) mod rooms;
+pub(crate) mod runs;
+pub(crate) mod sessions;
+pub(crate) mod tokens;

@@ -1,0 +1,249 @@
+//! Applies a group of commits inside one transaction: checks each guard, gives out seqs, makes the changes, and then
+//! writes all events of the group together. Pure bookkeeping over [`Connection`]; the statements are elsewhere.
+
+use super::commit::{Change, Commit, Guard, SeqOf};
+use crate::Error;
+use domain::{
+    event::Event,
+    ids::{EventId, RoomId, RunId},
+    position::Seq,
+    time::Timestamp,
+};
+use std::collections::{BTreeMap, HashMap};
+
+/// What the two engines do each in their own way, batched, and the row changes they share (`catalog::changes`).
+pub(crate) trait Connection: Send {
+    /// Which of these events are stored already, and where.
+    fn existing(
+        &mut self,
+        ids: &[EventId],
+    ) -> impl Future<Output = Result<HashMap<EventId, Seq>, Error>> + Send;
+    /// The heads of these rooms, held until the transaction ends so that nobody else gives out the same seq.
+    fn heads(
+        &mut self,
+        rooms: &[RoomId],
+    ) -> impl Future<Output = Result<HashMap<RoomId, Seq>, Error>> + Send;
+    fn leases(
+        &mut self,
+        runs: &[RunId],
+    ) -> impl Future<Output = Result<HashMap<RunId, Lease>, Error>> + Send;
+    fn is_idle(&mut self, room: RoomId) -> impl Future<Output = Result<bool, Error>> + Send;
+    fn insert(&mut self, events: &[Event]) -> impl Future<Output = Result<(), Error>> + Send;
+    fn set_heads(
+        &mut self,
+        heads: &[(RoomId, Seq)],
+    ) -> impl Future<Output = Result<(), Error>> + Send;
+    fn change(
+        &mut self,
+        context: Context,
+        change: &Change,
+    ) -> impl Future<Output = Result<(), Error>> + Send;
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Lease {
+    pub fence: u64,
+    pub claimed: bool,
+}
+
+/// Where and when a change happens.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Context {
+    pub room: RoomId,
+    /// The seq of the commit's first event.
+    pub first: Seq,
+    pub now: Timestamp,
+}
+
+impl Context {
+    pub(crate) fn seq(&self, of: SeqOf) -> Seq {
+        match of {
+            SeqOf::Known(seq) => seq,
+            SeqOf::Event(index) => self.first + index as Seq,
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Applied {
+    /// Per commit of the group: the seq of its first event, or why nothing of it was stored.
+    pub outcomes: Vec<Result<Seq, Error>>,
+    /// Everything the group appended, per room in seq order.
+    pub events: BTreeMap<RoomId, Vec<Event>>,
+}
+
+pub(crate) async fn group<C: Connection>(
+    connection: &mut C,
+    commits: &[Commit],
+    now: Timestamp,
+) -> Result<Applied, Error> {
+    let mut book = Book::open(connection, commits).await?;
+    let mut applied = Applied::default();
+    for commit in commits {
+        let outcome = match book.admit(connection, commit).await? {
+            Admission::Refused(error) => Err(error),
+            Admission::Known(first) => Ok(first),
+            Admission::At(first) => {
+                let context = Context {
+                    room: commit.room_id,
+                    first,
+                    now,
+                };
+                match make_changes(connection, context, &commit.changes).await {
+                    Ok(()) => {
+                        book.record(commit, first);
+                        append(&mut applied.events, commit, context);
+                        Ok(first)
+                    }
+                    // Refused by its first change, so nothing of it was done.
+                    Err(Error::KeyUsed) => Err(Error::KeyUsed),
+                    Err(error) => return Err(error),
+                }
+            }
+        };
+        applied.outcomes.push(outcome);
+    }
+    let events: Vec<Event> = applied.events.values().flatten().cloned().collect();
+    if !events.is_empty() {
+        connection.insert(&events).await?;
+    }
+    connection.set_heads(&book.moved).await?;
+    Ok(applied)
+}
+
+async fn make_changes<C: Connection>(
+    connection: &mut C,
+    context: Context,
+    changes: &[Change],
+) -> Result<(), Error> {
+    for change in changes {
+        connection.change(context, change).await?;
+    }
+    Ok(())
+}
+
+fn append(events: &mut BTreeMap<RoomId, Vec<Event>>, commit: &Commit, context: Context) {
+    let room = events.entry(commit.room_id).or_default();
+    for (index, new) in commit.events.iter().enumerate() {
+        room.push(Event {
+            id: new.id,
+            room_id: commit.room_id,
+            seq: context.seq(SeqOf::Event(index)),
+            kind: new.kind,
+            run_id: new.run_id,
+            agent_id: new.agent_id,
+            data: new.data.clone(),
+            raw: new.raw.clone(),
+            created_at: context.now,
+        });
+    }
+}
+
+enum Admission {
+    At(Seq),
+    /// The same events were stored before; this is where (invariant 7).
+    Known(Seq),
+    Refused(Error),
+}
+
+/// What is true inside the transaction, kept up to date as the group's commits are admitted one after another.
+struct Book {
+    known: HashMap<EventId, Seq>,
+    heads: HashMap<RoomId, Seq>,
+    leases: HashMap<RunId, Lease>,
+    moved: Vec<(RoomId, Seq)>,
+}
+
+impl Book {
+    async fn open<C: Connection>(connection: &mut C, commits: &[Commit]) -> Result<Self, Error> {
+        let mut rooms: Vec<RoomId> = commits.iter().map(|commit| commit.room_id).collect();
+        // In one order everywhere, so that two servers locking several rooms cannot wait for each other in a ring.
+        rooms.sort_unstable();
+        rooms.dedup();
+        let heads = connection.heads(&rooms).await?;
+        let first_ids: Vec<EventId> = commits
+            .iter()
+            .filter_map(|c| c.events.first())
+            .map(|event| event.id)
+            .collect();
+        let known = connection.existing(&first_ids).await?;
+        let mut guarded: Vec<RunId> = commits
+            .iter()
+            .filter_map(|commit| match commit.guard {
+                Guard::Lease { run_id, .. } | Guard::Unclaimed { run_id } => Some(run_id),
+                Guard::None | Guard::RoomIdle => None,
+            })
+            .collect();
+        guarded.sort_unstable();
+        guarded.dedup();
+        let leases = connection.leases(&guarded).await?;
+        Ok(Self {
+            known,
+            heads,
+            leases,
+            moved: Vec::new(),
+        })
+    }
+
+    async fn admit<C: Connection>(
+        &self,
+        connection: &mut C,
+        commit: &Commit,
+    ) -> Result<Admission, Error> {
+        if let Some(&first) = commit
+            .events
+            .first()
+            .and_then(|event| self.known.get(&event.id))
+        {
+            return Ok(Admission::Known(first));
+        }
+        let creates = commit
+            .changes
+            .iter()
+            .any(|change| matches!(change, Change::CreateRoom { .. }));
+        let head = match self.heads.get(&commit.room_id) {
+            Some(&head) => head,
+            None if creates => 0,
+            None => return Ok(Admission::Refused(Error::NotFound)),
+        };
+        let holds = match commit.guard {
+            Guard::None => Ok(()),
+            Guard::Lease { run_id, fence } => match self.leases.get(&run_id) {
+                Some(lease) if lease.claimed && lease.fence == fence => Ok(()),
+                _ => Err(Error::Fenced),
+            },
+            Guard::Unclaimed { run_id } => match self.leases.get(&run_id) {
+                Some(lease) if !lease.claimed => Ok(()),
+                _ => Err(Error::Fenced),
+            },
+            Guard::RoomIdle if connection.is_idle(commit.room_id).await? => Ok(()),
+            Guard::RoomIdle => Err(Error::RoomBusy),
+        };
+        Ok(match holds {
+            Ok(()) if commit.events.is_empty() => Admission::At(head),
+            Ok(()) => Admission::At(head + 1),
+            Err(error) => Admission::Refused(error),
+        })
+    }
+
+    fn record(&mut self, commit: &Commit, first: Seq) {
+        if let Some(event) = commit.events.first() {
+            self.known.insert(event.id, first);
+            let head = first + commit.events.len() as Seq - 1;
+            self.heads.insert(commit.room_id, head);
+            match self
+                .moved
+                .iter_mut()
+                .find(|(room, _)| *room == commit.room_id)
+            {
+                Some((_, moved)) => *moved = head,
+                None => self.moved.push((commit.room_id, head)),
+            }
+        }
+        for change in &commit.changes {
+            if let Change::EndRun { run_id, .. } = change {
+                self.leases.remove(run_id);
+            }
+        }
+    }
+}

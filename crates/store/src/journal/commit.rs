@@ -1,0 +1,138 @@
+//! One atomic write to one room: what must hold, what is appended, and what else changes with it.
+
+use crate::catalog::idempotency::Attempt;
+use domain::{
+    event::NewEvent,
+    ids::{AgentId, MessageId, RoomId, RunId},
+    message::Message,
+    owner::Owner,
+    position::Seq,
+    room::Room,
+    run::{Receipt, RunError, RunStatus},
+    time::Timestamp,
+    usage::{Cost, Usage},
+};
+
+#[derive(Debug)]
+pub struct Commit {
+    pub room_id: RoomId,
+    pub guard: Guard,
+    pub events: Vec<NewEvent>,
+    pub changes: Vec<Change>,
+}
+
+/// Checked inside the transaction; when it does not hold, nothing of the commit is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Guard {
+    None,
+    /// The writer holds the run's current lease (invariant 11).
+    Lease {
+        run_id: RunId,
+        fence: u64,
+    },
+    /// The run waits in the queue and nobody has claimed it.
+    Unclaimed {
+        run_id: RunId,
+    },
+    /// No run of the room is unfinished.
+    RoomIdle,
+}
+
+/// Rows that change in the same transaction as the events.
+#[derive(Debug)]
+pub enum Change {
+    CreateRoom {
+        owner: Owner,
+        room: Room,
+    },
+    /// Someone sits down at the end of the row, or again where they were.
+    Join {
+        agent_id: AgentId,
+    },
+    Leave {
+        agent_id: AgentId,
+    },
+    PutMessage {
+        message: Message,
+        seq: SeqOf,
+    },
+    QueueRun {
+        owner: Owner,
+        run_id: RunId,
+        agent_id: AgentId,
+        message_id: MessageId,
+        seq: SeqOf,
+    },
+    /// Asks every unfinished run of the room that was queued before this commit to stop.
+    StopEarlier {
+        stop: Stop,
+    },
+    RunStatus {
+        run_id: RunId,
+        status: RunStatus,
+    },
+    /// The run's one end; takes it out of the queue.
+    EndRun {
+        run_id: RunId,
+        ending: Ending,
+    },
+    PutSession {
+        agent_id: AgentId,
+        provider: String,
+        session_id: String,
+    },
+    /// Must come first: a key that was used before rejects the commit.
+    Remember {
+        owner: Owner,
+        attempt: Attempt,
+        result: String,
+    },
+}
+
+/// A seq that a row needs: known already, or that of the commit's n-th event.
+#[derive(Debug, Clone, Copy)]
+pub enum SeqOf {
+    Known(Seq),
+    Event(usize),
+}
+
+#[derive(Debug, Clone)]
+pub struct Ending {
+    pub status: RunStatus,
+    pub usage: Usage,
+    pub cost: Option<Cost>,
+    pub model: Option<String>,
+    pub duration_ms: u64,
+    pub error: Option<RunError>,
+    pub receipt: Option<Receipt>,
+}
+
+/// Why an unfinished run is asked to stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stop {
+    Cancel,
+    Interrupt,
+}
+
+impl Stop {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Cancel => "cancel",
+            Self::Interrupt => "interrupt",
+        }
+    }
+
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        [Self::Cancel, Self::Interrupt]
+            .into_iter()
+            .find(|stop| stop.as_str() == text)
+    }
+}
+
+/// The receipt of a commit: its events are on disk as `first..first + count`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Committed {
+    /// The seq of the first event; of the room's newest one when the commit had none.
+    pub first: Seq,
+    pub at: Timestamp,
+}

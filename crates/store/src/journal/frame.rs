@@ -1,0 +1,76 @@
+//! An event as bytes, made once and shared by every reader (REST, SSE and WebSocket give the same JSON for a seq).
+
+use bytes::Bytes;
+use domain::{
+    event::{Event, EventType},
+    ids::RunId,
+    position::{Epoch, Seq},
+};
+use std::sync::OnceLock;
+
+#[derive(Debug)]
+pub struct Frame {
+    pub seq: Seq,
+    pub kind: EventType,
+    pub run_id: Option<RunId>,
+    sse: Bytes,
+    /// Where the JSON begins inside `sse`; it ends before the closing blank line.
+    json_start: usize,
+    /// Only rooms watched through a WebSocket pay for these bytes.
+    websocket: OnceLock<Bytes>,
+}
+
+const SSE_END: &[u8] = b"\n\n";
+
+impl Frame {
+    pub(crate) fn new(epoch: &Epoch, event: &Event) -> Self {
+        let mut bytes = Vec::with_capacity(event.data.len() + 384);
+        bytes.extend_from_slice(b"id: ");
+        bytes.extend_from_slice(epoch.as_str().as_bytes());
+        bytes.push(b'-');
+        bytes.extend_from_slice(event.seq.to_string().as_bytes());
+        bytes.extend_from_slice(b"\nevent: ");
+        bytes.extend_from_slice(event.kind.as_str().as_bytes());
+        bytes.extend_from_slice(b"\ndata: ");
+        let json_start = bytes.len();
+        event.write_json(&mut bytes, false);
+        bytes.extend_from_slice(SSE_END);
+        Self {
+            seq: event.seq,
+            kind: event.kind,
+            run_id: event.run_id,
+            sse: bytes.into(),
+            json_start,
+            websocket: OnceLock::new(),
+        }
+    }
+
+    /// `id: …\nevent: …\ndata: …\n\n`
+    pub fn sse(&self) -> &Bytes {
+        &self.sse
+    }
+
+    pub fn json(&self) -> &[u8] {
+        &self.sse[self.json_start..self.sse.len() - SSE_END.len()]
+    }
+
+    /// `{"type":"event","event":…}`
+    pub fn websocket(&self) -> &Bytes {
+        self.websocket.get_or_init(|| {
+            let json = self.json();
+            let mut bytes = Vec::with_capacity(json.len() + 32);
+            bytes.extend_from_slice(br#"{"type":"event","event":"#);
+            bytes.extend_from_slice(json);
+            bytes.push(b'}');
+            bytes.into()
+        })
+    }
+
+    pub fn len(&self) -> usize {
+        self.sse.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        false
+    }
+}

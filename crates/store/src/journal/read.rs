@@ -1,0 +1,190 @@
+//! Reading a room's journal after a position.
+
+use super::frame::Frame;
+use crate::{
+    Error,
+    database::{reading, snapshot},
+    error::{signed, unsigned},
+    open::Store,
+};
+use domain::{
+    event::Event,
+    ids::{AgentId, EventId, RoomId, RunId},
+    owner::Owner,
+    position::{Epoch, Position, Seq},
+    time::Timestamp,
+};
+use futures_util::TryStreamExt as _;
+use std::sync::Arc;
+use uuid::Uuid;
+
+/// Rows asked for at once when a reader is behind the tail.
+const CATCH_UP_ROWS: i64 = 512;
+/// No page is larger than about this, however large its events are.
+const PAGE_BYTES: usize = 4 * 1024 * 1024;
+
+#[derive(Debug)]
+pub struct Page {
+    pub epoch: Epoch,
+    pub head: Seq,
+    pub events: Vec<Event>,
+    /// The client's position is not in this journal: it must start over.
+    pub reset: bool,
+}
+
+#[derive(sqlx::FromRow)]
+pub(crate) struct EventRow {
+    room_id: Uuid,
+    seq: i64,
+    id: Uuid,
+    kind: String,
+    run_id: Option<Uuid>,
+    agent_id: Option<Uuid>,
+    created_at: i64,
+    data: String,
+    raw: Option<String>,
+}
+
+impl TryFrom<EventRow> for Event {
+    type Error = Error;
+    fn try_from(row: EventRow) -> Result<Self, Error> {
+        Ok(Self {
+            id: EventId(row.id),
+            room_id: RoomId(row.room_id),
+            seq: unsigned(row.seq)?,
+            kind: row
+                .kind
+                .parse()
+                .map_err(|error| Error::Unreadable(format!("{error}")))?,
+            run_id: row.run_id.map(RunId),
+            agent_id: row.agent_id.map(AgentId),
+            data: row.data,
+            raw: row.raw,
+            created_at: Timestamp::from_millis(row.created_at),
+        })
+    }
+}
+
+macro_rules! select_events {
+    ($raw:literal) => {
+        concat!(
+            "SELECT room_id, seq, id, kind, run_id, agent_id, created_at, data, ",
+            $raw,
+            " AS raw FROM events WHERE room_id = $1 AND seq > $2 ORDER BY seq LIMIT $3"
+        )
+    };
+}
+pub(crate) const EVENTS_AFTER: &str = select_events!("CAST(NULL AS TEXT)");
+const EVENTS_AFTER_WITH_RAW: &str = select_events!("raw");
+
+const HEAD: &str = "SELECT j.head FROM journals j JOIN rooms r ON r.id = j.room_id \
+     WHERE r.id = $1 AND r.owner = $2 AND r.deleted_at IS NULL";
+
+impl Store {
+    /// The seq of the room's newest event.
+    pub async fn head(&self, owner: &Owner, room: RoomId) -> Result<Seq, Error> {
+        let head: i64 = reading!(self.database(), |pool| {
+            sqlx::query_scalar(HEAD)
+                .bind(room.0)
+                .bind(owner.as_str())
+                .fetch_one(pool)
+                .await
+        })?;
+        unsigned(head)
+    }
+
+    /// Up to `limit` events after a position, with the head they were read at.
+    pub async fn page(
+        &self,
+        owner: &Owner,
+        room: RoomId,
+        after: &Position,
+        limit: u32,
+        with_raw: bool,
+    ) -> Result<Page, Error> {
+        let sql = if with_raw {
+            EVENTS_AFTER_WITH_RAW
+        } else {
+            EVENTS_AFTER
+        };
+        let foreign = after
+            .epoch
+            .as_ref()
+            .is_some_and(|epoch| epoch != self.epoch());
+        let (head, events) = snapshot!(self.database(), |transaction| {
+            let head: i64 = sqlx::query_scalar(HEAD)
+                .bind(room.0)
+                .bind(owner.as_str())
+                .fetch_one(&mut *transaction)
+                .await?;
+            let mut events = Vec::new();
+            if !foreign {
+                let mut rows = sqlx::query_as::<_, EventRow>(sql)
+                    .bind(room.0)
+                    .bind(signed(after.seq))
+                    .bind(i64::from(limit))
+                    .fetch(&mut *transaction);
+                let mut bytes = 0;
+                while bytes < PAGE_BYTES
+                    && let Some(row) = rows.try_next().await?
+                {
+                    bytes += row.data.len() + row.raw.as_ref().map_or(0, String::len) + 256;
+                    events.push(Event::try_from(row)?);
+                }
+            }
+            (unsigned(head)?, events)
+        });
+        let reset = foreign || after.seq > head;
+        Ok(Page {
+            epoch: self.epoch().clone(),
+            head,
+            events,
+            reset,
+        })
+    }
+
+    /// For a follower whose room was checked when it opened.
+    pub(crate) async fn frames_after(
+        &self,
+        room: RoomId,
+        seq: Seq,
+        limit: usize,
+    ) -> Result<Vec<Arc<Frame>>, Error> {
+        reading!(self.database(), |pool| {
+            let mut rows = sqlx::query_as::<_, EventRow>(EVENTS_AFTER)
+                .bind(room.0)
+                .bind(signed(seq))
+                .bind(CATCH_UP_ROWS)
+                .fetch(pool);
+            let (mut frames, mut bytes) = (Vec::new(), 0);
+            while bytes < limit
+                && let Some(row) = rows.try_next().await?
+            {
+                let frame = Frame::new(self.epoch(), &Event::try_from(row)?);
+                bytes += frame.len();
+                frames.push(Arc::new(frame));
+            }
+            Ok(frames)
+        })
+    }
+
+    /// Every event of one run so far, oldest first: for the fold after a crash.
+    pub async fn run_events(
+        &self,
+        room: RoomId,
+        run: RunId,
+        queued_seq: Seq,
+    ) -> Result<Vec<Event>, Error> {
+        const SQL: &str = "SELECT room_id, seq, id, kind, run_id, agent_id, created_at, data, CAST(NULL AS TEXT) AS raw \
+             FROM events WHERE room_id = $1 AND seq >= $2 AND run_id = $3 ORDER BY seq";
+        let rows: Vec<EventRow> = reading!(self.database(), |pool| {
+            sqlx::query_as(SQL)
+                .bind(room.0)
+                .bind(signed(queued_seq))
+                .bind(run.0)
+                .fetch_all(pool)
+                .await
+        })?;
+        rows.into_iter().map(Event::try_from).collect()
+    }
+}

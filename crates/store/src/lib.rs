@@ -1,0 +1,21 @@
+//! What is remembered: journals, the catalog of nouns, and the queue, on SQLite or PostgreSQL.
+//!
+//! Knows nothing above it: no provider, no engine, no HTTP. Start at [`journal`]: every change of a room is one
+//! [`journal::Commit`], saved by one writer and shown only afterwards.
+
+pub mod backup;
+mod catalog;
+mod database;
+mod error;
+pub mod journal;
+mod open;
+pub mod queue;
+
+pub use catalog::{
+    idempotency::{Attempt, Remembered},
+    messages::History,
+    runs::RunFilter,
+    tokens::TokenRecord,
+};
+pub use error::Error;
+pub use open::{Access, Backend, Config, Planted, Store};

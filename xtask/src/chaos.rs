@@ -1,0 +1,65 @@
+//! `cargo xtask chaos`: builds the server and the chaos driver, and lets the driver kill the one
+//! while it checks the promises of the other. With `--planted` the server is one with a known bug,
+//! which the driver has to notice.
+
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+
+use crate::prerequisites::{self, C_COMPILER};
+use crate::workspace::{Outcome, Workspace, become_program, succeed};
+
+/// Built together each time: cargo chooses the features of shared dependencies per selection of
+/// packages, and another selection would build them all once more.
+const PACKAGES: &[&str] = &["greenroom", "testkit"];
+
+/// What `cargo xtask test` runs.
+pub const SHORT_RUNS: &[&[&str]] = &[
+    &["--cycles", "4"],
+    &["--cycles", "3", "--power-cut"],
+    &["--planted", "emit-before-commit", "--cycles", "6"],
+];
+
+pub fn command(arguments: &[String]) -> Outcome<ExitCode> {
+    let workspace = Workspace::locate()?;
+    prerequisites::ensure(&[C_COMPILER])?;
+    Err(become_program(&mut prepare(&workspace, arguments)?))
+}
+
+/// Builds what the run needs and returns the driver, ready to start.
+pub fn prepare(workspace: &Workspace, arguments: &[String]) -> Outcome<Command> {
+    workspace.build_release(PACKAGES, &["greenroom", "chaos"])?;
+    let mut driver = workspace.program(&workspace.release_binary("chaos"));
+    driver.args(arguments);
+    let has = |flag: &str| arguments.iter().any(|argument| argument == flag);
+    if !has("--binary") {
+        let binary = match has("--planted") {
+            true => build_planted(workspace)?,
+            false => workspace.release_binary("greenroom"),
+        };
+        driver.arg("--binary").arg(binary);
+    }
+    Ok(driver)
+}
+
+/// A server with planted bugs lies in a folder of its own, so that nobody serves it by mistake.
+fn build_planted(workspace: &Workspace) -> Outcome<PathBuf> {
+    let folder = workspace.target().join("planted");
+    let mut command = workspace.cargo();
+    command.args([
+        "build",
+        "--release",
+        "--bin",
+        "greenroom",
+        "--features",
+        "greenroom/planted-bugs",
+    ]);
+    for package in PACKAGES {
+        command.args(["--package", package]);
+    }
+    command.arg("--target-dir").arg(&folder);
+    // Only the finished binary goes to the folder; the dependencies are shared with the ordinary
+    // build.
+    command.env("CARGO_BUILD_BUILD_DIR", workspace.target());
+    succeed(&mut command)?;
+    Ok(folder.join("release/greenroom"))
+}

@@ -1,0 +1,93 @@
+//! The user that PostgreSQL runs as, because it refuses root; and the tie that ends it with the
+//! process that started it.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::prerequisites::is_root;
+use crate::workspace::{Outcome, find_in_path};
+
+/// `nobody` serves where PostgreSQL was installed without a package and so without a user.
+const USERS: &[&str] = &["postgres", "nobody"];
+
+pub struct Account {
+    /// What to put before a command.
+    wrapper: Vec<String>,
+    /// User and group that have to own the files, when they are not our own.
+    owner: Option<(u32, u32)>,
+}
+
+impl Account {
+    pub fn choose() -> Outcome<Self> {
+        let mut wrapper = Vec::new();
+        // With this, even a guard that is killed at once takes the server along.
+        let dies_with_parent = Command::new("setpriv")
+            .args(["--pdeathsig", "INT", "true"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status()
+            .is_ok_and(|status| status.success());
+        if dies_with_parent {
+            wrapper.extend(["setpriv", "--pdeathsig", "INT"].map(str::to_owned));
+        }
+        if !is_root() {
+            return Ok(Self {
+                wrapper,
+                owner: None,
+            });
+        }
+        let (name, user, group) = USERS
+            .iter()
+            .find_map(|name| Some((*name, number("-u", name)?, number("-g", name)?)))
+            .ok_or_else(|| {
+                format!(
+                    "PostgreSQL refuses root, and no user is named {}; add one",
+                    USERS.join(" or ")
+                )
+            })?;
+        if dies_with_parent {
+            wrapper.extend([
+                format!("--reuid={user}"),
+                format!("--regid={group}"),
+                "--clear-groups".to_owned(),
+            ]);
+        } else if find_in_path("runuser").is_some() {
+            wrapper.extend(["runuser", "-u", name, "--"].map(str::to_owned));
+        } else {
+            let advice = "install util-linux (setpriv, runuser) or run as another user";
+            return Err(format!("PostgreSQL refuses root; {advice}"));
+        }
+        Ok(Self {
+            wrapper,
+            owner: Some((user, group)),
+        })
+    }
+
+    pub fn command(&self, program: &Path) -> Command {
+        match self.wrapper.split_first() {
+            None => Command::new(program),
+            Some((first, rest)) => {
+                let mut command = Command::new(first);
+                command.args(rest).arg(program);
+                command
+            }
+        }
+    }
+
+    pub fn give(&self, path: &Path) -> Outcome<()> {
+        let Some((user, group)) = self.owner else {
+            return Ok(());
+        };
+        std::os::unix::fs::chown(path, Some(user), Some(group)).map_err(|error| {
+            format!(
+                "cannot hand {} to PostgreSQL's user: {error}",
+                path.display()
+            )
+        })
+    }
+}
+
+fn number(flag: &str, user: &str) -> Option<u32> {
+    let output = Command::new("id").args([flag, user]).output().ok()?;
+    str::from_utf8(&output.stdout).ok()?.trim().parse().ok()
+}

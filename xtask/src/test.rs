@@ -1,0 +1,188 @@
+//! `cargo xtask test`: every test there is, in stages, ending in one line of totals.
+//!
+//! A stage that cannot run counts as one failed test, so a broken machine never looks like a green
+//! one.
+
+use std::io::stdout;
+use std::process::ExitCode;
+
+use crate::postgres::Postgres;
+use crate::prerequisites::{self, C_COMPILER, POSTGRESQL, Prerequisite};
+use crate::totals::{self, Totals};
+use crate::workspace::{Outcome, Workspace};
+use crate::{chaos, tidy};
+
+struct Stage {
+    name: &'static str,
+    needs: &'static [Prerequisite],
+    uses_postgres: bool,
+    run: fn(&Setting) -> Outcome<Totals>,
+}
+
+const STAGES: &[Stage] = &[
+    Stage {
+        name: "tidy",
+        needs: &[],
+        uses_postgres: false,
+        run: run_tidy,
+    },
+    Stage {
+        name: "rust",
+        needs: &[C_COMPILER, POSTGRESQL],
+        uses_postgres: true,
+        run: run_rust,
+    },
+    Stage {
+        name: "chaos",
+        needs: &[C_COMPILER],
+        uses_postgres: false,
+        run: run_chaos,
+    },
+];
+
+/// What the stages of one run share.
+struct Setting {
+    workspace: Workspace,
+    postgres: Option<Postgres>,
+    cargo_arguments: Vec<String>,
+}
+
+pub fn command(arguments: &[String]) -> Outcome<ExitCode> {
+    let (names, cargo_arguments) = split(arguments);
+    let stages = select(names)?;
+    let mut setting = Setting {
+        workspace: Workspace::locate()?,
+        postgres: None,
+        cargo_arguments: cargo_arguments.to_vec(),
+    };
+    let mut sum = Totals::default();
+    let mut report = Vec::new();
+    for stage in stages {
+        println!("== {} ==", stage.name);
+        let totals = run(stage, &mut setting).unwrap_or_else(|message| {
+            eprintln!("xtask test: stage {} could not run: {message}", stage.name);
+            Totals::ONE_FAILED
+        });
+        report.push(format!("{}: {totals}", stage.name));
+        sum += totals;
+    }
+    // Stopped before the totals, because they have to be the last line.
+    drop(setting);
+    println!("== totals ==\n{}\n{sum}", report.join("\n"));
+    Ok(if sum.is_success() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+fn split(arguments: &[String]) -> (&[String], &[String]) {
+    match arguments.iter().position(|argument| argument == "--") {
+        Some(separator) => (&arguments[..separator], &arguments[separator + 1..]),
+        None => (arguments, &[]),
+    }
+}
+
+fn select(names: &[String]) -> Outcome<Vec<&'static Stage>> {
+    if let Some(unknown) = names
+        .iter()
+        .find(|name| STAGES.iter().all(|stage| stage.name != name.as_str()))
+    {
+        let known: Vec<&str> = STAGES.iter().map(|stage| stage.name).collect();
+        return Err(format!(
+            "there is no stage `{unknown}`; the stages are {}",
+            known.join(", ")
+        ));
+    }
+    let wanted = |stage: &&Stage| names.is_empty() || names.iter().any(|name| name == stage.name);
+    Ok(STAGES.iter().filter(wanted).collect())
+}
+
+fn run(stage: &Stage, setting: &mut Setting) -> Outcome<Totals> {
+    prerequisites::ensure(stage.needs)?;
+    if stage.uses_postgres && setting.postgres.is_none() {
+        setting.postgres = Some(Postgres::start()?);
+    }
+    (stage.run)(setting)
+}
+
+fn run_tidy(setting: &Setting) -> Outcome<Totals> {
+    tidy::check(setting.workspace.root())
+}
+
+fn run_rust(setting: &Setting) -> Outcome<Totals> {
+    let mut cargo = setting.workspace.cargo();
+    cargo
+        .args(["test", "--workspace", "--no-fail-fast"])
+        .args(&setting.cargo_arguments);
+    if let Some(postgres) = &setting.postgres {
+        cargo.env("GREENROOM_TEST_POSTGRES", postgres.url());
+    }
+    totals::run(&mut cargo, &mut stdout(), totals::from_test_result)
+}
+
+fn run_chaos(setting: &Setting) -> Outcome<Totals> {
+    let mut sum = Totals::default();
+    for arguments in chaos::SHORT_RUNS {
+        println!("-- chaos {}", arguments.join(" "));
+        let arguments: Vec<String> = arguments
+            .iter()
+            .map(|argument| argument.to_string())
+            .collect();
+        let outcome = chaos::prepare(&setting.workspace, &arguments).and_then(|mut driver| {
+            let read = |line: &str| totals::from_closing_line("chaos", line);
+            totals::run(&mut driver, &mut stdout(), read)
+        });
+        sum += outcome.unwrap_or_else(|message| {
+            eprintln!(
+                "xtask test: chaos {} could not run: {message}",
+                arguments.join(" ")
+            );
+            Totals::ONE_FAILED
+        });
+    }
+    Ok(sum)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(words: &[&str]) -> Vec<String> {
+        words.iter().map(|word| word.to_string()).collect()
+    }
+
+    fn names(stages: Outcome<Vec<&Stage>>) -> Outcome<Vec<&str>> {
+        stages.map(|stages| stages.iter().map(|stage| stage.name).collect())
+    }
+
+    #[test]
+    fn no_name_selects_every_stage() {
+        assert_eq!(names(select(&[])), Ok(vec!["tidy", "rust", "chaos"]));
+    }
+
+    #[test]
+    fn named_stages_keep_their_order() {
+        assert_eq!(
+            names(select(&words(&["chaos", "tidy"]))),
+            Ok(vec!["tidy", "chaos"])
+        );
+    }
+
+    #[test]
+    fn an_unknown_stage_is_refused_with_the_known_ones() {
+        let refusal = names(select(&words(&["rust", "web"])));
+        assert!(refusal.is_err_and(
+            |message| message.contains("`web`") && message.contains("tidy, rust, chaos")
+        ));
+    }
+
+    #[test]
+    fn what_follows_the_separator_is_for_cargo() {
+        let arguments = words(&["rust", "--", "--package", "store"]);
+        assert_eq!(
+            split(&arguments),
+            (&words(&["rust"])[..], &words(&["--package", "store"])[..])
+        );
+    }
+}
