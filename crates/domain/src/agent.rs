@@ -37,6 +37,42 @@ pub struct ToolPolicy {
     pub deny: Vec<String>,
 }
 
+/// What a tool policy says of one call.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    Allow,
+    Ask,
+    Deny,
+}
+
+impl ToolPolicy {
+    pub fn verdict(&self, tool: &str) -> Verdict {
+        let any = |patterns: &[String]| patterns.iter().any(|pattern| matches(pattern, tool));
+        if any(&self.deny) {
+            Verdict::Deny
+        } else if any(&self.ask) || !any(&self.allow) {
+            Verdict::Ask
+        } else {
+            Verdict::Allow
+        }
+    }
+}
+
+/// `*` stands for any run of characters. Linear: each literal piece is looked for once, from where the last one ended.
+fn matches(pattern: &str, text: &str) -> bool {
+    let Some((head, rest)) = pattern.split_once('*') else { return pattern == text };
+    let Some(mut text) = text.strip_prefix(head) else { return false };
+    let mut pieces: Vec<&str> = rest.split('*').collect();
+    let Some(last) = pieces.pop() else { return true };
+    for piece in pieces {
+        match text.find(piece) {
+            Some(at) => text = &text[at + piece.len()..],
+            None => return false,
+        }
+    }
+    text.ends_with(last)
+}
+
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Agent {
     pub id: AgentId,
@@ -44,4 +80,36 @@ pub struct Agent {
     pub spec: AgentSpec,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ToolPolicy, Verdict, matches};
+
+    #[test]
+    fn patterns() {
+        for (pattern, text, fits) in [
+            ("read", "read", true),
+            ("read", "reader", false),
+            ("*", "", true),
+            ("mcp__*", "mcp__git__log", true),
+            ("*__log", "mcp__git__log", true),
+            ("mcp__*__log", "mcp__git__log", true),
+            ("mcp__*__log", "mcp__git__blame", false),
+            ("a*a", "a", false),
+            ("a**b", "ab", true),
+        ] {
+            assert_eq!(matches(pattern, text), fits, "{pattern} {text}");
+        }
+    }
+
+    #[test]
+    fn deny_beats_ask_beats_allow_and_silence_asks() {
+        let policy =
+            ToolPolicy { allow: vec!["*".into()], ask: vec!["write*".into()], deny: vec!["write_secret".into()] };
+        assert_eq!(policy.verdict("read"), Verdict::Allow);
+        assert_eq!(policy.verdict("write_file"), Verdict::Ask);
+        assert_eq!(policy.verdict("write_secret"), Verdict::Deny);
+        assert_eq!(ToolPolicy::default().verdict("anything"), Verdict::Ask);
+    }
 }

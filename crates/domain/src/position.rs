@@ -75,7 +75,20 @@ mod tests {
         assert_eq!((bare.epoch, bare.seq), (None, 17));
         let full: Position = "7c9e6f2a-17".parse().unwrap();
         assert_eq!((full.epoch.unwrap().as_str(), full.seq), ("7c9e6f2a", 17));
-        for bad in ["", "-", "-1", "+1", "1.5", "x", "a-", "a--1", "99999999999999999999", "9223372036854775808", "a b-1", "\n1"] {
+        for bad in [
+            "",
+            "-",
+            "-1",
+            "+1",
+            "1.5",
+            "x",
+            "a-",
+            "a--1",
+            "99999999999999999999",
+            "9223372036854775808",
+            "a b-1",
+            "\n1",
+        ] {
             assert!(bad.parse::<Position>().is_err(), "{bad:?}");
         }
     }

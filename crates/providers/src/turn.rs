@@ -144,7 +144,11 @@ pub enum TurnEvent {
 pub enum TurnCommand {
     /// Stop now. What was said so far has been kept.
     Interrupt,
-    Answer { approval: ApprovalId, decision: Decision, input: Option<Value> },
+    Answer {
+        approval: ApprovalId,
+        decision: Decision,
+        input: Option<Value>,
+    },
 }
 
 #[derive(Clone, PartialEq, Debug)]

@@ -1,0 +1,101 @@
+//! Which model a name means.
+//!
+//! Vendors call one model by several names: an alias, and the alias with the date of a release. Anything else behind a
+//! known name may be another model at another price (`claude-opus-4-6` and `claude-opus-4-6-fast` differ sixfold), so
+//! only the tails below are taken off.
+
+use std::collections::HashMap;
+
+const MAX_BYTES: usize = 128;
+
+/// Tails that name a release of the same model; `#` is a digit.
+const RELEASES: [&str; 12] = [
+    "-########",
+    "-####-##-##",
+    "-####",
+    "-###",
+    "-##-##",
+    "-##-####",
+    "-latest",
+    "-preview",
+    "-preview-##-##",
+    "-preview-##-####",
+    "-v#:#",
+    "-########-v#:#",
+];
+
+/// What `name` maps to: as it is in `exact`, or in `stems` as it is or without its release.
+pub fn find(name: &str, exact: &HashMap<String, usize>, stems: &HashMap<String, usize>) -> Option<usize> {
+    if name.len() > MAX_BYTES {
+        return None;
+    }
+    let name = name.trim().to_ascii_lowercase();
+    // Google's own API lists its models as `models/gemini-…`.
+    let name = name.strip_prefix("models/").unwrap_or(&name);
+    if let Some(&index) = exact.get(name).or_else(|| stems.get(name)) {
+        return Some(index);
+    }
+    // The longest stem first: `gemini-3.5-flash-preview` before `gemini-3.5-flash`.
+    name.rmatch_indices('-').find_map(|(at, _)| {
+        let (stem, tail) = name.split_at_checked(at)?;
+        is_release(tail).then(|| stems.get(stem).copied())?
+    })
+}
+
+fn is_release(tail: &str) -> bool {
+    RELEASES.iter().any(|shape| {
+        shape.len() == tail.len()
+            && shape.bytes().zip(tail.bytes()).all(|(s, t)| if s == b'#' { t.is_ascii_digit() } else { s == t })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::find;
+    use std::collections::HashMap;
+
+    #[test]
+    fn releases_of_a_known_model_and_nothing_else() {
+        let map = |names: &[(&str, usize)]| names.iter().map(|&(name, at)| (name.to_owned(), at)).collect();
+        let exact: HashMap<_, _> = map(&[("gpt-4o", 1), ("anthropic/sonnet-4", 2)]);
+        let stems: HashMap<_, _> = map(&[("sonnet-4", 2), ("sonnet-4-5", 3), ("flash", 4), ("us.sonnet-4", 5)]);
+        let table = [
+            ("gpt-4o", Some(1)),
+            ("GPT-4o ", Some(1)),
+            // An exact name is no stem: a dated release of it may cost something else.
+            ("gpt-4o-2024-05-13", None),
+            ("gpt-4o-mini", None),
+            ("anthropic/sonnet-4", Some(2)),
+            ("anthropic/sonnet-4-20250514", None),
+            ("google/sonnet-4", None),
+            ("sonnet-4", Some(2)),
+            ("sonnet-4-20250514", Some(2)),
+            ("sonnet-4-2025-05-14", Some(2)),
+            ("sonnet-4-5-20250929", Some(3)),
+            ("sonnet-4-5-latest", Some(3)),
+            ("sonnet-4-6", None),
+            ("sonnet-4-5-fast", None),
+            ("sonnet-4-5-fast-20250929", None),
+            ("sonnet-4-5-2025092", None),
+            ("sonnet-4-5:free", None),
+            ("sonnet-4-5[1m]", None),
+            // On Vertex the price depends on the endpoint, which the name does not say.
+            ("sonnet-4-5@20250929", None),
+            ("models/flash", Some(4)),
+            ("flash-002", Some(4)),
+            ("flash-preview-05-20", Some(4)),
+            ("flash-preview-09-2025", Some(4)),
+            ("flash-preview-tts", None),
+            ("flash-lite", None),
+            ("us.sonnet-4-20250514-v1:0", Some(5)),
+            ("eu.sonnet-4-20250514-v1:0", None),
+            ("sönnet-４-20250514", None),
+            ("-latest", None),
+            ("", None),
+        ];
+        for (name, expected) in table {
+            assert_eq!(find(name, &exact, &stems), expected, "{name}");
+        }
+        assert_eq!(find(&format!("sonnet-4{}", "-latest".repeat(100_000)), &exact, &stems), None);
+    }
+}

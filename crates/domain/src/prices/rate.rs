@@ -1,0 +1,77 @@
+//! What one call costs, in whole numbers from the price to the sum.
+
+use crate::{
+    time::Timestamp,
+    usage::{Cost, Usage},
+};
+use serde::Deserialize;
+
+/// The prices of a model from one date on.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rate {
+    #[serde(default)]
+    from: Option<Timestamp>,
+    base: Prices,
+    /// Dearer prices for longer prompts, by rising length.
+    #[serde(default)]
+    above: Vec<Tier>,
+}
+
+/// Holds for all tokens of a call whose prompt has more than `tokens`, cached ones included.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Tier {
+    tokens: u64,
+    prices: Prices,
+}
+
+/// Micro-dollars per million tokens: every price that vendors publish is a whole number of them.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Prices {
+    input: u32,
+    output: u32,
+    /// Without one, tokens read from the cache cost what input costs.
+    #[serde(default)]
+    cache_read: Option<u32>,
+    /// For a cache that lives five minutes. Without one, tokens written to the cache cost what input costs.
+    #[serde(default)]
+    cache_write: Option<u32>,
+}
+
+impl Rate {
+    pub const FREE: Self = Self {
+        from: None,
+        base: Prices { input: 0, output: 0, cache_read: None, cache_write: None },
+        above: Vec::new(),
+    };
+
+    pub fn in_force(&self, at: Timestamp) -> bool {
+        self.from.is_none_or(|from| from <= at)
+    }
+
+    pub fn cost(&self, usage: &Usage) -> Cost {
+        let prompt = Usage { output_tokens: 0, ..*usage }.total();
+        let tier = self.above.iter().rev().find(|tier| prompt > tier.tokens);
+        let prices = tier.map_or(self.base, |tier| tier.prices);
+        let sum: i128 = [
+            (usage.input_tokens, prices.input),
+            (usage.output_tokens, prices.output),
+            (usage.cache_read_tokens, prices.cache_read.unwrap_or(prices.input)),
+            (usage.cache_write_tokens, prices.cache_write.unwrap_or(prices.input)),
+        ]
+        .into_iter()
+        .map(|(tokens, price)| i128::from(tokens) * i128::from(price))
+        .sum();
+        // tokens × micro-dollars per million are millionths of a micro-dollar, a thousand of them a nano-dollar.
+        // Rounded half up, once.
+        Cost::from_nanos(i64::try_from((sum + 500) / 1000).unwrap_or(i64::MAX))
+    }
+
+    #[cfg(test)]
+    pub fn is_sound(&self) -> bool {
+        self.above.is_sorted_by(|a, b| a.tokens < b.tokens)
+            && self.above.iter().all(|tier| tier.prices.input >= self.base.input)
+    }
+}

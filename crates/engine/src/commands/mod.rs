@@ -1,0 +1,29 @@
+//! What the doors call: every way to change a room or a run, with the owner who asks. HTTP, WebSocket, CLI and MCP say
+//! the same commands.
+
+mod approve;
+mod cancel;
+mod execute;
+mod post;
+mod rooms;
+
+pub use cancel::Stopped;
+pub use execute::Execute;
+pub use post::{Post, Posted, RunRef};
+pub use rooms::NewRoom;
+
+use crate::{Engine, Error};
+use domain::owner::Owner;
+use store::Attempt;
+
+impl Engine {
+    /// What an earlier request with the same key made, or `None` if the key is new.
+    pub async fn earlier(&self, owner: &Owner, attempt: Option<&Attempt>) -> Result<Option<String>, Error> {
+        let Some(attempt) = attempt else { return Ok(None) };
+        match self.store().remembered(owner, attempt).await? {
+            Some(remembered) if remembered.same => Ok(Some(remembered.result)),
+            Some(_) => Err(Error::KeyConflict),
+            None => Ok(None),
+        }
+    }
+}

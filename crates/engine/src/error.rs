@@ -1,0 +1,39 @@
+//! Why a command was refused or failed.
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("not found")]
+    NotFound,
+    /// The caller's mistake; the text says what to change.
+    #[error("{0}")]
+    Invalid(String),
+    #[error("{0}")]
+    Conflict(String),
+    #[error("an agent is still answering in this room; wait, cancel it, or post with when_busy=interrupt or enqueue")]
+    RoomBusy,
+    #[error("this Idempotency-Key was used for a different request; use a new key for a new request")]
+    KeyConflict,
+    #[error("the run has ended already")]
+    RunEnded,
+    #[error("{0}")]
+    Unsupported(String),
+    #[error("{0}")]
+    Unavailable(String),
+    #[error(transparent)]
+    Store(store::Error),
+}
+
+impl From<store::Error> for Error {
+    fn from(error: store::Error) -> Self {
+        match error {
+            store::Error::NotFound => Self::NotFound,
+            store::Error::RoomBusy => Self::RoomBusy,
+            store::Error::KeyUsed => Self::KeyConflict,
+            store::Error::Fenced => Self::RunEnded,
+            store::Error::NameTaken(_) => Self::Conflict(error.to_string()),
+            store::Error::NoSuchAgent(_) => Self::Invalid(error.to_string()),
+            store::Error::Unavailable(why) => Self::Unavailable(why),
+            store::Error::Unreadable(_) | store::Error::Start(_) => Self::Store(error),
+        }
+    }
+}

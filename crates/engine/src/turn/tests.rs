@@ -1,0 +1,269 @@
+//! Inputs in, effects out.
+
+use super::{Effect, Entry, Finish, Input, Machine, Setting, Why, coalesce};
+use domain::{
+    agent::ToolPolicy,
+    event::{Decision, EventBody, EventType, Interruption},
+    ids::{ApprovalId, MessageId},
+    limits::{Limit, Limits},
+    message::MessageStatus,
+    run::{RunError, RunStatus},
+    time::Timestamp,
+    usage::Usage,
+};
+use providers::{TurnCommand, TurnEnd, TurnEvent, TurnOutcome};
+use serde_json::json;
+use std::time::Duration;
+
+fn setting(limits: Limits) -> Setting {
+    Setting {
+        stream_id: MessageId::generate(),
+        limits,
+        tools: ToolPolicy { allow: vec!["read*".into()], ask: Vec::new(), deny: vec!["drop*".into()] },
+        model: None,
+        started_at: Timestamp::from_millis(1_000),
+    }
+}
+
+struct Play {
+    machine: Machine,
+    effects: Vec<Effect>,
+}
+
+impl Play {
+    fn new() -> Self {
+        Self::within(Limits::default())
+    }
+
+    fn within(limits: Limits) -> Self {
+        Self { machine: Machine::new(setting(limits)), effects: Vec::new() }
+    }
+
+    fn input(mut self, input: Input) -> Self {
+        self.machine.on(input, Timestamp::from_millis(3_500), &mut self.effects);
+        self
+    }
+
+    fn says(self, event: TurnEvent) -> Self {
+        self.input(Input::Provider(event.into()))
+    }
+
+    fn text(self, delta: &str) -> Self {
+        self.says(TurnEvent::Text { delta: delta.into(), item: None })
+    }
+
+    fn stop(self, why: Why) -> Self {
+        self.input(Input::Stop(why))
+    }
+
+    fn ends(self, end: TurnEnd) -> Self {
+        self.input(Input::Ended(TurnOutcome::of(end)))
+    }
+
+    fn kinds(&self) -> Vec<EventType> {
+        self.bodies().iter().map(EventBody::kind).collect()
+    }
+
+    fn bodies(&self) -> Vec<EventBody> {
+        let appended = self.effects.iter().filter_map(|effect| match effect {
+            Effect::Append(entry) => Some(entry.body.clone()),
+            Effect::End(finish) => Some(finish.terminal.clone()),
+            _ => None,
+        });
+        appended.collect()
+    }
+
+    fn finish(&self) -> &Finish {
+        let ends: Vec<&Finish> = self
+            .effects
+            .iter()
+            .filter_map(|effect| match effect {
+                Effect::End(finish) => Some(finish),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(ends.len(), 1, "exactly one end");
+        ends[0]
+    }
+
+    fn interrupts(&self) -> usize {
+        self.effects.iter().filter(|effect| matches!(effect, Effect::Tell(TurnCommand::Interrupt))).count()
+    }
+
+    fn response(&self) -> String {
+        let end = self.bodies().into_iter().find_map(|body| match body {
+            EventBody::StreamEnd(end) => Some(end.response_text),
+            _ => None,
+        });
+        end.unwrap()
+    }
+}
+
+#[test]
+fn a_whole_answer_completes() {
+    let play = Play::new().says(TurnEvent::ModelCall).text("a").text("b").ends(TurnEnd::Completed);
+    use EventType as T;
+    assert_eq!(play.kinds(), [T::ContentDelta, T::ContentDelta, T::StreamEnd, T::RunCompleted]);
+    assert_eq!(play.response(), "ab");
+    assert_eq!((play.finish().status, play.finish().message), (RunStatus::Completed, MessageStatus::Complete));
+    assert_eq!(play.finish().duration_ms, 2_500);
+}
+
+#[test]
+fn invariant_03_one_end_nothing_follows_it() {
+    let play = Play::new().text("a").ends(TurnEnd::Completed).text("late").stop(Why::Cancelled).ends(TurnEnd::Stopped);
+    assert_eq!(play.finish().status, RunStatus::Completed);
+    assert_eq!(play.kinds().last(), Some(&EventType::RunCompleted));
+    assert_eq!(play.interrupts(), 0);
+}
+
+#[test]
+fn invariant_06_partial_once_text_after_the_stop_is_not_part_of_it() {
+    let play = Play::new()
+        .text("kept ")
+        .stop(Why::Interrupted(Interruption::NewMessage))
+        .text("dropped")
+        .stop(Why::Cancelled)
+        .ends(TurnEnd::Completed);
+    assert_eq!(play.response(), "kept ");
+    assert_eq!(play.interrupts(), 1, "told once; the first reason stands");
+    assert_eq!((play.finish().status, play.finish().message), (RunStatus::Interrupted, MessageStatus::Partial));
+    assert_eq!(play.kinds().iter().filter(|kind| **kind == EventType::StreamEnd).count(), 1);
+}
+
+#[test]
+fn invariant_12_no_blind_repeat_an_open_call_is_recorded_as_unknown() {
+    let tool = TurnEvent::ToolUse { id: "t1".into(), name: "deploy".into(), input: json!({}) };
+    let play = Play::new().says(tool).stop(Why::Cancelled).ends(TurnEnd::Stopped);
+    let result = play.bodies().into_iter().find_map(|body| match body {
+        EventBody::ToolResult(result) => Some(result),
+        _ => None,
+    });
+    let result = result.unwrap();
+    assert!(result.is_error && result.content.as_str().unwrap().starts_with("outcome unknown"));
+    assert_eq!(play.finish().status, RunStatus::Cancelled);
+}
+
+#[test]
+fn a_tool_that_ends_while_stopping_is_recorded_as_it_ended() {
+    let tool = TurnEvent::ToolUse { id: "t1".into(), name: "deploy".into(), input: json!({}) };
+    let done = TurnEvent::ToolResult { id: "t1".into(), content: json!("ok"), is_error: false };
+    let play = Play::new().says(tool).stop(Why::Cancelled).says(done).ends(TurnEnd::Stopped);
+    assert_eq!(play.kinds().iter().filter(|kind| **kind == EventType::ToolResult).count(), 1);
+}
+
+#[test]
+fn invariant_14_limits_stop_a_turn() {
+    let limits = Limits { turns: 2, output_bytes: 10, ..Limits::default() };
+    let calls = |count: usize| {
+        (0..count).fold(Play::within(limits), |play, _| play.says(TurnEvent::ModelCall)).ends(TurnEnd::Completed)
+    };
+    assert_eq!(calls(2).finish().status, RunStatus::Completed);
+    let three = calls(3);
+    assert_eq!(three.finish().error.as_ref().unwrap().code, "limit_turns");
+    let long = Play::within(limits).text("0123456789").text("x").text("never").ends(TurnEnd::Stopped);
+    assert_eq!(long.finish().error.as_ref().unwrap().code, "limit_output_bytes");
+    assert_eq!(long.response(), "0123456789x", "what crossed the line is kept, what came after is not");
+    for (limit, code) in [(Limit::Wall, "limit_wall"), (Limit::Idle, "limit_idle")] {
+        let play = Play::new().stop(Why::Limit(limit)).ends(TurnEnd::Stopped);
+        assert_eq!(play.finish().error.as_ref().unwrap().code, code);
+    }
+}
+
+#[test]
+fn failure_is_told_as_an_error_and_ends_the_run() {
+    let play = Play::new().text("so far").ends(TurnEnd::Failed(RunError::new("overloaded", "try later")));
+    use EventType as T;
+    assert_eq!(play.kinds(), [T::ContentDelta, T::StreamEnd, T::ErrorReported, T::RunFailed]);
+    assert_eq!(play.finish().message, MessageStatus::Partial);
+}
+
+#[test]
+fn approvals_ask_or_follow_the_policy() {
+    let approval = |name: &str| TurnEvent::Approval {
+        id: ApprovalId::generate(),
+        tool_use_id: None,
+        name: name.into(),
+        input: json!({}),
+    };
+    let told = |play: &Play| {
+        play.effects.iter().find_map(|effect| match effect {
+            Effect::Tell(TurnCommand::Answer { decision, .. }) => Some(*decision),
+            _ => None,
+        })
+    };
+    assert_eq!(told(&Play::new().says(approval("read_file"))), Some(Decision::Allow));
+    assert_eq!(told(&Play::new().says(approval("drop_table"))), Some(Decision::Deny));
+    let asked = Play::new().says(approval("write_file"));
+    assert_eq!(told(&asked), None);
+    let (id, deadline) = asked.machine.approval_deadline().unwrap();
+    assert_eq!(deadline, Timestamp::from_millis(3_500) + Duration::from_secs(600));
+    let answered = asked.input(Input::Answer { approval: id, decision: Decision::Allow, input: None });
+    assert_eq!(told(&answered), Some(Decision::Allow));
+    assert!(answered.machine.approval_deadline().is_none());
+    let statuses: Vec<RunStatus> = answered
+        .effects
+        .iter()
+        .filter_map(|effect| match effect {
+            Effect::Become(status) => Some(*status),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(statuses, [RunStatus::WaitingForApproval, RunStatus::Running]);
+}
+
+#[test]
+fn an_approval_nobody_answered_expires_with_the_run() {
+    let id = ApprovalId::generate();
+    let asks = TurnEvent::Approval { id, tool_use_id: None, name: "x".into(), input: json!({}) };
+    let play = Play::new().says(asks).stop(Why::Cancelled).ends(TurnEnd::Stopped);
+    let resolved = play.bodies().into_iter().find_map(|body| match body {
+        EventBody::ApprovalResolved(resolved) => Some(resolved),
+        _ => None,
+    });
+    assert_eq!(resolved.unwrap().decision, Decision::Expired);
+}
+
+#[test]
+fn usage_is_priced_by_the_table_unless_the_vendor_said_it_and_unknown_stays_unknown() {
+    let usage = Usage { input_tokens: 1_000_000, ..Usage::default() };
+    let cost_of = |model: &str| {
+        let report = TurnEvent::Usage { usage, model: Some(model.into()), cost: None };
+        Play::new().says(report).ends(TurnEnd::Completed).machine.answer().cost
+    };
+    assert_eq!(cost_of("no-such-model"), None);
+    assert_eq!(cost_of("scripted").unwrap().as_nanos(), 0);
+    assert!(cost_of("claude-sonnet-4-5").unwrap().as_nanos() > 0);
+}
+
+#[test]
+fn a_resumed_machine_closes_what_a_dead_one_left_open() {
+    let id = MessageId::generate();
+    let events: Vec<EventBody> = vec![
+        domain::event::StreamStart { stream_id: id }.into(),
+        domain::event::ContentDelta { stream_id: id, delta: "so far".into(), item: None }.into(),
+        domain::event::ToolUse { stream_id: id, tool_use_id: "t".into(), name: "x".into(), input: json!(1) }.into(),
+    ];
+    let machine = Machine::resumed(setting(Limits::default()), &events);
+    let play = Play { machine, effects: Vec::new() }.stop(Why::Interrupted(Interruption::Crash)).ends(TurnEnd::Stopped);
+    use EventType as T;
+    assert_eq!(play.kinds(), [T::ToolResult, T::StreamEnd, T::RunInterrupted]);
+    assert_eq!(play.response(), "so far");
+}
+
+#[test]
+fn neighbours_coalesce_and_the_text_stays_the_same() {
+    let id = MessageId::generate();
+    let text = |delta: &str| Entry {
+        body: domain::event::ContentDelta { stream_id: id, delta: delta.into(), item: None }.into(),
+        raws: vec![format!("\"{delta}\"")],
+    };
+    let thought = Entry::new(domain::event::ThinkingDelta { stream_id: id, delta: "t".into(), item: None });
+    let out = coalesce(vec![text("a"), text("b"), thought.clone(), text("c")]);
+    assert_eq!(out.len(), 3);
+    let (body, raw) = out[0].clone().raw();
+    assert!(matches!(body, EventBody::ContentDelta(delta) if delta.delta == "ab"));
+    assert_eq!(raw.unwrap(), r#"["a","b"]"#);
+    let large = "x".repeat(40_000);
+    assert_eq!(coalesce(vec![text(&large), text(&large)]).len(), 2, "an event stays bounded");
+}

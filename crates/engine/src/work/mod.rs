@@ -1,0 +1,147 @@
+//! The worker: claims runs from the queue, keeps their leases, and brings to an end what a dead worker left.
+//!
+//! One task looks after all runs of this server, so claiming, renewing and noticing an end cannot race. Start-up,
+//! a crash elsewhere and a run that lost its driver are one path: `recovery`.
+
+mod recovery;
+
+use crate::{
+    Engine,
+    run::{Halt, drive},
+};
+use domain::{event::Interruption, ids::RunId};
+use std::{collections::HashSet, time::Duration};
+use store::{journal::Stop, queue::Claim, queue::Dead};
+use tokio::{
+    task::JoinSet,
+    time::{MissedTickBehavior, interval},
+};
+use tokio_util::sync::CancellationToken;
+
+/// The bell may be missed by another server; nothing waits longer than this.
+const LOOK_AGAIN: Duration = Duration::from_millis(1000);
+/// How long runs may take to stop when the server does.
+const STOP_ALL: Duration = Duration::from_secs(15);
+const FORGET_KEYS: Duration = Duration::from_secs(3600);
+
+pub struct Worker {
+    engine: Engine,
+    /// This worker's name on its leases; new with every start.
+    holder: String,
+    runs: JoinSet<RunId>,
+}
+
+impl Worker {
+    pub fn new(engine: Engine) -> Self {
+        Self { engine, holder: RunId::generate().to_string(), runs: JoinSet::new() }
+    }
+
+    /// Ends what an earlier server left unfinished. Returns when none of it is running any more.
+    pub async fn recover_at_start(&self) -> Result<(), store::Error> {
+        let dead = if self.engine.store().is_sole_user() { Dead::AllOthers } else { Dead::Expired };
+        self.recover(dead).await
+    }
+
+    pub async fn run(mut self, cancel: CancellationToken) {
+        let bell = self.engine.store().queue_bell().clone();
+        let mut look_again = interval(LOOK_AGAIN);
+        let mut renew = interval(self.engine.config().lease / 3);
+        let mut forget = interval(FORGET_KEYS);
+        for timer in [&mut look_again, &mut renew, &mut forget] {
+            timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        }
+        loop {
+            let done = tokio::select! {
+                () = cancel.cancelled() => break,
+                Some(ended) = self.runs.join_next() => {
+                    self.joined(ended);
+                    self.work().await
+                }
+                () = bell.notified() => self.work().await,
+                _ = look_again.tick() => self.work().await,
+                _ = renew.tick() => self.renew().await,
+                _ = forget.tick() => self.engine.store().forget_old_keys().await,
+            };
+            if let Err(error) = done {
+                tracing::warn!(%error, "the worker could not reach the store; trying again");
+            }
+        }
+        self.stop().await;
+    }
+
+    async fn work(&mut self) -> Result<(), store::Error> {
+        self.engine.end_stopped_in_queue().await?;
+        let config = self.engine.config();
+        let free = config.concurrency.saturating_sub(self.runs.len());
+        let claims = self.engine.store().claim(&self.holder, free, config.lease).await?;
+        for claim in claims {
+            self.start(claim);
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, claim: Claim) {
+        let run_id = claim.run_id;
+        let signals = self.engine.active().add(&claim);
+        let run = drive(self.engine.clone(), claim, signals);
+        self.runs.spawn(async move {
+            run.await;
+            run_id
+        });
+    }
+
+    fn joined(&self, ended: Result<RunId, tokio::task::JoinError>) {
+        match ended {
+            Ok(run) => self.engine.active().remove(run),
+            // The board keeps its entry only until the next renewal finds the run without a driver.
+            Err(error) => tracing::error!(%error, "a run's driver crashed"),
+        }
+    }
+
+    /// Keeps the leases, hears of stops asked for elsewhere, and notices runs that lost their driver.
+    async fn renew(&mut self) -> Result<(), store::Error> {
+        let driven: HashSet<RunId> = self.engine.active().ids().into_iter().collect();
+        let held = self.engine.store().renew(&self.holder, self.engine.config().lease).await?;
+        for claim in &held {
+            match claim.stop {
+                Some(Stop::Cancel) => self.engine.active().halt(claim.run_id, Halt::Cancel),
+                Some(Stop::Interrupt) => {
+                    self.engine.active().halt(claim.run_id, Halt::Interrupt(Interruption::NewMessage));
+                }
+                None => {}
+            }
+        }
+        let ours: HashSet<RunId> = held.iter().map(|claim| claim.run_id).collect();
+        for lost in driven.difference(&ours) {
+            // It has either just ended, which removes it from the board anyway, or was taken over.
+            self.engine.active().halt(*lost, Halt::LeaseLost);
+        }
+        for claim in held.iter().filter(|claim| !driven.contains(&claim.run_id)) {
+            self.engine.recover_run(claim).await?;
+        }
+        self.recover(Dead::Expired).await
+    }
+
+    async fn recover(&self, dead: Dead) -> Result<(), store::Error> {
+        let store = self.engine.store();
+        for claim in store.take_over(&self.holder, dead, self.engine.config().lease).await? {
+            self.engine.recover_run(&claim).await?;
+        }
+        self.engine.end_stopped_in_queue().await
+    }
+
+    /// Interrupts what runs, so that its text is kept; what waits stays queued for the next start.
+    async fn stop(mut self) {
+        self.engine.active().halt_all(Halt::Interrupt(Interruption::Shutdown));
+        let all = async {
+            while let Some(ended) = self.runs.join_next().await {
+                if let Ok(run) = ended {
+                    self.engine.active().remove(run);
+                }
+            }
+        };
+        if tokio::time::timeout(STOP_ALL, all).await.is_err() {
+            tracing::warn!("some runs did not stop in time; the next start ends them");
+        }
+    }
+}

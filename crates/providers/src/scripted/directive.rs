@@ -1,0 +1,274 @@
+//! Reads a message into the steps to play. Pure: the same text gives the same steps, or the same complaint.
+
+use super::script;
+use crate::TurnEvent;
+use domain::run::RunError;
+use serde_json::{Map, Value};
+use std::{ops::RangeInclusive, time::Duration};
+
+/// Slow enough to be seen streaming, fast enough not to be waited for.
+pub const WORD_PACE: Duration = Duration::from_millis(15);
+
+const EXCERPT_CHARS: usize = 80;
+const MAX_WORD_CHARS: usize = 64;
+
+#[derive(Clone, PartialEq, Debug)]
+pub enum Step {
+    Wait(Duration),
+    /// Said word by word.
+    Say(String),
+    Think(String),
+    /// `1 2 3 …`, made while it is played: there may be millions.
+    Count {
+        to: u32,
+        pace: Duration,
+    },
+    Flood {
+        bytes: u64,
+    },
+    Send(TurnEvent),
+    /// Wants an approval, waits for the answer, and reports the call's result by it.
+    Ask {
+        tool_use_id: Option<String>,
+        name: String,
+        input: Value,
+        /// Whether to say what was decided.
+        aloud: bool,
+    },
+    Fail(RunError),
+    Skip,
+    Hang,
+}
+
+struct Directive {
+    word: &'static str,
+    usage: &'static str,
+    parse: fn(&str) -> Result<Vec<Step>, String>,
+}
+
+const DIRECTIVES: [Directive; 8] = [
+    Directive { word: "count", usage: "!count N [MS]: N from 1 to 10000000, MS from 0 to 60000", parse: count },
+    Directive { word: "think", usage: "!think [TEXT]", parse: think },
+    Directive { word: "tool", usage: "!tool [NAME] [{json input}]", parse: tool },
+    Directive { word: "ask", usage: "!ask [TOOL] [{json input}]", parse: ask },
+    Directive { word: "fail", usage: "!fail [CODE] [MESSAGE]: CODE in snake_case", parse: fail },
+    Directive { word: "hang", usage: "!hang", parse: hang },
+    Directive { word: "flood", usage: "!flood BYTES: from 1 to 1073741824", parse: flood },
+    Directive {
+        word: "script",
+        usage: "!script [json list of timed events]: see docs/scripted.md",
+        parse: script::parse,
+    },
+];
+
+/// A message whose first word is `!` and a letter is a directive; every other gets a friendly answer.
+pub fn parse(text: &str) -> Result<Vec<Step>, String> {
+    let Some(line) = text.trim().strip_prefix('!').filter(|rest| rest.starts_with(|c: char| c.is_ascii_alphabetic()))
+    else {
+        return Ok(vec![Step::Say(greeting(text))]);
+    };
+    let (word, rest) = split_word(line);
+    let Some(directive) = DIRECTIVES.iter().find(|directive| directive.word == word) else {
+        let known: Vec<_> = DIRECTIVES.iter().map(|directive| format!("!{}", directive.word)).collect();
+        return Err(format!("there is no directive !{}; there are {}", excerpt(word), known.join(", ")));
+    };
+    (directive.parse)(rest).map_err(|problem| format!("{problem}; usage: {}", directive.usage))
+}
+
+fn count(rest: &str) -> Result<Vec<Step>, String> {
+    let (to, rest) = split_word(rest);
+    let to = number("N", to, 1..=10_000_000)?;
+    let millis = if rest.is_empty() { 0 } else { number("MS", rest, 0..=60_000)? };
+    Ok(vec![Step::Count { to, pace: Duration::from_millis(millis) }])
+}
+
+fn think(rest: &str) -> Result<Vec<Step>, String> {
+    let text = if rest.is_empty() { "Let me think about that." } else { rest };
+    let answer = format!("I thought about it, in {} words.", text.split_whitespace().count());
+    Ok(vec![Step::Think(text.to_owned()), Step::Say(answer)])
+}
+
+fn tool(rest: &str) -> Result<Vec<Step>, String> {
+    let (name, input) = call(rest)?;
+    let id = "call_1".to_owned();
+    let mut steps = vec![Step::Send(TurnEvent::ToolUse { id: id.clone(), name: name.clone(), input: input.clone() })];
+    let output = [format!("{name}: started\n"), format!("{name}: working\n"), format!("{name}: done\n")];
+    steps.extend(output.map(|delta| Step::Send(TurnEvent::ToolOutput { id: id.clone(), delta })));
+    steps.push(Step::Send(TurnEvent::ToolResult { id, content: input, is_error: false }));
+    steps.push(Step::Say(format!("I used {name}.")));
+    Ok(steps)
+}
+
+fn ask(rest: &str) -> Result<Vec<Step>, String> {
+    let (name, input) = call(rest)?;
+    let id = "call_1".to_owned();
+    Ok(vec![
+        Step::Send(TurnEvent::ToolUse { id: id.clone(), name: name.clone(), input: input.clone() }),
+        Step::Ask { tool_use_id: Some(id), name, input, aloud: true },
+    ])
+}
+
+fn fail(rest: &str) -> Result<Vec<Step>, String> {
+    let (code, message) = split_word(rest);
+    let code = if code.is_empty() { "scripted_failure" } else { code };
+    let message = if message.is_empty() { "The message asked for a failure." } else { message };
+    if !is_code(code) {
+        return Err(format!("{:?} is not a code", excerpt(code)));
+    }
+    Ok(vec![Step::Say("I am about to fail.".to_owned()), Step::Fail(RunError::new(code, message))])
+}
+
+fn hang(rest: &str) -> Result<Vec<Step>, String> {
+    if !rest.is_empty() {
+        return Err("it takes nothing more".to_owned());
+    }
+    Ok(vec![Step::Say("Hanging".to_owned()), Step::Hang])
+}
+
+fn flood(rest: &str) -> Result<Vec<Step>, String> {
+    Ok(vec![Step::Flood { bytes: number("BYTES", rest, 1..=1 << 30)? }])
+}
+
+fn greeting(text: &str) -> String {
+    let said = excerpt(text);
+    let heard = if said.is_empty() { "You said nothing".to_owned() } else { format!("You said “{said}”") };
+    format!("{heard}. I am the scripted agent: I need no model and no key. Try !count 20 100")
+}
+
+/// The name and the input of a tool call; either may be left out.
+fn call(rest: &str) -> Result<(String, Value), String> {
+    let (name, json) = if rest.starts_with('{') { ("", rest) } else { split_word(rest) };
+    let name = if name.is_empty() { "echo" } else { name };
+    if !is_tool_name(name) {
+        return Err(format!("{:?} is not the name of a tool", excerpt(name)));
+    }
+    let input: Map<String, Value> = match json {
+        "" => Map::new(),
+        json => serde_json::from_str(json).map_err(|error| format!("the input is not a JSON object: {error}"))?,
+    };
+    Ok((name.to_owned(), Value::Object(input)))
+}
+
+pub fn is_code(text: &str) -> bool {
+    fits(text, |b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
+}
+
+pub fn is_tool_name(text: &str) -> bool {
+    fits(text, |b| b.is_ascii_alphanumeric() || b"_-.:/".contains(&b))
+}
+
+fn fits(text: &str, allowed: impl Fn(u8) -> bool) -> bool {
+    (1..=MAX_WORD_CHARS).contains(&text.len()) && text.bytes().all(allowed)
+}
+
+fn number<T>(name: &str, text: &str, range: RangeInclusive<T>) -> Result<T, String>
+where
+    T: std::str::FromStr + PartialOrd + std::fmt::Display,
+{
+    if text.is_empty() {
+        return Err(format!("{name} is missing"));
+    }
+    // `from_str` takes a leading '+'; a plain number has none.
+    let digits = text.bytes().all(|b| b.is_ascii_digit());
+    let value = text.parse().ok().filter(|value| digits && range.contains(value));
+    value.ok_or_else(|| {
+        format!("{name} is a whole number from {} to {}, not {:?}", range.start(), range.end(), excerpt(text))
+    })
+}
+
+/// The first word, and the rest without the space around it.
+fn split_word(text: &str) -> (&str, &str) {
+    let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    (word, rest.trim())
+}
+
+/// One bounded line of what was said.
+fn excerpt(text: &str) -> String {
+    let words = text.split_whitespace().flat_map(|word| [" ", word]).skip(1);
+    let mut line = words.flat_map(str::chars).filter(|c| !c.is_control());
+    let mut excerpt: String = line.by_ref().take(EXCERPT_CHARS).collect();
+    if line.next().is_some() {
+        excerpt.push('…');
+    }
+    excerpt
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Step, excerpt, parse};
+    use crate::TurnEvent;
+    use domain::run::RunError;
+    use serde_json::json;
+    use std::time::Duration;
+
+    fn tool_use(name: &str, input: serde_json::Value) -> Step {
+        Step::Send(TurnEvent::ToolUse { id: "call_1".into(), name: name.into(), input })
+    }
+
+    #[test]
+    fn good_directives() {
+        let count = |to, ms| vec![Step::Count { to, pace: Duration::from_millis(ms) }];
+        let fail = |code: &str, message: &str| Step::Fail(RunError::new(code, message));
+        assert_eq!(parse("!count 5").unwrap(), count(5, 0));
+        assert_eq!(parse("  !count\t10000000   60000 \n").unwrap(), count(10_000_000, 60_000));
+        assert_eq!(parse("!flood 1073741824").unwrap(), vec![Step::Flood { bytes: 1 << 30 }]);
+        assert_eq!(parse("!hang").unwrap()[1], Step::Hang);
+        assert_eq!(parse("!think").unwrap()[0], Step::Think("Let me think about that.".into()));
+        assert_eq!(parse("!think a  b\nc").unwrap()[0], Step::Think("a  b\nc".into()));
+        assert_eq!(parse("!fail").unwrap()[1], fail("scripted_failure", "The message asked for a failure."));
+        assert_eq!(parse("!fail over_loaded try later").unwrap()[1], fail("over_loaded", "try later"));
+        assert_eq!(parse("!tool").unwrap()[0], tool_use("echo", json!({})));
+        assert_eq!(parse("!tool {\"a\": 1}").unwrap()[0], tool_use("echo", json!({"a": 1})));
+        assert_eq!(parse("!tool mcp__x.y {\"a\":[1, 2]}").unwrap()[0], tool_use("mcp__x.y", json!({"a": [1, 2]})));
+        assert_eq!(parse("!ask Bash").unwrap()[0], tool_use("Bash", json!({})));
+        assert_eq!(parse("!script []").unwrap(), vec![]);
+    }
+
+    #[test]
+    fn bad_directives_say_what_is_wrong_and_how_it_goes() {
+        let table = [
+            ("!count", "N is missing; usage: !count N [MS]"),
+            ("!count 0", "N is a whole number from 1 to 10000000, not \"0\"; usage: !count"),
+            ("!count 10000001", "not \"10000001\""),
+            ("!count +5", "not \"+5\""),
+            ("!count -5", "not \"-5\""),
+            ("!count 99999999999999999999", "usage: !count"),
+            ("!count five", "not \"five\""),
+            ("!count 5 60001", "MS is a whole number from 0 to 60000"),
+            ("!count 5 10 15", "MS is a whole number"),
+            ("!flood", "BYTES is missing; usage: !flood BYTES"),
+            ("!flood 1073741825", "BYTES is a whole number"),
+            ("!flood 1 2", "BYTES is a whole number"),
+            ("!hang on", "it takes nothing more; usage: !hang"),
+            ("!fail Oops", "\"Oops\" is not a code; usage: !fail"),
+            ("!tool na;me", "\"na;me\" is not the name of a tool"),
+            ("!tool echo [1]", "the input is not a JSON object"),
+            ("!tool echo {", "the input is not a JSON object"),
+            ("!ask Bash no", "the input is not a JSON object"),
+            ("!script", "usage: !script"),
+            ("!coutn 5", "there is no directive !coutn; there are !count, !think, !tool, !ask, !fail, !hang"),
+            ("!COUNT 5", "there is no directive !COUNT"),
+        ];
+        for (text, expected) in table {
+            let problem = parse(text).unwrap_err();
+            assert!(problem.contains(expected), "{text}: {problem}");
+        }
+    }
+
+    #[test]
+    fn anything_else_is_answered() {
+        for text in ["hello", "! count 5", "!!!", "!", "", "say !count 5", "!7"] {
+            let steps = parse(text).unwrap();
+            let [Step::Say(answer)] = steps.as_slice() else { panic!("{text}: {steps:?}") };
+            assert!(answer.contains(text) && answer.ends_with("Try !count 20 100"), "{answer}");
+        }
+    }
+
+    #[test]
+    fn an_excerpt_is_one_short_line() {
+        assert_eq!(excerpt(" a\r\n\tb\u{1b}[2J "), "a b[2J");
+        assert_eq!(excerpt(&"ä".repeat(80)), "ä".repeat(80));
+        assert_eq!(excerpt(&"ä ".repeat(100)).chars().count(), 81);
+        assert!(excerpt(&"ä".repeat(81)).ends_with("ä…"));
+    }
+}

@@ -1,0 +1,253 @@
+//! Plays steps into the channel. Wherever it waits, for time, for room in the channel, for an answer or for nothing, it
+//! also listens for the word to stop.
+
+use super::directive::{self, Step, WORD_PACE};
+use crate::{Reported, TurnChannel, TurnCommand, TurnEnd, TurnEvent, TurnOutcome};
+use domain::{
+    event::Decision,
+    ids::ApprovalId,
+    prices::SCRIPTED,
+    run::RunError,
+    usage::{Cost, Usage},
+};
+use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::{
+    sync::mpsc::{Receiver, Sender, error::TrySendError},
+    task::coop,
+    time::{Instant, sleep_until},
+};
+
+const FLOOD_DELTA_BYTES: usize = 1024;
+
+pub async fn turn(prompt: String, channel: TurnChannel) -> TurnOutcome {
+    let mut player =
+        Player { events: channel.events, commands: channel.commands, due: Instant::now(), deltas: 0, metered: false };
+    TurnOutcome::of(player.play(&prompt).await.unwrap_or_else(|end| end))
+}
+
+struct Player {
+    events: Sender<Reported>,
+    commands: Receiver<TurnCommand>,
+    /// When the last timed event was to be sent. Deadlines add up from the start, so that lateness does not.
+    due: Instant,
+    /// Said or thought so far.
+    deltas: u64,
+    /// Whether a script has reported a usage of its own.
+    metered: bool,
+}
+
+impl Player {
+    /// `Err` ends the turn at once.
+    async fn play(&mut self, prompt: &str) -> Result<TurnEnd, TurnEnd> {
+        self.send(TurnEvent::ModelCall.into()).await?;
+        let steps =
+            directive::parse(prompt).map_err(|problem| TurnEnd::Failed(RunError::new("bad_directive", problem)))?;
+        let mut end = TurnEnd::Completed;
+        for step in steps {
+            match step {
+                Step::Skip => end = TurnEnd::Skipped,
+                step => self.step(step).await?,
+            }
+        }
+        if !self.metered {
+            let words = u64::try_from(prompt.split_whitespace().count()).unwrap_or(u64::MAX);
+            let usage = Usage { input_tokens: words, output_tokens: self.deltas, ..Usage::default() };
+            let event = TurnEvent::Usage { usage, model: Some(SCRIPTED.to_owned()), cost: Some(Cost::ZERO) };
+            self.send(event.into()).await?;
+        }
+        Ok(end)
+    }
+
+    async fn step(&mut self, step: Step) -> Result<(), TurnEnd> {
+        match step {
+            Step::Wait(duration) => self.wait(duration).await,
+            Step::Say(text) => self.words(&text, |delta| TurnEvent::Text { delta, item: None }).await,
+            Step::Think(text) => self.words(&text, |delta| TurnEvent::Thinking { delta, item: None }).await,
+            Step::Count { to, pace } => self.count(to, pace).await,
+            Step::Flood { bytes } => self.flood(bytes).await,
+            Step::Send(event) => {
+                self.metered |= matches!(event, TurnEvent::Usage { .. });
+                self.report(event).await
+            }
+            Step::Ask { tool_use_id, name, input, aloud } => self.ask(tool_use_id, name, input, aloud).await,
+            Step::Fail(error) => Err(TurnEnd::Failed(error)),
+            Step::Skip => Err(TurnEnd::Skipped),
+            Step::Hang => {
+                told_to_stop(&self.events, &mut self.commands).await;
+                Err(TurnEnd::Stopped)
+            }
+        }
+    }
+
+    async fn words(&mut self, text: &str, event: fn(String) -> TurnEvent) -> Result<(), TurnEnd> {
+        for (index, word) in words(text).enumerate() {
+            if index > 0 {
+                self.wait(WORD_PACE).await?;
+            }
+            self.report(event(word.to_owned())).await?;
+        }
+        Ok(())
+    }
+
+    async fn count(&mut self, to: u32, pace: Duration) -> Result<(), TurnEnd> {
+        self.say("1".to_owned()).await?;
+        for number in 2..=to {
+            self.wait(pace).await?;
+            self.say(format!(" {number}")).await?;
+        }
+        Ok(())
+    }
+
+    async fn flood(&mut self, bytes: u64) -> Result<(), TurnEnd> {
+        let line = ('a'..='z').chain('A'..='Z').chain('0'..='9').chain(['.', '\n']);
+        let block: String = line.cycle().take(FLOOD_DELTA_BYTES).collect();
+        let mut left = bytes;
+        while left > 0 {
+            let size = usize::try_from(left).unwrap_or(usize::MAX).min(FLOOD_DELTA_BYTES);
+            self.say(block[..size].to_owned()).await?;
+            left -= size as u64;
+        }
+        Ok(())
+    }
+
+    async fn ask(
+        &mut self,
+        tool_use_id: Option<String>,
+        name: String,
+        input: Value,
+        aloud: bool,
+    ) -> Result<(), TurnEnd> {
+        let id = ApprovalId::generate();
+        let tool = tool_use_id.clone();
+        self.report(TurnEvent::Approval { id, tool_use_id: tool, name, input: input.clone() }).await?;
+        let (decision, changed) = self.answer(id).await?;
+        // A person's time is not the script's: what follows is timed from here.
+        self.due = Instant::now();
+        let word = match decision {
+            Decision::Allow => "allowed",
+            Decision::Deny => "denied",
+            Decision::Expired => "expired",
+        };
+        if let Some(id) = tool_use_id {
+            let allowed = decision == Decision::Allow;
+            let content = if allowed { changed.unwrap_or(input) } else { Value::from(word) };
+            self.report(TurnEvent::ToolResult { id, content, is_error: !allowed }).await?;
+        }
+        if aloud { self.say(word.to_owned()).await } else { Ok(()) }
+    }
+
+    async fn answer(&mut self, id: ApprovalId) -> Result<(Decision, Option<Value>), TurnEnd> {
+        loop {
+            let command = tokio::select! {
+                biased;
+                command = self.commands.recv() => command,
+                () = self.events.closed() => None,
+            };
+            match command {
+                Some(TurnCommand::Answer { approval, decision, input }) if approval == id => {
+                    return Ok((decision, input));
+                }
+                Some(TurnCommand::Answer { .. }) => {}
+                // Without anybody to answer, waiting would be for ever.
+                Some(TurnCommand::Interrupt) | None => return Err(TurnEnd::Stopped),
+            }
+        }
+    }
+
+    async fn wait(&mut self, duration: Duration) -> Result<(), TurnEnd> {
+        self.due += duration;
+        if duration.is_zero() || self.due <= Instant::now() {
+            return Ok(());
+        }
+        tokio::select! {
+            biased;
+            () = told_to_stop(&self.events, &mut self.commands) => Err(TurnEnd::Stopped),
+            () = sleep_until(self.due) => Ok(()),
+        }
+    }
+
+    async fn say(&mut self, delta: String) -> Result<(), TurnEnd> {
+        self.deltas += 1;
+        self.send(TurnEvent::Text { delta, item: None }.into()).await
+    }
+
+    async fn report(&mut self, event: TurnEvent) -> Result<(), TurnEnd> {
+        self.deltas += u64::from(matches!(event, TurnEvent::Text { .. } | TurnEvent::Thinking { .. }));
+        let raw = raw(&event);
+        self.send(Reported { event, raw }).await
+    }
+
+    async fn send(&mut self, reported: Reported) -> Result<(), TurnEnd> {
+        while let Ok(command) = self.commands.try_recv() {
+            if command == TurnCommand::Interrupt {
+                return Err(TurnEnd::Stopped);
+            }
+        }
+        let reported = match self.events.try_send(reported) {
+            Ok(()) => {
+                // `try_send` never yields; without this a fast reader would let a flood keep its thread for ever.
+                coop::consume_budget().await;
+                return Ok(());
+            }
+            Err(TrySendError::Closed(_)) => return Err(TurnEnd::Stopped),
+            Err(TrySendError::Full(reported)) => reported,
+        };
+        tokio::select! {
+            biased;
+            () = told_to_stop(&self.events, &mut self.commands) => Err(TurnEnd::Stopped),
+            permit = self.events.reserve() => match permit {
+                Ok(permit) => {
+                    permit.send(reported);
+                    Ok(())
+                }
+                Err(_) => Err(TurnEnd::Stopped),
+            },
+        }
+    }
+}
+
+/// Comes back on an interrupt, or when nobody receives events any more.
+async fn told_to_stop(events: &Sender<Reported>, commands: &mut Receiver<TurnCommand>) {
+    loop {
+        tokio::select! {
+            biased;
+            command = commands.recv() => match command {
+                Some(TurnCommand::Interrupt) => return,
+                // It came too late for an approval that is over.
+                Some(TurnCommand::Answer { .. }) => {}
+                None => return events.closed().await,
+            },
+            () = events.closed() => return,
+        }
+    }
+}
+
+/// What a real provider would have sent for it. Deltas have none: there are too many.
+fn raw(event: &TurnEvent) -> Option<String> {
+    let sent = match event {
+        TurnEvent::ToolUse { id, name, input } => json!({"type": "tool_use", "id": id, "name": name, "input": input}),
+        TurnEvent::ToolResult { id, content, is_error } => {
+            json!({"type": "tool_result", "id": id, "content": content, "is_error": is_error})
+        }
+        TurnEvent::Approval { id, tool_use_id, name, .. } => {
+            json!({"type": "approval", "id": id, "tool_use_id": tool_use_id, "name": name})
+        }
+        _ => return None,
+    };
+    Some(sent.to_string())
+}
+
+/// Each word with the space before it, so that all together are the text again.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let word = rest.find(|c: char| !c.is_whitespace())?;
+        let end = rest[word..].find(char::is_whitespace).map_or(rest.len(), |length| word + length);
+        let (head, tail) = rest.split_at(end);
+        // Space behind the last word belongs to it.
+        let (head, tail) = if tail.trim_start().is_empty() { (rest, "") } else { (head, tail) };
+        rest = tail;
+        Some(head)
+    })
+}

@@ -1,0 +1,327 @@
+//! Whole turns, through the trait, on a clock that stands still while anything can move.
+
+use super::Scripted;
+use crate::{Capabilities, Provider, Reported, TurnChannel, TurnCommand, TurnEnd, TurnEvent, TurnFuture, TurnRequest};
+use domain::{
+    agent::{Agent, AgentSpec, ToolPolicy},
+    event::Decision,
+    ids::{AgentId, ApprovalId, RoomId, RunId},
+    limits::LimitOverrides,
+    name::Name,
+    run::RunError,
+    time::Timestamp,
+    usage::{Cost, Usage},
+};
+use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::{
+    sync::mpsc::{Receiver, Sender, channel},
+    time::Instant,
+};
+
+fn start(prompt: &str, room_for: usize) -> (TurnFuture, Receiver<Reported>, Sender<TurnCommand>) {
+    let spec = AgentSpec {
+        name: Name::parse("echo").unwrap(),
+        provider: "scripted".into(),
+        model: None,
+        system_prompt: None,
+        skills: vec![],
+        mcp_servers: vec![],
+        tools: ToolPolicy::default(),
+        limits: LimitOverrides::default(),
+    };
+    let born = Timestamp::from_millis(0);
+    let request = TurnRequest {
+        run_id: RunId::generate(),
+        room_id: RoomId::generate(),
+        agent: Agent { id: AgentId::generate(), spec, created_at: born, updated_at: born },
+        prompt: prompt.into(),
+        history: vec![],
+        session_id: None,
+    };
+    let (events, receiver) = channel(room_for);
+    let (sender, commands) = channel(4);
+    (Scripted.turn(request, TurnChannel { events, commands }), receiver, sender)
+}
+
+async fn all(mut events: Receiver<Reported>) -> Vec<Reported> {
+    let mut seen = vec![];
+    while let Some(event) = events.recv().await {
+        seen.push(event);
+    }
+    seen
+}
+
+async fn play(prompt: &str) -> (Vec<Reported>, TurnEnd) {
+    let (turn, events, _commands) = start(prompt, 16);
+    let (outcome, events) = tokio::join!(turn, all(events));
+    (events, outcome.end)
+}
+
+fn said(events: &[Reported]) -> String {
+    let deltas = events.iter().filter_map(|reported| match &reported.event {
+        TurnEvent::Text { delta, .. } => Some(delta.as_str()),
+        _ => None,
+    });
+    deltas.collect()
+}
+
+fn usage(input: u64, output: u64) -> TurnEvent {
+    TurnEvent::Usage {
+        usage: Usage { input_tokens: input, output_tokens: output, ..Usage::default() },
+        model: Some("scripted".into()),
+        cost: Some(Cost::ZERO),
+    }
+}
+
+#[test]
+fn says_what_it_can_do() {
+    let can = Capabilities { approvals: true, thinking: true, ..Capabilities::default() };
+    assert_eq!((Scripted.name(), Scripted.capabilities()), ("scripted", can));
+}
+
+#[tokio::test(start_paused = true)]
+async fn answers_a_plain_message_word_by_word_and_always_alike() {
+    let (events, end) = play("hello  there,\nfriend").await;
+    assert_eq!(end, TurnEnd::Completed);
+    assert_eq!(
+        said(&events),
+        "You said “hello there, friend”. I am the scripted agent: I need no model and no key. Try !count 20 100"
+    );
+    assert_eq!(events[0].event, TurnEvent::ModelCall);
+    assert_eq!(events[1].event, TurnEvent::Text { delta: "You".into(), item: None });
+    assert_eq!(events[2].event, TurnEvent::Text { delta: " said".into(), item: None });
+    assert_eq!(events.last().unwrap().event, usage(3, 21));
+    assert_eq!(play("hello  there,\nfriend").await.0, events);
+}
+
+#[tokio::test(start_paused = true)]
+async fn counts() {
+    let (events, end) = play("!count 3").await;
+    assert_eq!((said(&events).as_str(), end), ("1 2 3", TurnEnd::Completed));
+    assert_eq!(events.last().unwrap().event, usage(2, 3));
+    assert_eq!(events.len(), 5);
+
+    let (events, _) = play("!count 20000 0").await;
+    let expected: Vec<_> = (1..=20_000).map(|n| n.to_string()).collect();
+    assert_eq!(said(&events), expected.join(" "));
+    assert!(events.iter().all(|reported| reported.raw.is_none()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_late_reader_does_not_shift_the_beat() {
+    let (turn, mut events, _commands) = start("!count 6 100", 1);
+    let began = Instant::now();
+    let read = async {
+        let mut times = vec![];
+        while let Some(reported) = events.recv().await {
+            if matches!(reported.event, TurnEvent::Text { .. }) {
+                times.push(began.elapsed().as_millis());
+                tokio::time::sleep(Duration::from_millis(70)).await;
+            }
+        }
+        times
+    };
+    let (_, times) = tokio::join!(turn, read);
+    assert_eq!(times, [0, 100, 200, 300, 400, 500]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn thinks_then_answers() {
+    let (events, end) = play("!think one  two\nthree").await;
+    let thought: Vec<_> = events
+        .iter()
+        .filter_map(|reported| match &reported.event {
+            TurnEvent::Thinking { delta, .. } => Some(delta.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(thought, ["one", "  two", "\nthree"]);
+    assert_eq!((said(&events).as_str(), end), ("I thought about it, in 3 words.", TurnEnd::Completed));
+}
+
+#[tokio::test(start_paused = true)]
+async fn uses_a_tool() {
+    let (events, end) = play(r#"!tool look {"at":"this"}"#).await;
+    let input = json!({"at": "this"});
+    assert_eq!(events[1].event, TurnEvent::ToolUse { id: "call_1".into(), name: "look".into(), input: input.clone() });
+    assert!(events[2..5].iter().all(|reported| matches!(reported.event, TurnEvent::ToolOutput { .. })));
+    assert_eq!(events[5].event, TurnEvent::ToolResult { id: "call_1".into(), content: input.clone(), is_error: false });
+    for (at, kind) in [(1, "tool_use"), (5, "tool_result")] {
+        let raw: Value = serde_json::from_str(events[at].raw.as_deref().unwrap()).unwrap();
+        assert_eq!(raw["type"], kind);
+    }
+    assert_eq!((said(&events).as_str(), end), ("I used look.", TurnEnd::Completed));
+}
+
+/// Answers the approval of `prompt`, after one that is for another.
+async fn decide(prompt: &str, decision: Decision, input: Option<Value>) -> (Vec<Reported>, TurnEnd) {
+    let (turn, mut events, commands) = start(prompt, 16);
+    let answer = async {
+        let mut seen = vec![];
+        while let Some(reported) = events.recv().await {
+            if let TurnEvent::Approval { id, .. } = reported.event {
+                let other = ApprovalId::generate();
+                let stray = TurnCommand::Answer { approval: other, decision: Decision::Deny, input: None };
+                commands.send(stray).await.unwrap();
+                commands.send(TurnCommand::Answer { approval: id, decision, input: input.clone() }).await.unwrap();
+            }
+            seen.push(reported);
+        }
+        seen
+    };
+    let (outcome, events) = tokio::join!(turn, answer);
+    (events, outcome.end)
+}
+
+#[tokio::test(start_paused = true)]
+async fn asks_and_does_as_told() {
+    let changed = json!({"cmd": "ls"});
+    let table = [
+        (Decision::Allow, None, json!({"cmd": "rm"}), false, "allowed"),
+        (Decision::Allow, Some(changed.clone()), changed, false, "allowed"),
+        (Decision::Deny, None, json!("denied"), true, "denied"),
+        (Decision::Expired, None, json!("expired"), true, "expired"),
+    ];
+    for (decision, input, content, is_error, text) in table {
+        let (events, end) = decide(r#"!ask Bash {"cmd":"rm"}"#, decision, input).await;
+        let TurnEvent::Approval { tool_use_id, name, input, .. } = &events[2].event else { panic!("{events:?}") };
+        assert_eq!((tool_use_id.as_deref(), name.as_str(), input), (Some("call_1"), "Bash", &json!({"cmd": "rm"})));
+        assert!(events[2].raw.is_some());
+        assert_eq!(events[3].event, TurnEvent::ToolResult { id: "call_1".into(), content, is_error });
+        assert_eq!((said(&events).as_str(), end), (text, TurnEnd::Completed));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn fails_after_a_few_words_and_without_a_usage() {
+    let (events, end) = play("!fail over_loaded Come back later").await;
+    assert_eq!(end, TurnEnd::Failed(RunError::new("over_loaded", "Come back later")));
+    assert_eq!(said(&events), "I am about to fail.");
+    assert!(!events.iter().any(|reported| matches!(reported.event, TurnEvent::Usage { .. })));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_malformed_directive_fails_the_turn() {
+    let (events, end) = play("!count many").await;
+    let TurnEnd::Failed(error) = end else { panic!("{end:?}") };
+    assert_eq!(error.code, "bad_directive");
+    assert!(error.message.contains("usage: !count N [MS]"), "{}", error.message);
+    assert_eq!(events, [TurnEvent::ModelCall.into()]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn floods_exactly() {
+    let (events, end) = play("!flood 2500").await;
+    let text = said(&events);
+    assert_eq!((text.len(), end), (2500, TurnEnd::Completed));
+    assert!(text.is_ascii() && text.starts_with("abc"));
+    assert_eq!(events.len(), 5, "three deltas between the call and the usage");
+    assert_eq!(said(&play("!flood 1").await.0), "a");
+    assert_eq!(text[..1024], text[1024..2048]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn plays_a_script_on_time() {
+    let began = Instant::now();
+    let (events, end) = play(
+        r#"!script [{"session":"s1"}, {"text":"a","item":"1"}, {"after_ms":250,"retract":"1"}, {"model_call":true},
+                    {"after_ms":250,"text":"b"}, {"usage":{"output_tokens":7,"model":"gpt-5"}}]"#,
+    )
+    .await;
+    assert_eq!(began.elapsed().as_millis(), 500);
+    let reported = TurnEvent::Usage {
+        usage: Usage { output_tokens: 7, ..Usage::default() },
+        model: Some("gpt-5".into()),
+        cost: None,
+    };
+    let expected = [
+        TurnEvent::ModelCall,
+        TurnEvent::Session { id: "s1".into() },
+        TurnEvent::Text { delta: "a".into(), item: Some("1".into()) },
+        TurnEvent::Retract { item: "1".into() },
+        TurnEvent::ModelCall,
+        TurnEvent::Text { delta: "b".into(), item: None },
+        reported,
+    ];
+    assert_eq!(events.into_iter().map(|reported| reported.event).collect::<Vec<_>>(), expected);
+    assert_eq!(end, TurnEnd::Completed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_script_may_skip_and_may_ask() {
+    let (events, end) = play(r#"!script [{"skip":true}]"#).await;
+    assert_eq!((events.len(), end), (2, TurnEnd::Skipped));
+    assert_eq!(events[1].event, usage(2, 0));
+
+    let script = r#"!script [{"tool_use":{"id":"t","name":"x"}},{"approval":{"id":"t","name":"x"}},{"text":"on"}]"#;
+    let (events, _) = decide(script, Decision::Deny, None).await;
+    assert_eq!(events[3].event, TurnEvent::ToolResult { id: "t".into(), content: json!("denied"), is_error: true });
+    assert_eq!(said(&events), "on");
+}
+
+/// Where a turn can wait: the prompt, the room in the channel, and how many events come before the wait.
+const WAITS: [(&str, usize, usize); 6] = [
+    ("!count 10 60000", 16, 2),
+    (r#"!script [{"text":"a"},{"after_ms":600000,"text":"b"}]"#, 16, 2),
+    ("!flood 1000000", 1, 3),
+    ("!ask", 16, 3),
+    ("!hang", 16, 2),
+    // Nothing to wait for: it must hear while it runs.
+    ("!count 10000000", 16, 1000),
+];
+
+#[tokio::test(start_paused = true)]
+async fn stops_at_once_wherever_it_waits() {
+    for (prompt, room_for, before) in WAITS {
+        let (turn, mut events, commands) = start(prompt, room_for);
+        let began = Instant::now();
+        let interrupt = async {
+            for _ in 0..before {
+                events.recv().await.unwrap();
+            }
+            // Lets it go on until it waits, or until the channel is full.
+            tokio::task::yield_now().await;
+            commands.send(TurnCommand::Interrupt).await.unwrap();
+        };
+        let (outcome, ()) = tokio::join!(turn, interrupt);
+        assert_eq!(outcome.end, TurnEnd::Stopped, "{prompt}");
+        assert!(began.elapsed() < Duration::from_secs(1), "{prompt}: {:?}", began.elapsed());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn stops_at_once_when_nobody_listens() {
+    for (prompt, room_for, before) in WAITS {
+        let (turn, mut events, _commands) = start(prompt, room_for);
+        let began = Instant::now();
+        let leave = async move {
+            for _ in 0..before {
+                events.recv().await.unwrap();
+            }
+            tokio::task::yield_now().await;
+            drop(events);
+        };
+        let (outcome, ()) = tokio::join!(turn, leave);
+        assert_eq!(outcome.end, TurnEnd::Stopped, "{prompt}");
+        assert!(began.elapsed() < Duration::from_secs(1), "{prompt}: {:?}", began.elapsed());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_interrupt_before_the_start_says_nothing() {
+    let (turn, events, commands) = start("!count 5", 16);
+    commands.send(TurnCommand::Interrupt).await.unwrap();
+    let (outcome, events) = tokio::join!(turn, all(events));
+    assert_eq!((outcome.end, events), (TurnEnd::Stopped, vec![]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_commander_it_plays_on_but_waits_for_no_answer() {
+    for (prompt, expected) in [("!count 5 10", TurnEnd::Completed), ("!ask", TurnEnd::Stopped)] {
+        let (turn, events, commands) = start(prompt, 16);
+        drop(commands);
+        let (outcome, _) = tokio::join!(turn, all(events));
+        assert_eq!(outcome.end, expected, "{prompt}");
+    }
+}
