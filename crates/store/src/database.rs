@@ -1,7 +1,7 @@
 //! The two engines behind one name. Chosen once when the store opens; past it, a query is written once and expanded for
 //! both by these macros.
 
-use sqlx::{PgPool, SqlitePool};
+use sqlx::{PgPool, Postgres, SqlitePool, pool::PoolConnection};
 
 #[derive(Debug)]
 pub(crate) enum Database {
@@ -11,6 +11,42 @@ pub(crate) enum Database {
         read: SqlitePool,
     },
     Postgres(PgPool),
+}
+
+/// A connection that is about to begin a transaction. sqlx 0.9.0 forgets a BEGIN whose caller went away before the
+/// answer came: the connection would go back to the pool inside a transaction that nobody ends, and the next reader
+/// would look at an old moment for ever. Such a connection is closed instead.
+#[derive(Debug)]
+pub(crate) struct Beginning {
+    pub connection: PoolConnection<Postgres>,
+    pub begun: bool,
+}
+
+impl Beginning {
+    pub(crate) async fn on(pool: &PgPool) -> Result<Self, sqlx::Error> {
+        Ok(Self { connection: pool.acquire().await?, begun: false })
+    }
+}
+
+impl Drop for Beginning {
+    fn drop(&mut self) {
+        if !self.begun {
+            self.connection.close_on_drop();
+        }
+    }
+}
+
+/// Runs the block in a PostgreSQL transaction that begins with this statement.
+macro_rules! in_postgres {
+    ($pool:expr, $begin:literal, |$transaction:ident| $body:block) => {{
+        let mut beginning = $crate::database::Beginning::on($pool).await?;
+        let $crate::database::Beginning { connection, begun } = &mut beginning;
+        let mut $transaction = sqlx::Connection::begin_with(&mut **connection, $begin).await?;
+        *begun = true;
+        let out = $body;
+        $transaction.commit().await?;
+        out
+    }};
 }
 
 /// Runs one query on a connection that only reads.
@@ -40,12 +76,7 @@ macro_rules! snapshot {
                 out
             }
             $crate::database::Database::Postgres(pool) => {
-                let mut $transaction = pool
-                    .begin_with("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-                    .await?;
-                let out = $body;
-                $transaction.commit().await?;
-                out
+                $crate::database::in_postgres!(pool, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", |$transaction| $body)
             }
         }
     };
@@ -62,13 +93,10 @@ macro_rules! writing {
                 out
             }
             $crate::database::Database::Postgres(pool) => {
-                let mut $transaction = pool.begin().await?;
-                let out = $body;
-                $transaction.commit().await?;
-                out
+                $crate::database::in_postgres!(pool, "BEGIN", |$transaction| $body)
             }
         }
     };
 }
 
-pub(crate) use {reading, snapshot, writing};
+pub(crate) use {in_postgres, reading, snapshot, writing};

@@ -38,6 +38,7 @@ impl Error {
             Self::Fenced => Self::Fenced,
             Self::RoomBusy => Self::RoomBusy,
             Self::KeyUsed => Self::KeyUsed,
+            Self::Unavailable(why) => Self::Unavailable(why.clone()),
             other => Self::Unavailable(other.to_string()),
         }
     }
@@ -47,9 +48,7 @@ impl From<sqlx::Error> for Error {
     fn from(error: sqlx::Error) -> Self {
         match error {
             sqlx::Error::RowNotFound => Self::NotFound,
-            sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) => {
-                Self::Unreadable(error.to_string())
-            }
+            sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) => Self::Unreadable(error.to_string()),
             other => Self::Unavailable(other.to_string()),
         }
     }

@@ -95,6 +95,7 @@ struct Inner {
 const WAITING_COMMITS: usize = 4096;
 const ACQUIRE: Duration = Duration::from_secs(10);
 const EPOCH: &str = "epoch";
+const USED: &str = "used";
 
 impl Store {
     /// Opens, migrates, and spawns the store's own tasks into `tasks`; they end when `cancel` is.
@@ -105,17 +106,11 @@ impl Store {
         cancel: &CancellationToken,
     ) -> Result<Self> {
         if config.planted.is_some() && !cfg!(feature = "planted-bugs") {
-            return Err(Error::Start(
-                "this build has no planted bugs; build with --features planted-bugs".into(),
-            ));
+            return Err(Error::Start("this build has no planted bugs; build with --features planted-bugs".into()));
         }
         let (database, lock) = match &config.backend {
             Backend::Sqlite { file } => {
-                let lock = if access == Access::Server {
-                    Some(lock_beside(file)?)
-                } else {
-                    None
-                };
+                let lock = if access == Access::Server { Some(lock_beside(file)?) } else { None };
                 (open_sqlite(file, config).await?, lock)
             }
             Backend::Postgres { url } => (open_postgres(url, config).await?, None),
@@ -134,19 +129,8 @@ impl Store {
             _lock: lock,
         }));
         if access == Access::Server {
-            tasks.spawn(
-                Writer {
-                    store: store.clone(),
-                    requests: receiver,
-                }
-                .run(cancel.clone()),
-            );
-            tasks.spawn(
-                Checkpointer {
-                    store: store.clone(),
-                }
-                .run(cancel.clone()),
-            );
+            tasks.spawn(Writer { store: store.clone(), requests: receiver }.run(cancel.clone()));
+            tasks.spawn(Checkpointer { store: store.clone() }.run(cancel.clone()));
         }
         Ok(store)
     }
@@ -155,22 +139,12 @@ impl Store {
     pub async fn commit(&self, commit: Commit) -> Result<Committed> {
         let (reply, answer) = oneshot::channel();
         let closed = || Error::Unavailable("the store is shutting down".into());
-        self.0
-            .requests
-            .send(Request { commit, reply })
-            .await
-            .map_err(|_| closed())?;
+        self.0.requests.send(Request { commit, reply }).await.map_err(|_| closed())?;
         answer.await.map_err(|_| closed())?
     }
 
     /// A reader of a room from a position on. Rings `bell` whenever the room has moved.
-    pub async fn follow(
-        &self,
-        owner: &Owner,
-        room: RoomId,
-        after: &Position,
-        bell: Arc<Bell>,
-    ) -> Result<Follower> {
+    pub async fn follow(&self, owner: &Owner, room: RoomId, after: &Position, bell: Arc<Bell>) -> Result<Follower> {
         Follower::open(self, owner, room, after, bell).await
     }
 
@@ -199,6 +173,24 @@ impl Store {
             .await?;
         });
         Ok::<(), Error>(())
+    }
+
+    /// Nobody has used this store yet.
+    pub async fn is_fresh(&self) -> Result<bool> {
+        let used: Option<String> = crate::database::reading!(self.database(), |pool| {
+            sqlx::query_scalar("SELECT value FROM meta WHERE key = $1").bind(USED).fetch_optional(pool).await
+        })?;
+        Ok(used.is_none())
+    }
+
+    pub async fn mark_used(&self) -> Result<()> {
+        crate::database::writing!(self.database(), |transaction| {
+            sqlx::query("INSERT INTO meta (key, value) VALUES ($1, '1') ON CONFLICT (key) DO NOTHING")
+                .bind(USED)
+                .execute(&mut *transaction)
+                .await?;
+        });
+        Ok(())
     }
 
     pub fn backend(&self) -> &Backend {
@@ -255,27 +247,17 @@ impl Store {
 
 impl std::fmt::Debug for Store {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Store")
-            .field("backend", &self.0.backend)
-            .field("epoch", &self.0.epoch)
-            .finish_non_exhaustive()
+        f.debug_struct("Store").field("backend", &self.0.backend).field("epoch", &self.0.epoch).finish_non_exhaustive()
     }
 }
 
 pub(crate) fn lock_beside(file: &Path) -> Result<File> {
     let path = file.with_extension("lock");
-    let start = |error: &dyn std::fmt::Display| {
-        Error::Start(format!("cannot lock {}: {error}", path.display()))
-    };
+    let start = |error: &dyn std::fmt::Display| Error::Start(format!("cannot lock {}: {error}", path.display()));
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).map_err(|error| start(&error))?;
     }
-    let lock = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(&path)
-        .map_err(|error| start(&error))?;
+    let lock = File::options().create(true).truncate(false).write(true).open(&path).map_err(|error| start(&error))?;
     match lock.try_lock() {
         Ok(()) => Ok(lock),
         Err(std::fs::TryLockError::WouldBlock) => Err(Error::Start(format!(
@@ -288,12 +270,8 @@ pub(crate) fn lock_beside(file: &Path) -> Result<File> {
 
 async fn open_sqlite(file: &Path, config: &Config) -> Result<Database> {
     if let Some(folder) = file.parent() {
-        std::fs::create_dir_all(folder).map_err(|error| {
-            Error::Start(format!(
-                "cannot create the data folder {}: {error}",
-                folder.display()
-            ))
-        })?;
+        std::fs::create_dir_all(folder)
+            .map_err(|error| Error::Start(format!("cannot create the data folder {}: {error}", folder.display())))?;
     }
     let synchronous = match config.planted {
         Some(Planted::SynchronousOff) => SqliteSynchronous::Off,
@@ -309,8 +287,7 @@ async fn open_sqlite(file: &Path, config: &Config) -> Result<Database> {
         // Checkpoints run beside the writer; this is only the net below them.
         .pragma("wal_autocheckpoint", "16000")
         .pragma("temp_store", "MEMORY");
-    let cannot_open =
-        |error: sqlx::Error| Error::Start(format!("cannot open {}: {error}", file.display()));
+    let cannot_open = |error: sqlx::Error| Error::Start(format!("cannot open {}: {error}", file.display()));
     let write = SqlitePoolOptions::new()
         .max_connections(1)
         .acquire_timeout(ACQUIRE)
@@ -319,10 +296,7 @@ async fn open_sqlite(file: &Path, config: &Config) -> Result<Database> {
         .connect_with(options.clone())
         .await
         .map_err(cannot_open)?;
-    sqlx::migrate!("migrations/sqlite")
-        .run(&write)
-        .await
-        .map_err(|error| Error::Start(error.to_string()))?;
+    sqlx::migrate!("migrations/sqlite").run(&write).await.map_err(|error| Error::Start(error.to_string()))?;
     if config.planted != Some(Planted::SynchronousOff) {
         assert_durable_sqlite(&write).await?;
     }
@@ -335,12 +309,8 @@ async fn open_sqlite(file: &Path, config: &Config) -> Result<Database> {
 
 /// An acknowledged event must survive a power cut. A file system or build that silently gives less is refused.
 async fn assert_durable_sqlite(write: &SqlitePool) -> Result<()> {
-    let mode: String = sqlx::query_scalar("PRAGMA journal_mode")
-        .fetch_one(write)
-        .await?;
-    let synchronous: i64 = sqlx::query_scalar("PRAGMA synchronous")
-        .fetch_one(write)
-        .await?;
+    let mode: String = sqlx::query_scalar("PRAGMA journal_mode").fetch_one(write).await?;
+    let synchronous: i64 = sqlx::query_scalar("PRAGMA synchronous").fetch_one(write).await?;
     if !mode.eq_ignore_ascii_case("wal") || synchronous < 2 {
         return Err(Error::Start(format!(
             "SQLite runs with journal_mode={mode}, synchronous={synchronous} here, which can lose acknowledged events; \
@@ -353,9 +323,7 @@ async fn assert_durable_sqlite(write: &SqlitePool) -> Result<()> {
 async fn open_postgres(url: &str, config: &Config) -> Result<Database> {
     // The error of a malformed URL may repeat it, password and all.
     let options = PgConnectOptions::from_str(url)
-        .map_err(|_| {
-            Error::Start("the database URL is not of the form postgres://user@host/name".into())
-        })?
+        .map_err(|_| Error::Start("the database URL is not of the form postgres://user@host/name".into()))?
         .application_name("greenroom")
         .options([("synchronous_commit", "on")]);
     let pool = PgPoolOptions::new()
@@ -364,20 +332,14 @@ async fn open_postgres(url: &str, config: &Config) -> Result<Database> {
         .connect_with(options)
         .await
         .map_err(|error| Error::Start(format!("cannot reach PostgreSQL: {error}")))?;
-    sqlx::migrate!("migrations/postgres")
-        .run(&pool)
-        .await
-        .map_err(|error| Error::Start(error.to_string()))?;
+    sqlx::migrate!("migrations/postgres").run(&pool).await.map_err(|error| Error::Start(error.to_string()))?;
     assert_durable_postgres(&pool).await?;
     Ok(Database::Postgres(pool))
 }
 
 async fn assert_durable_postgres(pool: &PgPool) -> Result<()> {
     for setting in ["fsync", "synchronous_commit", "full_page_writes"] {
-        let value: String = sqlx::query_scalar("SELECT current_setting($1)")
-            .bind(setting)
-            .fetch_one(pool)
-            .await?;
+        let value: String = sqlx::query_scalar("SELECT current_setting($1)").bind(setting).fetch_one(pool).await?;
         if matches!(value.as_str(), "off" | "local") {
             return Err(Error::Start(format!(
                 "PostgreSQL runs with {setting} = {value}, which can lose acknowledged events; turn it on"
@@ -395,10 +357,7 @@ async fn epoch_of(database: &Database) -> Result<Epoch> {
             .bind(fresh.as_str())
             .execute(&mut *transaction)
             .await?;
-        sqlx::query_scalar("SELECT value FROM meta WHERE key = $1")
-            .bind(EPOCH)
-            .fetch_one(&mut *transaction)
-            .await?
+        sqlx::query_scalar("SELECT value FROM meta WHERE key = $1").bind(EPOCH).fetch_one(&mut *transaction).await?
     });
     Epoch::parse(&stored).map_err(|error| Error::Unreadable(error.to_string()))
 }

@@ -15,7 +15,7 @@ use serde_json::Value;
 use std::{fmt, str::FromStr};
 
 macro_rules! vocabulary {
-    ($($variant:ident = $name:literal),* $(,)?) => {
+    ($($variant:ident = $name:tt),* $(,)?) => {
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, utoipa::ToSchema)]
         pub enum EventType {
             $(#[serde(rename = $name)] $variant,)*

@@ -37,9 +37,7 @@ impl TryFrom<Row> for Agent {
 /// A name that is taken is the caller's mistake, not the database's.
 fn name_taken(error: sqlx::Error, name: &str) -> Error {
     match &error {
-        sqlx::Error::Database(inner) if inner.is_unique_violation() => {
-            Error::NameTaken(name.to_owned())
-        }
+        sqlx::Error::Database(inner) if inner.is_unique_violation() => Error::NameTaken(name.to_owned()),
         _ => error.into(),
     }
 }
@@ -85,19 +83,9 @@ impl Store {
         rows.into_iter().map(Agent::try_from).collect()
     }
 
-    pub async fn create_agent(
-        &self,
-        owner: &Owner,
-        spec: AgentSpec,
-        attempt: Option<&Attempt>,
-    ) -> Result<Agent> {
+    pub async fn create_agent(&self, owner: &Owner, spec: AgentSpec, attempt: Option<&Attempt>) -> Result<Agent> {
         let now = Timestamp::now();
-        let agent = Agent {
-            id: AgentId::generate(),
-            spec,
-            created_at: now,
-            updated_at: now,
-        };
+        let agent = Agent { id: AgentId::generate(), spec, created_at: now, updated_at: now };
         let json = serde_json::to_string(&agent.spec)?;
         let name = agent.spec.name.as_str();
         writing!(self.database(), |transaction| {
@@ -151,14 +139,13 @@ impl Store {
     pub async fn delete_agent(&self, owner: &Owner, id: AgentId) -> Result<()> {
         let now = Timestamp::now().as_millis();
         writing!(self.database(), |transaction| {
-            let changed = sqlx::query(
-                "UPDATE agents SET deleted_at = $3 WHERE id = $1 AND owner = $2 AND deleted_at IS NULL",
-            )
-            .bind(id.0)
-            .bind(owner.as_str())
-            .bind(now)
-            .execute(&mut *transaction)
-            .await?;
+            let changed =
+                sqlx::query("UPDATE agents SET deleted_at = $3 WHERE id = $1 AND owner = $2 AND deleted_at IS NULL")
+                    .bind(id.0)
+                    .bind(owner.as_str())
+                    .bind(now)
+                    .execute(&mut *transaction)
+                    .await?;
             if changed.rows_affected() == 0 {
                 return Err(Error::NotFound);
             }

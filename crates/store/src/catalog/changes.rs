@@ -9,6 +9,12 @@ use domain::{run::RunStatus, usage::Usage};
 
 use super::messages::StoredBody;
 
+/// What a provider calls its models and sessions is not ours, and PostgreSQL's text holds no NUL: left in, it would keep
+/// the run from ever ending.
+fn without_nul(text: &str) -> String {
+    text.replace('\0', "")
+}
+
 macro_rules! changes_on {
     ($name:ident, $connection:ty) => {
         pub(crate) async fn $name(
@@ -118,24 +124,20 @@ macro_rules! changes_on {
                     .await?;
                 }
                 Change::StopEarlier { stop } => {
-                    sqlx::query(
-                        "UPDATE queue SET stop = $3 WHERE room_id = $1 AND queued_seq < $2 AND stop IS NULL",
-                    )
-                    .bind(room)
-                    .bind(signed(context.first))
-                    .bind(stop.as_str())
-                    .execute(&mut *connection)
-                    .await?;
+                    sqlx::query("UPDATE queue SET stop = $3 WHERE room_id = $1 AND queued_seq < $2 AND stop IS NULL")
+                        .bind(room)
+                        .bind(signed(context.first))
+                        .bind(stop.as_str())
+                        .execute(&mut *connection)
+                        .await?;
                 }
                 Change::RunStatus { run_id, status } => {
-                    sqlx::query(
-                        "UPDATE runs SET status = $2, started_at = COALESCE(started_at, $3) WHERE id = $1",
-                    )
-                    .bind(run_id.0)
-                    .bind(status.as_str())
-                    .bind(now)
-                    .execute(&mut *connection)
-                    .await?;
+                    sqlx::query("UPDATE runs SET status = $2, started_at = COALESCE(started_at, $3) WHERE id = $1")
+                        .bind(run_id.0)
+                        .bind(status.as_str())
+                        .bind(now)
+                        .execute(&mut *connection)
+                        .await?;
                 }
                 Change::EndRun { run_id, ending } => {
                     let Ending { status, usage, cost, model, duration_ms, error, receipt } = ending;
@@ -147,17 +149,14 @@ macro_rules! changes_on {
                     .bind(status.as_str())
                     .bind(serde_json::to_string(usage)?)
                     .bind(cost.map(|cost| cost.as_nanos()))
-                    .bind(model.as_deref())
+                    .bind(model.as_deref().map(without_nul))
                     .bind(signed(*duration_ms))
                     .bind(error.as_ref().map(serde_json::to_string).transpose()?)
                     .bind(receipt.as_ref().map(serde_json::to_string).transpose()?)
                     .bind(now)
                     .execute(&mut *connection)
                     .await?;
-                    sqlx::query("DELETE FROM queue WHERE run_id = $1")
-                        .bind(run_id.0)
-                        .execute(&mut *connection)
-                        .await?;
+                    sqlx::query("DELETE FROM queue WHERE run_id = $1").bind(run_id.0).execute(&mut *connection).await?;
                 }
                 Change::PutSession { agent_id, provider, session_id } => {
                     sqlx::query(
@@ -168,7 +167,7 @@ macro_rules! changes_on {
                     .bind(room)
                     .bind(agent_id.0)
                     .bind(provider.as_str())
-                    .bind(session_id.as_str())
+                    .bind(without_nul(session_id))
                     .bind(now)
                     .execute(&mut *connection)
                     .await?;

@@ -55,24 +55,18 @@ pub(crate) use remember;
 impl Store {
     pub async fn remembered(&self, owner: &Owner, attempt: &Attempt) -> Result<Option<Remembered>> {
         let row: Option<(Vec<u8>, String)> = reading!(self.database(), |pool| {
-            sqlx::query_as(
-                "SELECT fingerprint, result FROM idempotency WHERE owner = $1 AND key = $2",
-            )
-            .bind(owner.as_str())
-            .bind(attempt.key.as_str())
-            .fetch_optional(pool)
-            .await
+            sqlx::query_as("SELECT fingerprint, result FROM idempotency WHERE owner = $1 AND key = $2")
+                .bind(owner.as_str())
+                .bind(attempt.key.as_str())
+                .fetch_optional(pool)
+                .await
         })?;
-        Ok(row.map(|(fingerprint, result)| Remembered {
-            same: fingerprint == attempt.fingerprint,
-            result,
-        }))
+        Ok(row.map(|(fingerprint, result)| Remembered { same: fingerprint == attempt.fingerprint, result }))
     }
 
     /// Drops keys that are older than a day.
     pub async fn forget_old_keys(&self) -> Result<()> {
-        let before =
-            Timestamp::now().as_millis() - i64::try_from(KEPT.as_millis()).unwrap_or(i64::MAX);
+        let before = Timestamp::now().as_millis() - i64::try_from(KEPT.as_millis()).unwrap_or(i64::MAX);
         writing!(self.database(), |transaction| {
             sqlx::query("DELETE FROM idempotency WHERE created_at < $1")
                 .bind(before)

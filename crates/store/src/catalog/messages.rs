@@ -2,7 +2,7 @@
 
 use crate::{
     Error, Store,
-    database::snapshot,
+    database::{reading, snapshot},
     error::{Result, signed, unsigned},
     journal::EventRow,
 };
@@ -112,54 +112,58 @@ impl Store {
                 .bind(i64::from(limit))
                 .fetch_all(&mut *transaction)
                 .await?;
-            let events: Vec<EventRow> = sqlx::query_as(STREAMING)
-                .bind(room.0)
+            let events: Vec<EventRow> = sqlx::query_as(STREAMING).bind(room.0).fetch_all(&mut *transaction).await?;
+            let agents: Vec<(Uuid, String)> = sqlx::query_as("SELECT id, name FROM agents WHERE owner = $1")
+                .bind(owner.as_str())
                 .fetch_all(&mut *transaction)
                 .await?;
-            let agents: Vec<(Uuid, String)> =
-                sqlx::query_as("SELECT id, name FROM agents WHERE owner = $1")
-                    .bind(owner.as_str())
-                    .fetch_all(&mut *transaction)
-                    .await?;
             (head, rows, events, agents)
         });
-        let mut messages = rows
-            .into_iter()
-            .map(Message::try_from)
-            .collect::<Result<Vec<_>>>()?;
+        let mut messages = rows.into_iter().map(Message::try_from).collect::<Result<Vec<_>>>()?;
         messages.reverse();
-        let name_of = |id: AgentId| {
-            agents
-                .iter()
-                .find(|(agent, _)| *agent == id.0)
-                .map_or("agent", |(_, name)| name)
-        };
-        let events = events
-            .into_iter()
-            .map(Event::try_from)
-            .collect::<Result<Vec<_>>>()?;
+        let name_of = |id: AgentId| agents.iter().find(|(agent, _)| *agent == id.0).map_or("agent", |(_, name)| name);
+        let events = events.into_iter().map(Event::try_from).collect::<Result<Vec<_>>>()?;
         let streaming = streaming(&events, name_of)?;
-        messages.extend(
-            streaming
-                .into_iter()
-                .filter(|m| m.seq > since && signed(m.seq) < before),
-        );
+        messages.extend(streaming.into_iter().filter(|m| m.seq > since && signed(m.seq) < before));
         messages.sort_by_key(|message| message.seq);
-        Ok(History {
-            epoch: self.epoch().clone(),
-            head: unsigned(head)?,
-            messages,
-        })
+        // An old answer that is still under way must not make a page that skips what came after it.
+        let surplus = messages.len().saturating_sub(limit as usize);
+        messages.drain(..surplus);
+        Ok(History { epoch: self.epoch().clone(), head: unsigned(head)?, messages })
+    }
+
+    pub async fn message(&self, owner: &Owner, room: RoomId, id: MessageId) -> Result<Message> {
+        let row: Row = reading!(self.database(), |pool| {
+            sqlx::query_as(
+                "SELECT m.id, m.room_id, m.seq, m.run_id, m.body, m.created_at FROM messages m \
+                 JOIN rooms r ON r.id = m.room_id WHERE m.id = $1 AND m.room_id = $2 AND r.owner = $3 \
+                 AND r.deleted_at IS NULL",
+            )
+            .bind(id.0)
+            .bind(room.0)
+            .bind(owner.as_str())
+            .fetch_one(pool)
+            .await
+        })?;
+        row.try_into()
+    }
+
+    pub async fn room_of_message(&self, owner: &Owner, id: MessageId) -> Result<RoomId> {
+        let room: Uuid = reading!(self.database(), |pool| {
+            sqlx::query_scalar(
+                "SELECT m.room_id FROM messages m JOIN rooms r ON r.id = m.room_id \
+                 WHERE m.id = $1 AND r.owner = $2 AND r.deleted_at IS NULL",
+            )
+            .bind(id.0)
+            .bind(owner.as_str())
+            .fetch_one(pool)
+            .await
+        })?;
+        Ok(RoomId(room))
     }
 
     /// What was said in a room before a seq, oldest first: what an agent is told when it is asked.
-    pub async fn said_before(
-        &self,
-        owner: &Owner,
-        room: RoomId,
-        seq: Seq,
-        limit: u32,
-    ) -> Result<Vec<Message>> {
+    pub async fn said_before(&self, owner: &Owner, room: RoomId, seq: Seq, limit: u32) -> Result<Vec<Message>> {
         let history = self.history(owner, room, 0, Some(seq), limit).await?;
         Ok(history.messages)
     }
@@ -168,10 +172,7 @@ impl Store {
 /// Folds the answers that have begun and not ended.
 fn streaming<'a>(events: &[Event], name_of: impl Fn(AgentId) -> &'a str) -> Result<Vec<Message>> {
     let mut messages = Vec::new();
-    for start in events
-        .iter()
-        .filter(|event| event.kind == EventType::StreamStart)
-    {
+    for start in events.iter().filter(|event| event.kind == EventType::StreamStart) {
         let (EventBody::StreamStart(body), Some(agent_id)) = (start.body()?, start.agent_id) else {
             continue;
         };
@@ -183,8 +184,7 @@ fn streaming<'a>(events: &[Event], name_of: impl Fn(AgentId) -> &'a str) -> Resu
             continue;
         }
         let (text, thinking) = answer.texts();
-        let name =
-            Name::parse(name_of(agent_id)).map_err(|error| Error::Unreadable(error.to_string()))?;
+        let name = Name::parse(name_of(agent_id)).map_err(|error| Error::Unreadable(error.to_string()))?;
         messages.push(Message {
             id: body.stream_id,
             room_id: start.room_id,

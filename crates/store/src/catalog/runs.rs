@@ -49,21 +49,14 @@ impl TryFrom<Row> for Run {
             room_id: RoomId(row.room_id),
             agent_id: AgentId(row.agent_id),
             message_id: MessageId(row.message_id),
-            status: row
-                .status
-                .parse()
-                .map_err(|error| Error::Unreadable(format!("{error}")))?,
+            status: row.status.parse().map_err(|error| Error::Unreadable(format!("{error}")))?,
             queued_seq: unsigned(row.queued_seq)?,
             usage: serde_json::from_str(&row.usage)?,
             cost: row.cost.map(Cost::from_nanos),
             model: row.model,
             duration_ms: row.duration_ms.map(unsigned).transpose()?,
             error: row.error.as_deref().map(serde_json::from_str).transpose()?,
-            receipt: row
-                .receipt
-                .as_deref()
-                .map(serde_json::from_str)
-                .transpose()?,
+            receipt: row.receipt.as_deref().map(serde_json::from_str).transpose()?,
             created_at: Timestamp::from_millis(row.created_at),
             started_at: row.started_at.map(Timestamp::from_millis),
             ended_at: row.ended_at.map(Timestamp::from_millis),
@@ -84,11 +77,7 @@ macro_rules! select_runs {
 impl Store {
     pub async fn run(&self, owner: &Owner, id: RunId) -> Result<Run> {
         let row: Row = reading!(self.database(), |pool| {
-            sqlx::query_as(select_runs!("id = $2"))
-                .bind(owner.as_str())
-                .bind(id.0)
-                .fetch_one(pool)
-                .await
+            sqlx::query_as(select_runs!("id = $2")).bind(owner.as_str()).bind(id.0).fetch_one(pool).await
         })?;
         row.try_into()
     }

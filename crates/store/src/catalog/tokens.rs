@@ -32,18 +32,11 @@ struct Row {
 }
 
 fn owner(text: &str) -> Result<Owner> {
-    Name::parse(text)
-        .map(Owner::new)
-        .map_err(|error| Error::Unreadable(error.to_string()))
+    Name::parse(text).map(Owner::new).map_err(|error| Error::Unreadable(error.to_string()))
 }
 
 impl Store {
-    pub async fn create_token(
-        &self,
-        owner: &Owner,
-        label: &Name,
-        hash: &[u8; 32],
-    ) -> Result<TokenId> {
+    pub async fn create_token(&self, owner: &Owner, label: &Name, hash: &[u8; 32]) -> Result<TokenId> {
         let id = TokenId::generate();
         writing!(self.database(), |transaction| {
             sqlx::query("INSERT INTO tokens (id, owner, label, hash, created_at) VALUES ($1, $2, $3, $4, $5)")
@@ -61,11 +54,9 @@ impl Store {
     /// For the operator, who may see every owner's.
     pub async fn tokens(&self) -> Result<Vec<TokenRecord>> {
         let rows: Vec<Row> = reading!(self.database(), |pool| {
-            sqlx::query_as(
-                "SELECT id, owner, label, created_at, revoked_at FROM tokens ORDER BY id",
-            )
-            .fetch_all(pool)
-            .await
+            sqlx::query_as("SELECT id, owner, label, created_at, revoked_at FROM tokens ORDER BY id")
+                .fetch_all(pool)
+                .await
         })?;
         let record = |row: Row| {
             Ok(TokenRecord {
@@ -81,13 +72,11 @@ impl Store {
 
     pub async fn revoke_token(&self, id: TokenId) -> Result<()> {
         writing!(self.database(), |transaction| {
-            let changed = sqlx::query(
-                "UPDATE tokens SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL",
-            )
-            .bind(id.0)
-            .bind(Timestamp::now().as_millis())
-            .execute(&mut *transaction)
-            .await?;
+            let changed = sqlx::query("UPDATE tokens SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL")
+                .bind(id.0)
+                .bind(Timestamp::now().as_millis())
+                .execute(&mut *transaction)
+                .await?;
             if changed.rows_affected() == 0 {
                 return Err(Error::NotFound);
             }
@@ -103,21 +92,13 @@ impl Store {
                 .fetch_optional(pool)
                 .await
         })?;
-        row.map(|(id, name)| {
-            Ok(Principal {
-                owner: owner(&name)?,
-                token: Some(TokenId(id)),
-            })
-        })
-        .transpose()
+        row.map(|(id, name)| Ok(Principal { owner: owner(&name)?, token: Some(TokenId(id)) })).transpose()
     }
 
     /// Accounts are on as soon as a token was ever made: revoking the last one locks the doors, it does not open them.
     pub async fn accounts_exist(&self) -> Result<bool> {
         let any: Option<i64> = reading!(self.database(), |pool| {
-            sqlx::query_scalar("SELECT created_at FROM tokens LIMIT 1")
-                .fetch_optional(pool)
-                .await
+            sqlx::query_scalar("SELECT created_at FROM tokens LIMIT 1").fetch_optional(pool).await
         })?;
         Ok(any.is_some())
     }

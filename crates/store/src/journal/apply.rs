@@ -14,30 +14,19 @@ use std::collections::{BTreeMap, HashMap};
 /// What the two engines do each in their own way, batched, and the row changes they share (`catalog::changes`).
 pub(crate) trait Connection: Send {
     /// Which of these events are stored already, and where.
-    fn existing(
-        &mut self,
-        ids: &[EventId],
-    ) -> impl Future<Output = Result<HashMap<EventId, Seq>, Error>> + Send;
+    fn existing(&mut self, ids: &[EventId]) -> impl Future<Output = Result<HashMap<EventId, Seq>, Error>> + Send;
     /// The heads of these rooms, held until the transaction ends so that nobody else gives out the same seq.
-    fn heads(
-        &mut self,
-        rooms: &[RoomId],
-    ) -> impl Future<Output = Result<HashMap<RoomId, Seq>, Error>> + Send;
+    fn heads(&mut self, rooms: &[RoomId]) -> impl Future<Output = Result<HashMap<RoomId, Seq>, Error>> + Send;
+    /// The leases of these runs. They and every unfinished run of `stopping` are held until the transaction ends.
     fn leases(
         &mut self,
         runs: &[RunId],
+        stopping: &[RoomId],
     ) -> impl Future<Output = Result<HashMap<RunId, Lease>, Error>> + Send;
     fn is_idle(&mut self, room: RoomId) -> impl Future<Output = Result<bool, Error>> + Send;
     fn insert(&mut self, events: &[Event]) -> impl Future<Output = Result<(), Error>> + Send;
-    fn set_heads(
-        &mut self,
-        heads: &[(RoomId, Seq)],
-    ) -> impl Future<Output = Result<(), Error>> + Send;
-    fn change(
-        &mut self,
-        context: Context,
-        change: &Change,
-    ) -> impl Future<Output = Result<(), Error>> + Send;
+    fn set_heads(&mut self, heads: &[(RoomId, Seq)]) -> impl Future<Output = Result<(), Error>> + Send;
+    fn change(&mut self, context: Context, change: &Change) -> impl Future<Output = Result<(), Error>> + Send;
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -70,6 +59,8 @@ pub(crate) struct Applied {
     pub outcomes: Vec<Result<Seq, Error>>,
     /// Everything the group appended, per room in seq order.
     pub events: BTreeMap<RoomId, Vec<Event>>,
+    /// Rooms of commits that had been stored before, with their heads: nobody may have been told of that.
+    pub known: Vec<(RoomId, Seq)>,
 }
 
 pub(crate) async fn group<C: Connection>(
@@ -82,20 +73,19 @@ pub(crate) async fn group<C: Connection>(
     for commit in commits {
         let outcome = match book.admit(connection, commit).await? {
             Admission::Refused(error) => Err(error),
-            Admission::Known(first) => Ok(first),
+            Admission::Known(first) => {
+                applied.known.extend(book.heads.get(&commit.room_id).map(|&head| (commit.room_id, head)));
+                Ok(first)
+            }
             Admission::At(first) => {
-                let context = Context {
-                    room: commit.room_id,
-                    first,
-                    now,
-                };
+                let context = Context { room: commit.room_id, first, now };
                 match make_changes(connection, context, &commit.changes).await {
                     Ok(()) => {
                         book.record(commit, first);
                         append(&mut applied.events, commit, context);
                         Ok(first)
                     }
-                    // Refused by its first change, so nothing of it was done.
+                    // Refused by the change that is made first, so nothing of it was done.
                     Err(Error::KeyUsed) => Err(Error::KeyUsed),
                     Err(error) => return Err(error),
                 }
@@ -111,12 +101,10 @@ pub(crate) async fn group<C: Connection>(
     Ok(applied)
 }
 
-async fn make_changes<C: Connection>(
-    connection: &mut C,
-    context: Context,
-    changes: &[Change],
-) -> Result<(), Error> {
-    for change in changes {
+async fn make_changes<C: Connection>(connection: &mut C, context: Context, changes: &[Change]) -> Result<(), Error> {
+    let remembers = |change: &&Change| matches!(change, Change::Remember { .. });
+    let (first, then): (Vec<_>, Vec<_>) = changes.iter().partition(remembers);
+    for change in first.into_iter().chain(then) {
         connection.change(context, change).await?;
     }
     Ok(())
@@ -161,46 +149,33 @@ impl Book {
         rooms.sort_unstable();
         rooms.dedup();
         let heads = connection.heads(&rooms).await?;
-        let first_ids: Vec<EventId> = commits
-            .iter()
-            .filter_map(|c| c.events.first())
-            .map(|event| event.id)
-            .collect();
+        let first_ids: Vec<EventId> = commits.iter().filter_map(|c| c.events.first()).map(|event| event.id).collect();
         let known = connection.existing(&first_ids).await?;
-        let mut guarded: Vec<RunId> = commits
-            .iter()
-            .filter_map(|commit| match commit.guard {
+        let (mut runs, mut stopping) = (Vec::new(), Vec::new());
+        for commit in commits {
+            runs.extend(match commit.guard {
                 Guard::Lease { run_id, .. } | Guard::Unclaimed { run_id } => Some(run_id),
                 Guard::None | Guard::RoomIdle => None,
-            })
-            .collect();
-        guarded.sort_unstable();
-        guarded.dedup();
-        let leases = connection.leases(&guarded).await?;
-        Ok(Self {
-            known,
-            heads,
-            leases,
-            moved: Vec::new(),
-        })
+            });
+            for change in &commit.changes {
+                match change {
+                    Change::EndRun { run_id, .. } => runs.push(*run_id),
+                    Change::StopEarlier { .. } => stopping.push(commit.room_id),
+                    _ => {}
+                }
+            }
+        }
+        runs.sort_unstable();
+        runs.dedup();
+        let leases = connection.leases(&runs, &stopping).await?;
+        Ok(Self { known, heads, leases, moved: Vec::new() })
     }
 
-    async fn admit<C: Connection>(
-        &self,
-        connection: &mut C,
-        commit: &Commit,
-    ) -> Result<Admission, Error> {
-        if let Some(&first) = commit
-            .events
-            .first()
-            .and_then(|event| self.known.get(&event.id))
-        {
+    async fn admit<C: Connection>(&self, connection: &mut C, commit: &Commit) -> Result<Admission, Error> {
+        if let Some(&first) = commit.events.first().and_then(|event| self.known.get(&event.id)) {
             return Ok(Admission::Known(first));
         }
-        let creates = commit
-            .changes
-            .iter()
-            .any(|change| matches!(change, Change::CreateRoom { .. }));
+        let creates = commit.changes.iter().any(|change| matches!(change, Change::CreateRoom { .. }));
         let head = match self.heads.get(&commit.room_id) {
             Some(&head) => head,
             None if creates => 0,
@@ -231,18 +206,23 @@ impl Book {
             self.known.insert(event.id, first);
             let head = first + commit.events.len() as Seq - 1;
             self.heads.insert(commit.room_id, head);
-            match self
-                .moved
-                .iter_mut()
-                .find(|(room, _)| *room == commit.room_id)
-            {
+            match self.moved.iter_mut().find(|(room, _)| *room == commit.room_id) {
                 Some((_, moved)) => *moved = head,
                 None => self.moved.push((commit.room_id, head)),
             }
         }
         for change in &commit.changes {
-            if let Change::EndRun { run_id, .. } = change {
-                self.leases.remove(run_id);
+            match change {
+                Change::CreateRoom { .. } => {
+                    self.heads.entry(commit.room_id).or_insert(0);
+                }
+                Change::QueueRun { run_id, .. } => {
+                    self.leases.insert(*run_id, Lease { fence: 0, claimed: false });
+                }
+                Change::EndRun { run_id, .. } => {
+                    self.leases.remove(run_id);
+                }
+                _ => {}
             }
         }
     }

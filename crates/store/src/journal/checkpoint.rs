@@ -35,9 +35,7 @@ impl Checkpointer {
             return Ok(());
         }
         // PASSIVE never waits for the writer or a reader; what it could not move is moved next time.
-        sqlx::query("PRAGMA wal_checkpoint(PASSIVE)")
-            .execute(read)
-            .await?;
+        sqlx::query("PRAGMA wal_checkpoint(PASSIVE)").execute(read).await?;
         Ok(())
     }
 }

@@ -39,7 +39,7 @@ pub enum Guard {
 }
 
 /// Rows that change in the same transaction as the events.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum Change {
     CreateRoom {
         owner: Owner,
@@ -81,7 +81,7 @@ pub enum Change {
         provider: String,
         session_id: String,
     },
-    /// Must come first: a key that was used before rejects the commit.
+    /// Made before all others: a key that was used before rejects the commit.
     Remember {
         owner: Owner,
         attempt: Attempt,
@@ -123,9 +123,7 @@ impl Stop {
     }
 
     pub(crate) fn parse(text: &str) -> Option<Self> {
-        [Self::Cancel, Self::Interrupt]
-            .into_iter()
-            .find(|stop| stop.as_str() == text)
+        [Self::Cancel, Self::Interrupt].into_iter().find(|stop| stop.as_str() == text)
     }
 }
 

@@ -61,19 +61,10 @@ impl Follower {
     ) -> Result<Self, Error> {
         let tail = store.tails().of(room);
         tail.attach(&bell);
-        let mut follower = Self {
-            store: store.clone(),
-            room,
-            seq: after.seq,
-            pending_reset: None,
-            tail,
-            bell,
-        };
+        let mut follower = Self { store: store.clone(), room, seq: after.seq, pending_reset: None, tail, bell };
         let head = store.head(owner, room).await?;
-        let foreign = after
-            .epoch
-            .as_ref()
-            .is_some_and(|epoch| epoch != store.epoch());
+        follower.tail.reach(head);
+        let foreign = after.epoch.as_ref().is_some_and(|epoch| epoch != store.epoch());
         if foreign || after.seq > head {
             follower.seq = 0;
             follower.pending_reset = Some(head);
@@ -87,12 +78,8 @@ impl Follower {
         }
         let frames = match self.tail.after(self.seq, BATCH_BYTES) {
             Some(frames) => frames,
-            // Nothing was written since the room came into memory, or we are behind what memory holds.
-            None => {
-                self.store
-                    .frames_after(self.room, self.seq, BATCH_BYTES)
-                    .await?
-            }
+            // Nothing was written since the room came into memory, or it does not hold what comes next.
+            None => self.store.frames_after(self.room, self.seq, BATCH_BYTES).await?,
         };
         match frames.last() {
             Some(last) => {
@@ -129,6 +116,6 @@ impl Follower {
 impl Drop for Follower {
     fn drop(&mut self) {
         self.tail.detach(&self.bell);
-        self.store.tails().release(self.room);
+        self.store.tails().release(self.room, std::mem::take(&mut self.tail));
     }
 }

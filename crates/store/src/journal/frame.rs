@@ -21,6 +21,8 @@ pub struct Frame {
 }
 
 const SSE_END: &[u8] = b"\n\n";
+/// The frame itself, its places in the tail and what the allocator adds.
+const OVERHEAD: usize = 256;
 
 impl Frame {
     pub(crate) fn new(epoch: &Epoch, event: &Event) -> Self {
@@ -64,6 +66,11 @@ impl Frame {
             bytes.push(b'}');
             bytes.into()
         })
+    }
+
+    /// What it takes to keep in memory. The copy for WebSockets counts whether or not anyone has asked for it.
+    pub(crate) fn weight(&self) -> usize {
+        self.sse.len() + self.json().len() + OVERHEAD
     }
 
     pub fn len(&self) -> usize {

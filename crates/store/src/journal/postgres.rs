@@ -20,57 +20,44 @@ impl Connection for PgConnection {
     async fn existing(&mut self, ids: &[EventId]) -> Result<HashMap<EventId, Seq>, Error> {
         let keys: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
         let rows: Vec<(Uuid, i64)> =
-            sqlx::query_as("SELECT id, seq FROM events WHERE id = ANY($1)")
-                .bind(keys)
-                .fetch_all(self)
-                .await?;
-        rows.into_iter()
-            .map(|(id, seq)| Ok((EventId(id), unsigned(seq)?)))
-            .collect()
+            sqlx::query_as("SELECT id, seq FROM events WHERE id = ANY($1)").bind(keys).fetch_all(self).await?;
+        rows.into_iter().map(|(id, seq)| Ok((EventId(id), unsigned(seq)?))).collect()
     }
 
     async fn heads(&mut self, rooms: &[RoomId]) -> Result<HashMap<RoomId, Seq>, Error> {
         let keys: Vec<Uuid> = rooms.iter().map(|id| id.0).collect();
-        let rows: Vec<(Uuid, i64)> = sqlx::query_as(
-            "SELECT room_id, head FROM journals WHERE room_id = ANY($1) ORDER BY room_id FOR UPDATE",
-        )
-        .bind(keys)
-        .fetch_all(self)
-        .await?;
-        rows.into_iter()
-            .map(|(id, head)| Ok((RoomId(id), unsigned(head)?)))
-            .collect()
+        let rows: Vec<(Uuid, i64)> =
+            sqlx::query_as("SELECT room_id, head FROM journals WHERE room_id = ANY($1) ORDER BY room_id FOR UPDATE")
+                .bind(keys)
+                .fetch_all(self)
+                .await?;
+        rows.into_iter().map(|(id, head)| Ok((RoomId(id), unsigned(head)?))).collect()
     }
 
-    async fn leases(&mut self, runs: &[RunId]) -> Result<HashMap<RunId, Lease>, Error> {
-        if runs.is_empty() {
+    async fn leases(&mut self, runs: &[RunId], stopping: &[RoomId]) -> Result<HashMap<RunId, Lease>, Error> {
+        if runs.is_empty() && stopping.is_empty() {
             return Ok(HashMap::new());
         }
-        let keys: Vec<Uuid> = runs.iter().map(|id| id.0).collect();
+        // In the order in which `queue` locks them too, and all at once: nobody waits in a ring.
         let rows: Vec<(Uuid, i64, Option<String>)> = sqlx::query_as(
-            "SELECT run_id, fence, holder FROM queue WHERE run_id = ANY($1) ORDER BY run_id FOR UPDATE",
+            "SELECT run_id, fence, holder FROM queue WHERE run_id = ANY($1) OR room_id = ANY($2) \
+             ORDER BY run_id FOR UPDATE",
         )
-        .bind(keys)
+        .bind(runs.iter().map(|id| id.0).collect::<Vec<Uuid>>())
+        .bind(stopping.iter().map(|id| id.0).collect::<Vec<Uuid>>())
         .fetch_all(self)
         .await?;
         let lease = |(id, fence, holder): (Uuid, i64, Option<String>)| {
-            Ok((
-                RunId(id),
-                Lease {
-                    fence: unsigned(fence)?,
-                    claimed: holder.is_some(),
-                },
-            ))
+            Ok((RunId(id), Lease { fence: unsigned(fence)?, claimed: holder.is_some() }))
         };
         rows.into_iter().map(lease).collect()
     }
 
     async fn is_idle(&mut self, room: RoomId) -> Result<bool, Error> {
-        let unfinished: Option<i64> =
-            sqlx::query_scalar("SELECT queued_seq FROM queue WHERE room_id = $1 LIMIT 1")
-                .bind(room.0)
-                .fetch_optional(self)
-                .await?;
+        let unfinished: Option<i64> = sqlx::query_scalar("SELECT queued_seq FROM queue WHERE room_id = $1 LIMIT 1")
+            .bind(room.0)
+            .fetch_optional(self)
+            .await?;
         Ok(unfinished.is_none())
     }
 
@@ -79,55 +66,15 @@ impl Connection for PgConnection {
              SELECT * FROM UNNEST($1::uuid[], $2::bigint[], $3::uuid[], $4::text[], $5::uuid[], $6::uuid[], \
              $7::bigint[], $8::text[], $9::text[])";
         sqlx::query(SQL)
-            .bind(
-                events
-                    .iter()
-                    .map(|event| event.room_id.0)
-                    .collect::<Vec<Uuid>>(),
-            )
-            .bind(
-                events
-                    .iter()
-                    .map(|event| signed(event.seq))
-                    .collect::<Vec<i64>>(),
-            )
+            .bind(events.iter().map(|event| event.room_id.0).collect::<Vec<Uuid>>())
+            .bind(events.iter().map(|event| signed(event.seq)).collect::<Vec<i64>>())
             .bind(events.iter().map(|event| event.id.0).collect::<Vec<Uuid>>())
-            .bind(
-                events
-                    .iter()
-                    .map(|event| event.kind.as_str())
-                    .collect::<Vec<&str>>(),
-            )
-            .bind(
-                events
-                    .iter()
-                    .map(|event| event.run_id.map(|id| id.0))
-                    .collect::<Vec<Option<Uuid>>>(),
-            )
-            .bind(
-                events
-                    .iter()
-                    .map(|event| event.agent_id.map(|id| id.0))
-                    .collect::<Vec<Option<Uuid>>>(),
-            )
-            .bind(
-                events
-                    .iter()
-                    .map(|event| event.created_at.as_millis())
-                    .collect::<Vec<i64>>(),
-            )
-            .bind(
-                events
-                    .iter()
-                    .map(|event| event.data.as_str())
-                    .collect::<Vec<&str>>(),
-            )
-            .bind(
-                events
-                    .iter()
-                    .map(|event| event.raw.as_deref())
-                    .collect::<Vec<Option<&str>>>(),
-            )
+            .bind(events.iter().map(|event| event.kind.as_str()).collect::<Vec<&str>>())
+            .bind(events.iter().map(|event| event.run_id.map(|id| id.0)).collect::<Vec<Option<Uuid>>>())
+            .bind(events.iter().map(|event| event.agent_id.map(|id| id.0)).collect::<Vec<Option<Uuid>>>())
+            .bind(events.iter().map(|event| event.created_at.as_millis()).collect::<Vec<i64>>())
+            .bind(events.iter().map(|event| event.data.as_str()).collect::<Vec<&str>>())
+            .bind(events.iter().map(|event| event.raw.as_deref()).collect::<Vec<Option<&str>>>())
             .execute(self)
             .await?;
         Ok(())
@@ -142,12 +89,7 @@ impl Connection for PgConnection {
              ON CONFLICT (room_id) DO UPDATE SET head = excluded.head",
         )
         .bind(heads.iter().map(|(room, _)| room.0).collect::<Vec<Uuid>>())
-        .bind(
-            heads
-                .iter()
-                .map(|(_, head)| signed(*head))
-                .collect::<Vec<i64>>(),
-        )
+        .bind(heads.iter().map(|(_, head)| signed(*head)).collect::<Vec<i64>>())
         .execute(self)
         .await?;
         Ok(())

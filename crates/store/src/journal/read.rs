@@ -52,10 +52,7 @@ impl TryFrom<EventRow> for Event {
             id: EventId(row.id),
             room_id: RoomId(row.room_id),
             seq: unsigned(row.seq)?,
-            kind: row
-                .kind
-                .parse()
-                .map_err(|error| Error::Unreadable(format!("{error}")))?,
+            kind: row.kind.parse().map_err(|error| Error::Unreadable(format!("{error}")))?,
             run_id: row.run_id.map(RunId),
             agent_id: row.agent_id.map(AgentId),
             data: row.data,
@@ -84,11 +81,7 @@ impl Store {
     /// The seq of the room's newest event.
     pub async fn head(&self, owner: &Owner, room: RoomId) -> Result<Seq, Error> {
         let head: i64 = reading!(self.database(), |pool| {
-            sqlx::query_scalar(HEAD)
-                .bind(room.0)
-                .bind(owner.as_str())
-                .fetch_one(pool)
-                .await
+            sqlx::query_scalar(HEAD).bind(room.0).bind(owner.as_str()).fetch_one(pool).await
         })?;
         unsigned(head)
     }
@@ -102,21 +95,11 @@ impl Store {
         limit: u32,
         with_raw: bool,
     ) -> Result<Page, Error> {
-        let sql = if with_raw {
-            EVENTS_AFTER_WITH_RAW
-        } else {
-            EVENTS_AFTER
-        };
-        let foreign = after
-            .epoch
-            .as_ref()
-            .is_some_and(|epoch| epoch != self.epoch());
+        let sql = if with_raw { EVENTS_AFTER_WITH_RAW } else { EVENTS_AFTER };
+        let foreign = after.epoch.as_ref().is_some_and(|epoch| epoch != self.epoch());
         let (head, events) = snapshot!(self.database(), |transaction| {
-            let head: i64 = sqlx::query_scalar(HEAD)
-                .bind(room.0)
-                .bind(owner.as_str())
-                .fetch_one(&mut *transaction)
-                .await?;
+            let head: i64 =
+                sqlx::query_scalar(HEAD).bind(room.0).bind(owner.as_str()).fetch_one(&mut *transaction).await?;
             let mut events = Vec::new();
             if !foreign {
                 let mut rows = sqlx::query_as::<_, EventRow>(sql)
@@ -135,21 +118,11 @@ impl Store {
             (unsigned(head)?, events)
         });
         let reset = foreign || after.seq > head;
-        Ok(Page {
-            epoch: self.epoch().clone(),
-            head,
-            events,
-            reset,
-        })
+        Ok(Page { epoch: self.epoch().clone(), head, events, reset })
     }
 
     /// For a follower whose room was checked when it opened.
-    pub(crate) async fn frames_after(
-        &self,
-        room: RoomId,
-        seq: Seq,
-        limit: usize,
-    ) -> Result<Vec<Arc<Frame>>, Error> {
+    pub(crate) async fn frames_after(&self, room: RoomId, seq: Seq, limit: usize) -> Result<Vec<Arc<Frame>>, Error> {
         reading!(self.database(), |pool| {
             let mut rows = sqlx::query_as::<_, EventRow>(EVENTS_AFTER)
                 .bind(room.0)
@@ -169,21 +142,11 @@ impl Store {
     }
 
     /// Every event of one run so far, oldest first: for the fold after a crash.
-    pub async fn run_events(
-        &self,
-        room: RoomId,
-        run: RunId,
-        queued_seq: Seq,
-    ) -> Result<Vec<Event>, Error> {
+    pub async fn run_events(&self, room: RoomId, run: RunId, queued_seq: Seq) -> Result<Vec<Event>, Error> {
         const SQL: &str = "SELECT room_id, seq, id, kind, run_id, agent_id, created_at, data, CAST(NULL AS TEXT) AS raw \
              FROM events WHERE room_id = $1 AND seq >= $2 AND run_id = $3 ORDER BY seq";
         let rows: Vec<EventRow> = reading!(self.database(), |pool| {
-            sqlx::query_as(SQL)
-                .bind(room.0)
-                .bind(signed(queued_seq))
-                .bind(run.0)
-                .fetch_all(pool)
-                .await
+            sqlx::query_as(SQL).bind(room.0).bind(signed(queued_seq)).bind(run.0).fetch_all(pool).await
         })?;
         rows.into_iter().map(Event::try_from).collect()
     }

@@ -23,9 +23,7 @@ fn statements(head: &str, columns: usize, foot: &str) -> [String; SIZES.len()] {
     SIZES.map(|size| {
         let rows: Vec<String> = (0..size)
             .map(|row| {
-                let marks: Vec<String> = (1..=columns)
-                    .map(|column| format!("${}", row * columns + column))
-                    .collect();
+                let marks: Vec<String> = (1..=columns).map(|column| format!("${}", row * columns + column)).collect();
                 format!("({})", marks.join(","))
             })
             .collect();
@@ -46,20 +44,12 @@ static INSERT: LazyLock<[String; 4]> = LazyLock::new(|| {
 });
 static SET_HEADS: LazyLock<[String; 4]> = LazyLock::new(|| {
     let head = "INSERT INTO journals (room_id, head) VALUES";
-    statements(
-        head,
-        2,
-        "ON CONFLICT (room_id) DO UPDATE SET head = excluded.head",
-    )
+    statements(head, 2, "ON CONFLICT (room_id) DO UPDATE SET head = excluded.head")
 });
-static EXISTING: LazyLock<[String; 4]> =
-    LazyLock::new(|| lookups("SELECT id, seq FROM events WHERE id"));
-static HEADS: LazyLock<[String; 4]> =
-    LazyLock::new(|| lookups("SELECT room_id, head FROM journals WHERE room_id"));
+static EXISTING: LazyLock<[String; 4]> = LazyLock::new(|| lookups("SELECT id, seq FROM events WHERE id"));
+static HEADS: LazyLock<[String; 4]> = LazyLock::new(|| lookups("SELECT room_id, head FROM journals WHERE room_id"));
 static LEASES: LazyLock<[String; 4]> = LazyLock::new(|| {
-    lookups(
-        "SELECT run_id, fence, CASE WHEN holder IS NULL THEN 0 ELSE 1 END FROM queue WHERE run_id",
-    )
+    lookups("SELECT run_id, fence, CASE WHEN holder IS NULL THEN 0 ELSE 1 END FROM queue WHERE run_id")
 });
 
 /// Cuts rows into statements: the largest size that is full, again and again.
@@ -107,40 +97,27 @@ impl Connection for SqliteConnection {
     async fn existing(&mut self, ids: &[EventId]) -> Result<HashMap<EventId, Seq>, Error> {
         let keys: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
         let rows: Vec<(Uuid, i64)> = look_up(self, &EXISTING, &keys).await?;
-        rows.into_iter()
-            .map(|(id, seq)| Ok((EventId(id), unsigned(seq)?)))
-            .collect()
+        rows.into_iter().map(|(id, seq)| Ok((EventId(id), unsigned(seq)?))).collect()
     }
 
     async fn heads(&mut self, rooms: &[RoomId]) -> Result<HashMap<RoomId, Seq>, Error> {
         let keys: Vec<Uuid> = rooms.iter().map(|id| id.0).collect();
         let rows: Vec<(Uuid, i64)> = look_up(self, &HEADS, &keys).await?;
-        rows.into_iter()
-            .map(|(id, head)| Ok((RoomId(id), unsigned(head)?)))
-            .collect()
+        rows.into_iter().map(|(id, head)| Ok((RoomId(id), unsigned(head)?))).collect()
     }
 
-    async fn leases(&mut self, runs: &[RunId]) -> Result<HashMap<RunId, Lease>, Error> {
+    async fn leases(&mut self, runs: &[RunId], _: &[RoomId]) -> Result<HashMap<RunId, Lease>, Error> {
         let keys: Vec<Uuid> = runs.iter().map(|id| id.0).collect();
         let rows: Vec<(Uuid, i64, i64)> = look_up(self, &LEASES, &keys).await?;
-        let lease = |(id, fence, claimed)| {
-            Ok((
-                RunId(id),
-                Lease {
-                    fence: unsigned(fence)?,
-                    claimed: claimed != 0,
-                },
-            ))
-        };
+        let lease = |(id, fence, claimed)| Ok((RunId(id), Lease { fence: unsigned(fence)?, claimed: claimed != 0 }));
         rows.into_iter().map(lease).collect()
     }
 
     async fn is_idle(&mut self, room: RoomId) -> Result<bool, Error> {
-        let unfinished: Option<i64> =
-            sqlx::query_scalar("SELECT queued_seq FROM queue WHERE room_id = $1 LIMIT 1")
-                .bind(room.0)
-                .fetch_optional(self)
-                .await?;
+        let unfinished: Option<i64> = sqlx::query_scalar("SELECT queued_seq FROM queue WHERE room_id = $1 LIMIT 1")
+            .bind(room.0)
+            .fetch_optional(self)
+            .await?;
         Ok(unfinished.is_none())
     }
 

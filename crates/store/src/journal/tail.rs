@@ -23,7 +23,7 @@ pub(crate) struct Tails {
 
 #[derive(Debug, Default)]
 pub(crate) struct Tail {
-    /// The newest seq shown; 0 until something was written since the room came into memory.
+    /// The newest seq known to be stored; 0 until the room was written or followed since it came into memory.
     head: AtomicU64,
     inner: Mutex<Inner>,
 }
@@ -42,11 +42,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Tails {
     pub(crate) fn new(limit: usize) -> Self {
-        Self {
-            rooms: Mutex::default(),
-            bytes: AtomicUsize::new(0),
-            limit,
-        }
+        Self { rooms: Mutex::default(), bytes: AtomicUsize::new(0), limit }
     }
 
     pub(crate) fn of(&self, room: RoomId) -> Arc<Tail> {
@@ -62,16 +58,30 @@ impl Tails {
         if total.saturating_sub(removed) > self.limit {
             self.shrink();
         }
+        if tail.is_empty() {
+            self.release(room, tail);
+        }
+    }
+
+    /// The room has events up to `head` that may never have been shown: a commit whose outcome was in doubt.
+    pub(crate) fn stored(&self, room: RoomId, head: Seq) {
+        let tail = lock(&self.rooms).get(&room).cloned();
+        if let Some(tail) = tail {
+            if tail.reach(head) {
+                tail.ring();
+            }
+            self.release(room, tail);
+        }
     }
 
     /// Forgets the tails of rooms nobody watches; if that is not enough, all of them. Readers then read the store.
     fn shrink(&self) {
         let mut rooms = lock(&self.rooms);
-        for watched in [false, true] {
+        for followed_too in [false, true] {
             rooms.retain(|_, tail| {
                 // Only this map holds it: nobody follows the room now.
                 let followed = Arc::strong_count(tail) > 1;
-                if followed == watched {
+                if followed_too || !followed {
                     self.bytes.fetch_sub(tail.clear(), Ordering::Relaxed);
                 }
                 followed
@@ -82,14 +92,12 @@ impl Tails {
         }
     }
 
-    /// Forgets idle rooms that nobody follows, so that the map does not grow with every room ever opened.
-    pub(crate) fn release(&self, room: RoomId) {
+    /// Gives a tail back. Forgets idle rooms that nobody follows, so that the map does not grow with every room ever
+    /// opened. The last two to leave must not each believe that the other stays: it goes under the lock.
+    pub(crate) fn release(&self, room: RoomId, tail: Arc<Tail>) {
         let mut rooms = lock(&self.rooms);
-        if let Some(tail) = rooms.get(&room)
-            // The map's and the one that is about to be dropped.
-            && Arc::strong_count(tail) <= 2
-            && lock(&tail.inner).frames.is_empty()
-        {
+        drop(tail);
+        if rooms.get(&room).is_some_and(|tail| Arc::strong_count(tail) == 1 && tail.is_empty()) {
             rooms.remove(&room);
         }
     }
@@ -102,30 +110,37 @@ impl Tail {
         let (mut added, mut removed) = (0, 0);
         for frame in frames {
             // A hole would be served as if it were none: start anew behind it.
-            if inner
-                .frames
-                .back()
-                .is_some_and(|last| last.seq + 1 != frame.seq)
-            {
+            if inner.frames.back().is_some_and(|last| last.seq + 1 != frame.seq) {
                 removed += std::mem::take(&mut inner.bytes);
                 inner.frames.clear();
             }
-            added += frame.len();
-            inner.bytes += frame.len();
-            self.head.store(frame.seq, Ordering::Release);
+            added += frame.weight();
+            inner.bytes += frame.weight();
+            self.reach(frame.seq);
             inner.frames.push_back(Arc::new(frame));
         }
         while inner.bytes > limit {
             let Some(oldest) = inner.frames.pop_front() else {
                 break;
             };
-            inner.bytes -= oldest.len();
-            removed += oldest.len();
+            inner.bytes -= oldest.weight();
+            removed += oldest.weight();
         }
-        for reader in &inner.readers {
-            reader.ring();
-        }
+        inner.readers.iter().for_each(|reader| reader.ring());
         (added, removed)
+    }
+
+    fn ring(&self) {
+        lock(&self.inner).readers.iter().for_each(|reader| reader.ring());
+    }
+
+    fn is_empty(&self) -> bool {
+        lock(&self.inner).frames.is_empty()
+    }
+
+    /// Notes that the room has at least this many events. True when that was news.
+    pub(crate) fn reach(&self, seq: Seq) -> bool {
+        self.head.fetch_max(seq, Ordering::AcqRel) < seq
     }
 
     fn clear(&self) -> usize {
@@ -138,7 +153,8 @@ impl Tail {
         self.head.load(Ordering::Acquire)
     }
 
-    /// The frames after `seq`, up to about `bytes` of them, or `None` when the tail does not reach back that far.
+    /// The frames after `seq`, up to about `bytes` of them, or `None` when the store has more than the tail: it does not
+    /// reach back that far, or something was stored that was never shown here.
     pub(crate) fn after(&self, seq: Seq, bytes: usize) -> Option<Vec<Arc<Frame>>> {
         let inner = lock(&self.inner);
         let first = inner.frames.front()?.seq;
@@ -149,7 +165,8 @@ impl Tail {
             taken += frame.len();
             more
         });
-        Some(frames.cloned().collect())
+        let frames: Vec<_> = frames.cloned().collect();
+        if frames.is_empty() && seq < self.head() { None } else { Some(frames) }
     }
 
     pub(crate) fn attach(&self, bell: &Arc<Bell>) {
@@ -158,12 +175,123 @@ impl Tail {
 
     pub(crate) fn detach(&self, bell: &Arc<Bell>) {
         let mut inner = lock(&self.inner);
-        if let Some(at) = inner
-            .readers
-            .iter()
-            .position(|other| Arc::ptr_eq(other, bell))
-        {
+        if let Some(at) = inner.readers.iter().position(|other| Arc::ptr_eq(other, bell)) {
             inner.readers.swap_remove(at);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ROOM_SHARE, Tails};
+    use crate::journal::{Bell, Frame};
+    use domain::{
+        event::{Event, NewEvent, Status},
+        ids::RoomId,
+        position::{Epoch, Seq},
+        time::Timestamp,
+    };
+    use std::sync::{Arc, atomic::Ordering};
+
+    fn frames(room: RoomId, seqs: impl IntoIterator<Item = Seq>) -> Vec<Frame> {
+        let epoch = Epoch::generate();
+        let frame = |seq| {
+            let new = NewEvent::new(Status { status: "s".into(), message: "m".repeat(100) });
+            let (id, kind, data) = (new.id, new.kind, new.data);
+            let created_at = Timestamp::from_millis(0);
+            let event = Event { id, room_id: room, seq, kind, run_id: None, agent_id: None, data, raw: None, created_at };
+            Frame::new(&epoch, &event)
+        };
+        seqs.into_iter().map(frame).collect()
+    }
+
+    fn weight() -> usize {
+        frames(RoomId::generate(), [1])[0].weight()
+    }
+
+    fn kept(tails: &Tails) -> (usize, usize) {
+        let rooms = super::lock(&tails.rooms);
+        let counted = rooms.values().map(|tail| super::lock(&tail.inner).bytes).sum();
+        assert_eq!(tails.bytes.load(Ordering::Relaxed), counted, "the sum is the sum");
+        (rooms.len(), counted)
+    }
+
+    #[test]
+    fn memory_stays_below_its_limit_and_is_counted_right() {
+        let limit = 40 * weight();
+        let tails = Tails::new(limit);
+        let watched = RoomId::generate();
+        let tail = tails.of(watched);
+        for n in 0..100 {
+            let room = RoomId::generate();
+            tails.publish(room, frames(room, 1..=n % 5));
+            tails.publish(watched, frames(watched, [n + 1]));
+            assert!(kept(&tails).1 <= limit);
+        }
+        assert!(tail.after(99, 1).is_some(), "the newest of a watched room is at hand");
+        assert!(kept(&tails).0 <= 41);
+        tails.release(watched, tail);
+    }
+
+    #[test]
+    fn rooms_that_keep_nothing_are_forgotten() {
+        let tails = Tails::new(0);
+        for _ in 0..10 {
+            let room = RoomId::generate();
+            tails.publish(room, frames(room, 1..=3));
+        }
+        assert_eq!(kept(&tails), (0, 0));
+        let room = RoomId::generate();
+        let (one, two) = (tails.of(room), tails.of(room));
+        tails.release(room, one);
+        assert_eq!(kept(&tails).0, 1);
+        tails.release(room, two);
+        assert_eq!(kept(&tails).0, 0);
+    }
+
+    #[test]
+    fn readers_that_leave_at_once_leave_nothing_behind() {
+        let tails = Tails::new(0);
+        let room = RoomId::generate();
+        for _ in 0..200 {
+            std::thread::scope(|scope| {
+                for _ in 0..4 {
+                    scope.spawn(|| tails.release(room, tails.of(room)));
+                }
+            });
+            assert_eq!(kept(&tails).0, 0);
+        }
+    }
+
+    #[test]
+    fn a_hole_is_never_served() {
+        let tails = Tails::new(100 * ROOM_SHARE * weight());
+        let room = RoomId::generate();
+        let tail = tails.of(room);
+        let seqs = |seq| tail.after(seq, usize::MAX).map(|frames| frames.iter().map(|f| f.seq).collect::<Vec<_>>());
+        assert_eq!(seqs(0), None, "memory knows nothing of the room");
+        tails.publish(room, frames(room, 1..=3));
+        assert_eq!((seqs(0), seqs(3)), (Some(vec![1, 2, 3]), Some(vec![])));
+        tails.publish(room, frames(room, 5..=6));
+        assert_eq!((seqs(3), seqs(4), seqs(6)), (None, Some(vec![5, 6]), Some(vec![])));
+        assert_eq!(kept(&tails), (1, 2 * weight()));
+    }
+
+    #[tokio::test]
+    async fn what_was_stored_but_never_shown_is_asked_of_the_store() {
+        let tails = Tails::new(100 * ROOM_SHARE * weight());
+        let room = RoomId::generate();
+        let tail = tails.of(room);
+        tails.publish(room, frames(room, 1..=3));
+        let bell = Arc::new(Bell::default());
+        tail.attach(&bell);
+        tails.stored(room, 3);
+        assert!(tail.after(3, 1).is_some(), "no news");
+        tails.stored(room, 4);
+        bell.rung().await;
+        assert_eq!((tail.head(), tail.after(3, 1).is_none()), (4, true));
+        assert!(tail.after(2, 1).is_some());
+        tails.stored(RoomId::generate(), 9);
+        assert_eq!(kept(&tails).0, 1);
     }
 }

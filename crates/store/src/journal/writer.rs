@@ -6,14 +6,19 @@ use super::{
     commit::{Commit, Committed},
     frame::Frame,
 };
-use crate::{Error, database::Database, open::Store};
+use crate::{Error, database::writing, open::Store};
 use domain::time::Timestamp;
+use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 /// How much one transaction takes at most: bounds its memory and how long the next one waits.
 const GROUP_COMMITS: usize = 1024;
 const GROUP_BYTES: usize = 8 * 1024 * 1024;
+/// For how long commits that fail are tried again; those behind them wait.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// A database that takes longer than this for one transaction hangs.
+const DEADLINE: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]
 pub(crate) struct Request {
@@ -26,101 +31,108 @@ pub(crate) struct Writer {
     pub requests: mpsc::Receiver<Request>,
 }
 
+/// Commits that are saved together, and who waits for them.
+struct Group {
+    commits: Vec<Commit>,
+    replies: Vec<oneshot::Sender<Result<Committed, Error>>>,
+    /// A single commit that has failed before.
+    retried: bool,
+}
+
 impl Writer {
     /// Runs until cancelled; what was handed in before that is still committed.
     pub(crate) async fn run(mut self, cancel: CancellationToken) {
-        let mut waiting = Vec::new();
         loop {
-            tokio::select! {
+            let first = tokio::select! {
+                // A flood of requests must not keep it from hearing.
                 biased;
-                request = self.requests.recv() => match request {
-                    Some(request) => waiting.push(request),
-                    None => return,
-                },
-                () = cancel.cancelled() => {
+                () = cancel.cancelled(), if !self.requests.is_closed() => {
                     self.requests.close();
-                    while let Some(request) = self.requests.recv().await {
-                        self.commit(vec![request]).await;
-                    }
-                    return;
+                    continue;
                 }
-            }
-            let mut bytes = size(&waiting[0].commit);
-            while waiting.len() < GROUP_COMMITS && bytes < GROUP_BYTES {
-                let Ok(request) = self.requests.try_recv() else {
-                    break;
-                };
-                bytes += size(&request.commit);
-                waiting.push(request);
-            }
-            self.commit(std::mem::take(&mut waiting)).await;
+                request = self.requests.recv() => request,
+            };
+            let Some(first) = first else { return };
+            let group = self.gather(first);
+            self.commit(group).await;
         }
     }
 
-    async fn commit(&self, requests: Vec<Request>) {
-        let (commits, replies): (Vec<_>, Vec<_>) = requests
-            .into_iter()
-            .map(|request| (request.commit, request.reply))
-            .unzip();
-        match self.save(&commits).await {
-            Ok((applied, now)) => {
-                self.show(applied.events);
-                self.ring(&commits);
-                for (outcome, reply) in applied.outcomes.into_iter().zip(replies) {
-                    // Nobody waits any more: the commit stands all the same.
-                    drop(reply.send(outcome.map(|first| Committed { first, at: now })));
+    fn gather(&mut self, first: Request) -> Group {
+        let mut bytes = size(&first.commit);
+        let mut group = Group { commits: vec![first.commit], replies: vec![first.reply], retried: false };
+        while group.commits.len() < GROUP_COMMITS && bytes < GROUP_BYTES {
+            let Ok(request) = self.requests.try_recv() else {
+                break;
+            };
+            bytes += size(&request.commit);
+            group.commits.push(request.commit);
+            group.replies.push(request.reply);
+        }
+        group
+    }
+
+    /// One commit that the database refuses must not take its neighbours with it, and a connection that broke is worth
+    /// another try: what fails is tried again in halves, earlier ones first. A failure may hide a success; whatever
+    /// was stored is recognised by its event ids.
+    async fn commit(&self, group: Group) {
+        let started = Instant::now();
+        let mut groups = vec![group];
+        while let Some(mut group) = groups.pop() {
+            match self.save(&group.commits).await {
+                Ok((applied, now)) => self.answer(group, applied, now),
+                Err(error) if group.retried || started.elapsed() >= PATIENCE => {
+                    tracing::warn!(%error, commits = group.commits.len(), "commits failed");
+                    for reply in group.replies {
+                        drop(reply.send(Err(error.duplicate())));
+                    }
+                }
+                Err(error) => {
+                    tracing::debug!(%error, commits = group.commits.len(), "a commit failed; trying again in parts");
+                    if let Some(later) = group.split() {
+                        groups.push(later);
+                    }
+                    groups.push(group);
                 }
             }
-            Err(error) if commits.len() == 1 => {
-                tracing::warn!(%error, "a commit failed");
-                for reply in replies {
-                    drop(reply.send(Err(error.duplicate())));
-                }
-            }
-            Err(error) => {
-                // One commit that the database refuses must not take its neighbours with it.
-                tracing::warn!(%error, commits = commits.len(), "a group commit failed; trying its parts one by one");
-                for (commit, reply) in commits.into_iter().zip(replies) {
-                    Box::pin(self.commit(vec![Request { commit, reply }])).await;
-                }
-            }
+        }
+    }
+
+    fn answer(&self, group: Group, applied: Applied, at: Timestamp) {
+        self.show(applied.events);
+        for (room, head) in applied.known {
+            self.store.tails().stored(room, head);
+        }
+        self.ring(&group.commits);
+        for (outcome, reply) in applied.outcomes.into_iter().zip(group.replies) {
+            // Nobody waits any more: the commit stands all the same.
+            drop(reply.send(outcome.map(|first| Committed { first, at })));
         }
     }
 
     async fn save(&self, commits: &[Commit]) -> Result<(Applied, Timestamp), Error> {
-        let started = std::time::Instant::now();
+        let started = Instant::now();
         let now = Timestamp::now();
-        let applied = match self.store.database() {
-            Database::Sqlite { write, .. } => {
-                let mut transaction = write.begin_with("BEGIN IMMEDIATE").await?;
-                let applied = apply::group(&mut *transaction, commits, now).await?;
-                self.leak_before_commit(&applied);
-                transaction.commit().await?;
-                applied
-            }
-            Database::Postgres(pool) => {
-                let mut transaction = pool.begin().await?;
-                let applied = apply::group(&mut *transaction, commits, now).await?;
-                self.leak_before_commit(&applied);
-                transaction.commit().await?;
-                applied
-            }
-        };
+        let applied = tokio::time::timeout(DEADLINE, self.apply(commits, now))
+            .await
+            .map_err(|_| Error::Unavailable(format!("no answer within {} s", DEADLINE.as_secs())))??;
         metrics::histogram!("greenroom_commit_seconds").record(started.elapsed().as_secs_f64());
         metrics::histogram!("greenroom_commit_group_size").record(commits.len() as f64);
         Ok((applied, now))
     }
 
-    fn show(
-        &self,
-        events: std::collections::BTreeMap<domain::ids::RoomId, Vec<domain::event::Event>>,
-    ) {
+    async fn apply(&self, commits: &[Commit], now: Timestamp) -> Result<Applied, Error> {
+        Ok(writing!(self.store.database(), |transaction| {
+            let applied = apply::group(&mut *transaction, commits, now).await?;
+            self.leak_before_commit(&applied);
+            applied
+        }))
+    }
+
+    fn show(&self, events: std::collections::BTreeMap<domain::ids::RoomId, Vec<domain::event::Event>>) {
         for (room, events) in events {
             metrics::counter!("greenroom_events_total").increment(events.len() as u64);
-            let frames = events
-                .iter()
-                .map(|event| Frame::new(self.store.epoch(), event))
-                .collect();
+            let frames = events.iter().map(|event| Frame::new(self.store.epoch(), event)).collect();
             self.store.tails().publish(room, frames);
         }
     }
@@ -144,10 +156,18 @@ impl Writer {
     fn leak_before_commit(&self, _: &Applied) {}
 }
 
+impl Group {
+    /// Cuts off the later half; a single commit is as small as it gets and has one more try.
+    fn split(&mut self) -> Option<Self> {
+        if self.commits.len() == 1 {
+            self.retried = true;
+            return None;
+        }
+        let half = self.commits.len() / 2;
+        Some(Self { commits: self.commits.split_off(half), replies: self.replies.split_off(half), retried: false })
+    }
+}
+
 fn size(commit: &Commit) -> usize {
-    commit
-        .events
-        .iter()
-        .map(|event| event.data.len() + event.raw.as_ref().map_or(0, String::len) + 256)
-        .sum()
+    commit.events.iter().map(|event| event.data.len() + event.raw.as_ref().map_or(0, String::len) + 256).sum()
 }

@@ -53,8 +53,7 @@ struct Row {
 impl TryFrom<Row> for Claim {
     type Error = Error;
     fn try_from(row: Row) -> Result<Self> {
-        let owner =
-            Name::parse(&row.owner).map_err(|error| Error::Unreadable(error.to_string()))?;
+        let owner = Name::parse(&row.owner).map_err(|error| Error::Unreadable(error.to_string()))?;
         Ok(Self {
             run_id: RunId(row.run_id),
             room_id: RoomId(row.room_id),
@@ -66,16 +65,20 @@ impl TryFrom<Row> for Claim {
     }
 }
 
-/// The first of each room that nobody holds and nobody asked to stop. PostgreSQL adds its row lock.
-macro_rules! claim {
-    ($lock:literal) => {
+/// Changes the runs that are picked. PostgreSQL picks them once and locks them in the order of their ids, as commits do:
+/// two that want several runs cannot wait for each other in a ring.
+macro_rules! change_picked {
+    ($database:expr, set $set:literal, where $pick:literal, lock $lock:literal) => {
+        match $database {
+            Database::Sqlite { .. } => change_picked!(@ $set, $pick, ""),
+            Database::Postgres(_) => change_picked!(@ $set, $pick, $lock),
+        }
+    };
+    (@ $set:literal, $pick:literal, $lock:literal) => {
         concat!(
-            "UPDATE queue SET holder = $1, lease_until = $2, fence = fence + 1 WHERE run_id IN (",
-            "SELECT q.run_id FROM queue q WHERE q.holder IS NULL AND q.stop IS NULL AND NOT EXISTS (",
-            "SELECT 1 FROM queue e WHERE e.room_id = q.room_id AND e.queued_seq < q.queued_seq) ",
-            "ORDER BY q.run_id LIMIT $3",
-            $lock,
-            ") RETURNING run_id, room_id, owner, queued_seq, fence, stop"
+            "WITH picked AS (SELECT q.run_id FROM queue q WHERE ", $pick, " ", $lock, ") ",
+            "UPDATE queue SET ", $set, " WHERE run_id IN (SELECT run_id FROM picked) ",
+            "RETURNING run_id, room_id, owner, queued_seq, fence, stop"
         )
     };
 }
@@ -84,27 +87,24 @@ impl Store {
     pub async fn claim(&self, holder: &str, limit: usize, lease: Duration) -> Result<Vec<Claim>> {
         // A look costs no transaction; an idle server does not write.
         let waiting: Option<i64> = reading!(self.database(), |pool| {
-            sqlx::query_scalar(
-                "SELECT queued_seq FROM queue WHERE holder IS NULL AND stop IS NULL LIMIT 1",
-            )
-            .fetch_optional(pool)
-            .await
+            sqlx::query_scalar("SELECT queued_seq FROM queue WHERE holder IS NULL AND stop IS NULL LIMIT 1")
+                .fetch_optional(pool)
+                .await
         })?;
         if waiting.is_none() || limit == 0 {
             return Ok(Vec::new());
         }
         let until = (Timestamp::now() + lease).as_millis();
-        let sql = match self.database() {
-            Database::Sqlite { .. } => claim!(""),
-            Database::Postgres(_) => claim!(" FOR UPDATE OF q SKIP LOCKED"),
-        };
+        // The first of each room that nobody holds and nobody asked to stop.
+        let sql = change_picked!(
+            self.database(),
+            set "holder = $1, lease_until = $2, fence = fence + 1",
+            where "q.holder IS NULL AND q.stop IS NULL AND NOT EXISTS (SELECT 1 FROM queue e \
+                   WHERE e.room_id = q.room_id AND e.queued_seq < q.queued_seq) ORDER BY q.run_id LIMIT $3",
+            lock "FOR UPDATE OF q SKIP LOCKED"
+        );
         let rows: Vec<Row> = writing!(self.database(), |transaction| {
-            sqlx::query_as(sql)
-                .bind(holder)
-                .bind(until)
-                .bind(signed(limit as u64))
-                .fetch_all(&mut *transaction)
-                .await?
+            sqlx::query_as(sql).bind(holder).bind(until).bind(signed(limit as u64)).fetch_all(&mut *transaction).await?
         });
         rows.into_iter().map(Claim::try_from).collect()
     }
@@ -112,15 +112,14 @@ impl Store {
     /// Extends every lease of this holder and tells which runs it still holds, and which of them are asked to stop.
     pub async fn renew(&self, holder: &str, lease: Duration) -> Result<Vec<Claim>> {
         let until = (Timestamp::now() + lease).as_millis();
+        let sql = change_picked!(
+            self.database(),
+            set "lease_until = $2",
+            where "q.holder = $1 ORDER BY q.run_id",
+            lock "FOR UPDATE OF q"
+        );
         let rows: Vec<Row> = writing!(self.database(), |transaction| {
-            sqlx::query_as(
-                "UPDATE queue SET lease_until = $2 WHERE holder = $1 \
-                 RETURNING run_id, room_id, owner, queued_seq, fence, stop",
-            )
-            .bind(holder)
-            .bind(until)
-            .fetch_all(&mut *transaction)
-            .await?
+            sqlx::query_as(sql).bind(holder).bind(until).fetch_all(&mut *transaction).await?
         });
         rows.into_iter().map(Claim::try_from).collect()
     }
@@ -129,26 +128,30 @@ impl Store {
     pub async fn take_over(&self, holder: &str, dead: Dead, lease: Duration) -> Result<Vec<Claim>> {
         let now = Timestamp::now();
         let others = i64::from(dead == Dead::AllOthers);
+        let sql = change_picked!(
+            self.database(),
+            set "holder = $1, lease_until = $2, fence = fence + 1",
+            where "q.holder IS NOT NULL AND (q.lease_until < $3 OR ($4 = 1 AND q.holder <> $1)) ORDER BY q.run_id",
+            lock "FOR UPDATE OF q"
+        );
         let rows: Vec<Row> = writing!(self.database(), |transaction| {
-            sqlx::query_as(
-                "UPDATE queue SET holder = $1, lease_until = $2, fence = fence + 1 \
-                 WHERE holder IS NOT NULL AND (lease_until < $3 OR ($4 = 1 AND holder <> $1)) \
-                 RETURNING run_id, room_id, owner, queued_seq, fence, stop",
-            )
-            .bind(holder)
-            .bind((now + lease).as_millis())
-            .bind(now.as_millis())
-            .bind(others)
-            .fetch_all(&mut *transaction)
-            .await?
+            sqlx::query_as(sql)
+                .bind(holder)
+                .bind((now + lease).as_millis())
+                .bind(now.as_millis())
+                .bind(others)
+                .fetch_all(&mut *transaction)
+                .await?
         });
         rows.into_iter().map(Claim::try_from).collect()
     }
 
     /// Asks unfinished runs to stop, durably; whoever holds them learns of it at once or with the next renewal.
     pub async fn ask_to_stop(&self, runs: &[RunId], stop: Stop) -> Result<()> {
+        let mut runs = runs.to_vec();
+        runs.sort_unstable();
         writing!(self.database(), |transaction| {
-            for run in runs {
+            for run in &runs {
                 sqlx::query("UPDATE queue SET stop = $2 WHERE run_id = $1 AND stop IS NULL")
                     .bind(run.0)
                     .bind(stop.as_str())
@@ -176,13 +179,11 @@ impl Store {
     /// Unfinished runs of a room, in order.
     pub async fn unfinished(&self, owner: &Owner, room: RoomId) -> Result<Vec<RunId>> {
         let rows: Vec<Uuid> = reading!(self.database(), |pool| {
-            sqlx::query_scalar(
-                "SELECT run_id FROM queue WHERE room_id = $1 AND owner = $2 ORDER BY queued_seq",
-            )
-            .bind(room.0)
-            .bind(owner.as_str())
-            .fetch_all(pool)
-            .await
+            sqlx::query_scalar("SELECT run_id FROM queue WHERE room_id = $1 AND owner = $2 ORDER BY queued_seq")
+                .bind(room.0)
+                .bind(owner.as_str())
+                .fetch_all(pool)
+                .await
         })?;
         Ok(rows.into_iter().map(RunId).collect())
     }

@@ -1,0 +1,120 @@
+//! What Greenroom needs of the machine: a place to write, room on the disk, an address to serve on.
+
+use super::{Finding, State};
+use crate::cli::{Connection, client::Client};
+use serde::Deserialize;
+use std::{
+    io,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener},
+    path::Path,
+    time::Duration,
+};
+
+/// Below this a journal cannot be written for long.
+const LITTLE_SPACE: u64 = 256 * 1024 * 1024;
+/// Somebody answers on a machine's own address at once, or not at all.
+const ANSWER: Duration = Duration::from_secs(5);
+
+pub fn data_directory(path: &Path) -> Finding {
+    let what = "data directory";
+    // It is made at the first start, so until then what counts is the nearest directory above it.
+    let there = path.ancestors().find(|above| above.is_dir()).unwrap_or_else(|| Path::new("."));
+    if path.exists() && !path.is_dir() {
+        return Finding::new(what, State::Broken, format!("{} is not a directory", path.display()));
+    }
+    if let Err(error) = try_to_write(there) {
+        let detail = format!("cannot write in {}: {error}; choose another with --data-dir", there.display());
+        return Finding::new(what, State::Broken, detail);
+    }
+    let made = if path.is_dir() { "" } else { ", made at the first start" };
+    let shown = path.display();
+    match rustix::fs::statvfs(there) {
+        Err(error) => Finding::new(what, State::Ok, format!("{shown}{made}; free space unknown: {error}")),
+        Ok(disk) => {
+            let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+            let state = if free < LITTLE_SPACE { State::Broken } else { State::Ok };
+            Finding::new(what, state, format!("{shown}{made}; {} MiB free", free / (1024 * 1024)))
+        }
+    }
+}
+
+fn try_to_write(directory: &Path) -> io::Result<()> {
+    let probe = directory.join(format!(".greenroom-doctor-{}", uuid::Uuid::now_v7()));
+    std::fs::OpenOptions::new().write(true).create_new(true).open(&probe)?;
+    std::fs::remove_file(probe)
+}
+
+pub async fn address(listen: SocketAddr) -> Finding {
+    let what = "address";
+    let error = match TcpListener::bind(listen) {
+        Ok(_) => return Finding::new(what, State::Ok, format!("{listen} is free")),
+        Err(error) => error,
+    };
+    if error.kind() != io::ErrorKind::AddrInUse {
+        return Finding::new(
+            what,
+            State::Broken,
+            format!("cannot serve on {listen}: {error}; choose another with --listen"),
+        );
+    }
+    match tokio::time::timeout(ANSWER, version(listen)).await {
+        Ok(Some(version)) => Finding::new(what, State::Ok, format!("Greenroom {version} answers on {listen}")),
+        _ => Finding::new(
+            what,
+            State::Broken,
+            format!("something else answers on {listen}; choose another with --listen"),
+        ),
+    }
+}
+
+#[derive(Deserialize)]
+struct OpenApi {
+    info: Info,
+}
+
+#[derive(Deserialize)]
+struct Info {
+    title: String,
+    version: String,
+}
+
+/// The version of the Greenroom that answers there.
+async fn version(listen: SocketAddr) -> Option<String> {
+    let host = match listen.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        ip => ip,
+    };
+    let server = format!("http://{}", SocketAddr::new(host, listen.port()));
+    let client = Client::new(&Connection { server, token: None }).ok()?;
+    let OpenApi { info } = client.get("/openapi.json", &[]).await.ok()?;
+    info.title.contains("Greenroom").then_some(info.version)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{State, address, data_directory};
+    use std::net::TcpListener;
+
+    #[test]
+    fn a_directory_that_cannot_be_made_is_broken() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        assert_eq!(data_directory(dir.path()).state, State::Ok);
+        assert_eq!(data_directory(&dir.path().join("a/b")).state, State::Ok);
+        assert_eq!(data_directory(&file).state, State::Broken);
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "nothing is left behind");
+    }
+
+    #[tokio::test]
+    async fn an_address_is_free_or_taken() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let taken = listener.local_addr().unwrap();
+        assert_eq!(address("127.0.0.1:0".parse().unwrap()).await.state, State::Ok);
+        let answering = std::thread::spawn(move || drop(listener.accept()));
+        assert_eq!(address(taken).await.state, State::Broken, "it answers, but not as Greenroom");
+        answering.join().unwrap();
+        assert_eq!(address("192.0.2.1:1".parse().unwrap()).await.state, State::Broken);
+    }
+}

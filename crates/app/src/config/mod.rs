@@ -1,0 +1,236 @@
+//! The configuration: `default.toml` (embedded; also the manual) → file → environment → flags, parsed into one struct
+//! per subsystem in a shape that cannot be wrong.
+//!
+//! Start at [`Config::load`]. `layers` knows where values come from, `reader` what a value may be. Nothing past this
+//! folder reads the environment or looks at a scheme, a unit or a range again.
+
+mod database;
+mod layers;
+mod reader;
+mod secret;
+
+pub use database::{Database, DatabaseUrl};
+pub use secret::Secret;
+
+use config::ValueKind;
+use reader::Reader;
+use std::{
+    ffi::OsString,
+    io,
+    net::{Ipv6Addr, SocketAddr},
+    num::NonZeroU32,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("cannot read the configuration file {}", file.display())]
+    Unreadable { file: PathBuf, source: io::Error },
+    #[error("cannot understand the configuration file {}: {detail}", file.display())]
+    Syntax { file: PathBuf, detail: String },
+    #[error("there is no key {key}, which is set in {origin}; {allowed}")]
+    Unknown { key: String, origin: String, allowed: String },
+    #[error("{key} is {given} ({origin}); it must be {allowed}")]
+    Value { key: String, given: String, origin: String, allowed: String },
+    #[error("cannot tell the working directory")]
+    WorkingDirectory(#[source] io::Error),
+}
+
+/// What the command line may set.
+#[derive(Clone, Debug, Default)]
+pub struct Flags {
+    pub config: Option<PathBuf>,
+    pub listen: Option<String>,
+    pub data_dir: Option<String>,
+    pub database: Option<Secret>,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub struct Config {
+    /// The file that was read, if there was one.
+    pub file: Option<PathBuf>,
+    pub server: Server,
+    pub store: Store,
+    pub feed: Feed,
+    pub limits: RequestLimits,
+    pub runs: Runs,
+    pub log: Log,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Server {
+    pub listen: SocketAddr,
+    /// Lower case, without a port; an IPv6 address is in brackets.
+    pub public_hosts: Vec<String>,
+    pub max_connections: usize,
+    pub body_bytes: usize,
+    pub shutdown: Duration,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Store {
+    pub data_dir: PathBuf,
+    pub database: Database,
+    pub read_connections: u32,
+    pub tail_bytes: usize,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Feed {
+    pub heartbeat: Duration,
+    pub stall: Duration,
+}
+
+/// `[limits]`: what one caller may ask for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RequestLimits {
+    pub requests_per_second: NonZeroU32,
+    pub burst: NonZeroU32,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Runs {
+    pub concurrency: usize,
+    pub lease: Duration,
+    /// Of one run, where its agent sets no other.
+    pub limits: domain::limits::Limits,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Log {
+    /// Directives that tracing's filter has accepted.
+    pub level: String,
+    pub format: LogFormat,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LogFormat {
+    Text,
+    Json,
+}
+
+impl Config {
+    /// Reads the process's own environment and working directory.
+    pub fn load(flags: &Flags) -> Result<Self, Error> {
+        let working_dir = std::env::current_dir().map_err(Error::WorkingDirectory)?;
+        #[expect(clippy::disallowed_methods, reason = "the one place that reads settings from the environment")]
+        let variables = std::env::vars_os();
+        Self::load_from(flags, variables, &working_dir)
+    }
+
+    pub fn load_from(
+        flags: &Flags,
+        environment: impl IntoIterator<Item = (OsString, OsString)>,
+        working_dir: &Path,
+    ) -> Result<Self, Error> {
+        let (known, defaults) = layers::defaults()?;
+        let environment = layers::from_environment(environment, &known)?;
+        let from_flags = layers::from_flags(flags);
+
+        // The file may lie in the data directory, so the file itself has no say in where it is looked for.
+        let place = |key| [&from_flags, &environment, &defaults].into_iter().find_map(|layer| layer.get(key));
+        let data_dir = match place("store.data_dir") {
+            Some(ValueKind::String(path)) => working_dir.join(path),
+            _ => working_dir.to_owned(),
+        };
+        let mut builder = config::Config::builder().add_source(defaults);
+        let file = layers::file(flags.config.as_deref(), &data_dir, working_dir)?;
+        if let Some(path) = &file {
+            builder = builder.add_source(layers::from_file(path, &known)?);
+        }
+        let merged = builder.add_source(environment).add_source(from_flags).build();
+        // Layers are plain maps with checked keys: merging them has no way to fail.
+        Self::read(&Reader::new(merged.unwrap_or_default()), file)
+    }
+
+    fn read(from: &Reader, file: Option<PathBuf>) -> Result<Self, Error> {
+        let data_dir = from.parsed("store.data_dir", "the path of a directory", path)?;
+        let database = from.parsed("store.database", database::ALLOWED, |text| Database::parse(text, &data_dir))?;
+        Ok(Self {
+            file,
+            server: Server {
+                listen: from.parsed("server.listen", "an address and a port, for example 127.0.0.1:7878", address)?,
+                public_hosts: from.list("server.public_hosts", "a list of host names without scheme or port", host)?,
+                max_connections: from.integer("server.max_connections", 1..=1_000_000)?,
+                body_bytes: from.integer("server.body_bytes", 1024..=1 << 30)?,
+                shutdown: from.seconds("server.shutdown_seconds", 1..=300)?,
+            },
+            store: Store {
+                data_dir,
+                database,
+                read_connections: from.integer("store.read_connections", 1..=64)?,
+                tail_bytes: from.integer("store.tail_bytes", 1 << 16..=1 << 34)?,
+            },
+            feed: Feed {
+                heartbeat: from.seconds("feed.heartbeat_seconds", 1..=60)?,
+                stall: from.seconds("feed.stall_seconds", 1..=3600)?,
+            },
+            limits: RequestLimits {
+                requests_per_second: positive(from.integer("limits.requests_per_second", 1..=1_000_000)?),
+                burst: positive(from.integer("limits.burst", 1..=10_000_000)?),
+            },
+            runs: Runs {
+                concurrency: from.integer("runs.concurrency", 1..=10_000)?,
+                lease: from.seconds("runs.lease_seconds", 2..=600)?,
+                limits: domain::limits::Limits {
+                    turns: from.integer("runs.turns", 1..=100_000)?,
+                    wall: from.seconds("runs.wall_seconds", 1..=604_800)?,
+                    idle: from.seconds("runs.idle_seconds", 1..=86_400)?,
+                    output_bytes: from.integer("runs.output_bytes", 1024..=1 << 30)?,
+                    approval: from.seconds("runs.approval_seconds", 1..=604_800)?,
+                },
+            },
+            log: Log {
+                level: from.parsed(
+                    "log.level",
+                    "error, warn, info, debug, trace, or directives such as \"info,engine=debug\"",
+                    directives,
+                )?,
+                format: from.parsed("log.format", "\"text\" or \"json\"", |text| match text {
+                    "text" => Some(LogFormat::Text),
+                    "json" => Some(LogFormat::Json),
+                    _ => None,
+                })?,
+            },
+        })
+    }
+}
+
+fn positive(number: u32) -> NonZeroU32 {
+    NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN)
+}
+
+fn path(text: &str) -> Option<PathBuf> {
+    let usable = !text.trim().is_empty() && !text.contains('\0');
+    usable.then(|| PathBuf::from(text))
+}
+
+fn address(text: &str) -> Option<SocketAddr> {
+    match text.strip_prefix("localhost:") {
+        Some(port) => port.parse().ok().map(|port: u16| SocketAddr::from(([127, 0, 0, 1], port))),
+        None => text.parse().ok(),
+    }
+}
+
+fn host(text: &str) -> Option<String> {
+    let name = text.trim().to_ascii_lowercase();
+    if let Some(inner) = name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+        let address: Ipv6Addr = inner.parse().ok()?;
+        return Some(format!("[{address}]"));
+    }
+    let letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
+    ((1..=253).contains(&name.len()) && name.chars().all(letter)).then_some(name)
+}
+
+fn directives(text: &str) -> Option<String> {
+    let accepted = !text.trim().is_empty() && tracing_subscriber::EnvFilter::try_new(text).is_ok();
+    // The filter takes any word as the name of a target, so `level = "verbose"` would silently log everything of it.
+    let levels = ["off", "error", "warn", "info", "debug", "trace"];
+    let bare = text.split(',').filter(|part| !part.contains(['=', '[']));
+    let sensible = bare.into_iter().all(|part| levels.contains(&part.trim().to_ascii_lowercase().as_str()));
+    (accepted && sensible).then(|| text.to_owned())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,20 @@
+//! The binary: parses the command line, runs one command, turns its end into one line and an exit code.
+
+use clap::Parser as _;
+use greenroom::cli::{self, Cli, Exit};
+use std::{process::ExitCode, time::Duration};
+
+/// What is still running in the background when a command is done has this long to end.
+const LEFTOVERS: Duration = Duration::from_secs(1);
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return cli::exit::report(&anyhow::Error::new(error).context("cannot start")).into(),
+    };
+    let outcome = runtime.block_on(cli::dispatch(cli));
+    runtime.shutdown_timeout(LEFTOVERS);
+    let exit: Exit = outcome.unwrap_or_else(|error| cli::exit::report(&error));
+    exit.into()
+}

@@ -1,0 +1,181 @@
+//! The wiring: opens the store, starts the engine and the doors, and stops them in order.
+//!
+//! Everything that lives as long as the server is started here and nowhere else.
+
+use crate::config::{Config, Database};
+use anyhow::Context as _;
+use domain::{
+    agent::{AgentSpec, ToolPolicy},
+    limits::LimitOverrides,
+    name::Name,
+    owner::Owner,
+};
+use engine::{Engine, Worker};
+use providers::{Registry, scripted::Scripted};
+use std::{io::Write as _, net::SocketAddr, sync::Arc, time::Duration};
+use store::{Access, Backend, Store};
+use tokio::{
+    net::TcpListener,
+    signal::unix::{SignalKind, signal},
+    task::JoinSet,
+};
+use tokio_util::sync::CancellationToken;
+
+/// How long a provider may take to stop by itself.
+const STOP_GRACE: Duration = Duration::from_secs(10);
+/// Ends first what can be ended at leisure; this is for what hangs.
+const STORE_FLUSH: Duration = Duration::from_secs(5);
+
+/// Serves until SIGINT or SIGTERM; a second one ends it on the spot, which loses nothing either.
+pub async fn run(config: Config) -> anyhow::Result<()> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut server = Running::start(&config).await?;
+    announce(server.address)?;
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+        failed = server.failed() => return Err(failed),
+    }
+    tracing::info!("stopping; ask again to stop at once");
+    tokio::select! {
+        () = server.stop() => Ok(()),
+        _ = interrupt.recv() => Ok(()),
+        _ = terminate.recv() => Ok(()),
+    }
+}
+
+/// One line on standard output, for people and for programs that start us.
+fn announce(address: SocketAddr) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "Greenroom is listening on http://{address}")?;
+    out.flush().context("cannot write to standard output")
+}
+
+/// A server that is up.
+pub struct Running {
+    pub address: SocketAddr,
+    store: Store,
+    store_tasks: JoinSet<()>,
+    store_cancel: CancellationToken,
+    worker: JoinSet<()>,
+    worker_cancel: CancellationToken,
+    doors: JoinSet<Result<(), server::Error>>,
+    doors_cancel: CancellationToken,
+}
+
+impl Running {
+    pub async fn start(config: &Config) -> anyhow::Result<Self> {
+        let listener = TcpListener::bind(config.server.listen)
+            .await
+            .with_context(|| format!("cannot listen on {}; is another server there?", config.server.listen))?;
+        let address = listener.local_addr()?;
+        let (store_cancel, worker_cancel, doors_cancel) =
+            (CancellationToken::new(), CancellationToken::new(), CancellationToken::new());
+        let mut store_tasks = JoinSet::new();
+        let store = Store::open(&store_config(config)?, Access::Server, &mut store_tasks, &store_cancel).await?;
+        server::auth::refuse_open_bind(address, store.accounts_exist().await?).map_err(anyhow::Error::msg)?;
+        seat_the_first_agent(&store).await?;
+
+        let registry = Registry::new([Arc::new(Scripted) as Arc<dyn providers::Provider>]);
+        let engine = Engine::new(store.clone(), registry, engine_config(config));
+        let worker = Worker::new(engine.clone());
+        // Before the doors open: nobody is shown a run that nothing drives.
+        worker.recover_at_start().await?;
+        let app = server::AppState::new(server_config(config, address), engine, doors_cancel.clone())?;
+        let mut doors = JoinSet::new();
+        doors.spawn(server::serve(app, listener));
+        let mut workers = JoinSet::new();
+        workers.spawn(worker.run(worker_cancel.clone()));
+        Ok(Self { address, store, store_tasks, store_cancel, worker: workers, worker_cancel, doors, doors_cancel })
+    }
+
+    /// Returns when something that must not end has ended.
+    pub async fn failed(&mut self) -> anyhow::Error {
+        tokio::select! {
+            Some(ended) = self.doors.join_next() => match ended {
+                Ok(Err(error)) => error.into(),
+                Ok(Ok(())) => anyhow::anyhow!("the doors closed by themselves"),
+                Err(error) => error.into(),
+            },
+            Some(_) = self.worker.join_next() => anyhow::anyhow!("the worker stopped by itself"),
+            Some(_) = self.store_tasks.join_next() => anyhow::anyhow!("the journal's writer stopped by itself"),
+        }
+    }
+
+    /// Runs are interrupted and their text kept while readers still watch; then the doors close; then the store.
+    pub async fn stop(mut self) {
+        self.worker_cancel.cancel();
+        while self.worker.join_next().await.is_some() {}
+        self.doors_cancel.cancel();
+        while self.doors.join_next().await.is_some() {}
+        self.store_cancel.cancel();
+        let flush = async {
+            while self.store_tasks.join_next().await.is_some() {}
+            self.store.close().await;
+        };
+        if tokio::time::timeout(STORE_FLUSH, flush).await.is_err() {
+            tracing::warn!("the database did not close in time");
+        }
+        tracing::info!("stopped");
+    }
+}
+
+/// What the store needs to know of the configuration; the tools beside the server use it too.
+pub fn store_config(config: &Config) -> anyhow::Result<store::Config> {
+    let backend = match &config.store.database {
+        Database::Sqlite { path } => Backend::Sqlite { file: path.clone() },
+        Database::Postgres { url } => Backend::Postgres { url: url.expose().to_owned() },
+    };
+    Ok(store::Config {
+        backend,
+        read_connections: config.store.read_connections,
+        tail_bytes: config.store.tail_bytes,
+        planted: crate::planted::from_environment()?,
+    })
+}
+
+fn engine_config(config: &Config) -> engine::Config {
+    engine::Config {
+        concurrency: config.runs.concurrency,
+        lease: config.runs.lease,
+        limits: config.runs.limits,
+        stop_grace: STOP_GRACE,
+    }
+}
+
+fn server_config(config: &Config, address: SocketAddr) -> server::Config {
+    server::Config {
+        listen: address,
+        public_hosts: config.server.public_hosts.clone(),
+        max_body_bytes: config.server.body_bytes,
+        max_connections: config.server.max_connections,
+        requests_per_second: config.limits.requests_per_second,
+        request_burst: config.limits.burst,
+        heartbeat: config.feed.heartbeat,
+        write_stall: config.feed.stall,
+        stop_deadline: config.server.shutdown,
+        ..server::Config::default()
+    }
+}
+
+/// A fresh store has someone to talk to. Whoever deletes it later does not get it back.
+async fn seat_the_first_agent(store: &Store) -> anyhow::Result<()> {
+    if !store.is_fresh().await? {
+        return Ok(());
+    }
+    let spec = AgentSpec {
+        name: Name::parse("scripted")?,
+        provider: "scripted".into(),
+        model: None,
+        system_prompt: None,
+        skills: Vec::new(),
+        mcp_servers: Vec::new(),
+        tools: ToolPolicy::default(),
+        limits: LimitOverrides::default(),
+    };
+    match store.create_agent(&Owner::local(), spec, None).await {
+        Ok(_) | Err(store::Error::NameTaken(_)) => Ok(store.mark_used().await?),
+        Err(error) => Err(error.into()),
+    }
+}

@@ -1,0 +1,214 @@
+//! Where an answer is printed: what is said goes to standard output, everything about it (thinking, tool calls, notes,
+//! the spinner) to standard error. When both are the same terminal, a change between them starts on a new line.
+
+use super::{sanitise, spinner::Spinner};
+use std::io::{self, IsTerminal, Write};
+
+/// The longest note; notes are one line.
+const NOTE: usize = 400;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Pen {
+    LineStart,
+    Saying,
+    Thinking,
+}
+
+pub struct Screen<Out, Side> {
+    out: Out,
+    side: Side,
+    /// Both are one terminal, as far as that can be told.
+    shared: bool,
+    /// Dim text on the side; only where it is a terminal and colours are wanted.
+    dim: bool,
+    spinner: Spinner,
+    pen: Pen,
+    /// Whether what was said so far ends in the middle of a line.
+    unfinished: bool,
+}
+
+impl Screen<io::Stdout, io::Stderr> {
+    pub fn standard() -> Self {
+        let (out, side) = (io::stdout(), io::stderr());
+        let (out_is_terminal, side_is_terminal) = (out.is_terminal(), side.is_terminal());
+        Self::new(out, side, out_is_terminal, side_is_terminal, side_is_terminal && colours_wanted())
+    }
+}
+
+/// <https://no-color.org>
+pub fn colours_wanted() -> bool {
+    #[expect(clippy::disallowed_methods, reason = "NO_COLOR is a convention of terminals, not a setting of Greenroom")]
+    let refused = std::env::var_os("NO_COLOR");
+    refused.is_none_or(|value| value.is_empty())
+}
+
+impl<Out: Write, Side: Write> Screen<Out, Side> {
+    pub fn new(out: Out, side: Side, out_is_terminal: bool, side_is_terminal: bool, dim: bool) -> Self {
+        let spinner = Spinner::new(side_is_terminal);
+        let shared = out_is_terminal && side_is_terminal;
+        Self { out, side, shared, dim, spinner, pen: Pen::LineStart, unfinished: false }
+    }
+
+    /// Part of the answer, as it comes.
+    pub fn say(&mut self, delta: &str) -> io::Result<()> {
+        if delta.is_empty() {
+            return Ok(());
+        }
+        // Also between two lines of the answer the spinner may stand where the next one goes.
+        self.spinner.clear(&mut self.side)?;
+        if self.pen != Pen::Saying {
+            self.fresh_line()?;
+            self.pen = Pen::Saying;
+        }
+        let shown = sanitise::text(delta);
+        self.out.write_all(shown.as_bytes())?;
+        if !shown.is_empty() {
+            self.unfinished = !shown.ends_with('\n');
+        }
+        self.out.flush()
+    }
+
+    /// Part of the thinking, as it comes.
+    pub fn think(&mut self, delta: &str) -> io::Result<()> {
+        if delta.is_empty() {
+            return Ok(());
+        }
+        if self.pen != Pen::Thinking {
+            self.fresh_line()?;
+            self.pen = Pen::Thinking;
+        }
+        let shown = sanitise::text(delta);
+        self.write_dim(&shown)?;
+        self.side.flush()
+    }
+
+    /// One line about the answer.
+    pub fn note(&mut self, text: &str) -> io::Result<()> {
+        self.fresh_line()?;
+        let shown = sanitise::line(text, NOTE);
+        self.write_dim(&shown)?;
+        writeln!(self.side)?;
+        self.side.flush()
+    }
+
+    /// One line that must not be overlooked.
+    pub fn announce(&mut self, text: &str) -> io::Result<()> {
+        self.fresh_line()?;
+        writeln!(self.side, "{}", sanitise::line(text, NOTE))?;
+        self.side.flush()
+    }
+
+    /// One line of output for programs, already harmless.
+    pub fn print_line(&mut self, line: &str) -> io::Result<()> {
+        self.fresh_line()?;
+        writeln!(self.out, "{line}")?;
+        self.out.flush()
+    }
+
+    /// Ends what was said with a line end, also where it is piped, and leaves the cursor at the start of a line.
+    pub fn finish(&mut self) -> io::Result<()> {
+        if self.pen == Pen::Thinking {
+            self.fresh_line()?;
+        }
+        self.spinner.clear(&mut self.side)?;
+        if self.unfinished {
+            writeln!(self.out)?;
+            self.unfinished = false;
+            self.out.flush()?;
+        }
+        self.pen = Pen::LineStart;
+        Ok(())
+    }
+
+    pub fn spins(&self) -> bool {
+        self.spinner.is_enabled()
+    }
+
+    /// Draws the spinner where it cannot overwrite anything: at the start of a line.
+    pub fn tick(&mut self, label: &str) -> io::Result<()> {
+        let free = self.pen == Pen::LineStart || (self.pen == Pen::Saying && !self.unfinished);
+        if free { self.spinner.tick(&mut self.side, &sanitise::line(label, 60)) } else { Ok(()) }
+    }
+
+    fn fresh_line(&mut self) -> io::Result<()> {
+        self.spinner.clear(&mut self.side)?;
+        match self.pen {
+            Pen::LineStart => {}
+            // A newline that is not part of the answer does not belong into a pipe.
+            Pen::Saying if self.shared && self.unfinished => {
+                writeln!(self.out)?;
+                self.out.flush()?;
+                self.unfinished = false;
+            }
+            Pen::Saying => {}
+            Pen::Thinking => writeln!(self.side)?,
+        }
+        self.pen = Pen::LineStart;
+        Ok(())
+    }
+
+    fn write_dim(&mut self, harmless: &str) -> io::Result<()> {
+        if self.dim { write!(self.side, "\x1b[2m{harmless}\x1b[0m") } else { write!(self.side, "{harmless}") }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Screen;
+
+    fn play(terminal: bool, scene: impl Fn(&mut Screen<&mut Vec<u8>, &mut Vec<u8>>)) -> (String, String) {
+        let (mut out, mut side) = (Vec::new(), Vec::new());
+        scene(&mut Screen::new(&mut out, &mut side, terminal, terminal, terminal));
+        (String::from_utf8(out).unwrap(), String::from_utf8(side).unwrap())
+    }
+
+    #[test]
+    fn a_pipe_gets_the_answer_and_nothing_else() {
+        let (out, side) = play(false, |screen| {
+            screen.tick("waiting").unwrap();
+            screen.think("hm").unwrap();
+            screen.say("one ").unwrap();
+            screen.note("look {}").unwrap();
+            screen.say("two").unwrap();
+            screen.finish().unwrap();
+        });
+        assert_eq!(out, "one two\n");
+        assert_eq!(side, "hm\nlook {}\n", "no spinner, no colours");
+    }
+
+    #[test]
+    fn on_a_terminal_the_two_do_not_share_a_line() {
+        let (out, side) = play(true, |screen| {
+            screen.say("one").unwrap();
+            screen.tick("waiting").unwrap();
+            screen.note("look").unwrap();
+            screen.say("two\n").unwrap();
+            screen.finish().unwrap();
+        });
+        assert_eq!(out, "one\ntwo\n");
+        assert_eq!(side, "\u{1b}[2mlook\u{1b}[0m\n", "no spinner over an unfinished line");
+    }
+
+    #[test]
+    fn the_spinner_is_gone_before_the_next_line_of_the_answer() {
+        let (out, side) = play(true, |screen| {
+            screen.say("one\n").unwrap();
+            screen.tick("waiting").unwrap();
+            screen.say("two\n").unwrap();
+        });
+        assert_eq!(out, "one\ntwo\n");
+        assert!(side.contains("waiting") && side.ends_with("\r\u{1b}[2K"), "{side:?}");
+    }
+
+    #[test]
+    fn invariant_16_a_sequence_split_over_deltas_stays_text() {
+        let (out, side) = play(true, |screen| {
+            screen.say("a\u{1b}").unwrap();
+            screen.say("[2Jb").unwrap();
+            screen.think("\u{1b}]0;x\u{7}").unwrap();
+            screen.finish().unwrap();
+        });
+        assert_eq!(out, "a␛[2Jb\n");
+        assert!(side.contains("␛]0;x␇"), "{side:?}");
+    }
+}

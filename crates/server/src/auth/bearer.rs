@@ -1,0 +1,124 @@
+//! `Authorization: Bearer …` → principal; and the local owner, who needs none while no account exists.
+
+use super::{origin::Reach, token};
+use crate::{
+    error::{BoxError, Code, Problem},
+    listen::Peer,
+};
+use axum::http::{HeaderMap, HeaderValue, header};
+use domain::owner::{Owner, Principal};
+use futures_util::future::BoxFuture;
+use std::{sync::Mutex, time::Duration};
+use tokio::time::Instant;
+
+/// How long "no account exists" is believed. The first `token create` closes the door within this time.
+const ACCOUNTS_CACHE: Duration = Duration::from_secs(1);
+
+/// What authentication needs from the store.
+pub trait Accounts: Send + Sync {
+    fn accounts_exist(&self) -> BoxFuture<'_, Result<bool, BoxError>>;
+
+    /// Whose token has this hash; `None` for an unknown or revoked one.
+    fn principal_of(&self, token_sha256: [u8; 32]) -> BoxFuture<'_, Result<Option<Principal>, BoxError>>;
+}
+
+impl Accounts for store::Store {
+    fn accounts_exist(&self) -> BoxFuture<'_, Result<bool, BoxError>> {
+        Box::pin(async { Ok(self.accounts_exist().await?) })
+    }
+
+    fn principal_of(&self, token_sha256: [u8; 32]) -> BoxFuture<'_, Result<Option<Principal>, BoxError>> {
+        Box::pin(async move { Ok(self.principal_of(&token_sha256).await?) })
+    }
+}
+
+pub struct Bearer {
+    accounts: Box<dyn Accounts>,
+    exist: Mutex<Option<(Instant, bool)>>,
+}
+
+impl Bearer {
+    pub fn new(accounts: Box<dyn Accounts>) -> Self {
+        Self { accounts, exist: Mutex::new(None) }
+    }
+
+    /// A missing, malformed, unknown and revoked token get the same answer, and every shown token the same work: it is
+    /// hashed and looked up by its hash, whatever it looks like.
+    pub async fn principal(
+        &self,
+        headers: &HeaderMap,
+        peer: Option<Peer>,
+        reach: Option<Reach>,
+    ) -> Result<Principal, Problem> {
+        if let Some(shown) = shown(headers)
+            && let Some(principal) =
+                self.accounts.principal_of(token::hash(shown)).await.map_err(Problem::unavailable)?
+        {
+            return Ok(principal);
+        }
+        if comes_from_here(headers, peer, reach) && !self.accounts_exist().await.map_err(Problem::unavailable)? {
+            return Ok(Principal { owner: Owner::local(), token: None });
+        }
+        Err(unauthorized())
+    }
+
+    pub async fn accounts_exist(&self) -> Result<bool, BoxError> {
+        let known = *self.exist.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some((at, exist)) = known
+            && at.elapsed() < ACCOUNTS_CACHE
+        {
+            return Ok(exist);
+        }
+        // Taken before the question: the answer is never believed for longer than it is true.
+        let asked = Instant::now();
+        let exist = self.accounts.accounts_exist().await?;
+        *self.exist.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some((asked, exist));
+        Ok(exist)
+    }
+}
+
+/// The bytes after `Bearer`; a second header or another scheme counts as none.
+fn shown(headers: &HeaderMap) -> Option<&[u8]> {
+    let mut values = headers.get_all(header::AUTHORIZATION).iter();
+    let (Some(value), None) = (values.next(), values.next()) else { return None };
+    let (scheme, token) = value.as_bytes().split_at_checked(7)?;
+    scheme.eq_ignore_ascii_case(b"bearer ").then(|| token.trim_ascii())
+}
+
+/// A loopback peer is not enough: a proxy on this machine has one too, and speaks for strangers. It gives itself away
+/// by the headers it adds or by the public name it was asked for.
+fn comes_from_here(headers: &HeaderMap, peer: Option<Peer>, reach: Option<Reach>) -> bool {
+    let proxied = headers.contains_key(header::FORWARDED) || headers.contains_key("x-forwarded-for");
+    peer.is_some_and(|peer| peer.remote.ip().to_canonical().is_loopback()) && reach == Some(Reach::Local) && !proxied
+}
+
+fn unauthorized() -> Problem {
+    Problem::new(
+        Code::Unauthorized,
+        "Send a valid token in the header `Authorization: Bearer grm_…`; `greenroom token create` makes one.",
+    )
+    .header(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shown;
+    use axum::http::{HeaderMap, HeaderValue, header::AUTHORIZATION};
+
+    #[test]
+    fn reads_one_bearer_header_and_nothing_else() {
+        let read = |values: &[&str]| {
+            let mut headers = HeaderMap::new();
+            for value in values {
+                headers.append(AUTHORIZATION, HeaderValue::from_str(value).unwrap());
+            }
+            shown(&headers).map(<[u8]>::to_vec)
+        };
+        assert_eq!(read(&["Bearer grm_x"]).unwrap(), b"grm_x");
+        assert_eq!(read(&["bEARER  grm_x "]).unwrap(), b"grm_x");
+        assert_eq!(read(&["Bearer "]).unwrap(), b"");
+        for none in [&[][..], &["Basic Zm9v"], &["Bearer"], &["é"], &["Bearer a", "Bearer b"]] {
+            assert_eq!(read(none), None, "{none:?}");
+        }
+    }
+}

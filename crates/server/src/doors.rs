@@ -1,0 +1,96 @@
+//! The only way to add a route. A door is opened with a policy or not at all, and each one is written down, so that a
+//! test can walk them (invariant 15).
+
+use crate::{
+    App,
+    auth::{guard, origin},
+    error::{Code, Problem},
+    observe::observe,
+    openapi,
+};
+use axum::{
+    Router, extract::DefaultBodyLimit, handler::Handler, http::Method, middleware::from_fn_with_state,
+    routing::MethodRouter,
+};
+use std::sync::Arc;
+use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
+
+/// Who may pass.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Policy {
+    /// Anyone who may reach the server at all. Such a door shows nothing of anybody and changes nothing.
+    Public,
+    /// Someone with an account, or the local owner while there is none. Handlers get them as [`crate::auth::Caller`].
+    Owner,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Door {
+    pub method: Method,
+    /// With its placeholders: `/api/rooms/{id}`.
+    pub path: String,
+    pub policy: Policy,
+}
+
+pub struct Doors {
+    app: App,
+    router: OpenApiRouter<App>,
+    list: Vec<Door>,
+}
+
+impl Doors {
+    pub fn new(app: &App) -> Self {
+        Self { app: Arc::clone(app), router: OpenApiRouter::default(), list: Vec::new() }
+    }
+
+    /// Opens the operations of one path: `doors.open(Policy::Owner, routes!(list, create))`.
+    pub fn open(mut self, policy: Policy, (schemas, paths, handlers): UtoipaMethodRouter<App>) -> Self {
+        // `routes!` would put every handler it is given on every path among them.
+        assert!(paths.paths.len() == 1, "open one path at a time, not {:?}", paths.paths.keys());
+        for (path, item) in &paths.paths {
+            let door = |(method, _)| Door { method, path: path.clone(), policy };
+            self.list.extend(openapi::operations(item).map(door));
+        }
+        let handlers = self.guarded(policy, handlers);
+        self.router = self.router.routes((schemas, paths, handlers));
+        self
+    }
+
+    /// Opens a page for people, which has no place in the API's description.
+    pub fn page(mut self, policy: Policy, path: &str, handlers: MethodRouter<App>) -> Self {
+        self.list.push(Door { method: Method::GET, path: path.to_owned(), policy });
+        let handlers = self.guarded(policy, handlers);
+        self.router = self.router.route(path, handlers);
+        self
+    }
+
+    fn guarded(&self, policy: Policy, handlers: MethodRouter<App>) -> MethodRouter<App> {
+        handlers.layer(from_fn_with_state((Arc::clone(&self.app), policy), guard))
+    }
+
+    pub fn into_router(self) -> (Router, Vec<Door>) {
+        let Self { app, router, list } = self;
+        let (router, api) = router.split_for_parts();
+        app.openapi.get_or_init(|| openapi::document(api, &list));
+        let anyone = || from_fn_with_state((Arc::clone(&app), Policy::Public), guard);
+        let router = router
+            .fallback(nowhere.layer(anyone()))
+            .method_not_allowed_fallback(wrong_method.layer(anyone()))
+            .layer(DefaultBodyLimit::max(app.config.max_body_bytes))
+            .layer(from_fn_with_state(Arc::clone(&app), origin::check))
+            .layer(from_fn_with_state(Arc::clone(&app), observe))
+            .with_state(app);
+        (router, list)
+    }
+}
+
+async fn nowhere() -> Problem {
+    Problem::new(Code::NotFound, "There is nothing at this path; /docs shows what there is.")
+}
+
+async fn wrong_method(method: Method) -> Problem {
+    Problem::new(
+        Code::MethodNotAllowed,
+        format!("This path does not take {method}; the Allow header says what it takes."),
+    )
+}

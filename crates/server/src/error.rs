@@ -1,0 +1,299 @@
+//! The single map from what went wrong to what a client is told: status, stable `code`, and a sentence that says what
+//! to do (RFC 9457). Causes are logged once, where the answer leaves, and never sent.
+
+use axum::{
+    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use std::{borrow::Cow, error::Error, fmt, sync::Arc};
+
+pub type BoxError = Box<dyn Error + Send + Sync>;
+
+/// Details echo what was sent; this keeps a hostile body from being echoed whole.
+const MAX_DETAIL_CHARS: usize = 600;
+
+macro_rules! codes {
+    // `tt`, not `literal`: utoipa does not see a rename through the group that a literal fragment is wrapped in.
+    ($($variant:ident = $name:tt, $status:ident, $title:literal;)*) => {
+        /// What programs decide by. A code, once released, keeps its meaning and its status.
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, utoipa::ToSchema)]
+        pub enum Code {
+            $(#[serde(rename = $name)] $variant,)*
+        }
+
+        impl Code {
+            pub const ALL: &[Self] = &[$(Self::$variant),*];
+
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $name,)* }
+            }
+
+            pub fn status(self) -> StatusCode {
+                match self { $(Self::$variant => StatusCode::$status,)* }
+            }
+
+            pub fn title(self) -> &'static str {
+                match self { $(Self::$variant => $title,)* }
+            }
+        }
+    };
+}
+
+codes! {
+    InvalidRequest = "invalid_request", BAD_REQUEST, "The request is not valid";
+    Unsupported = "unsupported", BAD_REQUEST, "Not supported here";
+    Unauthorized = "unauthorized", UNAUTHORIZED, "A valid token is needed";
+    ForbiddenHost = "forbidden_host", FORBIDDEN, "Unknown host name";
+    ForbiddenOrigin = "forbidden_origin", FORBIDDEN, "Another website may not ask";
+    NotFound = "not_found", NOT_FOUND, "Not found";
+    MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED, "Method not allowed";
+    RequestTimeout = "request_timeout", REQUEST_TIMEOUT, "The request came too slowly";
+    Conflict = "conflict", CONFLICT, "In conflict with what is there";
+    RoomBusy = "room_busy", CONFLICT, "The room is busy";
+    RunEnded = "run_ended", CONFLICT, "The run has ended";
+    IdempotencyConflict = "idempotency_conflict", CONFLICT, "The key was used for another request";
+    PositionReset = "position_reset", CONFLICT, "The position is not in this journal";
+    PayloadTooLarge = "payload_too_large", PAYLOAD_TOO_LARGE, "The body is too large";
+    UnsupportedMediaType = "unsupported_media_type", UNSUPPORTED_MEDIA_TYPE, "The body is not JSON";
+    TooManyRequests = "too_many_requests", TOO_MANY_REQUESTS, "Too many requests";
+    Internal = "internal", INTERNAL_SERVER_ERROR, "Something went wrong";
+    Unavailable = "unavailable", SERVICE_UNAVAILABLE, "Not available right now";
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// An answer that is not a success. Small enough to travel in a `Result`.
+#[derive(Debug)]
+pub struct Problem(Box<Parts>);
+
+#[derive(Debug)]
+struct Parts {
+    code: Code,
+    detail: Cow<'static, str>,
+    members: Map<String, Value>,
+    headers: HeaderMap,
+    cause: Option<Arc<dyn Error + Send + Sync>>,
+}
+
+impl Problem {
+    pub fn new(code: Code, detail: impl Into<Cow<'static, str>>) -> Self {
+        let detail = shortened(detail.into());
+        Self(Box::new(Parts { code, detail, members: Map::new(), headers: HeaderMap::new(), cause: None }))
+    }
+
+    pub fn invalid(detail: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(Code::InvalidRequest, detail)
+    }
+
+    /// The one answer for an unknown id, a foreign id and a thing that is no id at all (invariant 15).
+    pub fn not_found() -> Self {
+        Self::new(Code::NotFound, "There is nothing with this id.")
+    }
+
+    pub fn internal(cause: impl Into<BoxError>) -> Self {
+        Self::new(Code::Internal, "The server failed; its log has the cause under this answer's x-request-id.")
+            .caused_by(cause)
+    }
+
+    pub fn unavailable(cause: impl Into<BoxError>) -> Self {
+        Self::new(Code::Unavailable, "The server cannot do this right now; try again in a moment.")
+            .header(header::RETRY_AFTER, HeaderValue::from_static("1"))
+            .caused_by(cause)
+    }
+
+    /// Adds an extension member, such as `epoch`, `head` or `pointer`.
+    pub fn with(mut self, member: &str, value: impl Into<Value>) -> Self {
+        self.0.members.insert(member.to_owned(), value.into());
+        self
+    }
+
+    pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.0.headers.insert(name, value);
+        self
+    }
+
+    /// Keeps what went wrong inside for the log.
+    pub fn caused_by(mut self, cause: impl Into<BoxError>) -> Self {
+        self.0.cause = Some(Arc::from(cause.into()));
+        self
+    }
+
+    pub fn code(&self) -> Code {
+        self.0.code
+    }
+
+    pub fn detail(&self) -> &str {
+        &self.0.detail
+    }
+
+    /// For doors that tell of a problem inside a stream, where no response leaves through [`log_cause`].
+    pub fn log(&self, door: &str) {
+        if let Some(cause) = &self.0.cause {
+            tracing::error!(door, code = self.0.code.as_str(), error = %chain(cause.as_ref()), "a stream failed");
+        }
+    }
+}
+
+impl From<engine::Error> for Problem {
+    fn from(error: engine::Error) -> Self {
+        use engine::Error as E;
+        match error {
+            E::NotFound => Self::not_found(),
+            E::Invalid(detail) => Self::invalid(detail),
+            E::Unsupported(detail) => Self::new(Code::Unsupported, detail),
+            E::Conflict(detail) => Self::new(Code::Conflict, detail),
+            E::RoomBusy => Self::new(Code::RoomBusy, error.to_string()),
+            E::RunEnded => Self::new(Code::RunEnded, error.to_string()),
+            E::KeyConflict => Self::new(Code::IdempotencyConflict, error.to_string()),
+            E::Unavailable(why) => Self::unavailable(why),
+            E::Store(_) => Self::internal(error),
+        }
+    }
+}
+
+impl From<store::Error> for Problem {
+    fn from(error: store::Error) -> Self {
+        engine::Error::from(error).into()
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.0.code, self.0.detail)
+    }
+}
+
+impl Error for Problem {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.0.cause.as_ref().map(|cause| cause.as_ref() as _)
+    }
+}
+
+#[derive(Serialize)]
+struct Details<'a> {
+    #[serde(rename = "type")]
+    kind: &'a str,
+    title: &'a str,
+    status: u16,
+    code: Code,
+    detail: &'a str,
+    #[serde(flatten)]
+    members: &'a Map<String, Value>,
+}
+
+/// Problem details (RFC 9457), with the members that some codes add.
+#[derive(utoipa::ToSchema)]
+#[schema(as = Problem)]
+#[expect(dead_code, reason = "it is only described")]
+pub(crate) struct ProblemSchema {
+    #[schema(rename = "type", examples("about:blank"))]
+    kind: String,
+    title: String,
+    #[schema(minimum = 400, maximum = 599)]
+    status: u16,
+    code: Code,
+    /// For people: what is wrong and what to do.
+    detail: String,
+    /// Where in the body the mistake is (RFC 6901).
+    pointer: Option<String>,
+    /// With `position_reset`: the epoch to start over in.
+    epoch: Option<String>,
+    /// With `position_reset`: the room's newest position.
+    head: Option<u64>,
+}
+
+/// What the log is to say about a response, beside it until it leaves.
+#[derive(Clone)]
+struct Cause(Arc<dyn Error + Send + Sync>);
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let Parts { code, detail, members, headers, cause } = *self.0;
+        let details = Details {
+            kind: "about:blank",
+            title: code.title(),
+            status: code.status().as_u16(),
+            code,
+            detail: &detail,
+            members: &members,
+        };
+        // Strings, numbers and values with string keys: there is nothing in it that could fail.
+        let body = serde_json::to_vec(&details).unwrap_or_default();
+        let kind = (header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        let mut response = (code.status(), [kind], body).into_response();
+        response.headers_mut().extend(headers);
+        if let Some(cause) = cause {
+            response.extensions_mut().insert(Cause(cause));
+        }
+        response
+    }
+}
+
+/// Writes the cause of a failed answer to the log, once, on its way out.
+pub fn log_cause(response: &mut Response, request_id: &str, method: &str, route: &str) {
+    if let Some(Cause(cause)) = response.extensions_mut().remove::<Cause>() {
+        let status = response.status().as_u16();
+        tracing::error!(request_id, method, route, status, error = %chain(cause.as_ref()), "request failed");
+    }
+}
+
+/// An error and all it came from, on one line: its text is data and must not forge a second one.
+fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(error) = next {
+        text = format!("{text}: {error}");
+        next = error.source();
+    }
+    text.replace(char::is_control, " ")
+}
+
+fn shortened(detail: Cow<'static, str>) -> Cow<'static, str> {
+    match detail.char_indices().nth(MAX_DETAIL_CHARS) {
+        Some((end, _)) => format!("{}…", &detail[..end]).into(),
+        None => detail,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Code, Problem};
+    use axum::response::IntoResponse;
+    use serde_json::{Value, json};
+
+    async fn body(problem: Problem) -> Value {
+        let body = problem.into_response().into_body();
+        serde_json::from_slice(&axum::body::to_bytes(body, 1 << 20).await.unwrap()).unwrap()
+    }
+
+    #[tokio::test]
+    async fn says_what_happened_with_members_and_never_the_cause() {
+        let problem = Problem::new(Code::PositionReset, "start over").with("head", 7).caused_by("secret");
+        assert_eq!(
+            body(problem).await,
+            json!({"type": "about:blank", "title": "The position is not in this journal", "status": 409,
+                   "code": "position_reset", "detail": "start over", "head": 7})
+        );
+    }
+
+    #[tokio::test]
+    async fn a_long_detail_is_cut_between_characters() {
+        let detail = body(Problem::invalid("é".repeat(5000))).await["detail"].as_str().unwrap().to_owned();
+        assert_eq!(detail.chars().count(), 601);
+    }
+
+    #[test]
+    fn codes_are_unique_and_serialise_as_they_read() {
+        for (n, code) in Code::ALL.iter().enumerate() {
+            assert_eq!(serde_json::to_value(code).unwrap(), code.as_str());
+            assert!(Code::ALL[n + 1..].iter().all(|other| other.as_str() != code.as_str()));
+            assert!(code.status().as_u16() >= 400);
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! The JSON body of a request, read within a limit and a deadline.
+
+use super::{Fingerprint, json};
+use crate::{
+    App,
+    error::{Code, Problem},
+};
+use axum::{
+    body::Body as RawBody,
+    extract::{FromRequest, Request},
+    http::{HeaderMap, header},
+};
+use bytes::{Bytes, BytesMut};
+use futures_util::StreamExt;
+use serde::de::DeserializeOwned;
+use std::time::Duration;
+
+/// From the first byte of a body to its last.
+const READ_DEADLINE: Duration = Duration::from_secs(30);
+
+/// A client that is still sending would lose our answer to a reset connection. So much of what it sends is read and
+/// thrown away first.
+const DISCARD_BYTES: usize = 64 * 1024 * 1024;
+const DISCARD_DEADLINE: Duration = Duration::from_secs(5);
+
+/// A JSON body, and the fingerprint of the request it came in for the Idempotency-Key.
+#[derive(Clone, Debug)]
+pub struct Body<T>(pub T, pub Fingerprint);
+
+impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
+        let (parts, body) = request.into_parts();
+        if !is_json(&parts.headers) {
+            return Err(Problem::new(
+                Code::UnsupportedMediaType,
+                "Send JSON with the header `Content-Type: application/json`.",
+            ));
+        }
+        let bytes = read(body, app.config.max_body_bytes).await?;
+        let value = json::parse(&bytes)?;
+        Ok(Self(value, Fingerprint::of(&parts.method, &parts.uri, &bytes)))
+    }
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let essence = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let named = |name: &str| name == "json" || name.ends_with("+json");
+    essence.strip_prefix("application/").is_some_and(named)
+}
+
+async fn read(body: RawBody, limit: usize) -> Result<Bytes, Problem> {
+    let mut stream = body.into_data_stream();
+    let mut bytes = BytesMut::new();
+    let whole = tokio::time::timeout(READ_DEADLINE, async {
+        while let Some(chunk) = stream.next().await {
+            let chunk = chunk.map_err(|_| Problem::invalid("The body ended before it was complete; send it again."))?;
+            if bytes.len() + chunk.len() > limit {
+                return Ok(false);
+            }
+            bytes.extend_from_slice(&chunk);
+        }
+        Ok(true)
+    });
+    match whole.await {
+        Ok(Ok(true)) => Ok(bytes.freeze()),
+        Ok(Ok(false)) => {
+            drop(bytes);
+            discard(stream).await;
+            Err(too_large(limit))
+        }
+        Ok(Err(problem)) => Err(problem),
+        Err(_) => Err(Problem::new(
+            Code::RequestTimeout,
+            format!("The body did not arrive within {} s; send it again.", READ_DEADLINE.as_secs()),
+        )),
+    }
+}
+
+/// Turns away a body that says beforehand that it is too large, whatever door it is for.
+pub async fn refuse_oversize(request: Request, limit: usize) -> Result<Request, Problem> {
+    let length = request.headers().get(header::CONTENT_LENGTH);
+    let length = length.and_then(|length| length.to_str().ok()?.parse::<u64>().ok()).unwrap_or(0);
+    if length <= limit as u64 {
+        return Ok(request);
+    }
+    // Who asks before sending has not sent anything yet, and reading would invite it to.
+    if !request.headers().contains_key(header::EXPECT) {
+        discard(request.into_body().into_data_stream()).await;
+    }
+    Err(too_large(limit))
+}
+
+async fn discard(mut stream: axum::body::BodyDataStream) {
+    let mut left = DISCARD_BYTES;
+    let all = async {
+        while let Some(Ok(chunk)) = stream.next().await
+            && left > chunk.len()
+        {
+            left -= chunk.len();
+        }
+    };
+    // What did not come in time is cut off with the connection: that is the meaning of the deadline.
+    tokio::time::timeout(DISCARD_DEADLINE, all).await.unwrap_or_default();
+}
+
+fn too_large(limit: usize) -> Problem {
+    Problem::new(Code::PayloadTooLarge, format!("A body has at most {limit} bytes here; send less."))
+        .with("max_bytes", limit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_json;
+    use axum::http::{HeaderMap, HeaderValue, header::CONTENT_TYPE};
+
+    #[test]
+    fn takes_json_by_any_of_its_names() {
+        let json = |kind| is_json(&HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(kind))]));
+        assert!(json("application/json") && json("Application/JSON; charset=utf-8") && json("application/x+json"));
+        assert!(
+            !json("text/json") && !json("application/x-www-form-urlencoded") && !json("text/plain;application/json")
+        );
+        assert!(!is_json(&HeaderMap::new()));
+    }
+}

@@ -1,0 +1,69 @@
+//! The Idempotency-Key: a write that is sent again with its key is done once. The fingerprint tells a repetition from
+//! another request under the same key (invariant 7).
+
+use crate::{App, error::Problem};
+use axum::{
+    extract::FromRequestParts,
+    http::{Method, Uri, request},
+};
+use sha2::{Digest, Sha256};
+
+pub const HEADER: &str = "idempotency-key";
+pub const MAX_BYTES: usize = 255;
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct IdempotencyKey(pub Option<String>);
+
+impl FromRequestParts<App> for IdempotencyKey {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut request::Parts, _: &App) -> Result<Self, Problem> {
+        let mut sent = parts.headers.get_all(HEADER).iter();
+        let key = match (sent.next(), sent.next()) {
+            (None, _) => return Ok(Self(None)),
+            (Some(key), None) => key.as_bytes(),
+            _ => return Err(Problem::invalid("Send one Idempotency-Key, not several.")),
+        };
+        let fits = (1..=MAX_BYTES).contains(&key.len()) && key.iter().all(u8::is_ascii_graphic);
+        match std::str::from_utf8(key) {
+            Ok(key) if fits => Ok(Self(Some(key.to_owned()))),
+            _ => {
+                Err(Problem::invalid("An Idempotency-Key has 1 to 255 visible ASCII characters; a UUID is a good one."))
+            }
+        }
+    }
+}
+
+/// SHA-256 over method, target and body.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Fingerprint(pub [u8; 32]);
+
+impl Fingerprint {
+    pub fn of(method: &Method, uri: &Uri, body: &[u8]) -> Self {
+        let target = uri.path_and_query().map_or("", |target| target.as_str());
+        // Neither can hold a line feed, so no two requests run into the same bytes.
+        let hash = Sha256::new().chain_update(method.as_str()).chain_update("\n").chain_update(target);
+        Self(hash.chain_update("\n").chain_update(body).finalize().into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Fingerprint;
+    use axum::http::{Method, Uri};
+
+    #[test]
+    fn every_part_counts() {
+        let of = |method, uri, body: &str| Fingerprint::of(&method, &Uri::from_static(uri), body.as_bytes());
+        let first = of(Method::POST, "/a?b=1", "{}");
+        assert_eq!(first, of(Method::POST, "/a?b=1", "{}"));
+        for other in [
+            of(Method::PUT, "/a?b=1", "{}"),
+            of(Method::POST, "/a?b=2", "{}"),
+            of(Method::POST, "/b?b=1", "{}"),
+            of(Method::POST, "/a?b=1", "{ }"),
+        ] {
+            assert_ne!(first, other);
+        }
+    }
+}

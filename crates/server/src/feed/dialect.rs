@@ -1,0 +1,188 @@
+//! A run in the simple words of `/api/execute`: status · message · completion · error · cancelled, then `data: done`.
+
+use super::live::{Live, Next};
+use crate::{App, error::Problem};
+use axum::response::Response;
+use bytes::{Bytes, BytesMut};
+use domain::{
+    event::{EventBody, EventType},
+    ids::{RoomId, RunId},
+    owner::Owner,
+    run::RunStatus,
+};
+use futures_util::stream;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use store::journal::Frame;
+
+/// What becomes of a run whose client goes away.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnDisconnect {
+    /// It goes on; its answer is in the room.
+    #[default]
+    Continue,
+    Cancel,
+}
+
+pub struct Dialect {
+    live: Live,
+    run: RunId,
+    room: RoomId,
+    text: String,
+    greeted: bool,
+    ended: bool,
+    disconnect: Disconnect,
+}
+
+/// Cancels the run when it is dropped before the run has ended, if the client asked for that.
+struct Disconnect {
+    app: App,
+    owner: Owner,
+    run: RunId,
+    armed: bool,
+}
+
+impl Drop for Disconnect {
+    fn drop(&mut self) {
+        if !self.armed {
+            return;
+        }
+        let (engine, owner, run) = (self.app.engine.clone(), self.owner.clone(), self.run);
+        self.app.background.spawn(async move {
+            if let Err(error) = engine.cancel_run(&owner, run).await {
+                tracing::warn!(%run, %error, "a run whose client left could not be cancelled");
+            }
+        });
+    }
+}
+
+impl Dialect {
+    pub fn new(app: &App, owner: &Owner, live: Live, room: RoomId, run: RunId, on_disconnect: OnDisconnect) -> Self {
+        let armed = on_disconnect == OnDisconnect::Cancel;
+        let disconnect = Disconnect { app: app.clone(), owner: owner.clone(), run, armed };
+        Self { live, run, room, text: String::new(), greeted: false, ended: false, disconnect }
+    }
+
+    pub fn respond(self) -> Response {
+        super::sse::respond(stream::unfold(self, |mut dialect| async move { Some((dialect.next().await?, dialect)) }))
+    }
+
+    async fn next(&mut self) -> Option<Bytes> {
+        if !std::mem::replace(&mut self.greeted, true) {
+            let hello = json!({"status": RunStatus::Queued, "run_id": self.run, "room_id": self.room,
+                               "conversationId": self.room});
+            return Some(frame("status", &hello));
+        }
+        while !self.ended {
+            let mut out = BytesMut::new();
+            match self.live.next().await {
+                Next::Frames(frames) => {
+                    let run = Some(self.run);
+                    for event in frames.iter().filter(|event| event.run_id == run) {
+                        self.tell(event, &mut out);
+                    }
+                }
+                Next::Heartbeat { .. } => out.extend_from_slice(b": keep-alive\n\n"),
+                // The run's room was opened a moment ago at a position of this epoch.
+                Next::Reset { .. } => {}
+                Next::Stopping => {
+                    let error = json!({"code": "server_stopping", "run_id": self.run,
+                        "message": "The server is stopping; the answer goes on in the room, read it there."});
+                    out.extend_from_slice(&frame("error", &error));
+                    self.end(&mut out);
+                }
+                Next::Failed(error) => {
+                    let problem = Problem::from(engine::Error::from(error));
+                    problem.log("execute");
+                    out.extend_from_slice(&frame(
+                        "error",
+                        &json!({"code": problem.code(), "message": problem.detail()}),
+                    ));
+                    self.end(&mut out);
+                }
+            }
+            if !out.is_empty() {
+                return Some(out.freeze());
+            }
+        }
+        None
+    }
+
+    fn end(&mut self, out: &mut BytesMut) {
+        self.ended = true;
+        self.disconnect.armed = false;
+        out.extend_from_slice(b"data: done\n\n");
+    }
+
+    fn tell(&mut self, event: &Frame, out: &mut BytesMut) {
+        // An event this version wrote is one it can read; an older one's unknown field is no reason to stop.
+        let Some(body) = body_of(event) else { return };
+        let (name, data): (&str, Value) = match body {
+            EventBody::RunStarted(e) => {
+                ("status", json!({"status": RunStatus::Running, "provider": e.provider, "model": e.model}))
+            }
+            EventBody::Status(e) => ("status", json!({"status": e.status, "message": e.message})),
+            EventBody::ContentDelta(e) => {
+                self.text.push_str(&e.delta);
+                ("message", json!({"type": "assistant", "delta": e.delta}))
+            }
+            EventBody::ThinkingDelta(e) => ("message", json!({"type": "thinking", "delta": e.delta})),
+            EventBody::Retract(e) => ("status", json!({"status": "retracted", "item": e.item})),
+            EventBody::ToolUse(e) => {
+                ("message", json!({"type": "tool_use", "id": e.tool_use_id, "name": e.name, "input": e.input}))
+            }
+            EventBody::ToolResult(e) => (
+                "message",
+                json!({"type": "tool_result", "id": e.tool_use_id, "content": e.content, "is_error": e.is_error}),
+            ),
+            EventBody::ApprovalRequested(e) => (
+                "status",
+                json!({"status": RunStatus::WaitingForApproval, "approval_id": e.approval_id, "name": e.name,
+                       "input": e.input, "expires_at": e.expires_at}),
+            ),
+            // Retracted text is not in it: this is what the answer is, whatever the deltas said.
+            EventBody::StreamEnd(e) => {
+                self.text = e.response_text;
+                return;
+            }
+            EventBody::RunCompleted(e) => (
+                "completion",
+                json!({"run_id": self.run, "conversationId": self.room, "text": self.text, "usage": e.usage,
+                       "tokens": e.usage.total(), "cost": e.cost, "duration_ms": e.duration_ms}),
+            ),
+            EventBody::RunFailed(e) => {
+                ("error", json!({"code": e.error.code, "message": e.error.message, "run_id": self.run}))
+            }
+            EventBody::RunCancelled(e) => (
+                "cancelled",
+                json!({"run_id": self.run, "status": RunStatus::Cancelled, "text": self.text, "receipt": e.receipt}),
+            ),
+            EventBody::RunInterrupted(e) => (
+                "cancelled",
+                json!({"run_id": self.run, "status": RunStatus::Interrupted, "text": self.text, "reason": e.reason}),
+            ),
+            _ => return,
+        };
+        out.extend_from_slice(&frame(name, &data));
+        if event.kind.ends_a_run() {
+            self.end(out);
+        }
+    }
+}
+
+fn body_of(event: &Frame) -> Option<EventBody> {
+    #[derive(Deserialize)]
+    struct Envelope<'a> {
+        #[serde(rename = "type")]
+        kind: EventType,
+        #[serde(borrow)]
+        data: &'a serde_json::value::RawValue,
+    }
+    let envelope: Envelope<'_> = serde_json::from_slice(event.json()).ok()?;
+    EventBody::parse(envelope.kind, envelope.data.get()).ok()
+}
+
+fn frame(name: &str, data: &Value) -> Bytes {
+    format!("event: {name}\ndata: {data}\n\n").into()
+}

@@ -1,0 +1,64 @@
+//! What a reader of one room is told next. Holds a position and a wake-up and nothing else, so ten thousand idle
+//! readers cost little and a slow one costs nobody anything (invariant 10).
+
+use crate::App;
+use domain::{ids::RoomId, owner::Owner, position::Position};
+use std::{pin::Pin, sync::Arc, time::Duration};
+use store::journal::{Batch, Bell, Follower, Frame};
+use tokio::time::{Instant, Sleep, sleep};
+use tokio_util::sync::WaitForCancellationFutureOwned;
+
+pub enum Next {
+    Frames(Vec<Arc<Frame>>),
+    /// Forget everything; the journal comes again from its first event.
+    Reset {
+        head: u64,
+    },
+    Heartbeat {
+        head: u64,
+    },
+    /// The server stops; come back soon.
+    Stopping,
+    Failed(store::Error),
+}
+
+pub struct Live {
+    follower: Follower,
+    every: Duration,
+    // Registered once and polled again and again: a reader that wakes a thousand times a second registers nothing anew.
+    heartbeat: Pin<Box<Sleep>>,
+    stopping: Pin<Box<WaitForCancellationFutureOwned>>,
+}
+
+impl Live {
+    pub async fn open(app: &App, owner: &Owner, room: RoomId, after: &Position) -> Result<Self, store::Error> {
+        let follower = app.engine.store().follow(owner, room, after, Arc::new(Bell::default())).await?;
+        let every = app.config.heartbeat;
+        Ok(Self {
+            follower,
+            every,
+            heartbeat: Box::pin(sleep(every)),
+            stopping: Box::pin(app.stopping.clone().cancelled_owned()),
+        })
+    }
+
+    pub async fn next(&mut self) -> Next {
+        loop {
+            match self.follower.next().await {
+                Ok(Batch::Frames(frames)) => return Next::Frames(frames),
+                Ok(Batch::Reset { head }) => return Next::Reset { head },
+                Ok(Batch::CaughtUp) => {}
+                Err(error) => return Next::Failed(error),
+            }
+            tokio::select! {
+                biased;
+                () = &mut self.stopping => return Next::Stopping,
+                () = &mut self.heartbeat => {
+                    self.heartbeat.as_mut().reset(Instant::now() + self.every);
+                    return Next::Heartbeat { head: self.follower.head() };
+                }
+                () = self.follower.bell().rung() => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Server-sent events: `id: <epoch>-<seq>`, `event: <type>`, `data: <the event>`.
+
+use super::live::{Live, Next};
+use crate::{App, error::Problem};
+use axum::{
+    body::Body,
+    http::{HeaderMap, HeaderName, HeaderValue, header},
+    response::{IntoResponse, Response},
+};
+use bytes::{Bytes, BytesMut};
+use domain::{
+    ids::RunId,
+    position::{Epoch, Position},
+};
+use futures_util::stream::{self, Stream};
+use std::{convert::Infallible, sync::Arc};
+use store::journal::Frame;
+
+pub const MIME: &str = "text/event-stream";
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+
+/// First of all: how soon to come back when the connection breaks. Also makes the client see an open stream at once.
+const HELLO: &str = "retry: 1000\n\n";
+
+/// Whether the client asked for a stream instead of a page.
+pub fn is_wanted(headers: &HeaderMap) -> bool {
+    let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    accepted.flat_map(|value| value.split(',')).any(|kind| kind.split(';').next().unwrap_or("").trim() == MIME)
+}
+
+/// Where to go on: a reconnecting browser says it in `Last-Event-ID`, which wins over what the URL once said.
+pub fn position(headers: &HeaderMap, after: Option<&str>) -> Result<Position, Problem> {
+    let last = headers.get(LAST_EVENT_ID).filter(|value| !value.is_empty());
+    let text = match last {
+        Some(value) => value.to_str().map_err(|_| Problem::invalid("Last-Event-ID is not text"))?,
+        None => match after {
+            Some(after) => after,
+            None => return Ok(Position::START),
+        },
+    };
+    text.parse().map_err(|error| Problem::invalid(format!("after: {error}")))
+}
+
+/// The whole room, for as long as the client likes.
+pub fn room(app: &App, live: Live) -> Response {
+    stream_of(app, live, None)
+}
+
+/// One run's events; ends after its terminal event.
+pub fn run(app: &App, live: Live, run: RunId) -> Response {
+    stream_of(app, live, Some(run))
+}
+
+fn stream_of(app: &App, live: Live, run: Option<RunId>) -> Response {
+    let state = State { live, epoch: app.engine.store().epoch().clone(), run, greeted: false, ended: false };
+    respond(stream::unfold(state, |mut state| async move { Some((state.next().await?, state)) }))
+}
+
+/// The headers that keep every proxy from buffering, caching or compressing a stream.
+pub fn respond(bytes: impl Stream<Item = Bytes> + Send + 'static) -> Response {
+    use futures_util::StreamExt as _;
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static(MIME)),
+        (header::CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform")),
+        (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
+    ];
+    (headers, Body::from_stream(bytes.map(Ok::<_, Infallible>))).into_response()
+}
+
+struct State {
+    live: Live,
+    epoch: Epoch,
+    run: Option<RunId>,
+    greeted: bool,
+    ended: bool,
+}
+
+impl State {
+    async fn next(&mut self) -> Option<Bytes> {
+        if !std::mem::replace(&mut self.greeted, true) {
+            return Some(Bytes::from_static(HELLO.as_bytes()));
+        }
+        while !self.ended {
+            let epoch = &self.epoch;
+            let bytes: Bytes = match self.live.next().await {
+                Next::Frames(frames) => match self.select(&frames) {
+                    Some(bytes) => bytes,
+                    None => continue,
+                },
+                Next::Reset { head } => {
+                    format!("event: reset\ndata: {{\"epoch\":\"{epoch}\",\"head\":{head}}}\n\n").into()
+                }
+                // Without an id: it must not move the position a client resumes from.
+                Next::Heartbeat { head } => {
+                    format!(": keep-alive\n\nevent: heartbeat\ndata: {{\"epoch\":\"{epoch}\",\"head\":{head}}}\n\n")
+                        .into()
+                }
+                Next::Stopping => {
+                    self.ended = true;
+                    Bytes::from_static(b": the server is stopping\nretry: 1000\n\n")
+                }
+                Next::Failed(error) => {
+                    self.ended = true;
+                    let problem = Problem::from(engine::Error::from(error));
+                    problem.log("sse");
+                    let data = serde_json::json!({"code": problem.code(), "message": problem.detail()});
+                    format!("event: error\ndata: {data}\n\n").into()
+                }
+            };
+            return Some(bytes);
+        }
+        None
+    }
+
+    /// All frames that are ready in one piece: one socket write instead of many.
+    fn select(&mut self, frames: &[Arc<Frame>]) -> Option<Bytes> {
+        let Some(run) = self.run else { return Some(joined(frames.iter())) };
+        let end = frames.iter().position(|frame| frame.run_id == Some(run) && frame.kind.ends_a_run());
+        self.ended = end.is_some();
+        let until = end.map_or(frames.len(), |at| at + 1);
+        let ours: Vec<_> = frames[..until].iter().filter(|frame| frame.run_id == Some(run)).collect();
+        if ours.is_empty() { None } else { Some(joined(ours.into_iter())) }
+    }
+}
+
+fn joined<'a>(mut frames: impl Iterator<Item = &'a Arc<Frame>> + Clone) -> Bytes {
+    let total = frames.clone().map(|frame| frame.len()).sum();
+    match (frames.clone().next(), frames.clone().nth(1)) {
+        // The one frame is shared as it is.
+        (Some(only), None) => only.sse().clone(),
+        _ => {
+            let bytes = frames.try_fold(BytesMut::with_capacity(total), |mut all, frame| {
+                all.extend_from_slice(frame.sse());
+                Some(all)
+            });
+            bytes.unwrap_or_default().freeze()
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! WebSocket: many rooms on one connection, each followed from a position.
+
+use crate::{App, error::Problem};
+use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, close_code};
+use bytes::Bytes;
+use domain::{
+    ids::RoomId,
+    owner::Owner,
+    position::{Position, Seq},
+};
+use futures_util::{FutureExt as _, SinkExt as _, StreamExt as _};
+use serde::{Deserialize, Deserializer, de};
+use serde_json::{Value, json};
+use std::{collections::BTreeMap, sync::Arc};
+use store::journal::{Batch, Bell, Follower};
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
+
+/// Rooms one connection may follow.
+const MAX_ROOMS: usize = 1000;
+/// What a client has to say is small.
+pub const MAX_MESSAGE_BYTES: usize = 64 * 1024;
+/// Small buffers: the default ones cost 134 KiB for every idle reader.
+pub const READ_BUFFER_BYTES: usize = 2 * 1024;
+pub const WRITE_BUFFER_BYTES: usize = 4 * 1024;
+
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+enum Request {
+    Subscribe {
+        room: RoomId,
+        #[serde(default = "start", deserialize_with = "position")]
+        after: Position,
+    },
+    Unsubscribe {
+        room: RoomId,
+    },
+    Ping {},
+}
+
+fn start() -> Position {
+    Position::START
+}
+
+/// `17`, `"17"` or `"7c9e6f2a-17"`.
+fn position<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Position, D::Error> {
+    let text = match Value::deserialize(deserializer)? {
+        Value::String(text) => text,
+        Value::Number(number) => number.to_string(),
+        _ => return Err(de::Error::custom("after: a number or a text")),
+    };
+    text.parse().map_err(de::Error::custom)
+}
+
+/// One room this connection follows.
+struct Subscription {
+    follower: Follower,
+    caught_up: bool,
+}
+
+struct Connection {
+    app: App,
+    owner: Owner,
+    socket: WebSocket,
+    bell: Arc<Bell>,
+    rooms: BTreeMap<RoomId, Subscription>,
+    /// A ping was sent and nothing has come since.
+    silent: bool,
+}
+
+/// Why a connection ends.
+enum End {
+    /// The client left or the line broke.
+    Gone,
+    Tell(CloseFrame),
+}
+
+impl From<axum::Error> for End {
+    fn from(_: axum::Error) -> Self {
+        Self::Gone
+    }
+}
+
+pub async fn serve(app: App, owner: Owner, socket: WebSocket) {
+    let bell = Arc::new(Bell::default());
+    let mut connection = Connection { app, owner, socket, bell, rooms: BTreeMap::new(), silent: false };
+    let Err(end) = connection.run().await;
+    if let End::Tell(frame) = end
+        && connection.socket.send(Message::Close(Some(frame))).await.is_err()
+    {
+        tracing::debug!("a WebSocket client had gone before it could be told why it is closed");
+    }
+}
+
+impl Connection {
+    async fn run(&mut self) -> Result<std::convert::Infallible, End> {
+        let every = self.app.config.heartbeat;
+        let mut heartbeat = interval_at(Instant::now() + every, every);
+        heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let stopping = self.app.stopping.clone().cancelled_owned();
+        tokio::pin!(stopping);
+        loop {
+            let more = self.deliver().await?;
+            // While there is more to send, what the client says is looked at but not waited for.
+            let said = if more {
+                self.socket.next().now_or_never()
+            } else {
+                tokio::select! {
+                    biased;
+                    () = &mut stopping => {
+                        let reason = Utf8Bytes::from_static("the server is stopping; come back in a second");
+                        return Err(End::Tell(CloseFrame { code: close_code::RESTART, reason }));
+                    }
+                    _ = heartbeat.tick() => {
+                        self.heartbeat().await?;
+                        None
+                    }
+                    said = self.socket.next() => Some(said),
+                    () = self.bell.rung() => {
+                        self.look();
+                        None
+                    }
+                }
+            };
+            match said {
+                Some(Some(message)) => self.heard(message?).await?,
+                Some(None) => return Err(End::Gone),
+                None => {}
+            }
+        }
+    }
+
+    /// Marks the rooms that moved.
+    fn look(&mut self) {
+        for subscription in self.rooms.values_mut() {
+            subscription.caught_up &= !subscription.follower.is_behind();
+        }
+    }
+
+    /// One batch for each room that is behind, in one write. True when there is more.
+    async fn deliver(&mut self) -> Result<bool, End> {
+        let (mut sent, mut failed) = (false, Vec::new());
+        let epoch = self.app.engine.store().epoch().clone();
+        for (room, subscription) in self.rooms.iter_mut().filter(|(_, subscription)| !subscription.caught_up) {
+            match subscription.follower.next().await {
+                Ok(Batch::Frames(frames)) => {
+                    for frame in frames {
+                        self.socket.feed(text(frame.websocket().clone())).await?;
+                    }
+                    sent = true;
+                }
+                Ok(Batch::Reset { head }) => {
+                    let reset = json!({"type": "reset", "room": room, "epoch": epoch, "head": head});
+                    self.socket.feed(Message::text(reset.to_string())).await?;
+                    sent = true;
+                }
+                Ok(Batch::CaughtUp) => subscription.caught_up = true,
+                Err(error) => failed.push((*room, Problem::from(engine::Error::from(error)))),
+            }
+        }
+        for (room, problem) in failed {
+            self.rooms.remove(&room);
+            problem.log("websocket");
+            self.refuse(&problem, Some(room)).await?;
+        }
+        if sent {
+            self.socket.flush().await?;
+        }
+        // A bell that rang meanwhile may have been for a room that was just caught up.
+        self.look();
+        Ok(self.rooms.values().any(|subscription| !subscription.caught_up))
+    }
+
+    async fn heartbeat(&mut self) -> Result<(), End> {
+        if std::mem::replace(&mut self.silent, true) {
+            let reason = Utf8Bytes::from_static("no answer to a ping");
+            return Err(End::Tell(CloseFrame { code: close_code::POLICY, reason }));
+        }
+        let heads: BTreeMap<RoomId, Seq> = self.rooms.iter().map(|(room, s)| (*room, s.follower.head())).collect();
+        let epoch = self.app.engine.store().epoch();
+        let beat = json!({"type": "heartbeat", "epoch": epoch, "heads": heads});
+        self.socket.feed(Message::text(beat.to_string())).await?;
+        self.socket.feed(Message::Ping(Bytes::new())).await?;
+        Ok(self.socket.flush().await?)
+    }
+
+    async fn heard(&mut self, message: Message) -> Result<(), End> {
+        self.silent = false;
+        match message {
+            Message::Text(text) => match serde_json::from_str(&text) {
+                Ok(request) => self.obey(request).await,
+                Err(error) => {
+                    let what = format!("not understood: {error}; say subscribe, unsubscribe or ping");
+                    self.refuse(&Problem::invalid(what), None).await
+                }
+            },
+            Message::Binary(_) => self.refuse(&Problem::invalid("send text, not binary"), None).await,
+            Message::Close(_) => Err(End::Gone),
+            Message::Ping(_) | Message::Pong(_) => Ok(()),
+        }
+    }
+
+    async fn obey(&mut self, request: Request) -> Result<(), End> {
+        match request {
+            Request::Ping {} => Ok(self.socket.send(Message::text(r#"{"type":"pong"}"#)).await?),
+            Request::Unsubscribe { room } => {
+                self.rooms.remove(&room);
+                let done = json!({"type": "unsubscribed", "room": room});
+                Ok(self.socket.send(Message::text(done.to_string())).await?)
+            }
+            Request::Subscribe { room, .. } if self.rooms.len() >= MAX_ROOMS && !self.rooms.contains_key(&room) => {
+                let what = format!("one connection follows at most {MAX_ROOMS} rooms");
+                self.refuse(&Problem::invalid(what), Some(room)).await
+            }
+            Request::Subscribe { room, after } => {
+                let store = self.app.engine.store().clone();
+                match store.follow(&self.owner, room, &after, self.bell.clone()).await {
+                    Ok(follower) => {
+                        let done = json!({"type": "subscribed", "room": room, "epoch": store.epoch(),
+                                          "head": follower.head()});
+                        self.socket.send(Message::text(done.to_string())).await?;
+                        self.rooms.insert(room, Subscription { follower, caught_up: false });
+                        Ok(())
+                    }
+                    Err(error) => self.refuse(&Problem::from(engine::Error::from(error)), Some(room)).await,
+                }
+            }
+        }
+    }
+
+    async fn refuse(&mut self, problem: &Problem, room: Option<RoomId>) -> Result<(), End> {
+        let refusal = json!({"type": "error", "code": problem.code(), "detail": problem.detail(), "room": room});
+        Ok(self.socket.send(Message::text(refusal.to_string())).await?)
+    }
+}
+
+/// Frames are JSON and so always UTF-8; anything else would be a bug that is better seen than hidden.
+fn text(bytes: Bytes) -> Message {
+    Utf8Bytes::try_from(bytes).map_or_else(|_| Message::text("{}"), Message::Text)
+}

@@ -1,0 +1,142 @@
+//! Agents: configured personas.
+
+use crate::{
+    App,
+    auth::Caller,
+    error::Problem,
+    extract::{Body, Id, IdempotencyKey, Params},
+    http::{attempt, merge},
+};
+use axum::{Json, extract::State, http::StatusCode};
+use domain::{
+    agent::{Agent, AgentSpec, MAX_SYSTEM_PROMPT_BYTES},
+    ids::AgentId,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+#[derive(Serialize, utoipa::ToSchema)]
+pub struct AgentList {
+    agents: Vec<Agent>,
+}
+
+/// The agents there are
+#[utoipa::path(get, path = "/api/agents", tag = "agents", responses((status = 200, body = AgentList)))]
+pub async fn list(State(app): State<App>, caller: Caller) -> Result<Json<AgentList>, Problem> {
+    Ok(Json(AgentList { agents: app.engine.store().agents(&caller.owner).await? }))
+}
+
+/// Make an agent
+#[utoipa::path(post, path = "/api/agents", tag = "agents", request_body = AgentSpec,
+               responses((status = 201, body = Agent)))]
+pub async fn create(
+    State(app): State<App>,
+    caller: Caller,
+    key: IdempotencyKey,
+    Body(spec, fingerprint): Body<AgentSpec>,
+) -> Result<(StatusCode, Json<Agent>), Problem> {
+    check(&app, &spec)?;
+    let attempt = attempt(key, fingerprint);
+    let agent = match app.engine.earlier(&caller.owner, attempt.as_ref()).await? {
+        Some(id) => app.engine.store().agent(&caller.owner, id.parse().map_err(Problem::internal)?).await?,
+        None => app.engine.store().create_agent(&caller.owner, spec, attempt.as_ref()).await?,
+    };
+    Ok((StatusCode::CREATED, Json(agent)))
+}
+
+/// One agent
+#[utoipa::path(get, path = "/api/agents/{id}", tag = "agents", params(("id" = AgentId, Path)),
+               responses((status = 200, body = Agent)))]
+pub async fn show(State(app): State<App>, caller: Caller, Id(id): Id<AgentId>) -> Result<Json<Agent>, Problem> {
+    Ok(Json(app.engine.store().agent(&caller.owner, id).await?))
+}
+
+/// Change an agent
+///
+/// A merge patch (RFC 7396): what the body names is replaced, `null` clears, the rest stays. Runs that have begun keep
+/// the old settings.
+#[utoipa::path(patch, path = "/api/agents/{id}", tag = "agents", params(("id" = AgentId, Path)),
+               request_body = Value, responses((status = 200, body = Agent)))]
+pub async fn change(
+    State(app): State<App>,
+    caller: Caller,
+    Id(id): Id<AgentId>,
+    key: IdempotencyKey,
+    Body(patch, fingerprint): Body<Value>,
+) -> Result<Json<Agent>, Problem> {
+    let store = app.engine.store();
+    let agent = store.agent(&caller.owner, id).await?;
+    let attempt = attempt(key, fingerprint);
+    if app.engine.earlier(&caller.owner, attempt.as_ref()).await?.is_some() {
+        return Ok(Json(agent));
+    }
+    let spec: AgentSpec = merge(&agent.spec, patch)?;
+    check(&app, &spec)?;
+    Ok(Json(store.update_agent(&caller.owner, id, spec, attempt.as_ref()).await?))
+}
+
+/// Delete an agent
+///
+/// It leaves every room; what it said stays.
+#[utoipa::path(delete, path = "/api/agents/{id}", tag = "agents", params(("id" = AgentId, Path)),
+               responses((status = 204)))]
+pub async fn delete(State(app): State<App>, caller: Caller, Id(id): Id<AgentId>) -> Result<StatusCode, Problem> {
+    app.engine.store().delete_agent(&caller.owner, id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+const MAX_LIST: usize = 200;
+const MAX_WORD: usize = 200;
+
+fn check(app: &App, spec: &AgentSpec) -> Result<(), Problem> {
+    let providers = app.engine.providers();
+    if providers.get(&spec.provider).is_none() {
+        return Err(Problem::invalid(format!(
+            "provider: this server has no provider {:?}; it has: {}.",
+            spec.provider,
+            providers.names()
+        ))
+        .with("pointer", "/provider"));
+    }
+    if spec.system_prompt.as_ref().is_some_and(|prompt| prompt.len() > MAX_SYSTEM_PROMPT_BYTES) {
+        return Err(Problem::invalid(format!("system_prompt: at most {MAX_SYSTEM_PROMPT_BYTES} bytes.")));
+    }
+    let words = [&spec.skills, &spec.mcp_servers, &spec.tools.allow, &spec.tools.ask, &spec.tools.deny];
+    let too_long =
+        |word: &String| word.is_empty() || word.chars().count() > MAX_WORD || word.contains(char::is_control);
+    if words.iter().any(|list| list.len() > MAX_LIST || list.iter().any(too_long))
+        || spec.model.as_ref().is_some_and(too_long)
+    {
+        return Err(Problem::invalid(format!(
+            "model, skills, mcp_servers and tools take one-line names of 1 to {MAX_WORD} characters, at most {MAX_LIST} each."
+        )));
+    }
+    let limits = &spec.limits;
+    let zero = [limits.turns, limits.wall_seconds, limits.idle_seconds, limits.approval_seconds].contains(&Some(0))
+        || limits.output_bytes == Some(0);
+    if zero {
+        Err(Problem::invalid("limits: a limit is at least 1; leave it out for the server's own."))
+    } else {
+        Ok(())
+    }
+}
+
+/// The page size of lists that grow.
+#[derive(Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct Limit {
+    /// At most this many, newest first.
+    #[param(minimum = 1, maximum = 1000)]
+    pub limit: Option<u32>,
+}
+
+impl Limit {
+    pub fn get(&self) -> Result<u32, Problem> {
+        match self.limit.unwrap_or(200) {
+            limit @ 1..=1000 => Ok(limit),
+            _ => Err(Problem::invalid("limit: a number from 1 to 1000.")),
+        }
+    }
+}
+
+pub type LimitParams = Params<Limit>;

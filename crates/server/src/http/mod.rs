@@ -1,0 +1,70 @@
+//! One file per resource: handlers turn a request into one command or query and its result into JSON. They decide
+//! nothing. Start here: [`open`] lists every door there is.
+
+pub mod agents;
+pub mod events;
+pub mod execute;
+pub mod health;
+pub mod messages;
+pub mod rooms;
+pub mod runs;
+
+use crate::{
+    doors::{Doors, Policy},
+    error::Problem,
+    extract::{Fingerprint, IdempotencyKey},
+    metrics, openapi, web,
+};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value;
+use store::Attempt;
+use utoipa_axum::routes;
+
+pub fn open(doors: Doors) -> Doors {
+    let doors = doors
+        .open(Policy::Public, routes!(health::healthz))
+        .open(Policy::Public, routes!(health::readyz))
+        .open(Policy::Public, routes!(openapi::openapi_json))
+        // Route names and counts tell of use; they are the owner's.
+        .open(Policy::Owner, routes!(metrics::prometheus))
+        .open(Policy::Owner, routes!(agents::list, agents::create))
+        .open(Policy::Owner, routes!(agents::show, agents::change, agents::delete))
+        .open(Policy::Owner, routes!(rooms::list, rooms::create))
+        .open(Policy::Owner, routes!(rooms::show, rooms::change, rooms::delete))
+        .open(Policy::Owner, routes!(rooms::cancel))
+        .open(Policy::Owner, routes!(messages::history, messages::post))
+        .open(Policy::Owner, routes!(events::read))
+        .open(Policy::Owner, routes!(events::socket))
+        .open(Policy::Owner, routes!(runs::list))
+        .open(Policy::Owner, routes!(runs::show))
+        .open(Policy::Owner, routes!(runs::stream))
+        .open(Policy::Owner, routes!(runs::cancel))
+        .open(Policy::Owner, routes!(runs::approve))
+        .open(Policy::Owner, routes!(execute::get, execute::post));
+    web::open(doors)
+}
+
+/// The request as something that may be tried again, if its client said so.
+fn attempt(key: IdempotencyKey, fingerprint: Fingerprint) -> Option<Attempt> {
+    key.0.map(|key| Attempt { key, fingerprint: fingerprint.0 })
+}
+
+/// A merge patch (RFC 7396) on one level of settings: what is named is replaced, `null` clears.
+fn merge<T: Serialize + DeserializeOwned>(current: &T, patch: Value) -> Result<T, Problem> {
+    let Value::Object(patch) = patch else {
+        return Err(Problem::invalid("The body is an object with the settings to change."));
+    };
+    let mut merged = serde_json::to_value(current).map_err(Problem::internal)?;
+    if let Value::Object(settings) = &mut merged {
+        for (name, value) in patch {
+            match value {
+                Value::Null => drop(settings.remove(&name)),
+                value => drop(settings.insert(name, value)),
+            }
+        }
+    }
+    serde_path_to_error::deserialize(merged).map_err(|error| {
+        let path = error.path().to_string();
+        Problem::invalid(format!("{path}: {}", error.into_inner()))
+    })
+}

@@ -1,0 +1,129 @@
+//! Runs: what became of each attempt to answer, and how to stop or approve one.
+
+use crate::{
+    App,
+    auth::Caller,
+    error::Problem,
+    extract::{Body, Id, Params},
+    feed::{Live, sse},
+};
+use axum::{
+    Json,
+    extract::State,
+    http::{HeaderMap, StatusCode},
+    response::Response,
+};
+use domain::{
+    event::Decision,
+    ids::{ApprovalId, MessageId, RoomId, RunId},
+    position::Position,
+    run::{Run, RunStatus},
+};
+use engine::commands::Stopped;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use store::RunFilter;
+
+#[derive(Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct Filter {
+    room_id: Option<RoomId>,
+    message_id: Option<MessageId>,
+    status: Option<RunStatus>,
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<u32>,
+}
+
+#[derive(Serialize, utoipa::ToSchema)]
+pub struct RunList {
+    runs: Vec<Run>,
+}
+
+/// The runs there were
+///
+/// Newest first.
+#[utoipa::path(get, path = "/api/runs", tag = "runs", params(Filter), responses((status = 200, body = RunList)))]
+pub async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    Params(filter): Params<Filter>,
+) -> Result<Json<RunList>, Problem> {
+    let limit = match filter.limit.unwrap_or(100) {
+        limit @ 1..=1000 => limit,
+        _ => return Err(Problem::invalid("limit: a number from 1 to 1000.")),
+    };
+    let Filter { room_id, message_id, status, .. } = filter;
+    let filter = RunFilter { room_id, message_id, status, limit };
+    Ok(Json(RunList { runs: app.engine.store().runs(&caller.owner, &filter).await? }))
+}
+
+/// One run
+#[utoipa::path(get, path = "/api/runs/{id}", tag = "runs", params(("id" = RunId, Path)),
+               responses((status = 200, body = Run)))]
+pub async fn show(State(app): State<App>, caller: Caller, Id(id): Id<RunId>) -> Result<Json<Run>, Problem> {
+    Ok(Json(app.engine.store().run(&caller.owner, id).await?))
+}
+
+/// The events of one run
+///
+/// Server-sent events from the run's first on; ends after its last. Resumes by `Last-Event-ID`.
+#[utoipa::path(get, path = "/api/runs/{id}/stream", tag = "runs", params(("id" = RunId, Path)),
+               responses((status = 200, content_type = "text/event-stream", body = String)))]
+pub async fn stream(
+    State(app): State<App>,
+    caller: Caller,
+    Id(id): Id<RunId>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let run = app.engine.store().run(&caller.owner, id).await?;
+    let mut position = sse::position(&headers, None)?;
+    if position == Position::START {
+        position.seq = run.queued_seq.saturating_sub(1);
+    }
+    let live = Live::open(&app, &caller.owner, run.room_id, &position).await?;
+    Ok(sse::run(&app, live, id))
+}
+
+/// Stop a run
+///
+/// Returns when the work has really stopped, with what that took. A run that has ended is answered with how it ended.
+#[utoipa::path(post, path = "/api/runs/{id}/cancel", tag = "runs", params(("id" = RunId, Path)),
+               responses((status = 200, body = Stopped)))]
+pub async fn cancel(State(app): State<App>, caller: Caller, Id(id): Id<RunId>) -> Result<Json<Stopped>, Problem> {
+    Ok(Json(app.engine.cancel_run(&caller.owner, id).await?))
+}
+
+#[derive(Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Answer {
+    decision: Choice,
+    /// Run it with this input instead.
+    #[serde(default)]
+    input: Option<Value>,
+}
+
+#[derive(Clone, Copy, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Choice {
+    Allow,
+    Deny,
+}
+
+/// Answer a tool call that waits for a person
+#[utoipa::path(post, path = "/api/runs/{id}/approvals/{approval}", tag = "runs",
+               params(("id" = RunId, Path), ("approval" = ApprovalId, Path)), request_body = Answer,
+               responses((status = 204)))]
+pub async fn approve(
+    State(app): State<App>,
+    caller: Caller,
+    Id((run, approval)): Id<(RunId, ApprovalId)>,
+    Body(answer, _): Body<Answer>,
+) -> Result<StatusCode, Problem> {
+    let decision = match answer.decision {
+        Choice::Allow => Decision::Allow,
+        Choice::Deny => Decision::Deny,
+    };
+    app.engine.approve(&caller.owner, run, approval, decision, answer.input).await?;
+    Ok(StatusCode::NO_CONTENT)
+}

@@ -1,0 +1,128 @@
+//! What happens to every request, whatever it is for: an id, a deadline, a net under panics, a log line, two metrics, and
+//! the headers that every answer carries. No query string, no header and no body is ever logged: they hold secrets.
+
+use crate::{
+    App,
+    error::{Problem, log_cause},
+    metrics,
+};
+use axum::{
+    extract::{FromRequestParts, MatchedPath, Request, State},
+    http::{HeaderMap, HeaderName, HeaderValue, Method, header, request},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use futures_util::FutureExt;
+use std::{any::Any, convert::Infallible, panic::AssertUnwindSafe};
+use tokio::time::Instant;
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// The id of a request: the client's own, if it sent a plain one. Extractable by handlers.
+#[derive(Clone, Debug)]
+pub struct RequestId(HeaderValue);
+
+impl RequestId {
+    fn of(headers: &HeaderMap) -> Self {
+        let plain = |id: &&HeaderValue| {
+            let id = id.as_bytes();
+            (1..=128).contains(&id.len()) && id.iter().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(b))
+        };
+        let fresh = || HeaderValue::try_from(uuid::Uuid::now_v7().to_string());
+        match headers.get(REQUEST_ID).filter(plain).cloned().map_or_else(fresh, Ok) {
+            Ok(id) => Self(id),
+            Err(_) => Self(HeaderValue::from_static("none")),
+        }
+    }
+
+    pub fn as_str(&self) -> &str {
+        self.0.to_str().unwrap_or_default()
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for RequestId {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut request::Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(parts.extensions.get().cloned().unwrap_or_else(|| Self::of(&parts.headers)))
+    }
+}
+
+pub async fn observe(State(app): State<App>, mut request: Request, next: Next) -> Response {
+    let started = Instant::now();
+    let id = RequestId::of(request.headers());
+    request.extensions_mut().insert(id.clone());
+    let method = named(request.method());
+    let route = request.extensions().get::<MatchedPath>().cloned();
+    let route = route.as_ref().map_or("unmatched", MatchedPath::as_str);
+
+    // A handler that unwinds has only its own request to leave behind: all that is shared is behind locks and actors.
+    let answer = AssertUnwindSafe(next.run(request)).catch_unwind();
+    let mut response = match tokio::time::timeout(app.config.request_deadline, answer).await {
+        Ok(Ok(response)) => response,
+        Ok(Err(panic)) => Problem::internal(format!("a handler panicked: {}", message(&*panic))).into_response(),
+        Err(late) => Problem::unavailable(late).into_response(),
+    };
+
+    let took = started.elapsed();
+    let status = response.status();
+    log_cause(&mut response, id.as_str(), method, route);
+    tracing::debug!(
+        request_id = id.as_str(),
+        method,
+        route,
+        status = status.as_u16(),
+        millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+        "request"
+    );
+    metrics::request(method, route, status, took);
+    dress(response.headers_mut(), id);
+    response
+}
+
+fn dress(headers: &mut HeaderMap, id: RequestId) {
+    headers.insert(REQUEST_ID, id.0);
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    // What one owner was shown is not for the next user of the browser, unless the handler knows better.
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+}
+
+/// HTTP allows any word as a method; a label or a log line does not.
+fn named(method: &Method) -> &'static str {
+    match method.as_str() {
+        "GET" => "GET",
+        "HEAD" => "HEAD",
+        "POST" => "POST",
+        "PUT" => "PUT",
+        "PATCH" => "PATCH",
+        "DELETE" => "DELETE",
+        "OPTIONS" => "OPTIONS",
+        _ => "other",
+    }
+}
+
+fn message(panic: &(dyn Any + Send)) -> &str {
+    let owned = panic.downcast_ref::<String>().map(String::as_str);
+    owned.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a message")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{REQUEST_ID, RequestId};
+    use axum::http::{HeaderMap, HeaderValue};
+
+    #[test]
+    fn a_plain_id_is_kept_and_any_other_replaced() {
+        let of = |id: &str| {
+            let headers = HeaderMap::from_iter([(REQUEST_ID, HeaderValue::from_str(id).unwrap())]);
+            RequestId::of(&headers).as_str().to_owned()
+        };
+        assert_eq!(of("Trace-1.2_3"), "Trace-1.2_3");
+        for bad in ["", "a b", "a=b", "é", &"x".repeat(129)] {
+            let fresh = of(bad);
+            assert_ne!(fresh, bad);
+            assert_eq!(fresh.len(), 36, "a UUID");
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! The description of the API, made from the handlers. What holds for every operation is written here, once: problems,
+//! the token, the Idempotency-Key.
+
+use crate::{
+    App,
+    doors::{Door, Policy},
+    error::ProblemSchema,
+};
+use axum::{
+    extract::State,
+    http::{Method, header},
+    response::IntoResponse,
+};
+use bytes::Bytes;
+use domain::{
+    ids::{AgentId, ApprovalId, MessageId, RoomId, RunId},
+    room::WhenBusy,
+    run::RunStatus,
+};
+use utoipa::{
+    ToSchema,
+    openapi::{
+        Components, ContentBuilder, HeaderBuilder, InfoBuilder, ObjectBuilder, OpenApi, PathItem, Ref, RefOr, Required,
+        Response, ResponseBuilder, Type,
+        path::{Operation, Parameter, ParameterBuilder, ParameterIn},
+        security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme},
+    },
+};
+
+const ABOUT: &str = "Greenroom runs AI agents in rooms. Every event is stored before it is shown; a position in a \
+                     room's journal resumes any stream without a gap. Errors are problem details (RFC 9457) with a \
+                     stable `code`. Every write takes an `Idempotency-Key`: sent again with it, it is done once.";
+
+const IDEMPOTENCY_KEY: &str = "IdempotencyKey";
+const BEARER: &str = "bearer";
+
+/// The API's description
+#[utoipa::path(get, path = "/openapi.json", tag = "server", responses(
+    (status = 200, description = "OpenAPI 3.1", content_type = "application/json"),
+))]
+pub async fn openapi_json(State(app): State<App>) -> impl IntoResponse {
+    let json = app.openapi.get().cloned().unwrap_or_default();
+    ([(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, "no-cache")], json)
+}
+
+/// The finished description as JSON.
+pub(crate) fn document(mut api: OpenApi, doors: &[Door]) -> Bytes {
+    api.info =
+        InfoBuilder::new().title("Greenroom").version(env!("CARGO_PKG_VERSION")).description(Some(ABOUT)).build();
+    describe_shared(api.components.get_or_insert_default());
+    for (path, item) in &mut api.paths.paths {
+        for (method, operation) in operations_mut(item) {
+            let door = doors.iter().find(|door| door.method == method && door.path == *path);
+            complete(operation, &method, path, door.map(|door| door.policy));
+        }
+    }
+    // Maps with string keys: there is nothing in it that could fail.
+    serde_json::to_vec(&api).unwrap_or_default().into()
+}
+
+fn describe_shared(components: &mut Components) {
+    share::<ProblemSchema>(components);
+    // Named by parameters only, which collect no schemas.
+    share::<AgentId>(components);
+    share::<ApprovalId>(components);
+    share::<MessageId>(components);
+    share::<RoomId>(components);
+    share::<RunId>(components);
+    share::<RunStatus>(components);
+    share::<WhenBusy>(components);
+    components.responses.insert("Problem".to_owned(), problem("What went wrong, and what to do about it").into());
+    let key = ParameterBuilder::new()
+        .name("Idempotency-Key")
+        .parameter_in(ParameterIn::Header)
+        .required(Required::False)
+        .description(Some("Makes it safe to send this again: the same key and request give the same result."))
+        .schema(Some(ObjectBuilder::new().schema_type(Type::String).min_length(Some(1)).max_length(Some(255))))
+        .build();
+    components.parameters.insert(IDEMPOTENCY_KEY.to_owned(), key.into());
+    let bearer = HttpBuilder::new()
+        .scheme(HttpAuthScheme::Bearer)
+        .bearer_format("grm_…")
+        .description(Some("Made by `greenroom token create`. Not needed on this machine while no account exists."))
+        .build();
+    components.security_schemes.insert(BEARER.to_owned(), RefOr::T(SecurityScheme::Http(bearer)));
+}
+
+fn share<T: ToSchema>(components: &mut Components) {
+    let mut schemas = vec![(T::name().into_owned(), T::schema())];
+    T::schemas(&mut schemas);
+    components.schemas.extend(schemas);
+}
+
+fn complete(operation: &mut Operation, method: &Method, path: &str, policy: Option<Policy>) {
+    let mut answers = vec![("403", "The Host or the Origin is not one of this server's")];
+    let is_query = |one: &RefOr<Parameter>| matches!(one, RefOr::T(one) if one.parameter_in != ParameterIn::Path);
+    if operation.parameters.iter().flatten().any(is_query) || operation.request_body.is_some() {
+        answers.push(("400", "The request is not valid; `detail` says why"));
+    }
+    if path.contains('{') {
+        answers.push(("404", "There is nothing with this id"));
+    }
+    if operation.request_body.is_some() {
+        answers.push(("413", "The body is too large"));
+        answers.push(("415", "The body is not JSON"));
+    }
+    if policy == Some(Policy::Owner) {
+        answers.push(("401", "A valid token is needed"));
+        operation.security =
+            Some(vec![SecurityRequirement::new(BEARER, Vec::<String>::new()), SecurityRequirement::default()]);
+        if !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS) {
+            let key = Ref::new(format!("#/components/parameters/{IDEMPOTENCY_KEY}"));
+            operation.parameters.get_or_insert_default().push(RefOr::Ref(key));
+        }
+    }
+    // Handlers are named for their file: `list` is there more than once.
+    if let (Some(id), Some(tag)) = (&mut operation.operation_id, operation.tags.iter().flatten().next()) {
+        *id = format!("{tag}_{id}");
+    }
+    let responses = &mut operation.responses.responses;
+    for response in responses.values_mut() {
+        if let RefOr::T(response) = response
+            && response.description.is_empty()
+        {
+            "Done".clone_into(&mut response.description);
+        }
+    }
+    for (status, description) in answers {
+        responses.entry(status.to_owned()).or_insert_with(|| problem(description).into());
+    }
+    responses.entry("429".to_owned()).or_insert_with(|| too_many().into());
+    responses.entry("default".to_owned()).or_insert_with(|| Ref::from_response_name("Problem").into());
+}
+
+fn problem(description: &str) -> Response {
+    let content = ContentBuilder::new().schema(Some(Ref::from_schema_name(ProblemSchema::name()))).build();
+    ResponseBuilder::new().description(description).content("application/problem+json", content).build()
+}
+
+fn too_many() -> Response {
+    let mut response = problem("Too many requests; wait as long as Retry-After says");
+    let seconds = HeaderBuilder::new().schema(Some(ObjectBuilder::new().schema_type(Type::Integer))).build();
+    response.headers.insert("Retry-After".to_owned(), seconds.into());
+    response
+}
+
+/// The operations of one path by method.
+pub(crate) fn operations(item: &PathItem) -> impl Iterator<Item = (Method, &Operation)> {
+    [
+        (Method::GET, &item.get),
+        (Method::PUT, &item.put),
+        (Method::POST, &item.post),
+        (Method::DELETE, &item.delete),
+        (Method::OPTIONS, &item.options),
+        (Method::HEAD, &item.head),
+        (Method::PATCH, &item.patch),
+        (Method::TRACE, &item.trace),
+    ]
+    .into_iter()
+    .filter_map(|(method, operation)| Some((method, operation.as_ref()?)))
+}
+
+fn operations_mut(item: &mut PathItem) -> impl Iterator<Item = (Method, &mut Operation)> {
+    [
+        (Method::GET, &mut item.get),
+        (Method::PUT, &mut item.put),
+        (Method::POST, &mut item.post),
+        (Method::DELETE, &mut item.delete),
+        (Method::OPTIONS, &mut item.options),
+        (Method::HEAD, &mut item.head),
+        (Method::PATCH, &mut item.patch),
+        (Method::TRACE, &mut item.trace),
+    ]
+    .into_iter()
+    .filter_map(|(method, operation)| Some((method, operation.as_mut()?)))
+}

@@ -1,0 +1,72 @@
+use crate::stage::{Stage, header};
+use server::Config;
+
+async fn asked(host: Option<&str>, more: &[(&'static str, &str)], target: &str) -> Result<u16, String> {
+    let stage = Stage::with(Config { public_hosts: vec!["green.example.org".into()], ..Config::default() });
+    let answer = stage
+        .ask(target, |mut request| {
+            request.headers_mut().clear();
+            let request = host.into_iter().fold(request, |request, host| header(request, "host", host));
+            more.iter().fold(request, |request, (name, value)| header(request, name, value))
+        })
+        .await;
+    if answer.status.is_success() { Ok(answer.status.as_u16()) } else { Err(answer.problem(answer.status.as_u16())) }
+}
+
+#[tokio::test]
+async fn only_its_own_names_are_answered() {
+    for target in ["/", "/healthz", "/test/whoami", "/openapi.json", "/nothing"] {
+        for host in
+            [None, Some("evil.example"), Some("127.0.0.1.evil.example:7878"), Some("user@127.0.0.1"), Some("10.1.1.1")]
+        {
+            assert_eq!(asked(host, &[], target).await, Err("forbidden_host".into()), "{host:?} {target}");
+        }
+        assert_eq!(
+            asked(Some("localhost"), &[("host", "evil.example")], target).await,
+            Err("forbidden_host".into()),
+            "two hosts, {target}"
+        );
+    }
+    for host in ["localhost:7878", "127.0.0.1", "[::1]:7878", "LocalHost:1234"] {
+        assert_eq!(asked(Some(host), &[], "/test/whoami").await, Ok(200), "{host}");
+    }
+    assert_eq!(asked(Some("green.example.org"), &[], "/healthz").await, Ok(200));
+    let both = asked(Some("localhost"), &[], "http://evil.example/healthz").await;
+    assert_eq!(both, Err("forbidden_host".into()), "the target may not name another host");
+}
+
+#[tokio::test]
+async fn only_its_own_pages_may_ask() {
+    let site = |value| asked(Some("localhost:7878"), Box::leak(Box::new([("origin", value)])), "/test/whoami");
+    for own in ["http://localhost:7878", "http://localhost:5173", "https://127.0.0.1", "https://green.example.org"] {
+        assert_eq!(site(own).await, Ok(200), "{own}");
+    }
+    for foreign in [
+        "null",
+        "https://evil.example",
+        "http://localhost.evil.example",
+        "file://",
+        "chrome-extension://localhost",
+        "localhost",
+        "http://user@localhost",
+        "http://",
+        "*",
+    ] {
+        assert_eq!(site(foreign).await, Err("forbidden_origin".into()), "{foreign}");
+    }
+    let two = [("origin", "http://localhost"), ("origin", "https://evil.example")];
+    assert_eq!(asked(Some("localhost"), &two, "/healthz").await, Err("forbidden_origin".into()));
+}
+
+#[tokio::test]
+async fn a_request_that_another_site_made_the_browser_send_does_not_act_for_the_owner() {
+    let made = |site, target| {
+        let more: &'static [(&'static str, &'static str)] = Box::leak(Box::new([("sec-fetch-site", site)]));
+        asked(Some("localhost:7878"), more, target)
+    };
+    assert_eq!(made("cross-site", "/test/whoami").await, Err("forbidden_origin".into()));
+    assert_eq!(made("cross-site", "/").await, Ok(200), "a link to the start page is fine");
+    for site in ["none", "same-origin", "same-site"] {
+        assert_eq!(made(site, "/test/whoami").await, Ok(200), "{site}");
+    }
+}

@@ -1,0 +1,268 @@
+//! The accept loop on real sockets. Nothing here waits for time to pass: each wait is for an event, under a deadline that
+//! only a failure meets.
+
+use crate::stage::Stage;
+use axum::{
+    Router,
+    body::Body,
+    extract::ws::{Message, WebSocketUpgrade},
+    routing::get,
+};
+use bytes::Bytes;
+use futures_util::stream;
+use server::listen::{Limits, serve};
+use std::{future::Future, io, net::SocketAddr, time::Duration};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpSocket, TcpStream},
+    sync::mpsc,
+    task::JoinHandle,
+};
+use tokio_util::sync::CancellationToken;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn limits() -> Limits {
+    Limits { connections: 100, header_read: PATIENCE * 2, write_stall: PATIENCE * 2, stop: PATIENCE * 2 }
+}
+
+struct Running {
+    address: SocketAddr,
+    cancel: CancellationToken,
+    server: JoinHandle<()>,
+}
+
+#[expect(clippy::disallowed_methods, reason = "the test owns the handle and awaits it")]
+async fn run(router: impl FnOnce(&CancellationToken) -> Router, limits: Limits) -> Running {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let cancel = CancellationToken::new();
+    let server = tokio::spawn(serve(listener, router(&cancel), limits, cancel.clone()));
+    Running { address, cancel, server }
+}
+
+async fn soon<T>(what: &str, event: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, event).await.unwrap_or_else(|_| panic!("{what} did not happen"))
+}
+
+async fn knock(address: SocketAddr, path: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let head = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\n\r\n");
+    stream.write_all(head.as_bytes()).await.unwrap();
+    stream
+}
+
+async fn until(stream: &mut TcpStream, word: &str) -> String {
+    let mut seen = Vec::new();
+    soon(word, async {
+        while !String::from_utf8_lossy(&seen).contains(word) {
+            assert_ne!(
+                stream.read_buf(&mut seen).await.unwrap(),
+                0,
+                "closed after {:?}",
+                String::from_utf8_lossy(&seen)
+            );
+        }
+    })
+    .await;
+    String::from_utf8_lossy(&seen).into_owned()
+}
+
+async fn rest(stream: &mut TcpStream) -> Vec<u8> {
+    let mut seen = Vec::new();
+    // A reset is an end as well.
+    if let Err(error) = soon("the end", stream.read_to_end(&mut seen)).await {
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
+    }
+    seen
+}
+
+/// One frame, then nothing until `cancel`; a message when it is dropped.
+fn quiet_stream(cancel: CancellationToken, dropped: mpsc::Sender<()>) -> Body {
+    struct Told(mpsc::Sender<()>);
+    impl Drop for Told {
+        fn drop(&mut self) {
+            self.0.try_send(()).unwrap_or_default();
+        }
+    }
+    let told = Told(dropped);
+    Body::from_stream(stream::unfold((0, cancel, told), |(n, cancel, told)| async move {
+        if n > 0 {
+            cancel.cancelled().await;
+            return None;
+        }
+        Some((Ok::<_, io::Error>(Bytes::from_static(b"first")), (n + 1, cancel, told)))
+    }))
+}
+
+#[tokio::test]
+async fn the_whole_server_answers_and_stops() {
+    let stage = Stage::new();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let serving = server::serve(stage.app.clone(), listener);
+    let asking = async {
+        let mut stream = knock(address, "/healthz").await;
+        let answer = until(&mut stream, "ok\"}").await;
+        assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.contains("x-request-id"), "{answer}");
+        stream.write_all(format!("GET /metrics HTTP/1.1\r\nhost: {address}\r\n\r\n").as_bytes()).await.unwrap();
+        until(&mut stream, "greenroom_http_connections").await;
+        stage.app.stopping.cancel();
+        assert_eq!(rest(&mut stream).await.iter().filter(|b| **b == b'\0').count(), 0);
+    };
+    let (served, ()) = soon("the end", async { tokio::join!(serving, asking) }).await;
+    served.unwrap();
+}
+
+#[tokio::test]
+async fn an_open_address_without_accounts_is_not_served() {
+    let stage = Stage::new();
+    let listener = TcpListener::bind("0.0.0.0:0").await.unwrap();
+    let refused = soon("the refusal", server::serve(stage.app.clone(), listener)).await.unwrap_err();
+    assert!(refused.to_string().contains("greenroom token create"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_large_body_is_answered_while_it_is_still_being_sent() {
+    let stage = Stage::new();
+    let running = run(|_| stage.router.clone(), limits()).await;
+    let mut stream = TcpStream::connect(running.address).await.unwrap();
+    let length = 20 * 1024 * 1024;
+    let head = format!(
+        "POST /test/notes HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n",
+        running.address
+    );
+    soon("the upload", async {
+        stream.write_all(head.as_bytes()).await.unwrap();
+        stream.write_all(&vec![b'x'; length]).await.unwrap();
+    })
+    .await;
+    let answer = until(&mut stream, "payload_too_large").await;
+    assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
+
+    let mut polite = TcpStream::connect(running.address).await.unwrap();
+    let asking = head.replace("\r\n\r\n", "\r\nexpect: 100-continue\r\n\r\n");
+    polite.write_all(asking.as_bytes()).await.unwrap();
+    let answer = until(&mut polite, "payload_too_large").await;
+    assert!(answer.starts_with("HTTP/1.1 413"), "not invited to send it: {answer}");
+}
+
+#[tokio::test]
+async fn stopping_ends_streams_that_watch_and_lets_them_finish() {
+    let (dropped, _keep) = mpsc::channel(1);
+    let stream = |cancel: &CancellationToken| {
+        let cancel = cancel.clone();
+        Router::new().route("/", get(move || async move { quiet_stream(cancel.clone(), dropped.clone()) }))
+    };
+    let running = run(stream, limits()).await;
+    let mut open = knock(running.address, "/").await;
+    until(&mut open, "first").await;
+    let mut idle = TcpStream::connect(running.address).await.unwrap();
+    running.cancel.cancel();
+    assert!(rest(&mut open).await.ends_with(b"0\r\n\r\n"), "the stream ends as a whole one");
+    assert!(rest(&mut idle).await.is_empty());
+    soon("the server's end", running.server).await.unwrap();
+    assert!(TcpStream::connect(running.address).await.is_err(), "nobody listens any more");
+}
+
+#[tokio::test]
+async fn a_websocket_keeps_its_place_and_is_waited_for() {
+    let talk = |cancel: &CancellationToken| {
+        let cancel = cancel.clone();
+        let upgrade = |upgrade: WebSocketUpgrade| async move {
+            upgrade.on_upgrade(|mut socket| async move {
+                socket.send(Message::text("hello")).await.unwrap();
+                cancel.cancelled().await;
+                socket.send(Message::text("goodbye")).await.unwrap();
+            })
+        };
+        Router::new().route("/", get(upgrade))
+    };
+    let running = run(talk, Limits { connections: 1, ..limits() }).await;
+    let mut open = TcpStream::connect(running.address).await.unwrap();
+    let head = format!(
+        "GET / HTTP/1.1\r\nhost: {}\r\nconnection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n\
+         sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
+        running.address
+    );
+    open.write_all(head.as_bytes()).await.unwrap();
+    assert!(until(&mut open, "hello").await.starts_with("HTTP/1.1 101"));
+    let second = knock(running.address, "/").await;
+    let early = tokio::time::timeout(Duration::from_millis(100), second.readable()).await;
+    assert!(early.is_err(), "there is one place and it is taken");
+    running.cancel.cancel();
+    until(&mut open, "goodbye").await;
+    soon("the server's end", running.server).await.unwrap();
+}
+
+#[tokio::test]
+async fn stopping_does_not_wait_for_ever_for_a_stream_that_does_not() {
+    let (dropped, mut gone) = mpsc::channel(1);
+    let deaf = |_: &CancellationToken| {
+        Router::new().route("/", get(move || async move { quiet_stream(CancellationToken::new(), dropped.clone()) }))
+    };
+    let running = run(deaf, Limits { stop: Duration::from_millis(50), ..limits() }).await;
+    let mut open = knock(running.address, "/").await;
+    until(&mut open, "first").await;
+    running.cancel.cancel();
+    soon("the server's end", running.server).await.unwrap();
+    soon("the stream's drop", gone.recv()).await;
+    rest(&mut open).await;
+}
+
+#[tokio::test]
+async fn invariant_10_a_reader_that_never_reads_is_let_go() {
+    let (dropped, mut gone) = mpsc::channel(1);
+    let flood = |_: &CancellationToken| {
+        Router::new().route(
+            "/",
+            get(move || async move {
+                struct Told(mpsc::Sender<()>);
+                impl Drop for Told {
+                    fn drop(&mut self) {
+                        self.0.try_send(()).unwrap_or_default();
+                    }
+                }
+                let block = Bytes::from(vec![b'x'; 64 * 1024]);
+                let told = Told(dropped.clone());
+                Body::from_stream(stream::unfold((block, told), |(block, told)| async {
+                    Some((Ok::<_, io::Error>(block.clone()), (block, told)))
+                }))
+            }),
+        )
+    };
+    let running = run(flood, Limits { write_stall: Duration::from_millis(300), ..limits() }).await;
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4096).unwrap();
+    let mut deaf = socket.connect(running.address).await.unwrap();
+    deaf.write_all(format!("GET / HTTP/1.1\r\nhost: {}\r\n\r\n", running.address).as_bytes()).await.unwrap();
+    soon("letting go", gone.recv()).await;
+    running.cancel.cancel();
+    soon("the server's end", running.server).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_connection_beyond_the_limit_waits_for_a_place() {
+    let stage = Stage::new();
+    let running = run(|_| stage.router.clone(), Limits { connections: 1, ..limits() }).await;
+    let mut first = knock(running.address, "/healthz").await;
+    until(&mut first, "ok\"}").await;
+    let mut second = knock(running.address, "/healthz").await;
+    let early = tokio::time::timeout(Duration::from_millis(100), second.readable()).await;
+    assert!(early.is_err(), "there is no place yet");
+    drop(first);
+    until(&mut second, "ok\"}").await;
+}
+
+#[tokio::test]
+async fn a_head_that_does_not_come_is_not_waited_for() {
+    let stage = Stage::new();
+    let running = run(|_| stage.router.clone(), Limits { header_read: Duration::from_millis(50), ..limits() }).await;
+    let mut slow = TcpStream::connect(running.address).await.unwrap();
+    slow.write_all(b"GET / HTTP/1.1\r\nhost: ").await.unwrap();
+    rest(&mut slow).await;
+    let mut huge = TcpStream::connect(running.address).await.unwrap();
+    let head = format!("GET / HTTP/1.1\r\nhost: {}\r\nx-long: {}\r\n\r\n", running.address, "y".repeat(40_000));
+    huge.write_all(head.as_bytes()).await.unwrap();
+    assert!(rest(&mut huge).await.starts_with(b"HTTP/1.1 431"));
+}
