@@ -41,8 +41,7 @@ pub async fn backup(store: &Store, target: &Path) -> Result<Contents> {
         fs::remove_file(&partial).map_err(|error| failed(&error))?;
     }
     // Its own connection: those that read refuse any writing, and the one that writes is needed.
-    let mut connection =
-        SqliteConnectOptions::new().filename(file).connect().await.map_err(|error| failed(&error))?;
+    let mut connection = SqliteConnectOptions::new().filename(file).connect().await.map_err(|error| failed(&error))?;
     sqlx::query("VACUUM INTO $1").bind(&partial).execute(&mut connection).await.map_err(|error| failed(&error))?;
     connection.close().await?;
     fs::File::open(&partial).and_then(|file| file.sync_all()).map_err(|error| failed(&error))?;

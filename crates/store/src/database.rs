@@ -76,7 +76,11 @@ macro_rules! snapshot {
                 out
             }
             $crate::database::Database::Postgres(pool) => {
-                $crate::database::in_postgres!(pool, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", |$transaction| $body)
+                $crate::database::in_postgres!(
+                    pool,
+                    "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+                    |$transaction| $body
+                )
             }
         }
     };

@@ -325,7 +325,8 @@ async fn open_postgres(url: &str, config: &Config) -> Result<Database> {
     let options = PgConnectOptions::from_str(url)
         .map_err(|_| Error::Start("the database URL is not of the form postgres://user@host/name".into()))?
         .application_name("greenroom")
-        .options([("synchronous_commit", "on")]);
+        // A server that froze in the middle of a transaction must not hold its locks against the others for ever.
+        .options([("synchronous_commit", "on"), ("idle_in_transaction_session_timeout", "30s")]);
     let pool = PgPoolOptions::new()
         .max_connections(config.read_connections.max(1) + 2)
         .acquire_timeout(ACQUIRE)
@@ -360,4 +361,28 @@ async fn epoch_of(database: &Database) -> Result<Epoch> {
         sqlx::query_scalar("SELECT value FROM meta WHERE key = $1").bind(EPOCH).fetch_one(&mut *transaction).await?
     });
     Epoch::parse(&stored).map_err(|error| Error::Unreadable(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Backend, Config, open_sqlite};
+    use crate::database::Database;
+
+    #[tokio::test]
+    async fn invariant_01_durable_before_visible_every_sqlite_connection_syncs() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("deep").join("greenroom.db");
+        let backend = Backend::Sqlite { file: file.clone() };
+        let config = Config { backend, read_connections: 2, tail_bytes: 0, planted: None };
+        let Database::Sqlite { write, read } = open_sqlite(&file, &config).await.unwrap() else { unreachable!() };
+        for pool in [&write, &read] {
+            let mode: String = sqlx::query_scalar("PRAGMA journal_mode").fetch_one(pool).await.unwrap();
+            let synchronous: i64 = sqlx::query_scalar("PRAGMA synchronous").fetch_one(pool).await.unwrap();
+            assert_eq!((mode.as_str(), synchronous), ("wal", 2), "WAL and FULL");
+        }
+        let meddling = sqlx::query("DELETE FROM meta").execute(&read).await;
+        assert!(meddling.is_err(), "a connection that reads does nothing else");
+        read.close().await;
+        write.close().await;
+    }
 }

@@ -77,7 +77,20 @@ impl Worker {
         for claim in claims {
             self.start(claim);
         }
+        // A stop that was asked for between the claim and the entry on the board found nobody to tell.
+        self.pass_on_stops(&self.engine.store().asked_to_stop(&self.holder).await?);
         Ok(())
+    }
+
+    fn pass_on_stops(&self, claims: &[Claim]) {
+        for claim in claims {
+            let halt = match claim.stop {
+                Some(Stop::Cancel) => Halt::Cancel,
+                Some(Stop::Interrupt) => Halt::Interrupt(Interruption::NewMessage),
+                None => continue,
+            };
+            self.engine.active().halt(claim.run_id, halt);
+        }
     }
 
     fn start(&mut self, claim: Claim) {
@@ -102,15 +115,7 @@ impl Worker {
     async fn renew(&mut self) -> Result<(), store::Error> {
         let driven: HashSet<RunId> = self.engine.active().ids().into_iter().collect();
         let held = self.engine.store().renew(&self.holder, self.engine.config().lease).await?;
-        for claim in &held {
-            match claim.stop {
-                Some(Stop::Cancel) => self.engine.active().halt(claim.run_id, Halt::Cancel),
-                Some(Stop::Interrupt) => {
-                    self.engine.active().halt(claim.run_id, Halt::Interrupt(Interruption::NewMessage));
-                }
-                None => {}
-            }
-        }
+        self.pass_on_stops(&held);
         let ours: HashSet<RunId> = held.iter().map(|claim| claim.run_id).collect();
         for lost in driven.difference(&ours) {
             // It has either just ended, which removes it from the board anyway, or was taken over.

@@ -3,7 +3,7 @@
 use super::frame::Frame;
 use crate::{
     Error,
-    database::{reading, snapshot},
+    database::{Database, reading, snapshot},
     error::{signed, unsigned},
     open::Store,
 };
@@ -62,17 +62,34 @@ impl TryFrom<EventRow> for Event {
     }
 }
 
+/// What an event takes besides its text, for counting.
+const EVENT_BYTES: usize = 256;
+
+/// Up to $3 events after seq $2 of room $1. $4 is how many bytes will be read at most, at least one event though: the
+/// reader counts them itself, but PostgreSQL sends all rows of an answer, also when nobody reads on, and a reader that
+/// is behind must not pull a whole journal through the wire again and again.
 macro_rules! select_events {
-    ($raw:literal) => {
+    ($database:expr, $raw:literal, $bytes:literal) => {
+        match $database {
+            Database::Sqlite { .. } => select_events!(@ $raw, "", "LIMIT MIN($3, $4 / 256 + 1)"),
+            Database::Postgres(_) => select_events!(
+                @ $raw,
+                concat!(
+                    "AND seq <= (SELECT MAX(seq) FROM (SELECT seq, SUM(bytes) OVER (ORDER BY seq) - bytes AS before ",
+                    "FROM (SELECT seq, 256 + ", $bytes, " AS bytes FROM events WHERE room_id = $1 AND seq > $2 ",
+                    "ORDER BY seq LIMIT LEAST($3, $4 / 256 + 1)) AS next) AS sized WHERE before < $4) "
+                ),
+                ""
+            ),
+        }
+    };
+    (@ $raw:expr, $until:expr, $limit:literal) => {
         concat!(
-            "SELECT room_id, seq, id, kind, run_id, agent_id, created_at, data, ",
-            $raw,
-            " AS raw FROM events WHERE room_id = $1 AND seq > $2 ORDER BY seq LIMIT $3"
+            "SELECT room_id, seq, id, kind, run_id, agent_id, created_at, data, ", $raw, " AS raw ",
+            "FROM events WHERE room_id = $1 AND seq > $2 ", $until, "ORDER BY seq ", $limit
         )
     };
 }
-pub(crate) const EVENTS_AFTER: &str = select_events!("CAST(NULL AS TEXT)");
-const EVENTS_AFTER_WITH_RAW: &str = select_events!("raw");
 
 const HEAD: &str = "SELECT j.head FROM journals j JOIN rooms r ON r.id = j.room_id \
      WHERE r.id = $1 AND r.owner = $2 AND r.deleted_at IS NULL";
@@ -95,7 +112,11 @@ impl Store {
         limit: u32,
         with_raw: bool,
     ) -> Result<Page, Error> {
-        let sql = if with_raw { EVENTS_AFTER_WITH_RAW } else { EVENTS_AFTER };
+        let sql = if with_raw {
+            select_events!(self.database(), "raw", "octet_length(data) + COALESCE(octet_length(raw), 0)")
+        } else {
+            select_events!(self.database(), "CAST(NULL AS TEXT)", "octet_length(data)")
+        };
         let foreign = after.epoch.as_ref().is_some_and(|epoch| epoch != self.epoch());
         let (head, events) = snapshot!(self.database(), |transaction| {
             let head: i64 =
@@ -106,12 +127,13 @@ impl Store {
                     .bind(room.0)
                     .bind(signed(after.seq))
                     .bind(i64::from(limit))
+                    .bind(signed(PAGE_BYTES as u64))
                     .fetch(&mut *transaction);
                 let mut bytes = 0;
                 while bytes < PAGE_BYTES
                     && let Some(row) = rows.try_next().await?
                 {
-                    bytes += row.data.len() + row.raw.as_ref().map_or(0, String::len) + 256;
+                    bytes += row.data.len() + row.raw.as_ref().map_or(0, String::len) + EVENT_BYTES;
                     events.push(Event::try_from(row)?);
                 }
             }
@@ -123,11 +145,13 @@ impl Store {
 
     /// For a follower whose room was checked when it opened.
     pub(crate) async fn frames_after(&self, room: RoomId, seq: Seq, limit: usize) -> Result<Vec<Arc<Frame>>, Error> {
+        let sql = select_events!(self.database(), "CAST(NULL AS TEXT)", "octet_length(data)");
         reading!(self.database(), |pool| {
-            let mut rows = sqlx::query_as::<_, EventRow>(EVENTS_AFTER)
+            let mut rows = sqlx::query_as::<_, EventRow>(sql)
                 .bind(room.0)
                 .bind(signed(seq))
                 .bind(CATCH_UP_ROWS)
+                .bind(signed(limit as u64))
                 .fetch(pool);
             let (mut frames, mut bytes) = (Vec::new(), 0);
             while bytes < limit

@@ -199,7 +199,8 @@ mod tests {
             let new = NewEvent::new(Status { status: "s".into(), message: "m".repeat(100) });
             let (id, kind, data) = (new.id, new.kind, new.data);
             let created_at = Timestamp::from_millis(0);
-            let event = Event { id, room_id: room, seq, kind, run_id: None, agent_id: None, data, raw: None, created_at };
+            let event =
+                Event { id, room_id: room, seq, kind, run_id: None, agent_id: None, data, raw: None, created_at };
             Frame::new(&epoch, &event)
         };
         seqs.into_iter().map(frame).collect()

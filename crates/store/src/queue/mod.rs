@@ -163,6 +163,20 @@ impl Store {
         Ok::<(), Error>(())
     }
 
+    /// Runs of this holder that were asked to stop.
+    pub async fn asked_to_stop(&self, holder: &str) -> Result<Vec<Claim>> {
+        let rows: Vec<Row> = reading!(self.database(), |pool| {
+            sqlx::query_as(
+                "SELECT run_id, room_id, owner, queued_seq, fence, stop FROM queue \
+                 WHERE holder = $1 AND stop IS NOT NULL",
+            )
+            .bind(holder)
+            .fetch_all(pool)
+            .await
+        })?;
+        rows.into_iter().map(Claim::try_from).collect()
+    }
+
     /// Runs that were asked to stop before anyone claimed them.
     pub async fn stopped_in_queue(&self) -> Result<Vec<Claim>> {
         let rows: Vec<Row> = reading!(self.database(), |pool| {

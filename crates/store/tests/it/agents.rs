@@ -1,0 +1,98 @@
+//! Agents: made, changed, deleted; a name is its owner's own.
+
+use crate::{
+    idempotent::spec,
+    scene::{append, me, name, room, stranger},
+};
+use domain::{agent::AgentSpec, ids::AgentId, limits::LimitOverrides};
+use store::{
+    Error,
+    journal::{Change, Commit},
+};
+use testkit::database::TestDatabase;
+
+contract! {
+    one thread:
+        an_agent_is_read_back_as_it_was_made,
+        a_name_is_taken_once_per_owner,
+        a_deleted_agent_is_gone_and_its_name_free,
+        agents_sit_in_the_order_they_joined;
+}
+
+async fn an_agent_is_read_back_as_it_was_made(database: TestDatabase) {
+    let store = database.open().await;
+    let full = AgentSpec {
+        model: Some("m\u{0}".into()),
+        system_prompt: Some("line one\r\nline two 🎭".into()),
+        skills: vec!["a".into(), "b".into()],
+        mcp_servers: vec!["files".into()],
+        limits: LimitOverrides { turns: Some(3), ..LimitOverrides::default() },
+        ..spec("Zoë")
+    };
+    let made = store.create_agent(&me(), full.clone(), None).await.unwrap();
+    assert_eq!(made.spec, full);
+    assert_eq!(store.agent(&me(), made.id).await.unwrap(), made);
+    let second = store.create_agent(&me(), spec("second"), None).await.unwrap();
+    assert_eq!(store.agents(&me()).await.unwrap(), [made.clone(), second]);
+
+    let changed = store.update_agent(&me(), made.id, spec("Zoë"), None).await.unwrap();
+    assert_eq!((changed.spec.clone(), changed.created_at), (spec("Zoë"), made.created_at));
+    assert!(changed.updated_at >= made.updated_at);
+    assert_eq!(store.agent(&me(), made.id).await.unwrap(), changed);
+}
+
+async fn a_name_is_taken_once_per_owner(database: TestDatabase) {
+    let store = database.open().await;
+    let first = store.create_agent(&me(), spec("one"), None).await.unwrap();
+    let taken = store.create_agent(&me(), spec("one"), None).await;
+    assert!(matches!(taken, Err(Error::NameTaken(name)) if name == "one"));
+    store.create_agent(&stranger(), spec("one"), None).await.unwrap();
+    store.create_agent(&me(), spec("One"), None).await.unwrap();
+    let two = store.create_agent(&me(), spec("two"), None).await.unwrap();
+    let taken = store.update_agent(&me(), two.id, spec("one"), None).await;
+    assert!(matches!(taken, Err(Error::NameTaken(_))));
+    assert_eq!(store.agent(&me(), two.id).await.unwrap().spec.name, name("two"));
+    store.update_agent(&me(), first.id, spec("three"), None).await.unwrap();
+    store.update_agent(&me(), two.id, spec("one"), None).await.unwrap();
+}
+
+async fn a_deleted_agent_is_gone_and_its_name_free(database: TestDatabase) {
+    let store = database.open().await;
+    let room = room(&store).await;
+    let agent = store.create_agent(&me(), spec("one"), None).await.unwrap();
+    let join = Commit { changes: vec![Change::Join { agent_id: agent.id }], ..append(room, Vec::new()) };
+    store.commit(join).await.unwrap();
+    assert_eq!(store.room(&me(), room).await.unwrap().agents, [agent.id]);
+    store.delete_agent(&me(), agent.id).await.unwrap();
+    assert!(matches!(store.delete_agent(&me(), agent.id).await, Err(Error::NotFound)));
+    assert!(matches!(store.agent(&me(), agent.id).await, Err(Error::NotFound)));
+    assert!(matches!(store.update_agent(&me(), agent.id, spec("x"), None).await, Err(Error::NotFound)));
+    assert!(store.agents(&me()).await.unwrap().is_empty());
+    assert!(store.agents_in(&me(), room).await.unwrap().is_empty(), "it leaves every room");
+    assert!(store.room(&me(), room).await.unwrap().agents.is_empty());
+    assert!(store.rooms(&me(), 10).await.unwrap()[0].agents.is_empty());
+    let again = store.create_agent(&me(), spec("one"), None).await.unwrap();
+    assert_ne!(again.id, agent.id);
+}
+
+async fn agents_sit_in_the_order_they_joined(database: TestDatabase) {
+    let store = database.open().await;
+    let (room, other) = (room(&store).await, room(&store).await);
+    let mut agents: Vec<AgentId> = Vec::new();
+    for n in 0..3 {
+        agents.push(store.create_agent(&me(), spec(&n.to_string()), None).await.unwrap().id);
+    }
+    let [a, b, c] = agents[..] else { unreachable!() };
+    let change = |changes| Commit { changes, ..append(room, Vec::new()) };
+    let join = |agent_id| Change::Join { agent_id };
+    store.commit(change(vec![join(c), join(a), join(c), join(b)])).await.unwrap();
+    let sitting = |agents: Vec<domain::agent::Agent>| agents.into_iter().map(|agent| agent.id).collect::<Vec<_>>();
+    assert_eq!(sitting(store.agents_in(&me(), room).await.unwrap()), [c, a, b]);
+    assert_eq!(store.room(&me(), room).await.unwrap().agents, [c, a, b]);
+    store.commit(change(vec![Change::Leave { agent_id: c }])).await.unwrap();
+    store.commit(change(vec![join(c)])).await.unwrap();
+    assert_eq!(store.room(&me(), room).await.unwrap().agents, [a, b, c], "back at the end of the row");
+    assert!(store.agents_in(&me(), other).await.unwrap().is_empty());
+    let listed = store.rooms(&me(), 10).await.unwrap();
+    assert_eq!(listed.iter().find(|listed| listed.id == room).unwrap().agents, [a, b, c]);
+}

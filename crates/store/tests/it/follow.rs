@@ -1,0 +1,229 @@
+//! The one reader: whatever its position and speed, it sees the journal, in order, byte for byte as it is stored.
+
+use crate::scene::{append, at, follow, journal, json, me, read_until, room, says, within};
+use domain::{ids::RoomId, position::Seq};
+use std::sync::Arc;
+use store::{
+    Config, Error, Store,
+    journal::{Batch, Bell, Follower},
+};
+use testkit::database::{OpenStore, TestDatabase};
+use tokio::task::JoinSet;
+
+contract! {
+    many threads:
+        invariant_02_gapless_interest_first_then_reading_loses_nothing,
+        a_reader_behind_the_tail_loses_nothing_while_a_writer_floods,
+        a_slow_reader_and_a_fast_one_see_the_same,
+        one_bell_serves_many_rooms;
+    one thread:
+        a_reader_sees_what_the_store_holds_byte_for_byte,
+        a_reader_from_every_position_sees_the_same_rest,
+        large_events_come_one_by_one,
+        a_reader_knows_whether_it_is_behind,
+        a_reader_that_goes_takes_nothing_along,
+        an_unknown_room_is_not_followed;
+}
+
+/// Room for so little that most reads fall back to the store.
+async fn with_tiny_tail(database: &TestDatabase, tail_bytes: usize) -> OpenStore {
+    OpenStore::open(&Config { tail_bytes, ..database.config() }).await.unwrap()
+}
+
+async fn fill(store: &Store, room: RoomId, count: Seq) {
+    for n in 0..count {
+        store.commit(append(room, vec![says(format!("event {n}"))])).await.unwrap();
+    }
+}
+
+async fn a_reader_sees_what_the_store_holds_byte_for_byte(database: TestDatabase) {
+    let store = database.open().await;
+    let room = room(&store).await;
+    let mut live = follow(&store, room, 0).await;
+    for text in ["plain", "Zoë 🎭", "a\r\n\r\ndata: forged\n\n", "nul \u{0} and \u{2028}", "\"\\/"] {
+        store.commit(append(room, vec![says(text).with_raw(Some(r#"{"kept":1}"#.into()))])).await.unwrap();
+    }
+    let from_tail = read_until(&mut live, 5).await;
+    drop(live);
+    store.shut_down().await;
+    let store = database.open().await;
+    let from_store = read_until(&mut follow(&store, room, 0).await, 5).await;
+    for ((event, live), stored) in journal(&store, room).await.iter().zip(from_tail).zip(from_store) {
+        assert_eq!(live.json(), json(event), "the live frame is the stored event");
+        assert_eq!(live.sse(), stored.sse(), "and so is the one read back");
+        assert_eq!(live.websocket(), stored.websocket());
+        assert_eq!((live.seq, live.kind, live.run_id), (event.seq, event.kind, event.run_id));
+        let sse = format!("id: {}-{}\nevent: {}\ndata: ", store.epoch(), event.seq, event.kind);
+        let body = live.sse().strip_prefix(sse.as_bytes()).unwrap();
+        assert_eq!(body, [json(event), b"\n\n".to_vec()].concat());
+        let socket: serde_json::Value = serde_json::from_slice(live.websocket()).unwrap();
+        assert_eq!(socket["type"], "event");
+        assert_eq!(socket["event"], serde_json::from_slice::<serde_json::Value>(&json(event)).unwrap());
+    }
+}
+
+async fn a_reader_from_every_position_sees_the_same_rest(database: TestDatabase) {
+    for tail_bytes in [0, 16 * 8 * 400, 16 * 1024 * 1024] {
+        let store = with_tiny_tail(&database, tail_bytes).await;
+        let room = room(&store).await;
+        fill(&store, room, 20).await;
+        let all: Vec<Vec<u8>> = journal(&store, room).await.iter().map(json).collect();
+        for after in 0..=20 {
+            let mut follower = follow(&store, room, after).await;
+            let rest: Vec<Vec<u8>> =
+                read_until(&mut follower, 20).await.iter().map(|frame| frame.json().to_vec()).collect();
+            assert_eq!(rest, all[usize::try_from(after).unwrap()..], "after {after} with a tail of {tail_bytes}");
+            assert!(matches!(follower.next().await.unwrap(), Batch::CaughtUp));
+        }
+        store.shut_down().await;
+    }
+}
+
+async fn a_reader_behind_the_tail_loses_nothing_while_a_writer_floods(database: TestDatabase) {
+    const COUNT: Seq = 600;
+    // Eight events or so for each room: readers drop in and out of what memory holds.
+    let store = with_tiny_tail(&database, 16 * 8 * 400).await;
+    let room = room(&store).await;
+    let mut readers = JoinSet::new();
+    for after in [0, 0, 0, 1] {
+        let store: Store = (*store).clone();
+        readers.spawn(async move {
+            if after > 0 {
+                let mut first = follow(&store, room, 0).await;
+                read_until(&mut first, after).await;
+            }
+            let mut follower = follow(&store, room, after).await;
+            let seen = read_until(&mut follower, COUNT).await;
+            (after, seen.iter().map(|frame| frame.json().to_vec()).collect::<Vec<_>>())
+        });
+    }
+    for n in 0..COUNT / 4 {
+        let events = (0..4).map(|part| says(format!("{n}.{part}"))).collect();
+        store.commit(append(room, events)).await.unwrap();
+    }
+    let all: Vec<Vec<u8>> = journal(&store, room).await.iter().map(json).collect();
+    while let Some(read) = within(readers.join_next()).await {
+        let (after, seen) = read.unwrap();
+        assert_eq!(seen, all[usize::try_from(after).unwrap()..]);
+    }
+}
+
+async fn invariant_02_gapless_interest_first_then_reading_loses_nothing(database: TestDatabase) {
+    let store = database.open().await;
+    let room = room(&store).await;
+    for n in 0..300 {
+        // Opened at the very moment an event is committed: it is in what is read or the bell rings for it.
+        let opening: Store = (*store).clone();
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async move {
+            let mut follower = follow(&opening, room, n).await;
+            read_until(&mut follower, n + 1).await.len()
+        });
+        store.commit(append(room, vec![says(n.to_string())])).await.unwrap();
+        assert_eq!(within(tasks.join_next()).await.unwrap().unwrap(), 1);
+    }
+}
+
+async fn a_slow_reader_and_a_fast_one_see_the_same(database: TestDatabase) {
+    let store = with_tiny_tail(&database, 16 * 4 * 400).await;
+    let room = room(&store).await;
+    let (mut fast, mut slow) = (follow(&store, room, 0).await, follow(&store, room, 0).await);
+    let (mut seen_fast, mut seen_slow) = (Vec::new(), Vec::new());
+    for n in 1..=200 {
+        store.commit(append(room, vec![says(n.to_string())])).await.unwrap();
+        seen_fast.extend(read_until(&mut fast, n).await);
+        if n % 50 == 0 {
+            seen_slow.extend(read_until(&mut slow, n).await);
+        }
+    }
+    assert_eq!(seen_fast.len(), 200);
+    assert!(seen_fast.iter().map(|frame| frame.json()).eq(seen_slow.iter().map(|frame| frame.json())));
+}
+
+async fn large_events_come_one_by_one(database: TestDatabase) {
+    for tail_bytes in [0, 64 * 1024 * 1024] {
+        let store = with_tiny_tail(&database, tail_bytes).await;
+        let room = room(&store).await;
+        for n in 0..5 {
+            store.commit(append(room, vec![says(n.to_string().repeat(200_000))])).await.unwrap();
+        }
+        let mut follower = follow(&store, room, 0).await;
+        for seq in 1..=5 {
+            let Batch::Frames(frames) = follower.next().await.unwrap() else { panic!("there is more") };
+            assert_eq!(frames.iter().map(|frame| frame.seq).collect::<Vec<_>>(), [seq], "a batch is bounded");
+        }
+        assert!(matches!(follower.next().await.unwrap(), Batch::CaughtUp));
+        store.shut_down().await;
+    }
+}
+
+async fn one_bell_serves_many_rooms(database: TestDatabase) {
+    const COUNT: Seq = 40;
+    let store = database.open().await;
+    let bell = Arc::new(Bell::default());
+    let mut followers: Vec<Follower> = Vec::new();
+    for _ in 0..5 {
+        let room = room(&store).await;
+        followers.push(store.follow(&me(), room, &at(0), bell.clone()).await.unwrap());
+    }
+    let mut writers = JoinSet::new();
+    for room in followers.iter().map(Follower::room) {
+        let store: Store = (*store).clone();
+        writers.spawn(async move { fill(&store, room, COUNT).await });
+    }
+    within(async {
+        while followers.iter().any(|follower| follower.seq() < COUNT) {
+            bell.rung().await;
+            for follower in followers.iter_mut().filter(|follower| follower.is_behind()) {
+                while let Batch::Frames(_) = follower.next().await.unwrap() {}
+            }
+        }
+    })
+    .await;
+    within(writers.join_all()).await;
+}
+
+async fn a_reader_knows_whether_it_is_behind(database: TestDatabase) {
+    let store = database.open().await;
+    let room = room(&store).await;
+    fill(&store, room, 3).await;
+    store.shut_down().await;
+    let store = database.open().await;
+    // Nothing was written since the start: memory holds nothing of the room.
+    let mut follower = follow(&store, room, 1).await;
+    assert!(follower.is_behind());
+    assert_eq!((follower.seq(), follower.head()), (1, 3));
+    read_until(&mut follower, 3).await;
+    assert!(!follower.is_behind());
+    assert_eq!(follower.head(), 3);
+    fill(&store, room, 1).await;
+    assert!(follower.is_behind());
+    assert_eq!((follower.seq(), follower.head()), (3, 4));
+    read_until(&mut follower, 4).await;
+    assert!(!follower.is_behind());
+    let mut fresh = follow(&store, room, 0).await;
+    assert!(fresh.is_behind());
+    read_until(&mut fresh, 4).await;
+    assert!(!fresh.is_behind());
+}
+
+async fn a_reader_that_goes_takes_nothing_along(database: TestDatabase) {
+    let store = database.open().await;
+    let room = room(&store).await;
+    let mut stays = follow(&store, room, 0).await;
+    for n in 1..=20 {
+        let mut goes = follow(&store, room, 0).await;
+        let also_goes = follow(&store, room, n - 1).await;
+        store.commit(append(room, vec![says(n.to_string())])).await.unwrap();
+        read_until(&mut goes, n).await;
+        drop((goes, also_goes));
+        assert_eq!(read_until(&mut stays, n).await.len(), 1);
+    }
+}
+
+async fn an_unknown_room_is_not_followed(database: TestDatabase) {
+    let store = database.open().await;
+    let bell = Arc::new(Bell::default());
+    let refused = store.follow(&me(), RoomId::generate(), &at(0), bell).await;
+    assert!(matches!(refused, Err(Error::NotFound)));
+}

@@ -1,0 +1,289 @@
+//! The folded view: whole messages, and the answer under way folded up to exactly the head.
+
+use crate::{
+    idempotent::spec,
+    scene::{Run, append, claim, follow, held, journal, me, name, read_until, room, says, within},
+};
+use domain::{
+    event::{ContentDelta, EventBody, MessagePosted, NewEvent, StreamEnd, StreamStart, ThinkingDelta, ToolUse},
+    fold::Answer,
+    ids::{MessageId, RoomId},
+    message::{Author, Message, MessageStatus, Part},
+    position::Seq,
+    room::WhenBusy,
+    time::Timestamp,
+};
+use store::{
+    Store,
+    journal::{Change, Commit, SeqOf},
+    queue::Claim,
+};
+use testkit::database::TestDatabase;
+use tokio::task::JoinSet;
+
+contract! {
+    many threads:
+        history_and_the_events_after_its_head_are_the_whole;
+    one thread:
+        an_answer_under_way_is_folded_up_to_exactly_the_head,
+        history_is_read_in_pages_without_a_hole,
+        a_page_with_an_old_answer_under_way_has_no_hole_either,
+        what_was_said_before_a_message,
+        a_message_is_found_by_its_id,
+        events_of_one_run_are_found,
+        sessions_are_kept_per_room_agent_and_provider;
+}
+
+fn message(room: RoomId, text: &str) -> Message {
+    Message {
+        id: MessageId::generate(),
+        room_id: room,
+        seq: 0,
+        author: Author::Person { name: name("someone") },
+        run_id: None,
+        status: MessageStatus::Complete,
+        text: text.into(),
+        thinking: String::new(),
+        parts: vec![Part::Text { text: text.into(), item: None }],
+        attachments: Vec::new(),
+        created_at: Timestamp::from_millis(1_700_000_000_000),
+    }
+}
+
+async fn post(store: &Store, room: RoomId, text: &str) -> Message {
+    let mut message = message(room, text);
+    let posted = NewEvent::new(MessagePosted {
+        message_id: message.id,
+        author: message.author.clone(),
+        text: text.into(),
+        when_busy: WhenBusy::Enqueue,
+        mentions: Vec::new(),
+        attachments: Vec::new(),
+    });
+    let put = Change::PutMessage { message: message.clone(), seq: SeqOf::Event(0) };
+    message.seq = store.commit(Commit { changes: vec![put], ..append(room, vec![posted]) }).await.unwrap().first;
+    message
+}
+
+/// A run that has begun to answer.
+struct Speaking {
+    room: RoomId,
+    run: Run,
+    lease: Claim,
+    stream: MessageId,
+    start: Seq,
+}
+
+impl Speaking {
+    async fn begin(store: &Store, room: RoomId) -> Self {
+        let agent = match store.agents(&me()).await.unwrap().into_iter().next() {
+            Some(agent) => agent.id,
+            None => store.create_agent(&me(), spec("Speaker"), None).await.unwrap().id,
+        };
+        let run = Run { agent, ..Run::new() };
+        store.commit(run.queueing(room)).await.unwrap();
+        let lease = claim(store, "w").await.remove(0);
+        let stream = MessageId::generate();
+        let events = vec![run.event(StreamStart { stream_id: stream })];
+        let start = store.commit(Commit { guard: held(&lease), ..append(room, events) }).await.unwrap().first;
+        Self { room, run, lease, stream, start }
+    }
+
+    fn delta(&self, text: &str) -> EventBody {
+        ContentDelta { stream_id: self.stream, delta: text.into(), item: None }.into()
+    }
+
+    async fn say(&self, store: &Store, bodies: Vec<EventBody>) {
+        let events = bodies.into_iter().map(|body| self.run.event(body)).collect();
+        store.commit(Commit { guard: held(&self.lease), ..append(self.room, events) }).await.unwrap();
+    }
+
+    /// The end: the message is written with the event that ends it.
+    async fn finish(&self, store: &Store, answer: &Answer) {
+        let (text, thinking) = answer.texts();
+        let ended = self.run.event(StreamEnd {
+            stream_id: self.stream,
+            response_text: text.clone(),
+            thinking_text: thinking.clone(),
+            session_id: None,
+            memory_entries: Vec::new(),
+            skipped: false,
+        });
+        let whole = Message {
+            id: self.stream,
+            author: Author::Agent { id: self.run.agent, name: name("Speaker") },
+            run_id: Some(self.run.id),
+            text,
+            thinking,
+            parts: answer.parts.clone(),
+            ..message(self.room, "")
+        };
+        let mut commit = self.run.ending(self.room, held(&self.lease));
+        commit.events.insert(0, ended);
+        commit.changes.push(Change::PutMessage { message: whole, seq: SeqOf::Known(self.start) });
+        store.commit(commit).await.unwrap();
+    }
+}
+
+async fn an_answer_under_way_is_folded_up_to_exactly_the_head(database: TestDatabase) {
+    let store = database.open().await;
+    let room = room(&store).await;
+    let question = post(&store, room, "a question").await;
+    let speaking = Speaking::begin(&store, room).await;
+    let stream_id = speaking.stream;
+    let bodies: Vec<EventBody> = vec![
+        ThinkingDelta { stream_id, delta: "hm".into(), item: None }.into(),
+        speaking.delta("one "),
+        speaking.delta("two"),
+        ToolUse { stream_id, tool_use_id: "t".into(), name: "look".into(), input: serde_json::json!({}) }.into(),
+        speaking.delta(" three"),
+    ];
+    let mut answer = Answer::default();
+    for body in bodies {
+        let history = store.history(&me(), room, 0, None, 10).await.unwrap();
+        assert_eq!(history.head, store.head(&me(), room).await.unwrap());
+        let [first, streaming] = &history.messages[..] else { panic!("{:?}", history.messages) };
+        assert_eq!(first, &question);
+        assert_eq!(
+            (streaming.id, streaming.seq, streaming.status),
+            (stream_id, speaking.start, MessageStatus::Streaming)
+        );
+        assert_eq!((streaming.text.clone(), streaming.thinking.clone()), answer.texts());
+        assert_eq!(streaming.parts, answer.parts);
+        assert_eq!(streaming.author, Author::Agent { id: speaking.run.agent, name: name("Speaker") });
+        answer.apply(&body);
+        speaking.say(&store, vec![body]).await;
+    }
+    speaking.finish(&store, &answer).await;
+    let history = store.history(&me(), room, 0, None, 10).await.unwrap();
+    let whole = &history.messages[1];
+    assert_eq!((whole.id, whole.seq, whole.status), (stream_id, speaking.start, MessageStatus::Complete));
+    assert_eq!((whole.text.as_str(), whole.thinking.as_str()), ("one two three", "hm"));
+    assert_eq!((history.head, &history.epoch), (journal(&store, room).await.len() as Seq, store.epoch()));
+}
+
+/// A reader that loads history at any moment and then follows from its head has the same as one that saw everything.
+async fn history_and_the_events_after_its_head_are_the_whole(database: TestDatabase) {
+    let store = database.open().await;
+    let room = room(&store).await;
+    let speaking = Speaking::begin(&store, room).await;
+    let (stream, start) = (speaking.stream, speaking.start);
+    let mut readers = JoinSet::new();
+    for n in 0..8 {
+        let store: Store = (*store).clone();
+        readers.spawn(async move {
+            read_until(&mut follow(&store, room, start).await, start + n * 9).await;
+            let history = store.history(&me(), room, 0, None, 10).await.unwrap();
+            let mut text = history.messages.last().unwrap().text.clone();
+            let mut follower = follow(&store, room, history.head).await;
+            for frame in read_until(&mut follower, start + 100).await {
+                let event: serde_json::Value = serde_json::from_slice(frame.json()).unwrap();
+                text.push_str(event["data"]["delta"].as_str().unwrap());
+            }
+            text
+        });
+    }
+    let mut whole = String::new();
+    for n in 0..100 {
+        let delta = format!("{n} ");
+        whole.push_str(&delta);
+        speaking.say(&store, vec![speaking.delta(&delta)]).await;
+    }
+    while let Some(text) = within(readers.join_next()).await {
+        assert_eq!(text.unwrap(), whole);
+    }
+    assert_eq!(store.history(&me(), room, 0, None, 10).await.unwrap().messages[0].id, stream);
+}
+
+async fn texts(store: &Store, room: RoomId, since: Seq, before: Option<Seq>, limit: u32) -> Vec<String> {
+    let history = store.history(&me(), room, since, before, limit).await.unwrap();
+    history.messages.into_iter().map(|message| message.text).collect()
+}
+
+async fn history_is_read_in_pages_without_a_hole(database: TestDatabase) {
+    let store = database.open().await;
+    let room = room(&store).await;
+    let mut posted = Vec::new();
+    for n in 0..10 {
+        store.commit(append(room, vec![says("in between")])).await.unwrap();
+        posted.push(post(&store, room, &n.to_string()).await);
+    }
+    assert_eq!(texts(&store, room, 0, None, 100).await.len(), 10);
+    assert_eq!(texts(&store, room, 0, None, 3).await, ["7", "8", "9"], "the newest, oldest first");
+    assert_eq!(texts(&store, room, 0, Some(posted[7].seq), 3).await, ["4", "5", "6"]);
+    assert_eq!(texts(&store, room, posted[6].seq, None, 100).await, ["7", "8", "9"]);
+    assert_eq!(texts(&store, room, posted[2].seq, Some(posted[5].seq), 100).await, ["3", "4"]);
+    assert!(texts(&store, room, posted[9].seq, None, 100).await.is_empty());
+    assert!(texts(&store, room, 0, None, 0).await.is_empty());
+}
+
+async fn a_page_with_an_old_answer_under_way_has_no_hole_either(database: TestDatabase) {
+    let store = database.open().await;
+    let room = room(&store).await;
+    post(&store, room, "0").await;
+    let speaking = Speaking::begin(&store, room).await;
+    speaking.say(&store, vec![speaking.delta("slow")]).await;
+    for n in 1..=4 {
+        post(&store, room, &n.to_string()).await;
+    }
+    let (mut before, mut read) = (None, Vec::new());
+    loop {
+        let page = store.history(&me(), room, 0, before, 2).await.unwrap().messages;
+        assert!(page.len() <= 2, "no more than asked for");
+        let Some(oldest) = page.first() else { break };
+        before = Some(oldest.seq);
+        read.splice(0..0, page.into_iter().map(|message| message.text));
+    }
+    assert_eq!(read, ["0", "slow", "1", "2", "3", "4"]);
+}
+
+async fn what_was_said_before_a_message(database: TestDatabase) {
+    let store = database.open().await;
+    let room = room(&store).await;
+    for n in 0..4 {
+        post(&store, room, &n.to_string()).await;
+    }
+    let last = post(&store, room, "last").await;
+    let said = store.said_before(&me(), room, last.seq, 3).await.unwrap();
+    assert_eq!(said.iter().map(|message| message.text.as_str()).collect::<Vec<_>>(), ["1", "2", "3"]);
+}
+
+async fn a_message_is_found_by_its_id(database: TestDatabase) {
+    let store = database.open().await;
+    let (room, other) = (room(&store).await, room(&store).await);
+    let posted = post(&store, room, "here").await;
+    assert_eq!(store.message(&me(), room, posted.id).await.unwrap(), posted);
+    assert_eq!(store.room_of_message(&me(), posted.id).await.unwrap(), room);
+    assert!(matches!(store.message(&me(), other, posted.id).await, Err(store::Error::NotFound)));
+    assert!(matches!(store.room_of_message(&me(), MessageId::generate()).await, Err(store::Error::NotFound)));
+}
+
+async fn events_of_one_run_are_found(database: TestDatabase) {
+    let store = database.open().await;
+    let room = room(&store).await;
+    let speaking = Speaking::begin(&store, room).await;
+    store.commit(append(room, vec![says("someone else")])).await.unwrap();
+    speaking.say(&store, vec![speaking.delta("a"), speaking.delta("b")]).await;
+    let lease = &speaking.lease;
+    let events = store.run_events(room, lease.run_id, lease.queued_seq).await.unwrap();
+    assert_eq!(events.iter().map(|event| event.seq).collect::<Vec<_>>(), [1, 2, 4, 5]);
+    assert!(events.iter().all(|event| event.run_id == Some(lease.run_id)));
+}
+
+async fn sessions_are_kept_per_room_agent_and_provider(database: TestDatabase) {
+    let store = database.open().await;
+    let (room, other) = (room(&store).await, room(&store).await);
+    let agent = Run::new().agent;
+    let put = |room, session: &str| Commit {
+        changes: vec![Change::PutSession { agent_id: agent, provider: "p".into(), session_id: session.into() }],
+        ..append(room, Vec::new())
+    };
+    assert_eq!(store.provider_session(room, agent, "p").await.unwrap(), None);
+    for session in ["first", "second"] {
+        store.commit(put(room, session)).await.unwrap();
+        assert_eq!(store.provider_session(room, agent, "p").await.unwrap().as_deref(), Some(session));
+    }
+    assert_eq!(store.provider_session(other, agent, "p").await.unwrap(), None);
+    assert_eq!(store.provider_session(room, agent, "q").await.unwrap(), None);
+    assert_eq!(store.provider_session(room, Run::new().agent, "p").await.unwrap(), None);
+}

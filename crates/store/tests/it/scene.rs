@@ -1,0 +1,221 @@
+//! What the cases are built from: rooms, events, runs, and waiting with a deadline.
+
+use domain::{
+    event::{Event, EventBody, NewEvent, RunCompleted, RunQueued, Status},
+    ids::{AgentId, MessageId, RoomId, RunId},
+    name::Name,
+    owner::Owner,
+    position::{Position, Seq},
+    room::{Room, RoomPolicy},
+    run::RunStatus,
+    time::Timestamp,
+    usage::Usage,
+};
+use std::{collections::HashSet, sync::Arc, time::Duration};
+use store::{
+    Attempt, Error, Store,
+    journal::{Batch, Bell, Change, Commit, Committed, Ending, Follower, Frame, Guard, SeqOf},
+    queue::Claim,
+};
+
+/// Longer than anything here takes, shorter than patience.
+const DEADLINE: Duration = Duration::from_secs(60);
+pub const LEASE: Duration = Duration::from_secs(60);
+
+pub async fn within<F: Future>(future: F) -> F::Output {
+    tokio::time::timeout(DEADLINE, future).await.expect("it happens before the deadline")
+}
+
+pub fn name(text: &str) -> Name {
+    Name::parse(text).unwrap()
+}
+
+pub fn me() -> Owner {
+    Owner::local()
+}
+
+pub fn stranger() -> Owner {
+    Owner::new(name("stranger"))
+}
+
+pub fn at(seq: Seq) -> Position {
+    Position { epoch: None, seq }
+}
+
+pub fn attempt(key: &str, body: u8) -> Attempt {
+    Attempt { key: key.into(), fingerprint: [body; 32] }
+}
+
+/// An event that says something.
+pub fn says(text: impl Into<String>) -> NewEvent {
+    NewEvent::new(Status { status: "said".into(), message: text.into() })
+}
+
+pub fn said(event: &Event) -> String {
+    match event.body().unwrap() {
+        EventBody::Status(status) => status.message,
+        other => panic!("{other:?} says nothing"),
+    }
+}
+
+pub fn append(room: RoomId, events: Vec<NewEvent>) -> Commit {
+    Commit { room_id: room, guard: Guard::None, events, changes: Vec::new() }
+}
+
+pub fn creating(owner: &Owner) -> Commit {
+    let now = Timestamp::now();
+    let room = Room {
+        id: RoomId::generate(),
+        name: name("a room"),
+        agents: Vec::new(),
+        project_id: None,
+        policy: RoomPolicy::default(),
+        head: 0,
+        created_at: now,
+        updated_at: now,
+    };
+    Commit {
+        room_id: room.id,
+        guard: Guard::None,
+        events: Vec::new(),
+        changes: vec![Change::CreateRoom { owner: owner.clone(), room }],
+    }
+}
+
+/// A new room without events.
+pub async fn room(store: &Store) -> RoomId {
+    room_of(store, &me()).await
+}
+
+pub async fn room_of(store: &Store, owner: &Owner) -> RoomId {
+    let commit = creating(owner);
+    let id = commit.room_id;
+    store.commit(commit).await.unwrap();
+    id
+}
+
+/// Hands in all commits at once and returns their outcomes in the same order.
+pub async fn together(store: &Store, commits: Vec<Commit>) -> Vec<Result<Committed, Error>> {
+    within(futures_util::future::join_all(commits.into_iter().map(|commit| store.commit(commit)))).await
+}
+
+/// The whole journal, page by page. Fails on a gap.
+pub async fn journal(store: &Store, room: RoomId) -> Vec<Event> {
+    let mut events: Vec<Event> = Vec::new();
+    loop {
+        let page = store.page(&me(), room, &at(events.len() as Seq), 1000, false).await.unwrap();
+        if page.events.is_empty() {
+            assert_eq!(page.head, events.len() as Seq, "the pages end at the head");
+            break;
+        }
+        events.extend(page.events);
+    }
+    assert!(events.iter().map(|event| event.seq).eq(1..=events.len() as Seq), "1, 2, 3 … without a gap");
+    let ids: HashSet<_> = events.iter().map(|event| event.id).collect();
+    assert_eq!(ids.len(), events.len(), "every event once");
+    events
+}
+
+pub fn json(event: &Event) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    event.write_json(&mut bytes, false);
+    bytes
+}
+
+pub async fn follow(store: &Store, room: RoomId, after: Seq) -> Follower {
+    store.follow(&me(), room, &at(after), Arc::new(Bell::default())).await.unwrap()
+}
+
+/// Reads on, waiting for the bell, until `seq` was handed out. Fails on a gap.
+pub async fn read_until(follower: &mut Follower, seq: Seq) -> Vec<Arc<Frame>> {
+    within(async {
+        let mut read: Vec<Arc<Frame>> = Vec::new();
+        while follower.seq() < seq {
+            let before = follower.seq();
+            match follower.next().await.unwrap() {
+                Batch::Frames(frames) => {
+                    assert!(frames.iter().map(|f| f.seq).eq(before + 1..=follower.seq()), "n before n + 1");
+                    read.extend(frames);
+                }
+                Batch::CaughtUp => follower.bell().clone().rung().await,
+                Batch::Reset { .. } => panic!("no reset was due"),
+            }
+        }
+        read
+    })
+    .await
+}
+
+pub struct Run {
+    pub id: RunId,
+    pub agent: AgentId,
+    pub message: MessageId,
+}
+
+impl Run {
+    pub fn new() -> Self {
+        Self { id: RunId::generate(), agent: AgentId::generate(), message: MessageId::generate() }
+    }
+
+    pub fn queueing(&self, room: RoomId) -> Commit {
+        self.queueing_for(&me(), room)
+    }
+
+    pub fn queueing_for(&self, owner: &Owner, room: RoomId) -> Commit {
+        Commit {
+            room_id: room,
+            guard: Guard::None,
+            events: vec![self.event(RunQueued { message_id: self.message })],
+            changes: vec![Change::QueueRun {
+                owner: owner.clone(),
+                run_id: self.id,
+                agent_id: self.agent,
+                message_id: self.message,
+                seq: SeqOf::Event(0),
+            }],
+        }
+    }
+
+    pub async fn queued(store: &Store, room: RoomId) -> Self {
+        let run = Self::new();
+        store.commit(run.queueing(room)).await.unwrap();
+        run
+    }
+
+    pub fn event(&self, body: impl Into<EventBody>) -> NewEvent {
+        NewEvent::new(body).of_run(self.id, self.agent)
+    }
+
+    pub fn says(&self, text: &str) -> NewEvent {
+        says(text).of_run(self.id, self.agent)
+    }
+
+    /// The run's one end.
+    pub fn ending(&self, room: RoomId, guard: Guard) -> Commit {
+        let (usage, cost, duration_ms) = (Usage { input_tokens: 3, ..Usage::default() }, None, 5);
+        let ending = Ending {
+            status: RunStatus::Completed,
+            usage,
+            cost,
+            model: Some("model".into()),
+            duration_ms,
+            error: None,
+            receipt: None,
+        };
+        Commit {
+            room_id: room,
+            guard,
+            events: vec![self.event(RunCompleted { usage, cost, duration_ms })],
+            changes: vec![Change::EndRun { run_id: self.id, ending }],
+        }
+    }
+}
+
+pub fn held(claim: &Claim) -> Guard {
+    Guard::Lease { run_id: claim.run_id, fence: claim.fence }
+}
+
+/// Claims everything that can be claimed now.
+pub async fn claim(store: &Store, holder: &str) -> Vec<Claim> {
+    store.claim(holder, 1000, LEASE).await.unwrap()
+}

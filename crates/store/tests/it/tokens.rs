@@ -1,0 +1,72 @@
+//! Bearer tokens: only their hash is kept (invariant 17).
+
+use crate::scene::{append, me, name, room, says, stranger};
+use domain::{ids::TokenId, owner::Principal};
+use sha2::{Digest as _, Sha256};
+use store::Error;
+use testkit::database::TestDatabase;
+
+contract! {
+    one thread:
+        a_token_opens_until_it_is_revoked,
+        accounts_are_on_from_the_first_token_for_ever,
+        invariant_17_secrets_stay_out_of_the_database;
+}
+
+fn hash(secret: &str) -> [u8; 32] {
+    Sha256::digest(secret.as_bytes()).into()
+}
+
+async fn a_token_opens_until_it_is_revoked(database: TestDatabase) {
+    let store = database.open().await;
+    assert_eq!(store.principal_of(&hash("secret")).await.unwrap(), None);
+    let id = store.create_token(&me(), &name("laptop"), &hash("secret")).await.unwrap();
+    let theirs = store.create_token(&stranger(), &name("phone"), &hash("other")).await.unwrap();
+    let principal = store.principal_of(&hash("secret")).await.unwrap();
+    assert_eq!(principal, Some(Principal { owner: me(), token: Some(id) }));
+    assert_eq!(store.principal_of(&hash("other")).await.unwrap().unwrap().owner, stranger());
+    assert_eq!(store.principal_of(&hash("Secret")).await.unwrap(), None);
+    let listed = store.tokens().await.unwrap();
+    assert_eq!(
+        listed.iter().map(|token| (token.id, token.label.as_str())).collect::<Vec<_>>(),
+        [(id, "laptop"), (theirs, "phone")]
+    );
+    assert!(store.create_token(&me(), &name("again"), &hash("secret")).await.is_err(), "a hash is one token's");
+
+    store.revoke_token(id).await.unwrap();
+    assert_eq!(store.principal_of(&hash("secret")).await.unwrap(), None);
+    assert!(matches!(store.revoke_token(id).await, Err(Error::NotFound)));
+    assert!(matches!(store.revoke_token(TokenId::generate()).await, Err(Error::NotFound)));
+    assert!(store.tokens().await.unwrap()[0].revoked_at.is_some());
+    assert!(store.principal_of(&hash("other")).await.unwrap().is_some());
+}
+
+async fn accounts_are_on_from_the_first_token_for_ever(database: TestDatabase) {
+    let store = database.open().await;
+    assert!(!store.accounts_exist().await.unwrap());
+    let id = store.create_token(&me(), &name("only"), &hash("x")).await.unwrap();
+    assert!(store.accounts_exist().await.unwrap());
+    store.revoke_token(id).await.unwrap();
+    assert!(store.accounts_exist().await.unwrap(), "revoking the last one locks the doors");
+}
+
+async fn invariant_17_secrets_stay_out_of_the_database(database: TestDatabase) {
+    const SECRET: &str = "gr_a-secret-that-must-not-be-found";
+    let store = database.open().await;
+    let room = room(&store).await;
+    store.create_token(&me(), &name("laptop"), &hash(SECRET)).await.unwrap();
+    store.principal_of(&hash(SECRET)).await.unwrap();
+    store.commit(append(room, vec![says("a marker that is found")])).await.unwrap();
+    if !database.is_sqlite() {
+        return;
+    }
+    store.shut_down().await;
+    let mut found = false;
+    for entry in std::fs::read_dir(database.file().parent().unwrap()).unwrap() {
+        let bytes = std::fs::read(entry.unwrap().path()).unwrap();
+        let holds = |text: &str| bytes.windows(text.len()).any(|window| window == text.as_bytes());
+        assert!(!holds(SECRET) && !holds("must-not-be-found"));
+        found |= holds("a marker that is found");
+    }
+    assert!(found, "the search itself works");
+}

@@ -1,0 +1,58 @@
+//! How much of everything. The small numbers only show that the benchmark works.
+
+#[derive(Clone, Copy, Debug)]
+pub struct Scale {
+    pub rounds: usize,
+    /// Rooms that write at once, and events each writes, where only the journal is measured.
+    pub journal_streams: usize,
+    pub journal_events: usize,
+    /// Rows stored one by one.
+    pub inserts: u32,
+    /// Tokens in each of 50 rooms, by how fast the stack is.
+    pub path_tokens: u32,
+    pub path_tokens_inserted: u32,
+    /// Tokens of each paced stream.
+    pub paced_tokens: u32,
+    /// Readers of one room.
+    pub crowds: [usize; 2],
+    pub idle_readers: usize,
+    pub long_room: usize,
+    pub short_room: usize,
+    /// How often each page is read.
+    pub page_reads: usize,
+    pub starts: usize,
+}
+
+impl Scale {
+    pub const FULL: Self = Self {
+        rounds: 3,
+        journal_streams: 100,
+        journal_events: 4_000,
+        inserts: 4_000,
+        path_tokens: 20_000,
+        path_tokens_inserted: 100,
+        paced_tokens: 400,
+        crowds: [100, 1_000],
+        idle_readers: 10_000,
+        long_room: 1_000_000,
+        short_room: 10_000,
+        page_reads: 31,
+        starts: 5,
+    };
+
+    pub const QUICK: Self = Self {
+        rounds: 1,
+        journal_streams: 20,
+        journal_events: 500,
+        inserts: 300,
+        path_tokens: 1_000,
+        path_tokens_inserted: 10,
+        paced_tokens: 50,
+        crowds: [20, 100],
+        idle_readers: 500,
+        long_room: 40_000,
+        short_room: 10_000,
+        page_reads: 5,
+        starts: 2,
+    };
+}

@@ -1,0 +1,157 @@
+//! Whether a long room costs more than a short one: reading pages from its middle, and appending.
+
+use super::journal::{completed, script};
+use crate::{
+    Bench,
+    stack::Greenroom,
+    statistics::{Rounds, percentile},
+    table::{Aim, Row, Unit},
+};
+use anyhow::{Context as _, ensure};
+use domain::ids::{RoomId, RunId};
+use std::{
+    collections::VecDeque,
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+use testkit::client::{Api, Post};
+
+/// The most that one script may hold.
+const EVENTS_A_SCRIPT: usize = 10_000;
+const SMALL_PAGE: usize = 100;
+const LARGE_PAGE: usize = 10_000;
+/// Messages that wait while the room is filled.
+const AHEAD: usize = 4;
+const APPENDS: usize = 3;
+const PATIENCE: Duration = Duration::from_secs(300);
+
+#[derive(Default)]
+struct Pair {
+    long: Rounds,
+    short: Rounds,
+}
+
+#[derive(Default)]
+pub struct Pages {
+    filled: Option<(PathBuf, RoomId)>,
+    small_page: Pair,
+    large_page: Pair,
+    append: Pair,
+    start: Rounds,
+}
+
+impl Pages {
+    pub async fn round(&mut self, bench: &Bench) -> anyhow::Result<()> {
+        let (data, long) = match &self.filled {
+            Some(filled) => filled.clone(),
+            None => {
+                let data = bench.fresh("pages");
+                let stack = Greenroom::start(&bench.binary, &data).await?;
+                let long = stack.room().await?;
+                fill(&stack.api, long, bench.scale.long_room).await?;
+                stack.server.terminate(Duration::from_secs(60)).await?;
+                self.filled.insert((data, long)).clone()
+            }
+        };
+        let stack = Greenroom::start(&bench.binary, &data).await?;
+        let short = stack.room().await?;
+        fill(&stack.api, short, bench.scale.short_room).await?;
+        // A fresh server has neither room in memory.
+        stack.server.terminate(Duration::from_secs(60)).await?;
+        let stack = Greenroom::start(&bench.binary, &data).await?;
+        self.start.push(stack.server.ready_after().as_secs_f64() * 1e3);
+
+        let middle = |events: usize| events / 2;
+        let reads = bench.scale.page_reads;
+        let long_place = (long, middle(bench.scale.long_room));
+        let (one, other) =
+            pages(&stack.api, long_place, (short, middle(bench.scale.short_room)), SMALL_PAGE, reads).await?;
+        self.small_page.long.push(one);
+        self.small_page.short.push(other);
+        // A page of the whole short room.
+        let (one, other) = pages(&stack.api, long_place, (short, 0), LARGE_PAGE, reads.div_ceil(3)).await?;
+        self.large_page.long.push(one);
+        self.large_page.short.push(other);
+
+        let (mut to_long, mut to_short) = (Vec::new(), Vec::new());
+        for _ in 0..APPENDS {
+            to_short.push(append(&stack.api, short).await?);
+            to_long.push(append(&stack.api, long).await?);
+        }
+        self.append.long.push(percentile(&to_long, 50.0).context("no append")?);
+        self.append.short.push(percentile(&to_short, 50.0).context("no append")?);
+        stack.server.kill().await
+    }
+
+    pub fn rows(self, bench: &Bench) -> Vec<Row> {
+        let (long, short) = (bench.scale.long_room, bench.scale.short_room);
+        let row = |what: String, unit, pair: Pair| {
+            let baseline = "in the short room";
+            Row::new(what, unit, pair.long).against(baseline, pair.short).aiming_at(Aim::RatioAtMost(1.2))
+        };
+        let rooms = format!("room of {long} against one of {short}");
+        vec![
+            row(format!("page of {SMALL_PAGE} events, {rooms}"), Unit::Milliseconds, self.small_page),
+            row(format!("page of {LARGE_PAGE} events, {rooms}"), Unit::Milliseconds, self.large_page),
+            row(format!("append one event, {rooms}"), Unit::Microseconds, self.append),
+            Row::new(format!("start to listening with {long} events"), Unit::Milliseconds, self.start)
+                .aiming_at(Aim::AtMost(100.0)),
+        ]
+    }
+}
+
+async fn fill(api: &Api, room: RoomId, events: usize) -> anyhow::Result<()> {
+    let mut waiting: VecDeque<RunId> = VecDeque::new();
+    let mut left = events;
+    while left > 0 {
+        let now = left.min(EVENTS_A_SCRIPT);
+        left -= now;
+        let posted = api.post_message(room, &Post::new(script(now))).await?;
+        waiting.extend(posted.runs.iter().map(|run| run.id));
+        if waiting.len() >= AHEAD
+            && let Some(run) = waiting.pop_front()
+        {
+            completed(api, run, PATIENCE).await?;
+        }
+    }
+    for run in waiting {
+        completed(api, run, PATIENCE).await?;
+    }
+    let head = usize::try_from(api.room(room).await?.head)?;
+    ensure!(head >= events, "the room holds {head} of {events} events: were some joined?");
+    Ok(())
+}
+
+/// Medians in milliseconds, read in turn.
+async fn pages(
+    api: &Api,
+    one: (RoomId, usize),
+    other: (RoomId, usize),
+    size: usize,
+    reads: usize,
+) -> anyhow::Result<(f64, f64)> {
+    let (mut of_one, mut of_other) = (Vec::new(), Vec::new());
+    for _ in 0..reads {
+        for ((room, after), times) in [(one, &mut of_one), (other, &mut of_other)] {
+            let path = format!("/api/rooms/{room}/events?after={after}&limit={size}");
+            let begin = Instant::now();
+            let answer = api.request(reqwest::Method::GET, &path).timeout(PATIENCE).send().await?;
+            ensure!(answer.status().is_success(), "{path}: {}", answer.status());
+            let body = answer.bytes().await?;
+            times.push(begin.elapsed().as_secs_f64() * 1e3);
+            let last = format!("\"seq\":{},", after + size);
+            ensure!(body.windows(last.len()).any(|window| window == last.as_bytes()), "{path}: the page is short");
+        }
+    }
+    let median = |times: &[f64]| percentile(times, 50.0).context("nothing read");
+    Ok((median(&of_one)?, median(&of_other)?))
+}
+
+/// Microseconds for each event of a run, as the server timed it.
+async fn append(api: &Api, room: RoomId) -> anyhow::Result<f64> {
+    let posted = api.post_message(room, &Post::new(script(EVENTS_A_SCRIPT))).await?;
+    let run = posted.runs.first().context("no run")?.id;
+    completed(api, run, PATIENCE).await?;
+    let duration = api.run(run).await?.duration_ms.context("a completed run has a duration")?;
+    Ok(u32::try_from(duration).map(f64::from)? * 1e3 / u32::try_from(EVENTS_A_SCRIPT).map(f64::from)?)
+}

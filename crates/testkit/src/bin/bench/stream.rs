@@ -1,0 +1,139 @@
+//! A reader that costs as little as possible, so that the load is the server's and not ours: a plain socket, HTTP/1.1,
+//! chunks taken apart in place.
+
+use anyhow::{Context as _, bail, ensure};
+use std::{net::SocketAddr, time::Duration};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpSocket, TcpStream},
+    time::timeout,
+};
+
+const ANSWER: Duration = Duration::from_secs(60);
+const MAX_HEADERS: usize = 16 * 1024;
+
+pub struct Stream {
+    socket: TcpStream,
+    chunks: Option<Chunks>,
+    received: Vec<u8>,
+}
+
+/// Closed hard: ten thousand polite goodbyes would keep their ports busy for a minute.
+pub async fn connect(address: SocketAddr) -> anyhow::Result<TcpStream> {
+    let socket = TcpSocket::new_v4()?;
+    socket.set_zero_linger()?;
+    let socket = timeout(ANSWER, socket.connect(address)).await.context("connecting")??;
+    socket.set_nodelay(true)?;
+    Ok(socket)
+}
+
+impl Stream {
+    /// Returns when the headers of the answer are there.
+    pub async fn open(address: SocketAddr, path: &str) -> anyhow::Result<Self> {
+        let mut socket = connect(address).await?;
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nAccept: text/event-stream\r\n\r\n");
+        socket.write_all(request.as_bytes()).await?;
+        let mut received = Vec::new();
+        let end = loop {
+            let count = timeout(ANSWER, socket.read_buf(&mut received)).await.context("no answer")??;
+            ensure!(count > 0, "{path}: closed before the headers ended");
+            if let Some(end) = received.windows(4).position(|window| window == b"\r\n\r\n") {
+                break end + 4;
+            }
+            ensure!(received.len() < MAX_HEADERS, "{path}: endless headers");
+        };
+        let head = std::str::from_utf8(&received[..end])?.to_ascii_lowercase();
+        ensure!(head.starts_with("http/1.1 200"), "{path}: {head}");
+        let chunks = head.contains("transfer-encoding: chunked").then(Chunks::default);
+        received.drain(..end);
+        Ok(Self { socket, chunks, received })
+    }
+
+    /// Appends the next bytes of the body to `body`.
+    pub async fn read(&mut self, body: &mut Vec<u8>, patience: Duration) -> anyhow::Result<()> {
+        if self.received.is_empty() {
+            let count = timeout(patience, self.socket.read_buf(&mut self.received)).await.context("nothing arrives")??;
+            ensure!(count > 0, "the server closed the stream");
+        }
+        match &mut self.chunks {
+            Some(chunks) => chunks.take(&self.received, body)?,
+            None => body.extend_from_slice(&self.received),
+        }
+        self.received.clear();
+        // One read may fill what the last one grew to, but not more and more.
+        self.received.shrink_to(64 * 1024);
+        Ok(())
+    }
+}
+
+#[derive(Default)]
+struct Chunks {
+    state: ChunkState,
+}
+
+enum ChunkState {
+    Size(usize),
+    Bytes(usize),
+    /// The line end behind a chunk.
+    Tail,
+}
+
+impl Default for ChunkState {
+    fn default() -> Self {
+        Self::Size(0)
+    }
+}
+
+impl Chunks {
+    fn take(&mut self, mut bytes: &[u8], body: &mut Vec<u8>) -> anyhow::Result<()> {
+        while let [first, rest @ ..] = bytes {
+            match &mut self.state {
+                ChunkState::Size(size) => {
+                    bytes = rest;
+                    match first {
+                        b'\r' => {}
+                        b'\n' if *size == 0 => bail!("the server ended the stream"),
+                        b'\n' => self.state = ChunkState::Bytes(*size),
+                        digit => {
+                            let digit = char::from(*digit).to_digit(16).context("not the size of a chunk")?;
+                            *size = *size * 16 + usize::try_from(digit)?;
+                        }
+                    }
+                }
+                ChunkState::Bytes(left) => {
+                    let (now, later) = bytes.split_at((*left).min(bytes.len()));
+                    body.extend_from_slice(now);
+                    bytes = later;
+                    *left -= now.len();
+                    if *left == 0 {
+                        self.state = ChunkState::Tail;
+                    }
+                }
+                ChunkState::Tail => {
+                    bytes = rest;
+                    if *first == b'\n' {
+                        self.state = ChunkState::default();
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Chunks;
+
+    #[test]
+    fn chunks_come_apart_however_they_are_cut() {
+        let text = b"5\r\nhello\r\n10\r\n, this is sixtee\r\n";
+        for size in 1..text.len() {
+            let (mut chunks, mut body) = (Chunks::default(), Vec::new());
+            for part in text.chunks(size) {
+                chunks.take(part, &mut body).unwrap();
+            }
+            assert_eq!(body, b"hello, this is sixtee");
+        }
+    }
+}

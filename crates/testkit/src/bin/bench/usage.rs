@@ -1,0 +1,40 @@
+//! What a process has used, as the kernel counts it, and how many files this one may open.
+
+use anyhow::Context as _;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::{fs, path::Path, time::Duration};
+
+/// The kernel's unit in `/proc/PID/stat`; it is 100 on every Linux.
+const TICKS_A_SECOND: u64 = 100;
+
+/// Processor time of all its threads so far.
+pub fn processor_time(pid: u32) -> anyhow::Result<Duration> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    let fields: Vec<&str> = text.rsplit_once(')').context("no name in stat")?.1.split_whitespace().collect();
+    let ticks = |index: usize| -> anyhow::Result<u64> { Ok(fields.get(index).context("short stat")?.parse()?) };
+    Ok(Duration::from_millis((ticks(11)? + ticks(12)?) * 1000 / TICKS_A_SECOND))
+}
+
+/// Memory that is really there, in KiB.
+pub fn resident_kibibytes(pid: u32) -> anyhow::Result<f64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
+    Ok(line.trim().trim_end_matches("kB").trim().parse()?)
+}
+
+/// Children inherit it.
+pub fn allow_many_files() -> anyhow::Result<u64> {
+    let limit = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum })?;
+    Ok(getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX))
+}
+
+/// All files of a folder together, in bytes.
+pub fn size_of_folder(folder: &Path) -> anyhow::Result<u64> {
+    let mut sum = 0;
+    for entry in fs::read_dir(folder)? {
+        let status = entry?.metadata()?;
+        sum += if status.is_file() { status.len() } else { 0 };
+    }
+    Ok(sum)
+}

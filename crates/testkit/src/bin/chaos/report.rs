@@ -1,0 +1,50 @@
+//! Named, counted checks, one line each, and the closing line.
+
+/// Enough to see the pattern.
+const FAULTS_SHOWN: usize = 6;
+const FAULT_CHARACTERS: usize = 400;
+
+#[derive(Debug)]
+pub struct Check {
+    pub name: &'static str,
+    /// How much was looked at: a check that looked at nothing shows it.
+    pub looked_at: String,
+    pub faults: Vec<String>,
+}
+
+impl Check {
+    pub fn new(name: &'static str) -> Self {
+        Self { name, looked_at: String::new(), faults: Vec::new() }
+    }
+
+    /// The number its name begins with.
+    pub fn number(&self) -> u32 {
+        self.name.split(' ').next().and_then(|digits| digits.parse().ok()).unwrap_or(u32::MAX)
+    }
+
+    pub fn passed(&self) -> bool {
+        self.faults.is_empty()
+    }
+
+    pub fn expect(&mut self, holds: bool, fault: impl FnOnce() -> String) {
+        if !holds {
+            self.faults.push(fault());
+        }
+    }
+
+    pub fn print(&self) {
+        let verdict = if self.passed() { "ok  " } else { "FAIL" };
+        println!("{verdict} {} ({})", self.name, self.looked_at);
+        for fault in self.faults.iter().take(FAULTS_SHOWN) {
+            let text: String = fault.chars().take(FAULT_CHARACTERS).collect();
+            println!("       {text}");
+        }
+        if let Some(more) = self.faults.len().checked_sub(FAULTS_SHOWN).filter(|&more| more > 0) {
+            println!("       and {more} more");
+        }
+    }
+}
+
+pub fn closing_line(passed: usize, failed: usize) {
+    println!("chaos: {passed} passed, {failed} failed");
+}

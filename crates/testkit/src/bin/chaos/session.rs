@@ -1,0 +1,316 @@
+//! Starts the server, lets rooms stream, kills it, starts it again; in the end lets everything come to rest and judges.
+
+use crate::{
+    Arguments,
+    checks::{self, Broken, Tally},
+    ledger::Ledger,
+    orphans,
+    power_cut::PowerCut,
+    random::Random,
+    readers, report,
+    trigger::{Moment, Trigger},
+    writers::Writer,
+};
+use anyhow::{Context as _, bail};
+use domain::{
+    ids::RoomId,
+    position::{Position, Seq},
+    run::RunStatus,
+};
+use std::{
+    net::TcpListener,
+    os::unix::process::ExitStatusExt as _,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+use testkit::client::{Api, Launch, SeenEvent, ServerProcess};
+use tokio::{
+    task::JoinSet,
+    time::{Instant, sleep, timeout, timeout_at},
+};
+use tokio_util::sync::CancellationToken;
+
+const UNTIL_STREAMS_FLOW: Duration = Duration::from_secs(10);
+const UNTIL_TRIGGERED: Duration = Duration::from_secs(2);
+const UNTIL_DEAD: Duration = Duration::from_secs(30);
+const UNTIL_ORPHANS_ARE_GONE: Duration = Duration::from_secs(2);
+const UNTIL_AT_REST: Duration = Duration::from_secs(120);
+const SIGKILL: i32 = 9;
+const EVENTS_A_PAGE: usize = 2_000;
+
+pub enum Verdict {
+    Checked(Vec<report::Check>),
+    /// In a run with a planted bug: what noticed it, if anything did.
+    Planted { name: String, caught: Option<String> },
+}
+
+impl Verdict {
+    /// Returns how many checks failed.
+    pub fn print(&self) -> usize {
+        match self {
+            Self::Checked(checks) => {
+                checks.iter().for_each(report::Check::print);
+                let failed = checks.iter().filter(|check| !check.passed()).count();
+                report::closing_line(checks.len() - failed, failed);
+                failed
+            }
+            Self::Planted { name, caught: Some(by) } => {
+                println!("ok   the planted bug {name} was caught by: {by}");
+                report::closing_line(1, 0);
+                0
+            }
+            Self::Planted { name, caught: None } => {
+                println!("FAIL the planted bug {name} was not noticed");
+                report::closing_line(0, 1);
+                1
+            }
+        }
+    }
+}
+
+pub struct Session {
+    launch: Launch,
+    api: Api,
+    ledgers: Vec<Arc<Ledger>>,
+    trigger: Arc<Trigger>,
+    random: Random,
+    mark: String,
+    power_cut: Option<PowerCut>,
+    tally: Tally,
+    broken: Vec<Broken>,
+    /// Up to where each room's journal was compared with its ledger.
+    compared: Vec<u64>,
+    readers: JoinSet<()>,
+    writers: JoinSet<()>,
+    finish: CancellationToken,
+    stop: CancellationToken,
+}
+
+impl Session {
+    pub async fn run(arguments: &Arguments, binary: PathBuf, folder: &Path, seed: u64) -> anyhow::Result<Verdict> {
+        let mut session = Self::prepare(arguments, binary, folder, seed)?;
+        let mut server = session.launch.start().await?;
+        session.furnish(arguments.rooms).await?;
+        for cycle in 1..=arguments.cycles {
+            session.cycle(cycle, server).await?;
+            server = session.launch.start().await.with_context(|| format!("after kill {cycle}"))?;
+            session.compare().await?;
+            if let Some(name) = &arguments.planted
+                && let Some(caught) = session.broken.first()
+            {
+                return Ok(Verdict::Planted { name: name.clone(), caught: Some(name_of(caught)) });
+            }
+        }
+        session.come_to_rest().await;
+        let mut rooms = Vec::new();
+        for ledger in &session.ledgers {
+            rooms.push(checks::Room::read(&session.api, ledger.clone()).await?);
+        }
+        session.stop.cancel();
+        let before = orphans::descendants(server.pid());
+        server.kill().await?;
+        session.tally.kills += 1;
+        session.look_for_orphans(&before).await;
+        // The last kill found everything at rest, so it does not count as one that cut anything.
+        session.tally.kills -= 1;
+        let checks = checks::all(&rooms, std::mem::take(&mut session.broken), &session.tally);
+        Ok(match &arguments.planted {
+            None => Verdict::Checked(checks),
+            Some(name) => {
+                let caught = checks.iter().take(2).find(|check| !check.passed()).map(|check| check.name.to_owned());
+                Verdict::Planted { name: name.clone(), caught }
+            }
+        })
+    }
+
+    fn prepare(arguments: &Arguments, binary: PathBuf, folder: &Path, seed: u64) -> anyhow::Result<Self> {
+        let mut random = Random::new(seed);
+        let data = folder.join("data");
+        let mark = format!("GREENROOM_CHAOS_MARK={}", uuid::Uuid::new_v4());
+        let mut launch = Launch::new(binary, &data)
+            .with("GREENROOM_LIMITS__REQUESTS_PER_SECOND", "1000000")
+            .with("GREENROOM_LIMITS__BURST", "1000000");
+        if let Some((name, value)) = mark.split_once('=') {
+            launch = launch.with(name, value);
+        }
+        if let Some(name) = &arguments.planted {
+            launch = launch.with("GREENROOM_PLANTED_BUG", name.as_str());
+        }
+        launch.log = folder.join("server.log");
+        launch.listen = format!("127.0.0.1:{}", free_port(&mut random)?);
+        let power_cut = if arguments.power_cut { Some(PowerCut::prepare(folder, &data)?) } else { None };
+        if let Some(cut) = &power_cut {
+            launch.preload = Some(cut.library.clone());
+            launch.environment.extend(cut.environment());
+            println!("chaos: the shim forgets what was not synced and keeps what was: shown on files of its own");
+        }
+        Ok(Self {
+            api: Api::new(format!("http://{}", launch.listen))?,
+            launch,
+            ledgers: Vec::new(),
+            trigger: Arc::default(),
+            random,
+            mark,
+            tally: Tally { is_power_cut: power_cut.is_some(), ..Tally::default() },
+            power_cut,
+            broken: Vec::new(),
+            compared: Vec::new(),
+            readers: JoinSet::new(),
+            writers: JoinSet::new(),
+            finish: CancellationToken::new(),
+            stop: CancellationToken::new(),
+        })
+    }
+
+    async fn furnish(&mut self, rooms: u64) -> anyhow::Result<()> {
+        let agent = self.api.scripted_agent().await?;
+        for number in 1..=rooms {
+            let room = self.api.create_room(&format!("chaos {number}"), &[agent]).await?;
+            let ledger = Arc::new(Ledger::new(room.id));
+            readers::start(&mut self.readers, &self.api, &ledger, &self.trigger, &self.stop);
+            let writer = Writer {
+                api: self.api.clone(),
+                ledger: ledger.clone(),
+                trigger: self.trigger.clone(),
+                random: self.random.branch(),
+                finish: self.finish.clone(),
+            };
+            writer.start(&mut self.writers, &self.stop);
+            self.ledgers.push(ledger);
+            self.compared.push(0);
+        }
+        Ok(())
+    }
+
+    /// Waits until rooms stream, then a random while, and kills the server right after something was shown or promised.
+    async fn cycle(&mut self, cycle: usize, mut server: ServerProcess) -> anyhow::Result<()> {
+        let before: Vec<_> = self.ledgers.iter().map(|ledger| *ledger.pulse().borrow()).collect();
+        let deadline = Instant::now() + UNTIL_STREAMS_FLOW;
+        for (ledger, before) in self.ledgers.iter().zip(&before) {
+            // A room that stays silent shows in the floor of work, not here.
+            drop(timeout_at(deadline, ledger.pulse().wait_for(|now| now.deltas > before.deltas)).await);
+        }
+        sleep(Duration::from_millis(self.random.between(100, 1500))).await;
+
+        let family = orphans::descendants(server.pid());
+        let moment = if self.random.chance(70) { Moment::Shown } else { Moment::Acknowledged };
+        self.trigger.arm(server.pid(), moment);
+        let status = match server.ended(UNTIL_TRIGGERED).await {
+            Ok(status) => status,
+            Err(_) => {
+                self.trigger.disarm();
+                server.kill_now()?;
+                server.ended(UNTIL_DEAD).await?
+            }
+        };
+        self.trigger.disarm();
+        if status.signal() != Some(SIGKILL) {
+            bail!("in cycle {cycle} the server ended by itself: {status}; its log is {}", self.launch.log.display());
+        }
+        self.tally.kills += 1;
+        self.look_for_orphans(&family).await;
+        let now = self.ledgers.iter().map(|ledger| ledger.pulse().borrow().events);
+        let events = now.zip(&before).map(|(now, before)| now - before.events).sum();
+        self.tally.events_by_cycle.push(events);
+        let mut forgot = String::new();
+        if let Some(cut) = &self.power_cut {
+            let forgotten = cut.forget()?;
+            self.tally.writes_forgotten += forgotten.writes;
+            self.tally.blind_cuts += usize::from(forgotten.write_ahead_logs == 0);
+            forgot = format!(", {} unsynced writes forgotten in {} files", forgotten.writes, forgotten.files);
+        }
+        println!("cycle {cycle}: {events} events, killed right after {moment:?}{forgot}");
+        Ok(())
+    }
+
+    async fn look_for_orphans(&mut self, family: &std::collections::BTreeSet<orphans::Process>) {
+        let alive = orphans::survivors(family, &self.mark, UNTIL_ORPHANS_ARE_GONE).await;
+        let kill = self.tally.kills;
+        self.tally.orphans.extend(alive.into_iter().map(|process| format!("after kill {kill}: process {}", process.id)));
+    }
+
+    /// Compares what the last cycle added to the ledgers with the journal, right after the restart.
+    async fn compare(&mut self) -> anyhow::Result<()> {
+        for (ledger, compared) in self.ledgers.iter().zip(&mut self.compared) {
+            let to = ledger.entries().highest_promise();
+            let journal = stretch(&self.api, ledger.room, *compared, to).await?;
+            self.broken.extend(checks::compare(&ledger.entries(), *compared, to, &journal));
+            *compared = to;
+        }
+        Ok(())
+    }
+
+    /// No new work; what is queued is answered, lost posts are repeated, readers arrive at the end.
+    async fn come_to_rest(&mut self) {
+        self.finish.cancel();
+        let deadline = Instant::now() + UNTIL_AT_REST;
+        let writers = async { while self.writers.join_next().await.is_some() {} };
+        if timeout_at(deadline, writers).await.is_err() {
+            self.tally.unfinished.push("a writer still waits for an answer".into());
+        }
+        for ledger in &self.ledgers {
+            if timeout_at(deadline, ledger.pulse().wait_for(|now| now.open_runs == 0)).await.is_err() {
+                self.tally.unfinished.push(format!("{}: readers were shown runs without an end", ledger.room));
+            }
+            for status in RunStatus::ALL.into_iter().filter(|status| !status.is_terminal()) {
+                match self.api.runs(ledger.room, status, 10).await {
+                    Ok(runs) => {
+                        let texts = runs.iter().map(|run| format!("{}: run {} is {status}", ledger.room, run.id));
+                        self.tally.unfinished.extend(texts);
+                    }
+                    Err(error) => self.tally.unfinished.push(error.to_string()),
+                }
+            }
+        }
+        // A reader that does not arrive is what check 9 reports.
+        drop(timeout(Duration::from_secs(20), self.all_arrived()).await);
+    }
+
+    async fn all_arrived(&self) -> anyhow::Result<()> {
+        for ledger in &self.ledgers {
+            let head = self.api.room(ledger.room).await?.head;
+            while ledger.entries().journeys.iter().any(|journey| journey.position < head) {
+                sleep(Duration::from_millis(10)).await;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The events after `from`, up to `to` or to where the journal ends.
+async fn stretch(api: &Api, room: RoomId, from: Seq, to: Seq) -> anyhow::Result<Vec<SeenEvent>> {
+    let mut events: Vec<SeenEvent> = Vec::new();
+    loop {
+        let seq = events.last().map_or(from, |event| event.seq);
+        let page = match api.events(room, &Position { epoch: None, seq }, EVENTS_A_PAGE).await {
+            // The journal is shorter than what was compared before.
+            Err(error) if error.code() == Some("position_reset") => return Ok(events),
+            other => other?,
+        };
+        let is_end = page.events.is_empty() || seq >= to;
+        events.extend(page.events);
+        if is_end {
+            return Ok(events);
+        }
+    }
+}
+
+fn name_of(broken: &Broken) -> String {
+    match broken {
+        Broken::Acknowledged(text) => format!("1 nothing acknowledged is lost: {text}"),
+        Broken::Shown(text) => format!("2 nothing shown is lost or changed: {text}"),
+    }
+}
+
+/// One that the system does not hand out to clients: a client that calls a closed port of that range again and again would
+/// one day be connected to itself.
+fn free_port(random: &mut Random) -> anyhow::Result<u64> {
+    for _ in 0..100 {
+        let port = random.between(20_000, 30_000);
+        if TcpListener::bind(format!("127.0.0.1:{port}")).is_ok() {
+            return Ok(port);
+        }
+    }
+    bail!("no free port between 20000 and 30000")
+}

@@ -1,0 +1,114 @@
+//! One writer to a room: posts, interrupts and cancels at random, and remembers what was acknowledged. A post whose
+//! answer was lost is posted again with the same key until it is answered, as a careful client does.
+
+use crate::{
+    ledger::Ledger,
+    random::Random,
+    trigger::{Moment, Trigger},
+};
+use domain::room::WhenBusy;
+use std::{sync::Arc, time::Duration};
+use testkit::client::{Api, Error, Post};
+use tokio::{task::JoinSet, time::sleep};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+const BEFORE_RETRY: Duration = Duration::from_millis(20);
+/// More would only wait in the queue.
+const MAX_OPEN_RUNS: usize = 3;
+
+pub struct Writer {
+    pub api: Api,
+    pub ledger: Arc<Ledger>,
+    pub trigger: Arc<Trigger>,
+    pub random: Random,
+    /// No new work from here on; what is under way is still brought to its answer.
+    pub finish: CancellationToken,
+}
+
+impl Writer {
+    pub fn start(self, tasks: &mut JoinSet<()>, stop: &CancellationToken) {
+        let stop = stop.clone();
+        tasks.spawn(async move {
+            stop.run_until_cancelled(self.write()).await;
+        });
+    }
+
+    async fn write(mut self) {
+        let mut pulse = self.ledger.pulse();
+        while !self.finish.is_cancelled() {
+            let has_room = pulse.wait_for(|pulse| pulse.open_runs < MAX_OPEN_RUNS);
+            let allowed = self.finish.run_until_cancelled(has_room).await.is_some();
+            if !allowed {
+                return;
+            }
+            if self.random.chance(8) {
+                self.cancel().await;
+            } else {
+                self.post().await;
+            }
+            let pause = Duration::from_millis(self.random.between(0, 60));
+            sleep(pause).await;
+        }
+    }
+
+    async fn post(&mut self) {
+        let post = self.draw();
+        loop {
+            match self.api.post_message(self.ledger.room, &post).await {
+                Ok(posted) => {
+                    self.ledger.acknowledge(&post.text, &posted);
+                    self.trigger.happened(Moment::Acknowledged);
+                    return;
+                }
+                Err(error) if error.is_connection() || error.code() == Some("unavailable") => sleep(BEFORE_RETRY).await,
+                Err(error) if post.when_busy == Some(WhenBusy::Reject) && error.code() == Some("room_busy") => return,
+                Err(error) => return self.fault(&error),
+            }
+        }
+    }
+
+    async fn cancel(&mut self) {
+        let Some(run) = self.ledger.some_open_run(self.random.next()) else { return };
+        match self.api.cancel_run(run).await {
+            Ok(cancelled) if cancelled.status.is_terminal() => {
+                self.ledger.entries().ended_by_cancel.push((run, cancelled.status));
+            }
+            Ok(cancelled) => {
+                let status = cancelled.status;
+                self.ledger.entries().writer_faults.push(format!("cancel of {run} returned while it is {status}"));
+            }
+            Err(error) if error.is_connection() => {}
+            Err(error) if matches!(error.code(), Some("run_ended" | "unavailable")) => {}
+            Err(error) => self.fault(&error),
+        }
+    }
+
+    fn fault(&self, error: &Error) {
+        self.ledger.entries().writer_faults.push(error.to_string());
+    }
+
+    fn draw(&mut self) -> Post {
+        let text = self.directive();
+        let when_busy = match self.random.between(1, 10) {
+            1..=2 => Some(WhenBusy::Interrupt),
+            3 => Some(WhenBusy::Reject),
+            4..=6 => Some(WhenBusy::Enqueue),
+            _ => None,
+        };
+        Post { text, when_busy, idempotency_key: Some(Uuid::new_v4().to_string()) }
+    }
+
+    /// Mostly answers that take a while, so that a kill finds them under way.
+    fn directive(&mut self) -> String {
+        let random = &mut self.random;
+        match random.between(1, 20) {
+            1..=12 => format!("!count {} {}", random.between(100, 900), random.between(1, 8)),
+            13..=14 => format!("!count {} 0", random.between(1, 3000)),
+            15..=16 => format!("!think step {} then step {} and be done", random.next() % 100, random.next() % 100),
+            17..=18 => format!("!tool look_up {{\"number\":{},\"deep\":{{\"list\":[1,2,3]}}}}", random.next() % 1000),
+            19 => format!("!flood {}", random.between(1, 120_000)),
+            _ => "!fail overloaded try again later".to_owned(),
+        }
+    }
+}

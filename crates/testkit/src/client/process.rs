@@ -1,0 +1,138 @@
+//! The real binary as a child process: started, waited for until it listens, killed.
+
+use anyhow::{Context as _, bail};
+use rustix::process::{Pid, Signal, kill_process};
+use std::{
+    path::PathBuf,
+    process::{ExitStatus, Stdio},
+    time::{Duration, Instant},
+};
+use tokio::{
+    io::{AsyncBufReadExt as _, BufReader, Lines},
+    process::{Child, ChildStdout, Command},
+};
+
+const LISTENING: &str = "Greenroom is listening on ";
+
+/// How to start a server.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    pub binary: PathBuf,
+    pub data_dir: PathBuf,
+    /// Port 0 lets the system choose one.
+    pub listen: String,
+    /// Added to the environment of this process.
+    pub environment: Vec<(String, String)>,
+    /// A library that is loaded before all others (`LD_PRELOAD`).
+    pub preload: Option<PathBuf>,
+    /// Where the server's log goes; appended to, so that one file tells the story of many starts.
+    pub log: PathBuf,
+    pub deadline: Duration,
+}
+
+impl Launch {
+    pub fn new(binary: impl Into<PathBuf>, data_dir: impl Into<PathBuf>) -> Self {
+        let data_dir = data_dir.into();
+        Self {
+            binary: binary.into(),
+            log: data_dir.with_extension("log"),
+            data_dir,
+            listen: "127.0.0.1:0".into(),
+            environment: Vec::new(),
+            preload: None,
+            deadline: Duration::from_secs(30),
+        }
+    }
+
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.environment.push((name.into(), value.into()));
+        self
+    }
+
+    /// Starts the server and returns when it listens.
+    pub async fn start(&self) -> anyhow::Result<ServerProcess> {
+        let mut command = Command::new(&self.binary);
+        command.arg("serve").arg("--listen").arg(&self.listen).arg("--data-dir").arg(&self.data_dir);
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        if let Some(library) = &self.preload {
+            command.env("LD_PRELOAD", library);
+        }
+        let log = std::fs::File::options().create(true).append(true).open(&self.log);
+        let log = log.with_context(|| format!("cannot write {}", self.log.display()))?;
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).kill_on_drop(true);
+        let began = Instant::now();
+        let mut child = command.spawn().with_context(|| format!("cannot start {}", self.binary.display()))?;
+        let pid = child.id().context("the server ended at once")?;
+        let output = child.stdout.take().context("the server has no stdout")?;
+        let mut lines = BufReader::new(output).lines();
+        let base = tokio::time::timeout(self.deadline, listening(&mut lines)).await;
+        let Ok(base) = base else {
+            bail!("the server did not listen within {:?}; its log is {}", self.deadline, self.log.display())
+        };
+        let base = base.with_context(|| format!("the server's log is {}", self.log.display()))?;
+        Ok(ServerProcess { child, pid, base, ready_after: began.elapsed(), _output: lines })
+    }
+}
+
+async fn listening(lines: &mut Lines<BufReader<ChildStdout>>) -> anyhow::Result<String> {
+    while let Some(line) = lines.next_line().await? {
+        if let Some(base) = line.strip_prefix(LISTENING) {
+            return Ok(base.trim().to_owned());
+        }
+    }
+    bail!("the server ended before it listened")
+}
+
+/// A running server. Dropping it kills it.
+#[derive(Debug)]
+pub struct ServerProcess {
+    child: Child,
+    pid: u32,
+    base: String,
+    ready_after: Duration,
+    /// Held open, or the server's next line would end it.
+    _output: Lines<BufReader<ChildStdout>>,
+}
+
+impl ServerProcess {
+    pub fn base(&self) -> &str {
+        &self.base
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// From starting the process to the line that says it listens.
+    pub fn ready_after(&self) -> Duration {
+        self.ready_after
+    }
+
+    /// `kill -9`, from any thread, at once. Call [`Self::ended`] afterwards.
+    pub fn kill_now(&self) -> anyhow::Result<()> {
+        signal(self.pid, Signal::KILL)
+    }
+
+    /// Asks the server to stop, and waits until it has.
+    pub async fn terminate(mut self, deadline: Duration) -> anyhow::Result<ExitStatus> {
+        signal(self.pid, Signal::TERM)?;
+        self.ended(deadline).await
+    }
+
+    pub async fn kill(mut self) -> anyhow::Result<()> {
+        self.child.start_kill()?;
+        self.ended(Duration::from_secs(30)).await?;
+        Ok(())
+    }
+
+    pub async fn ended(&mut self, deadline: Duration) -> anyhow::Result<ExitStatus> {
+        let waited = tokio::time::timeout(deadline, self.child.wait()).await;
+        Ok(waited.with_context(|| format!("process {} did not end within {deadline:?}", self.pid))??)
+    }
+}
+
+fn signal(pid: u32, signal: Signal) -> anyhow::Result<()> {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).context("not a process id")?;
+    Ok(kill_process(pid, signal)?)
+}

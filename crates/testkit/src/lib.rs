@@ -1,0 +1,5 @@
+//! What tests and measurements are built from. Dev-only: nothing in the product depends on it.
+
+pub mod client;
+pub mod database;
+pub mod server;
