@@ -3,18 +3,16 @@
 use std::process::ExitCode;
 
 use crate::prerequisites::{self, C_COMPILER};
-use crate::workspace::{Outcome, Workspace, become_program};
+use crate::workspace::{Outcome, Profile, Workspace, become_program};
 
 pub fn command(arguments: &[String]) -> Outcome<ExitCode> {
     let workspace = Workspace::locate()?;
     prerequisites::ensure(&[C_COMPILER])?;
-    workspace.build_release(&["greenroom", "testkit"], &["greenroom", "bench"])?;
-    let mut bench = workspace.program(&workspace.release_binary("bench"));
+    workspace.build(Profile::Release, &["greenroom", "testkit"], &["greenroom", "bench"])?;
+    let mut bench = workspace.program(&workspace.binary(Profile::Release, "bench"));
     bench.args(arguments);
     if !arguments.iter().any(|argument| argument == "--binary") {
-        bench
-            .arg("--binary")
-            .arg(workspace.release_binary("greenroom"));
+        bench.arg("--binary").arg(workspace.binary(Profile::Release, "greenroom"));
     }
     Err(become_program(&mut bench))
 }

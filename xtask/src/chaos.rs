@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 use crate::prerequisites::{self, C_COMPILER};
-use crate::workspace::{Outcome, Workspace, become_program, succeed};
+use crate::workspace::{Outcome, Profile, Workspace, become_program, succeed};
 
 /// Built together each time: cargo chooses the features of shared dependencies per selection of
 /// packages, and another selection would build them all once more.
@@ -17,24 +17,25 @@ pub const SHORT_RUNS: &[&[&str]] = &[
     &["--cycles", "4"],
     &["--cycles", "3", "--power-cut"],
     &["--planted", "emit-before-commit", "--cycles", "6"],
+    &["--planted", "synchronous-off", "--power-cut", "--cycles", "6"],
 ];
 
 pub fn command(arguments: &[String]) -> Outcome<ExitCode> {
     let workspace = Workspace::locate()?;
     prerequisites::ensure(&[C_COMPILER])?;
-    Err(become_program(&mut prepare(&workspace, arguments)?))
+    Err(become_program(&mut prepare(&workspace, Profile::Release, arguments)?))
 }
 
 /// Builds what the run needs and returns the driver, ready to start.
-pub fn prepare(workspace: &Workspace, arguments: &[String]) -> Outcome<Command> {
-    workspace.build_release(PACKAGES, &["greenroom", "chaos"])?;
-    let mut driver = workspace.program(&workspace.release_binary("chaos"));
+pub fn prepare(workspace: &Workspace, profile: Profile, arguments: &[String]) -> Outcome<Command> {
+    workspace.build(profile, PACKAGES, &["greenroom", "chaos"])?;
+    let mut driver = workspace.program(&workspace.binary(profile, "chaos"));
     driver.args(arguments);
     let has = |flag: &str| arguments.iter().any(|argument| argument == flag);
     if !has("--binary") {
         let binary = match has("--planted") {
-            true => build_planted(workspace)?,
-            false => workspace.release_binary("greenroom"),
+            true => build_planted(workspace, profile)?,
+            false => workspace.binary(profile, "greenroom"),
         };
         driver.arg("--binary").arg(binary);
     }
@@ -42,17 +43,11 @@ pub fn prepare(workspace: &Workspace, arguments: &[String]) -> Outcome<Command> 
 }
 
 /// A server with planted bugs lies in a folder of its own, so that nobody serves it by mistake.
-fn build_planted(workspace: &Workspace) -> Outcome<PathBuf> {
+fn build_planted(workspace: &Workspace, profile: Profile) -> Outcome<PathBuf> {
     let folder = workspace.target().join("planted");
     let mut command = workspace.cargo();
-    command.args([
-        "build",
-        "--release",
-        "--bin",
-        "greenroom",
-        "--features",
-        "greenroom/planted-bugs",
-    ]);
+    command.arg("build").args(profile.flags());
+    command.args(["--bin", "greenroom", "--features", "greenroom/planted-bugs"]);
     for package in PACKAGES {
         command.args(["--package", package]);
     }
@@ -61,5 +56,5 @@ fn build_planted(workspace: &Workspace) -> Outcome<PathBuf> {
     // build.
     command.env("CARGO_BUILD_BUILD_DIR", workspace.target());
     succeed(&mut command)?;
-    Ok(folder.join("release/greenroom"))
+    Ok(folder.join(profile.folder()).join("greenroom"))
 }

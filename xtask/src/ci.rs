@@ -9,13 +9,6 @@ use crate::workspace::{Outcome, Workspace, succeed};
 pub fn command(_arguments: &[String]) -> Outcome<ExitCode> {
     let workspace = Workspace::locate()?;
     succeed(workspace.cargo().args(["fmt", "--all", "--check"]))?;
-    succeed(workspace.cargo().args([
-        "clippy",
-        "--workspace",
-        "--all-targets",
-        "--",
-        "-D",
-        "warnings",
-    ]))?;
+    succeed(workspace.cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
     test::command(&[])
 }

@@ -40,24 +40,14 @@ const COMMANDS: &[Command] = &[
         summary: Some("run every test, or the named stages: tidy, rust, chaos"),
         run: test::command,
     },
-    Command {
-        name: "tidy",
-        arguments: "",
-        summary: Some("check the rules of the source tree"),
-        run: tidy::command,
-    },
+    Command { name: "tidy", arguments: "", summary: Some("check the rules of the source tree"), run: tidy::command },
     Command {
         name: "chaos",
         arguments: "[arguments]",
         summary: Some("kill the server again and again and check that nothing is lost"),
         run: chaos::command,
     },
-    Command {
-        name: "bench",
-        arguments: "[arguments]",
-        summary: Some("measure the server"),
-        run: bench::command,
-    },
+    Command { name: "bench", arguments: "[arguments]", summary: Some("measure the server"), run: bench::command },
     Command {
         name: "postgres",
         arguments: "",
@@ -70,19 +60,12 @@ const COMMANDS: &[Command] = &[
         summary: Some("what has to be green before a commit: format, clippy, every test"),
         run: ci::command,
     },
-    Command {
-        name: postgres::GUARD_COMMAND,
-        arguments: "",
-        summary: None,
-        run: postgres::guard_command,
-    },
+    Command { name: postgres::GUARD_COMMAND, arguments: "", summary: None, run: postgres::guard_command },
 ];
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args_os()
-        .skip(1)
-        .map(|argument| argument.to_string_lossy().into_owned())
-        .collect();
+    let arguments: Vec<String> =
+        std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned()).collect();
     let Some((name, rest)) = arguments.split_first() else {
         eprint!("{}", help());
         return ExitCode::from(2);

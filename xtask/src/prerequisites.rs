@@ -40,34 +40,20 @@ pub fn ensure(needed: &[Prerequisite]) -> Outcome<()> {
         prevent_default_cluster();
     }
     succeed(apt_get().arg("update"))?;
-    succeed(
-        apt_get()
-            .args(["install", "-y", "--no-install-recommends"])
-            .args(packages(&missing)),
-    )?;
+    succeed(apt_get().args(["install", "-y", "--no-install-recommends"]).args(packages(&missing)))?;
     match self::missing(&missing) {
         still if still.is_empty() => Ok(()),
-        still => Err(format!(
-            "installed, but not found afterwards: {}",
-            names(&still)
-        )),
+        still => Err(format!("installed, but not found afterwards: {}", names(&still))),
     }
 }
 
 /// PostgreSQL refuses to run as root, and only root may install packages.
 pub fn is_root() -> bool {
-    Command::new("id")
-        .arg("-u")
-        .output()
-        .is_ok_and(|output| output.stdout.trim_ascii() == b"0")
+    Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout.trim_ascii() == b"0")
 }
 
 fn missing(needed: &[Prerequisite]) -> Vec<Prerequisite> {
-    needed
-        .iter()
-        .filter(|prerequisite| !(prerequisite.is_present)())
-        .copied()
-        .collect()
+    needed.iter().filter(|prerequisite| !(prerequisite.is_present)()).copied().collect()
 }
 
 fn advice(missing: &[Prerequisite]) -> String {
@@ -81,19 +67,11 @@ fn advice(missing: &[Prerequisite]) -> String {
 }
 
 fn names(prerequisites: &[Prerequisite]) -> String {
-    prerequisites
-        .iter()
-        .map(|prerequisite| prerequisite.name)
-        .collect::<Vec<_>>()
-        .join("; ")
+    prerequisites.iter().map(|prerequisite| prerequisite.name).collect::<Vec<_>>().join("; ")
 }
 
 fn packages(prerequisites: &[Prerequisite]) -> Vec<&'static str> {
-    prerequisites
-        .iter()
-        .flat_map(|prerequisite| prerequisite.packages)
-        .copied()
-        .collect()
+    prerequisites.iter().flat_map(|prerequisite| prerequisite.packages).copied().collect()
 }
 
 fn apt_get() -> Command {
@@ -111,8 +89,7 @@ fn prevent_default_cluster() {
     if file.exists() {
         return;
     }
-    let written = std::fs::create_dir_all(folder)
-        .and_then(|()| std::fs::write(&file, "create_main_cluster = false\n"));
+    let written = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&file, "create_main_cluster = false\n"));
     if let Err(error) = written {
         eprintln!(
             "cannot write {}: {error}; PostgreSQL may start a cluster of its own; it does no harm",
@@ -125,16 +102,8 @@ fn prevent_default_cluster() {
 mod tests {
     use super::*;
 
-    const PRESENT: Prerequisite = Prerequisite {
-        name: "here",
-        is_present: || true,
-        packages: &["here-package"],
-    };
-    const ABSENT: Prerequisite = Prerequisite {
-        name: "gone",
-        is_present: || false,
-        packages: &["gone-package"],
-    };
+    const PRESENT: Prerequisite = Prerequisite { name: "here", is_present: || true, packages: &["here-package"] };
+    const ABSENT: Prerequisite = Prerequisite { name: "gone", is_present: || false, packages: &["gone-package"] };
 
     #[test]
     fn only_what_is_missing_is_installed() {

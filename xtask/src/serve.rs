@@ -3,16 +3,16 @@
 use std::process::ExitCode;
 
 use crate::prerequisites::{self, C_COMPILER};
-use crate::workspace::{Outcome, Workspace, become_program};
+use crate::workspace::{Outcome, Profile, Workspace, become_program};
 
 pub fn command(arguments: &[String]) -> Outcome<ExitCode> {
     let workspace = Workspace::locate()?;
     prerequisites::ensure(&[C_COMPILER])?;
-    workspace.build_release(&["greenroom"], &["greenroom"])?;
+    workspace.build(Profile::Release, &["greenroom"], &["greenroom"])?;
     let arguments = match arguments.split_first() {
         Some((separator, rest)) if separator == "--" => rest,
         _ => arguments,
     };
-    let mut server = workspace.program(&workspace.release_binary("greenroom"));
+    let mut server = workspace.program(&workspace.binary(Profile::Release, "greenroom"));
     Err(become_program(server.arg("serve").args(arguments)))
 }

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use crate::postgres::Postgres;
 use crate::prerequisites::{self, C_COMPILER, POSTGRESQL, Prerequisite};
 use crate::totals::{self, Totals};
-use crate::workspace::{Outcome, Workspace};
+use crate::workspace::{Outcome, Profile, Workspace};
 use crate::{chaos, tidy};
 
 struct Stage {
@@ -20,24 +20,9 @@ struct Stage {
 }
 
 const STAGES: &[Stage] = &[
-    Stage {
-        name: "tidy",
-        needs: &[],
-        uses_postgres: false,
-        run: run_tidy,
-    },
-    Stage {
-        name: "rust",
-        needs: &[C_COMPILER, POSTGRESQL],
-        uses_postgres: true,
-        run: run_rust,
-    },
-    Stage {
-        name: "chaos",
-        needs: &[C_COMPILER],
-        uses_postgres: false,
-        run: run_chaos,
-    },
+    Stage { name: "tidy", needs: &[], uses_postgres: false, run: run_tidy },
+    Stage { name: "rust", needs: &[C_COMPILER, POSTGRESQL], uses_postgres: true, run: run_rust },
+    Stage { name: "chaos", needs: &[C_COMPILER], uses_postgres: false, run: run_chaos },
 ];
 
 /// What the stages of one run share.
@@ -50,11 +35,8 @@ struct Setting {
 pub fn command(arguments: &[String]) -> Outcome<ExitCode> {
     let (names, cargo_arguments) = split(arguments);
     let stages = select(names)?;
-    let mut setting = Setting {
-        workspace: Workspace::locate()?,
-        postgres: None,
-        cargo_arguments: cargo_arguments.to_vec(),
-    };
+    let mut setting =
+        Setting { workspace: Workspace::locate()?, postgres: None, cargo_arguments: cargo_arguments.to_vec() };
     let mut sum = Totals::default();
     let mut report = Vec::new();
     for stage in stages {
@@ -69,11 +51,7 @@ pub fn command(arguments: &[String]) -> Outcome<ExitCode> {
     // Stopped before the totals, because they have to be the last line.
     drop(setting);
     println!("== totals ==\n{}\n{sum}", report.join("\n"));
-    Ok(if sum.is_success() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(if sum.is_success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn split(arguments: &[String]) -> (&[String], &[String]) {
@@ -84,15 +62,9 @@ fn split(arguments: &[String]) -> (&[String], &[String]) {
 }
 
 fn select(names: &[String]) -> Outcome<Vec<&'static Stage>> {
-    if let Some(unknown) = names
-        .iter()
-        .find(|name| STAGES.iter().all(|stage| stage.name != name.as_str()))
-    {
+    if let Some(unknown) = names.iter().find(|name| STAGES.iter().all(|stage| stage.name != name.as_str())) {
         let known: Vec<&str> = STAGES.iter().map(|stage| stage.name).collect();
-        return Err(format!(
-            "there is no stage `{unknown}`; the stages are {}",
-            known.join(", ")
-        ));
+        return Err(format!("there is no stage `{unknown}`; the stages are {}", known.join(", ")));
     }
     let wanted = |stage: &&Stage| names.is_empty() || names.iter().any(|name| name == stage.name);
     Ok(STAGES.iter().filter(wanted).collect())
@@ -112,9 +84,7 @@ fn run_tidy(setting: &Setting) -> Outcome<Totals> {
 
 fn run_rust(setting: &Setting) -> Outcome<Totals> {
     let mut cargo = setting.workspace.cargo();
-    cargo
-        .args(["test", "--workspace", "--no-fail-fast"])
-        .args(&setting.cargo_arguments);
+    cargo.args(["test", "--workspace", "--no-fail-fast"]).args(&setting.cargo_arguments);
     if let Some(postgres) = &setting.postgres {
         cargo.env("GREENROOM_TEST_POSTGRES", postgres.url());
     }
@@ -125,19 +95,13 @@ fn run_chaos(setting: &Setting) -> Outcome<Totals> {
     let mut sum = Totals::default();
     for arguments in chaos::SHORT_RUNS {
         println!("-- chaos {}", arguments.join(" "));
-        let arguments: Vec<String> = arguments
-            .iter()
-            .map(|argument| argument.to_string())
-            .collect();
-        let outcome = chaos::prepare(&setting.workspace, &arguments).and_then(|mut driver| {
+        let arguments: Vec<String> = arguments.iter().map(|argument| argument.to_string()).collect();
+        let outcome = chaos::prepare(&setting.workspace, Profile::Test, &arguments).and_then(|mut driver| {
             let read = |line: &str| totals::from_closing_line("chaos", line);
             totals::run(&mut driver, &mut stdout(), read)
         });
         sum += outcome.unwrap_or_else(|message| {
-            eprintln!(
-                "xtask test: chaos {} could not run: {message}",
-                arguments.join(" ")
-            );
+            eprintln!("xtask test: chaos {} could not run: {message}", arguments.join(" "));
             Totals::ONE_FAILED
         });
     }
@@ -163,26 +127,18 @@ mod tests {
 
     #[test]
     fn named_stages_keep_their_order() {
-        assert_eq!(
-            names(select(&words(&["chaos", "tidy"]))),
-            Ok(vec!["tidy", "chaos"])
-        );
+        assert_eq!(names(select(&words(&["chaos", "tidy"]))), Ok(vec!["tidy", "chaos"]));
     }
 
     #[test]
     fn an_unknown_stage_is_refused_with_the_known_ones() {
         let refusal = names(select(&words(&["rust", "web"])));
-        assert!(refusal.is_err_and(
-            |message| message.contains("`web`") && message.contains("tidy, rust, chaos")
-        ));
+        assert!(refusal.is_err_and(|message| message.contains("`web`") && message.contains("tidy, rust, chaos")));
     }
 
     #[test]
     fn what_follows_the_separator_is_for_cargo() {
         let arguments = words(&["rust", "--", "--package", "store"]);
-        assert_eq!(
-            split(&arguments),
-            (&words(&["rust"])[..], &words(&["--package", "store"])[..])
-        );
+        assert_eq!(split(&arguments), (&words(&["rust"])[..], &words(&["--package", "store"])[..]));
     }
 }

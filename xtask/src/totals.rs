@@ -20,11 +20,7 @@ pub struct Totals {
 }
 
 impl Totals {
-    pub const ONE_FAILED: Self = Self {
-        passed: 0,
-        failed: 1,
-        skipped: 0,
-    };
+    pub const ONE_FAILED: Self = Self { passed: 0, failed: 1, skipped: 0 };
 
     /// Having run nothing is not a success.
     pub fn is_success(self) -> bool {
@@ -73,38 +69,25 @@ pub fn from_closing_line(name: &str, line: &str) -> Option<Totals> {
 }
 
 fn count(counts: &str, separator: char, word: &str) -> Option<u64> {
-    counts
-        .split(separator)
-        .find_map(|part| part.trim().strip_suffix(word)?.trim().parse().ok())
+    counts.split(separator).find_map(|part| part.trim().strip_suffix(word)?.trim().parse().ok())
 }
 
 /// Runs the program, passes its output on as it comes, and adds up what `read` finds in the lines.
 /// A program that fails without a failed test, because it crashed or was not even built, counts as
 /// one.
-pub fn run(
-    command: &mut Command,
-    screen: &mut dyn Write,
-    read: impl Fn(&str) -> Option<Totals>,
-) -> Outcome<Totals> {
-    let mut child = command
-        .stdout(Stdio::piped())
-        .spawn()
-        .map_err(|error| cannot_run(command, &error))?;
+pub fn run(command: &mut Command, screen: &mut dyn Write, read: impl Fn(&str) -> Option<Totals>) -> Outcome<Totals> {
+    let mut child = command.stdout(Stdio::piped()).spawn().map_err(|error| cannot_run(command, &error))?;
     let mut totals = Totals::default();
     let mut found_any = false;
     let lines = child.stdout.take().map(lines_of);
     while let Some(line) = lines.as_ref().and_then(|lines| next(lines, &mut child)) {
-        screen
-            .write_all(&line)
-            .map_err(|error| format!("cannot pass the output on: {error}"))?;
+        screen.write_all(&line).map_err(|error| format!("cannot pass the output on: {error}"))?;
         if let Some(more) = read(String::from_utf8_lossy(&line).trim_end()) {
             totals += more;
             found_any = true;
         }
     }
-    let status = child
-        .wait()
-        .map_err(|error| format!("cannot wait for `{}`: {error}", spell(command)))?;
+    let status = child.wait().map_err(|error| format!("cannot wait for `{}`: {error}", spell(command)))?;
     if status.success() && !found_any {
         let program = spell(command);
         eprintln!("`{program}` ended without saying how many tests passed");
@@ -124,10 +107,7 @@ fn lines_of(output: ChildStdout) -> Receiver<Vec<u8>> {
     std::thread::spawn(move || {
         let mut output = BufReader::new(output);
         let mut line = Vec::new();
-        while output
-            .read_until(b'\n', &mut line)
-            .is_ok_and(|length| length > 0)
-        {
+        while output.read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {
             if sender.send(std::mem::take(&mut line)).is_err() {
                 break;
             }
@@ -156,31 +136,20 @@ mod tests {
     use super::*;
 
     fn totals(passed: u64, failed: u64, skipped: u64) -> Totals {
-        Totals {
-            passed,
-            failed,
-            skipped,
-        }
+        Totals { passed, failed, skipped }
     }
 
     #[test]
     fn reads_the_result_of_a_rust_test_binary() {
-        let line =
-            "test result: FAILED. 12 passed; 3 failed; 1 ignored; 0 measured; 7 filtered out";
+        let line = "test result: FAILED. 12 passed; 3 failed; 1 ignored; 0 measured; 7 filtered out";
         assert_eq!(from_test_result(line), Some(totals(12, 3, 1)));
         assert_eq!(from_test_result("test result_is_kept ... ok"), None);
     }
 
     #[test]
     fn reads_a_closing_line_of_the_right_program_only() {
-        assert_eq!(
-            from_closing_line("chaos", "chaos: 6 passed, 0 failed"),
-            Some(totals(6, 0, 0))
-        );
-        assert_eq!(
-            from_closing_line("chaos", "chaos: 5 passed, 1 failed, 2 skipped"),
-            Some(totals(5, 1, 2))
-        );
+        assert_eq!(from_closing_line("chaos", "chaos: 6 passed, 0 failed"), Some(totals(6, 0, 0)));
+        assert_eq!(from_closing_line("chaos", "chaos: 5 passed, 1 failed, 2 skipped"), Some(totals(5, 1, 2)));
         assert_eq!(from_closing_line("chaos", "tidy: 6 passed, 0 failed"), None);
         assert_eq!(from_closing_line("chaos", "chaos: cycle 3 begins"), None);
     }

@@ -14,6 +14,30 @@ pub struct Workspace {
     target: PathBuf,
 }
 
+/// How a build is optimised.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Profile {
+    /// As `cargo test` builds, so that its dependencies are not built twice.
+    Test,
+    Release,
+}
+
+impl Profile {
+    pub fn flags(self) -> &'static [&'static str] {
+        match self {
+            Self::Test => &[],
+            Self::Release => &["--release"],
+        }
+    }
+
+    pub fn folder(self) -> &'static str {
+        match self {
+            Self::Test => "debug",
+            Self::Release => "release",
+        }
+    }
+}
+
 impl Workspace {
     pub fn locate() -> Outcome<Self> {
         let root = find_root()?;
@@ -29,8 +53,8 @@ impl Workspace {
         &self.target
     }
 
-    pub fn release_binary(&self, name: &str) -> PathBuf {
-        self.target.join("release").join(name)
+    pub fn binary(&self, profile: Profile, name: &str) -> PathBuf {
+        self.target.join(profile.folder()).join(name)
     }
 
     pub fn cargo(&self) -> Command {
@@ -46,10 +70,10 @@ impl Workspace {
         command
     }
 
-    /// Builds the named binaries in release mode.
-    pub fn build_release(&self, packages: &[&str], binaries: &[&str]) -> Outcome<()> {
+    /// Builds the named binaries.
+    pub fn build(&self, profile: Profile, packages: &[&str], binaries: &[&str]) -> Outcome<()> {
         let mut command = self.cargo();
-        command.args(["build", "--release"]);
+        command.arg("build").args(profile.flags());
         for package in packages {
             command.args(["--package", package]);
         }
@@ -69,9 +93,7 @@ impl Workspace {
 
 /// Runs to the end with the terminal's own input and output.
 pub fn succeed(command: &mut Command) -> Outcome<()> {
-    let status = command
-        .status()
-        .map_err(|error| cannot_run(command, &error))?;
+    let status = command.status().map_err(|error| cannot_run(command, &error))?;
     if status.success() {
         return Ok(());
     }
@@ -91,26 +113,18 @@ pub fn cannot_run(command: &Command, error: &std::io::Error) -> String {
 
 pub fn spell(command: &Command) -> String {
     let mut words = vec![command.get_program().to_string_lossy().into_owned()];
-    words.extend(
-        command
-            .get_args()
-            .map(|word| word.to_string_lossy().into_owned()),
-    );
+    words.extend(command.get_args().map(|word| word.to_string_lossy().into_owned()));
     words.join(" ")
 }
 
 /// The first file of this name in a folder of PATH.
 pub fn find_in_path(name: &str) -> Option<PathBuf> {
     let path = variable("PATH")?;
-    std::env::split_paths(&path)
-        .map(|folder| folder.join(name))
-        .find(|file| file.is_file())
+    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
 }
 
 fn variable(name: &str) -> Option<OsString> {
-    variables()
-        .find(|(candidate, _)| candidate == name)
-        .map(|(_, value)| value)
+    variables().find(|(candidate, _)| candidate == name).map(|(_, value)| value)
 }
 
 #[expect(
@@ -123,27 +137,18 @@ fn variables() -> impl Iterator<Item = (OsString, OsString)> {
 
 fn describes_a_package(name: &OsStr) -> bool {
     let name = name.to_string_lossy();
-    name.starts_with("CARGO_PKG_")
-        || name.starts_with("CARGO_MANIFEST_")
-        || name == "CARGO_BIN_NAME"
-        || name == "CARGO"
+    name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") || name == "CARGO_BIN_NAME" || name == "CARGO"
 }
 
 /// Cargo names the folder of the package it runs; without cargo the root is looked for upwards.
 fn find_root() -> Outcome<PathBuf> {
     let manifest = variable("CARGO_MANIFEST_DIR").map(PathBuf::from);
-    let here = std::env::current_dir()
-        .map_err(|error| format!("cannot tell the current folder: {error}"))?;
+    let here = std::env::current_dir().map_err(|error| format!("cannot tell the current folder: {error}"))?;
     manifest
         .as_deref()
         .unwrap_or(&here)
         .ancestors()
         .find(|folder| folder.join("xtask/Cargo.toml").is_file())
         .map(Path::to_path_buf)
-        .ok_or_else(|| {
-            format!(
-                "{} is not inside the repository; run `cargo xtask` from within it",
-                here.display()
-            )
-        })
+        .ok_or_else(|| format!("{} is not inside the repository; run `cargo xtask` from within it", here.display()))
 }

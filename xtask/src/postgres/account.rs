@@ -31,36 +31,21 @@ impl Account {
             wrapper.extend(["setpriv", "--pdeathsig", "INT"].map(str::to_owned));
         }
         if !is_root() {
-            return Ok(Self {
-                wrapper,
-                owner: None,
-            });
+            return Ok(Self { wrapper, owner: None });
         }
         let (name, user, group) = USERS
             .iter()
             .find_map(|name| Some((*name, number("-u", name)?, number("-g", name)?)))
-            .ok_or_else(|| {
-                format!(
-                    "PostgreSQL refuses root, and no user is named {}; add one",
-                    USERS.join(" or ")
-                )
-            })?;
+            .ok_or_else(|| format!("PostgreSQL refuses root, and no user is named {}; add one", USERS.join(" or ")))?;
         if dies_with_parent {
-            wrapper.extend([
-                format!("--reuid={user}"),
-                format!("--regid={group}"),
-                "--clear-groups".to_owned(),
-            ]);
+            wrapper.extend([format!("--reuid={user}"), format!("--regid={group}"), "--clear-groups".to_owned()]);
         } else if find_in_path("runuser").is_some() {
             wrapper.extend(["runuser", "-u", name, "--"].map(str::to_owned));
         } else {
             let advice = "install util-linux (setpriv, runuser) or run as another user";
             return Err(format!("PostgreSQL refuses root; {advice}"));
         }
-        Ok(Self {
-            wrapper,
-            owner: Some((user, group)),
-        })
+        Ok(Self { wrapper, owner: Some((user, group)) })
     }
 
     pub fn command(&self, program: &Path) -> Command {
@@ -78,12 +63,8 @@ impl Account {
         let Some((user, group)) = self.owner else {
             return Ok(());
         };
-        std::os::unix::fs::chown(path, Some(user), Some(group)).map_err(|error| {
-            format!(
-                "cannot hand {} to PostgreSQL's user: {error}",
-                path.display()
-            )
-        })
+        std::os::unix::fs::chown(path, Some(user), Some(group))
+            .map_err(|error| format!("cannot hand {} to PostgreSQL's user: {error}", path.display()))
     }
 }
 

@@ -39,17 +39,11 @@ impl Cluster {
             let port = free_port()?;
             let mut server = place.launch(port)?;
             if place.wait_until_ready(&mut server)? {
-                return Ok(Self {
-                    server,
-                    port,
-                    place,
-                });
+                return Ok(Self { server, port, place });
             }
             complaint = place.log();
         }
-        Err(format!(
-            "PostgreSQL does not come up; its log says:\n{complaint}"
-        ))
+        Err(format!("PostgreSQL does not come up; its log says:\n{complaint}"))
     }
 
     pub fn url(&self) -> String {
@@ -60,23 +54,15 @@ impl Cluster {
 impl Drop for Cluster {
     fn drop(&mut self) {
         if !self.place.stop(&mut self.server) {
-            eprintln!(
-                "PostgreSQL (process {}) does not stop; end it by hand",
-                self.server.id()
-            );
+            eprintln!("PostgreSQL (process {}) does not stop; end it by hand", self.server.id());
         }
     }
 }
 
 impl Place {
     fn prepare() -> Outcome<Self> {
-        let programs =
-            programs::find().ok_or("PostgreSQL is not installed; `cargo xtask test` says how")?;
-        let place = Self {
-            programs,
-            account: Account::choose()?,
-            folder: TemporaryFolder::create()?,
-        };
+        let programs = programs::find().ok_or("PostgreSQL is not installed; `cargo xtask test` says how")?;
+        let place = Self { programs, account: Account::choose()?, folder: TemporaryFolder::create()? };
         place.account.give(&place.folder.path)?;
         place.create()?;
         Ok(place)
@@ -94,75 +80,43 @@ impl Place {
 
     fn log_to(&self, command: &mut Command) -> Outcome<()> {
         let path = self.folder.path.join("log");
-        let file = File::create(&path)
-            .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
-        let copy = file
-            .try_clone()
-            .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+        let file = File::create(&path).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+        let copy = file.try_clone().map_err(|error| format!("cannot write {}: {error}", path.display()))?;
         command.stdout(file).stderr(copy);
         Ok(())
     }
 
     fn log(&self) -> String {
-        std::fs::read_to_string(self.folder.path.join("log"))
-            .unwrap_or_else(|error| format!("(no log: {error})"))
+        std::fs::read_to_string(self.folder.path.join("log")).unwrap_or_else(|error| format!("(no log: {error})"))
     }
 
     fn create(&self) -> Outcome<()> {
         let mut command = self.command("initdb");
         command.arg("--pgdata").arg(self.data());
-        command.args([
-            "--username=postgres",
-            "--auth=trust",
-            "--encoding=UTF8",
-            "--locale=C",
-        ]);
+        command.args(["--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C"]);
         // Spares the sync of the empty cluster only; what the tests write is synced, see `launch`.
         command.arg("--no-sync");
         self.log_to(&mut command)?;
-        let mut child = command
-            .spawn()
-            .map_err(|error| cannot_run(&command, &error))?;
+        let mut child = command.spawn().map_err(|error| cannot_run(&command, &error))?;
         match wait(&mut child, CREATION)? {
             Some(status) if status.success() => Ok(()),
-            Some(status) => Err(format!(
-                "`{}` ended with {status}:\n{}",
-                spell(&command),
-                self.log()
-            )),
+            Some(status) => Err(format!("`{}` ended with {status}:\n{}", spell(&command), self.log())),
             None => {
                 kill(&mut child);
-                Err(format!(
-                    "`{}` took longer than {} s",
-                    spell(&command),
-                    CREATION.as_secs()
-                ))
+                Err(format!("`{}` took longer than {} s", spell(&command), CREATION.as_secs()))
             }
         }
     }
 
     fn launch(&self, port: u16) -> Outcome<Child> {
         let mut command = self.command("postgres");
-        command
-            .arg("-D")
-            .arg(self.data())
-            .arg("-k")
-            .arg(&self.folder.path);
+        command.arg("-D").arg(self.data()).arg("-k").arg(&self.folder.path);
         command.args(["-h", "127.0.0.1", "-p", &port.to_string()]);
         // Durability is under test, so the safe settings are spelled out.
-        command.args([
-            "-c",
-            "fsync=on",
-            "-c",
-            "synchronous_commit=on",
-            "-c",
-            "full_page_writes=on",
-        ]);
+        command.args(["-c", "fsync=on", "-c", "synchronous_commit=on", "-c", "full_page_writes=on"]);
         command.args(["-c", "max_connections=300"]);
         self.log_to(&mut command)?;
-        command
-            .spawn()
-            .map_err(|error| cannot_run(&command, &error))
+        command.spawn().map_err(|error| cannot_run(&command, &error))
     }
 
     /// False when the server gave up, as it does when its port is taken.
@@ -178,35 +132,22 @@ impl Place {
         }
         let log = self.log();
         self.stop(server);
-        Err(format!(
-            "PostgreSQL was not ready within {} s; its log says:\n{log}",
-            READINESS.as_secs()
-        ))
+        Err(format!("PostgreSQL was not ready within {} s; its log says:\n{log}", READINESS.as_secs()))
     }
 
     /// The server keeps its own state in the eighth line of its pid file.
     fn says_ready(&self) -> bool {
-        std::fs::read_to_string(self.data().join("postmaster.pid")).is_ok_and(|text| {
-            text.lines()
-                .nth(7)
-                .is_some_and(|state| state.trim() == "ready")
-        })
+        std::fs::read_to_string(self.data().join("postmaster.pid"))
+            .is_ok_and(|text| text.lines().nth(7).is_some_and(|state| state.trim() == "ready"))
     }
 
     /// Politely, then less so. Tells whether the server is gone.
     fn stop(&self, server: &mut Child) -> bool {
         for mode in ["fast", "immediate"] {
             let mut command = self.command("pg_ctl");
-            command.arg("stop").arg("-D").arg(self.data()).args([
-                "-m",
-                mode,
-                "-t",
-                &STOP.as_secs().to_string(),
-            ]);
+            command.arg("stop").arg("-D").arg(self.data()).args(["-m", mode, "-t", &STOP.as_secs().to_string()]);
             let asked = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
-            if asked.is_ok_and(|status| status.success())
-                && matches!(wait(server, STOP), Ok(Some(_)))
-            {
+            if asked.is_ok_and(|status| status.success()) && matches!(wait(server, STOP), Ok(Some(_))) {
                 return true;
             }
         }
@@ -224,10 +165,7 @@ impl TemporaryFolder {
         let parent = std::env::temp_dir();
         let mut attempt = 0;
         loop {
-            let path = parent.join(format!(
-                "greenroom-postgres-{}-{attempt}",
-                std::process::id()
-            ));
+            let path = parent.join(format!("greenroom-postgres-{}-{attempt}", std::process::id()));
             match DirBuilder::new().mode(0o700).create(&path) {
                 Ok(()) => return Ok(Self { path }),
                 // Left behind by an earlier guard with the same process id that was killed.
@@ -241,10 +179,7 @@ impl TemporaryFolder {
 impl Drop for TemporaryFolder {
     fn drop(&mut self) {
         if let Err(error) = std::fs::remove_dir_all(&self.path) {
-            eprintln!(
-                "cannot remove {}: {error}; remove it by hand",
-                self.path.display()
-            );
+            eprintln!("cannot remove {}: {error}; remove it by hand", self.path.display());
         }
     }
 }

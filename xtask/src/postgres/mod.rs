@@ -39,14 +39,8 @@ impl Postgres {
             .spawn()
             .map_err(|error| format!("cannot start the guard of PostgreSQL: {error}"))?;
         let mut line = String::new();
-        let read = guard
-            .stdout
-            .take()
-            .map(|output| BufReader::new(output).read_line(&mut line));
-        let started = Self {
-            guard,
-            url: line.trim().to_owned(),
-        };
+        let read = guard.stdout.take().map(|output| BufReader::new(output).read_line(&mut line));
+        let started = Self { guard, url: line.trim().to_owned() };
         match read {
             Some(Ok(_)) if !started.url.is_empty() => Ok(started),
             _ => Err("PostgreSQL did not start; the reason is above".to_owned()),
@@ -73,13 +67,9 @@ pub fn command(_arguments: &[String]) -> Outcome<ExitCode> {
     prerequisites::ensure(&[POSTGRESQL])?;
     let postgres = Postgres::start()?;
     println!("{}", postgres.url());
-    eprintln!(
-        "GREENROOM_TEST_POSTGRES takes this URL. Enter stops the server and removes its data."
-    );
+    eprintln!("GREENROOM_TEST_POSTGRES takes this URL. Enter stops the server and removes its data.");
     let mut line = String::new();
-    std::io::stdin()
-        .read_line(&mut line)
-        .map_err(|error| format!("cannot read the input: {error}"))?;
+    std::io::stdin().read_line(&mut line).map_err(|error| format!("cannot read the input: {error}"))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -87,15 +77,10 @@ pub fn guard_command(_arguments: &[String]) -> Outcome<ExitCode> {
     let cluster = cluster::Cluster::start()?;
     let mut output = std::io::stdout();
     let announced = writeln!(output, "{}", cluster.url()).and_then(|()| output.flush());
-    let waited =
-        announced.and_then(|()| std::io::copy(&mut std::io::stdin(), &mut std::io::sink()));
+    let waited = announced.and_then(|()| std::io::copy(&mut std::io::stdin(), &mut std::io::sink()));
     drop(cluster);
     // An owner that died before it read the URL is no failure: nobody is left to hear of one.
-    Ok(if waited.is_ok() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(if waited.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// On Linux the running program itself, even when a build has replaced its file in the meantime.

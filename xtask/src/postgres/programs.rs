@@ -22,12 +22,7 @@ fn folder_of(program: &Path) -> Option<PathBuf> {
 fn highest_version(folder: &Path) -> Option<PathBuf> {
     let versions = std::fs::read_dir(folder).ok()?.filter_map(Result::ok);
     versions
-        .filter_map(|entry| {
-            Some((
-                entry.file_name().to_str()?.parse::<u32>().ok()?,
-                entry.path().join("bin"),
-            ))
-        })
+        .filter_map(|entry| Some((entry.file_name().to_str()?.parse::<u32>().ok()?, entry.path().join("bin"))))
         .filter(|(_, folder)| is_complete(folder))
         .max()
         .map(|(_, folder)| folder)

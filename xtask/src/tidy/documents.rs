@@ -16,13 +16,10 @@ pub fn the_map_names_existing_paths(tree: &Tree) -> Vec<Finding> {
             true => line.text.split_whitespace().take(1).collect(),
             false => markdown::code_spans(line.text).collect(),
         };
-        let named = candidates
-            .into_iter()
-            .filter(|candidate| MAPPED.iter().any(|start| candidate.starts_with(start)));
+        let named = candidates.into_iter().filter(|candidate| MAPPED.iter().any(|start| candidate.starts_with(start)));
         for path in named.flat_map(expand) {
             if !tree.has(plain(&path)) {
-                let advice =
-                    format!("`{path}` does not exist; correct the map or add what it promises");
+                let advice = format!("`{path}` does not exist; correct the map or add what it promises");
                 findings.push(Finding::at(MAP, line.number, advice));
             }
         }
@@ -32,25 +29,18 @@ pub fn the_map_names_existing_paths(tree: &Tree) -> Vec<Finding> {
 
 /// `a/{b,c}/d` names two paths.
 fn expand(path: &str) -> Vec<String> {
-    let parts = path
-        .split_once('{')
-        .and_then(|(before, rest)| Some((before, rest.split_once('}')?)));
+    let parts = path.split_once('{').and_then(|(before, rest)| Some((before, rest.split_once('}')?)));
     let Some((before, (choices, after))) = parts else {
         return vec![path.to_owned()];
     };
-    choices
-        .split(',')
-        .flat_map(|choice| expand(&format!("{before}{}{after}", choice.trim())))
-        .collect()
+    choices.split(',').flat_map(|choice| expand(&format!("{before}{}{after}", choice.trim()))).collect()
 }
 
 /// Without what is no path: a line number, an item, and anything from the first placeholder on.
 fn plain(path: &str) -> &str {
     let path = path.split([':', '#', ' ']).next().unwrap_or(path);
     match path.find(['*', '<', '…']) {
-        Some(placeholder) => path[..placeholder]
-            .rsplit_once('/')
-            .map_or("", |(folder, _)| folder),
+        Some(placeholder) => path[..placeholder].rsplit_once('/').map_or("", |(folder, _)| folder),
         None => path,
     }
 }
@@ -59,10 +49,7 @@ pub fn links_hold(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (path, text) in tree.texts().filter(|(path, _)| path.ends_with(".md")) {
         for line in markdown::lines(text).filter(|line| !line.is_fenced) {
-            for target in markdown::link_targets(line.text)
-                .into_iter()
-                .filter(|target| is_relative(target))
-            {
+            for target in markdown::link_targets(line.text).into_iter().filter(|target| is_relative(target)) {
                 if !resolve(path, &target).is_some_and(|resolved| tree.has(&resolved)) {
                     let advice = format!("the link to `{target}` leads nowhere; correct it");
                     findings.push(Finding::at(path, line.number, advice));
@@ -74,19 +61,14 @@ pub fn links_hold(tree: &Tree) -> Vec<Finding> {
 }
 
 fn is_relative(target: &str) -> bool {
-    let has_scheme = target
-        .split_once(':')
-        .is_some_and(|(scheme, _)| scheme.chars().all(|letter| letter.is_ascii_alphanumeric()));
+    let has_scheme =
+        target.split_once(':').is_some_and(|(scheme, _)| scheme.chars().all(|letter| letter.is_ascii_alphanumeric()));
     !has_scheme && !target.starts_with('#') && !target.starts_with("//")
 }
 
 /// The path from the root, or None when the link leaves the repository.
 fn resolve(document: &str, target: &str) -> Option<String> {
-    let file = target
-        .split(['#', '?'])
-        .next()
-        .unwrap_or(target)
-        .replace("%20", " ");
+    let file = target.split(['#', '?']).next().unwrap_or(target).replace("%20", " ");
     let mut parts: Vec<&str> = match file.starts_with('/') {
         true => Vec::new(),
         false => document.split('/').collect(),
@@ -107,28 +89,15 @@ mod tests {
     use super::*;
 
     fn map(text: &str) -> Vec<Finding> {
-        let files = [
-            (MAP, text),
-            ("crates/store/migrations/sqlite/0001_start.sql", ""),
-            ("xtask/src/main.rs", ""),
-        ];
+        let files = [(MAP, text), ("crates/store/migrations/sqlite/0001_start.sql", ""), ("xtask/src/main.rs", "")];
         the_map_names_existing_paths(&Tree::of(&files))
     }
 
     #[test]
     fn a_path_that_the_map_invents_is_found() {
-        assert_eq!(
-            map("See `xtask/src/main.rs:7`, `crates/*/src`, `crates/store/` and `serde/lib.rs`.\n"),
-            []
-        );
-        assert_eq!(
-            map("```\ncrates/store/   what is remembered, docs/unwritten.md\n```\n"),
-            []
-        );
-        assert_eq!(
-            map("See `crates/store/migrations/{sqlite,postgres}/`.\n").len(),
-            1
-        );
+        assert_eq!(map("See `xtask/src/main.rs:7`, `crates/*/src`, `crates/store/` and `serde/lib.rs`.\n"), []);
+        assert_eq!(map("```\ncrates/store/   what is remembered, docs/unwritten.md\n```\n"), []);
+        assert_eq!(map("See `crates/store/migrations/{sqlite,postgres}/`.\n").len(), 1);
         assert_eq!(map("```\nweb/   the face\n```\n").len(), 1);
     }
 
@@ -138,19 +107,13 @@ mod tests {
     }
 
     fn links(text: &str) -> Vec<Finding> {
-        links_hold(&Tree::of(&[
-            ("docs/guide.md", text),
-            ("README.md", ""),
-            ("docs/api/rooms.md", ""),
-        ]))
+        links_hold(&Tree::of(&[("docs/guide.md", text), ("README.md", ""), ("docs/api/rooms.md", "")]))
     }
 
     #[test]
     fn a_broken_link_is_found() {
         assert_eq!(
-            links(
-                "[a](../README.md) [b](api/rooms.md#post) [c](/docs/api) [d](https://e.org) [e](#here)\n"
-            ),
+            links("[a](../README.md) [b](api/rooms.md#post) [c](/docs/api) [d](https://e.org) [e](#here)\n"),
             []
         );
         assert_eq!(links("[a](README.md)\n").len(), 1);

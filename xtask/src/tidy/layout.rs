@@ -8,13 +8,10 @@ const EMPTY_NAMES: &[&str] = &["util", "utils", "common", "helper", "helpers", "
 const DOORS: &[&str] = &["mod.rs", "lib.rs", "main.rs"];
 
 pub fn names_say_what_is_inside(tree: &Tree) -> Vec<Finding> {
-    let advice =
-        |name: &str| format!("`{name}` says nothing about what is inside; name it after that");
+    let advice = |name: &str| format!("`{name}` says nothing about what is inside; name it after that");
     let mut findings = Vec::new();
     for path in tree.paths() {
-        let parts = path
-            .split('/')
-            .map(|part| part.split('.').next().unwrap_or(part));
+        let parts = path.split('/').map(|part| part.split('.').next().unwrap_or(part));
         if let Some(name) = parts.into_iter().find(|part| EMPTY_NAMES.contains(part)) {
             findings.push(Finding::on(path, advice(name)));
         }
@@ -32,9 +29,7 @@ pub fn names_say_what_is_inside(tree: &Tree) -> Vec<Finding> {
 /// The name in `mod name {`. A module in a file of its own is known by the file.
 fn inline_module(line: &str) -> Option<&str> {
     let (head, _) = line.split_once('{')?;
-    let mut words = head
-        .split_whitespace()
-        .skip_while(|word| word.starts_with("pub"));
+    let mut words = head.split_whitespace().skip_while(|word| word.starts_with("pub"));
     words.next().filter(|word| *word == "mod")?;
     words.next()
 }
@@ -51,21 +46,13 @@ pub fn folders_have_a_door(tree: &Tree) -> Vec<Finding> {
             folders.insert(folder);
         }
         if DOORS.contains(&file) && !text.starts_with("//!") {
-            findings.push(Finding::on(
-                path,
-                "open with `//!`: what it is for, what it must never know, where to start",
-            ));
+            findings
+                .push(Finding::on(path, "open with `//!`: what it is for, what it must never know, where to start"));
         }
     }
     for folder in folders {
-        if !DOORS
-            .iter()
-            .any(|door| tree.has(&format!("{folder}/{door}")))
-        {
-            findings.push(Finding::on(
-                folder,
-                "give the folder a mod.rs, so that its door is inside",
-            ));
+        if !DOORS.iter().any(|door| tree.has(&format!("{folder}/{door}"))) {
+            findings.push(Finding::on(folder, "give the folder a mod.rs, so that its door is inside"));
         }
     }
     findings
@@ -81,18 +68,13 @@ mod tests {
 
     #[test]
     fn drawers_for_everything_are_found() {
-        let good = Tree::of(&[
-            ("crates/store/src/journal/mod.rs", "mod commonplace {}\n"),
-            ("web/src/lib/uncommon.ts", ""),
-        ]);
+        let good =
+            Tree::of(&[("crates/store/src/journal/mod.rs", "mod commonplace {}\n"), ("web/src/lib/uncommon.ts", "")]);
         assert_eq!(names_say_what_is_inside(&good), []);
         let bad = Tree::of(&[
             ("crates/store/src/utils.rs", ""),
             ("crates/store/tests/common/mod.rs", ""),
-            (
-                "crates/store/src/lib.rs",
-                "//! Store.\npub mod helpers {\n}\n",
-            ),
+            ("crates/store/src/lib.rs", "//! Store.\npub mod helpers {\n}\n"),
         ]);
         assert_eq!(names_say_what_is_inside(&bad).len(), 3);
     }
@@ -107,10 +89,7 @@ mod tests {
             ("crates/store/tests/it/main.rs", "mod journal;\n"),
         ]);
         assert_eq!(folders_have_a_door(&good), []);
-        let bad = Tree::of(&[
-            ("crates/store/src/lib.rs", "mod journal;\n"),
-            ("crates/store/src/journal/tail.rs", ""),
-        ]);
+        let bad = Tree::of(&[("crates/store/src/lib.rs", "mod journal;\n"), ("crates/store/src/journal/tail.rs", "")]);
         assert_eq!(folders_have_a_door(&bad).len(), 2);
     }
 }

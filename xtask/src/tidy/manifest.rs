@@ -14,23 +14,14 @@ pub struct Dependency<'a> {
 }
 
 pub fn parse(text: &str) -> Manifest<'_> {
-    let mut manifest = Manifest {
-        name: "",
-        dependencies: Vec::new(),
-    };
+    let mut manifest = Manifest { name: "", dependencies: Vec::new() };
     let mut section = "";
     for (index, line) in text.lines().enumerate() {
         let line = line.trim();
-        if let Some(header) = line
-            .strip_prefix('[')
-            .and_then(|rest| rest.split(']').next())
-        {
+        if let Some(header) = line.strip_prefix('[').and_then(|rest| rest.split(']').next()) {
             section = header;
             // `[dependencies.name]` is a section of its own.
-            if let Some((table, name)) = header
-                .rsplit_once('.')
-                .filter(|(table, _)| is_dependency_table(table))
-            {
+            if let Some((table, name)) = header.rsplit_once('.').filter(|(table, _)| is_dependency_table(table)) {
                 manifest.dependencies.push(dependency(name, index, table));
             }
             continue;
@@ -43,9 +34,7 @@ pub fn parse(text: &str) -> Manifest<'_> {
         }
         if is_dependency_table(section) {
             let key = key.trim().split('.').next().unwrap_or(key);
-            manifest
-                .dependencies
-                .push(dependency(real_name(value).unwrap_or(key), index, section));
+            manifest.dependencies.push(dependency(real_name(value).unwrap_or(key), index, section));
         }
     }
     manifest
@@ -63,11 +52,7 @@ fn dependency<'a>(name: &'a str, index: usize, table: &str) -> Dependency<'a> {
 fn is_dependency_table(section: &str) -> bool {
     let table = section.rsplit('.').next().unwrap_or(section);
     let for_one_target = !section.contains('.') || section.starts_with("target.");
-    for_one_target
-        && matches!(
-            table,
-            "dependencies" | "dev-dependencies" | "build-dependencies"
-        )
+    for_one_target && matches!(table, "dependencies" | "dev-dependencies" | "build-dependencies")
 }
 
 /// The name behind an alias: `database = { package = "sqlx" }`.
@@ -89,20 +74,9 @@ mod tests {
              planted = []\n",
         );
         assert_eq!(manifest.name, "store");
-        let names: Vec<&str> = manifest
-            .dependencies
-            .iter()
-            .map(|dependency| dependency.name)
-            .collect();
-        assert_eq!(
-            names,
-            ["domain", "bytes", "sqlx", "axum", "hyper", "testkit"]
-        );
-        let for_tests: Vec<bool> = manifest
-            .dependencies
-            .iter()
-            .map(|dependency| dependency.for_tests_only)
-            .collect();
+        let names: Vec<&str> = manifest.dependencies.iter().map(|dependency| dependency.name).collect();
+        assert_eq!(names, ["domain", "bytes", "sqlx", "axum", "hyper", "testkit"]);
+        let for_tests: Vec<bool> = manifest.dependencies.iter().map(|dependency| dependency.for_tests_only).collect();
         assert_eq!(for_tests, [false, false, false, false, false, true]);
         assert_eq!(manifest.dependencies[0].line, 7);
     }

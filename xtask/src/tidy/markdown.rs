@@ -13,11 +13,7 @@ pub fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
     text.lines().enumerate().filter_map(move |(index, text)| {
         let is_fence = text.trim_start().starts_with("```") || text.trim_start().starts_with("~~~");
         is_fenced ^= is_fence;
-        (!is_fence).then_some(Line {
-            number: index + 1,
-            text,
-            is_fenced,
-        })
+        (!is_fence).then_some(Line { number: index + 1, text, is_fenced })
     })
 }
 
@@ -32,20 +28,14 @@ pub fn link_targets(line: &str) -> Vec<String> {
     for rest in prose.split("](").skip(1) {
         targets.extend(rest.split([')', ' ']).next().map(without_brackets));
     }
-    if let Some((_, rest)) = prose
-        .strip_prefix('[')
-        .and_then(|rest| rest.split_once("]:"))
-    {
+    if let Some((_, rest)) = prose.strip_prefix('[').and_then(|rest| rest.split_once("]:")) {
         targets.extend(rest.split_whitespace().next().map(without_brackets));
     }
     targets
 }
 
 fn without_brackets(target: &str) -> String {
-    target
-        .trim_start_matches('<')
-        .trim_end_matches('>')
-        .to_owned()
+    target.trim_start_matches('<').trim_end_matches('>').to_owned()
 }
 
 #[cfg(test)]
@@ -55,20 +45,14 @@ mod tests {
     #[test]
     fn tells_code_from_prose() {
         let text = "a `one` and `two`\n```\n[not](a-link)\n```\nafter\n";
-        let found: Vec<(usize, bool)> = lines(text)
-            .map(|line| (line.number, line.is_fenced))
-            .collect();
+        let found: Vec<(usize, bool)> = lines(text).map(|line| (line.number, line.is_fenced)).collect();
         assert_eq!(found, [(1, false), (3, true), (5, false)]);
-        assert_eq!(
-            code_spans("a `one` and `two`").collect::<Vec<_>>(),
-            ["one", "two"]
-        );
+        assert_eq!(code_spans("a `one` and `two`").collect::<Vec<_>>(), ["one", "two"]);
     }
 
     #[test]
     fn finds_links_of_both_kinds() {
-        let line =
-            "see [the `map`](docs/map.md#top \"Map\"), [b](<c.md>) but not `[code](span.md)`";
+        let line = "see [the `map`](docs/map.md#top \"Map\"), [b](<c.md>) but not `[code](span.md)`";
         assert_eq!(link_targets(line), ["docs/map.md#top", "c.md"]);
         assert_eq!(link_targets("[guide]: docs/guide.md"), ["docs/guide.md"]);
     }

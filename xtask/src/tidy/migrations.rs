@@ -4,18 +4,14 @@ use std::collections::BTreeSet;
 
 use super::tree::{Finding, Tree};
 
-const FOLDERS: [&str; 2] = [
-    "crates/store/migrations/sqlite",
-    "crates/store/migrations/postgres",
-];
+const FOLDERS: [&str; 2] = ["crates/store/migrations/sqlite", "crates/store/migrations/postgres"];
 
 pub fn come_in_pairs(tree: &Tree) -> Vec<Finding> {
     let [sqlite, postgres] = FOLDERS.map(|folder| names(tree, folder));
     let mut findings = Vec::new();
-    for (folder, own, other_folder, other) in [
-        (FOLDERS[0], &sqlite, FOLDERS[1], &postgres),
-        (FOLDERS[1], &postgres, FOLDERS[0], &sqlite),
-    ] {
+    for (folder, own, other_folder, other) in
+        [(FOLDERS[0], &sqlite, FOLDERS[1], &postgres), (FOLDERS[1], &postgres, FOLDERS[0], &sqlite)]
+    {
         for name in own.difference(other) {
             let advice = format!("has no partner; add {other_folder}/{name}");
             findings.push(Finding::on(&format!("{folder}/{name}"), advice));
@@ -32,9 +28,7 @@ pub fn come_in_pairs(tree: &Tree) -> Vec<Finding> {
 }
 
 fn names<'a>(tree: &'a Tree, folder: &str) -> BTreeSet<&'a str> {
-    tree.paths()
-        .filter_map(|path| path.strip_prefix(folder)?.strip_prefix('/'))
-        .collect()
+    tree.paths().filter_map(|path| path.strip_prefix(folder)?.strip_prefix('/')).collect()
 }
 
 #[cfg(test)]
@@ -52,29 +46,14 @@ mod tests {
 
     #[test]
     fn a_migration_without_a_partner_is_found() {
-        assert_eq!(
-            check(
-                &["0001_start.sql", "0002_queue.sql"],
-                &["0001_start.sql", "0002_queue.sql"]
-            ),
-            0
-        );
-        assert_eq!(
-            check(&["0001_start.sql", "0002_queue.sql"], &["0001_start.sql"]),
-            1
-        );
+        assert_eq!(check(&["0001_start.sql", "0002_queue.sql"], &["0001_start.sql", "0002_queue.sql"]), 0);
+        assert_eq!(check(&["0001_start.sql", "0002_queue.sql"], &["0001_start.sql"]), 1);
         assert_eq!(check(&["0001_start.sql"], &["0001_begin.sql"]), 2);
     }
 
     #[test]
     fn a_gap_in_the_numbers_is_found() {
-        assert_eq!(
-            check(
-                &["0001_start.sql", "0003_queue.sql"],
-                &["0001_start.sql", "0003_queue.sql"]
-            ),
-            2
-        );
+        assert_eq!(check(&["0001_start.sql", "0003_queue.sql"], &["0001_start.sql", "0003_queue.sql"]), 2);
         assert_eq!(check(&["start.sql"], &["start.sql"]), 2);
     }
 }

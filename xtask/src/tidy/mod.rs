@@ -27,59 +27,22 @@ struct Rule {
 }
 
 const RULES: &[Rule] = &[
-    Rule {
-        name: "source files stay small",
-        check: size::source_files_stay_small,
-    },
-    Rule {
-        name: "the code map names existing paths",
-        check: documents::the_map_names_existing_paths,
-    },
-    Rule {
-        name: "links between documents hold",
-        check: documents::links_hold,
-    },
-    Rule {
-        name: "crates depend in the allowed direction",
-        check: direction::crates_follow_the_arrows,
-    },
-    Rule {
-        name: "libraries stay in their rooms",
-        check: direction::libraries_stay_in_their_rooms,
-    },
-    Rule {
-        name: "only the app reads the environment",
-        check: direction::only_the_app_reads_the_environment,
-    },
-    Rule {
-        name: "names say what is inside",
-        check: layout::names_say_what_is_inside,
-    },
-    Rule {
-        name: "folders have a door that explains them",
-        check: layout::folders_have_a_door,
-    },
-    Rule {
-        name: "migrations come in pairs",
-        check: migrations::come_in_pairs,
-    },
-    Rule {
-        name: "no path of one machine",
-        check: text::no_path_of_one_machine,
-    },
-    Rule {
-        name: "no ignored test, nothing left to do",
-        check: text::nothing_left_to_do,
-    },
+    Rule { name: "source files stay small", check: size::source_files_stay_small },
+    Rule { name: "the code map names existing paths", check: documents::the_map_names_existing_paths },
+    Rule { name: "links between documents hold", check: documents::links_hold },
+    Rule { name: "crates depend in the allowed direction", check: direction::crates_follow_the_arrows },
+    Rule { name: "libraries stay in their rooms", check: direction::libraries_stay_in_their_rooms },
+    Rule { name: "only the app reads the environment", check: direction::only_the_app_reads_the_environment },
+    Rule { name: "names say what is inside", check: layout::names_say_what_is_inside },
+    Rule { name: "folders have a door that explains them", check: layout::folders_have_a_door },
+    Rule { name: "migrations come in pairs", check: migrations::come_in_pairs },
+    Rule { name: "no path of one machine", check: text::no_path_of_one_machine },
+    Rule { name: "no ignored test, nothing left to do", check: text::nothing_left_to_do },
 ];
 
 pub fn command(_arguments: &[String]) -> Outcome<ExitCode> {
     let totals = check(Workspace::locate()?.root())?;
-    Ok(if totals.is_success() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(if totals.is_success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 pub fn check(root: &Path) -> Outcome<Totals> {
@@ -91,11 +54,7 @@ pub fn check(root: &Path) -> Outcome<Totals> {
             true => totals.passed += 1,
             false => totals.failed += 1,
         }
-        println!(
-            "tidy: {} ... {}",
-            rule.name,
-            if findings.is_empty() { "ok" } else { "FAILED" }
-        );
+        println!("tidy: {} ... {}", rule.name, if findings.is_empty() { "ok" } else { "FAILED" });
         for finding in findings {
             println!("{finding}");
         }

@@ -11,29 +11,18 @@ pub fn source_files_stay_small(tree: &Tree) -> Vec<Finding> {
 }
 
 fn check(tree: &Tree, exceptions: &str) -> Vec<Finding> {
-    let excepted: Vec<&str> = exceptions
-        .lines()
-        .map(str::trim)
-        .filter(|line| !line.is_empty())
-        .collect();
+    let excepted: Vec<&str> = exceptions.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let too_long = |path: &str, text: &str| text.lines().count() > LIMIT && !is_test(path);
     let mut findings = Vec::new();
     for (path, text) in tree.rust_sources() {
         if too_long(path, text) && !excepted.contains(&path) {
             let lines = text.lines().count();
-            findings.push(Finding::at(
-                path,
-                LIMIT + 1,
-                format!("{lines} lines; split it, the limit is {LIMIT}"),
-            ));
+            findings.push(Finding::at(path, LIMIT + 1, format!("{lines} lines; split it, the limit is {LIMIT}")));
         }
     }
     for path in excepted {
         if !tree.text(path).is_some_and(|text| too_long(path, text)) {
-            findings.push(Finding::on(
-                EXCEPTIONS_FILE,
-                format!("{path} needs no exception any more; remove its line"),
-            ));
+            findings.push(Finding::on(EXCEPTIONS_FILE, format!("{path} needs no exception any more; remove its line")));
         }
     }
     findings
@@ -51,11 +40,8 @@ mod tests {
     fn a_long_file_is_found_outside_tests() {
         let long = "\n".repeat(LIMIT + 1);
         let fits = "\n".repeat(LIMIT);
-        let good = [
-            ("crates/store/src/lib.rs", fits.as_str()),
-            ("crates/store/tests/it/main.rs", &long),
-            ("a.md", &long),
-        ];
+        let good =
+            [("crates/store/src/lib.rs", fits.as_str()), ("crates/store/tests/it/main.rs", &long), ("a.md", &long)];
         assert_eq!(check(&Tree::of(&good), ""), []);
         let bad = Tree::of(&[("crates/store/src/lib.rs", &long)]);
         assert_eq!(check(&bad, "").len(), 1);
@@ -64,10 +50,7 @@ mod tests {
 
     #[test]
     fn an_exception_has_to_go_with_its_reason() {
-        let findings = check(
-            &Tree::of(&[("crates/store/src/lib.rs", "short")]),
-            "crates/store/src/lib.rs\ngone.rs\n",
-        );
+        let findings = check(&Tree::of(&[("crates/store/src/lib.rs", "short")]), "crates/store/src/lib.rs\ngone.rs\n");
         assert_eq!(findings.len(), 2);
     }
 }

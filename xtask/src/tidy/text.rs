@@ -13,13 +13,8 @@ pub fn no_path_of_one_machine(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (path, text) in tree.texts().filter(|(path, _)| !is_exempt(path)) {
         for (index, line) in text.lines().enumerate() {
-            if let Some(folder) = MACHINE_FOLDERS
-                .iter()
-                .find(|folder| has_absolute(line, folder))
-            {
-                let advice = format!(
-                    "{folder} is a folder of one machine; make the path relative or configurable"
-                );
+            if let Some(folder) = MACHINE_FOLDERS.iter().find(|folder| has_absolute(line, folder)) {
+                let advice = format!("{folder} is a folder of one machine; make the path relative or configurable");
                 findings.push(Finding::at(path, index + 1, advice));
             }
         }
@@ -38,10 +33,7 @@ fn has_absolute(line: &str, folder: &str) -> bool {
 
 pub fn nothing_left_to_do(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for (path, text) in tree
-        .rust_sources()
-        .filter(|(path, _)| !path.starts_with(OWN_EXAMPLES))
-    {
+    for (path, text) in tree.rust_sources().filter(|(path, _)| !path.starts_with(OWN_EXAMPLES)) {
         for (index, line) in text.lines().enumerate() {
             if line.trim_start().starts_with("#[ignore") {
                 findings.push(Finding::at(
@@ -50,15 +42,8 @@ pub fn nothing_left_to_do(tree: &Tree) -> Vec<Finding> {
                     "a test that is ignored proves nothing; mend it or remove it",
                 ));
             }
-            if line
-                .split(|letter: char| !letter.is_alphanumeric())
-                .any(|word| MARKS.contains(&word))
-            {
-                findings.push(Finding::at(
-                    path,
-                    index + 1,
-                    "do it now, or open an issue and remove the mark",
-                ));
+            if line.split(|letter: char| !letter.is_alphanumeric()).any(|word| MARKS.contains(&word)) {
+                findings.push(Finding::at(path, index + 1, "do it now, or open an issue and remove the mark"));
             }
         }
     }
@@ -71,13 +56,7 @@ mod tests {
 
     #[test]
     fn a_path_of_one_machine_is_found() {
-        let good = [
-            (
-                "a.md",
-                "engine/work/ claims, /workspace is mounted, ~/work/ is yours",
-            ),
-            ("LICENSE", "/home/"),
-        ];
+        let good = [("a.md", "engine/work/ claims, /workspace is mounted, ~/work/ is yours"), ("LICENSE", "/home/")];
         assert_eq!(no_path_of_one_machine(&Tree::of(&good)), []);
         let bad = [
             ("a.md", "cd /work/main"),
@@ -90,15 +69,9 @@ mod tests {
 
     #[test]
     fn ignored_tests_and_marks_are_found() {
-        let good = Tree::of(&[
-            ("a.rs", "// the TODOS table\nlet todo = 1;\n"),
-            ("b.md", "TODO\n"),
-        ]);
+        let good = Tree::of(&[("a.rs", "// the TODOS table\nlet todo = 1;\n"), ("b.md", "TODO\n")]);
         assert_eq!(nothing_left_to_do(&good), []);
-        let bad = Tree::of(&[(
-            "a.rs",
-            "    #[ignore = \"slow\"]\n// TODO: later\n// FIXME(me)\n",
-        )]);
+        let bad = Tree::of(&[("a.rs", "    #[ignore = \"slow\"]\n// TODO: later\n// FIXME(me)\n")]);
         assert_eq!(nothing_left_to_do(&bad).len(), 3);
     }
 }

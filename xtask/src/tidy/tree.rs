@@ -24,11 +24,7 @@ pub struct Finding {
 impl Finding {
     /// About a line, counted from 1.
     pub fn at(path: &str, line: usize, message: impl Into<String>) -> Self {
-        Self {
-            path: path.to_owned(),
-            line,
-            message: message.into(),
-        }
+        Self { path: path.to_owned(), line, message: message.into() }
     }
 
     /// About the file as a whole.
@@ -47,23 +43,11 @@ impl Tree {
     /// What git tracks or would track, as it is on the disk now.
     pub fn read(root: &Path) -> Outcome<Self> {
         let mut command = Command::new("git");
-        command.current_dir(root).args([
-            "ls-files",
-            "-z",
-            "--cached",
-            "--others",
-            "--exclude-standard",
-        ]);
-        let output = command
-            .output()
-            .map_err(|error| cannot_run(&command, &error))?;
+        command.current_dir(root).args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
+        let output = command.output().map_err(|error| cannot_run(&command, &error))?;
         if !output.status.success() {
             let complaint = String::from_utf8_lossy(&output.stderr);
-            return Err(format!(
-                "`{}` ended with {}: {complaint}",
-                spell(&command),
-                output.status
-            ));
+            return Err(format!("`{}` ended with {}: {complaint}", spell(&command), output.status));
         }
         let listing = String::from_utf8_lossy(&output.stdout);
         let mut files = BTreeMap::new();
@@ -71,9 +55,7 @@ impl Tree {
             let on_disk = root.join(path);
             // Git goes on listing a file that was deleted but not yet committed.
             if on_disk.exists() {
-                let text = std::fs::read(on_disk)
-                    .ok()
-                    .and_then(|bytes| String::from_utf8(bytes).ok());
+                let text = std::fs::read(on_disk).ok().and_then(|bytes| String::from_utf8(bytes).ok());
                 files.insert(path.to_owned(), text);
             }
         }
@@ -83,9 +65,7 @@ impl Tree {
     #[cfg(test)]
     pub fn of(files: &[(&str, &str)]) -> Self {
         let own = |(path, text): &(&str, &str)| (path.to_string(), Some(text.to_string()));
-        Self {
-            files: files.iter().map(own).collect(),
-        }
+        Self { files: files.iter().map(own).collect() }
     }
 
     pub fn paths(&self) -> impl Iterator<Item = &str> {
@@ -93,9 +73,7 @@ impl Tree {
     }
 
     pub fn texts(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.files
-            .iter()
-            .filter_map(|(path, text)| Some((path.as_str(), text.as_deref()?)))
+        self.files.iter().filter_map(|(path, text)| Some((path.as_str(), text.as_deref()?)))
     }
 
     pub fn rust_sources(&self) -> impl Iterator<Item = (&str, &str)> {
@@ -112,11 +90,7 @@ impl Tree {
         let inside = format!("{path}/");
         path.is_empty()
             || self.files.contains_key(path)
-            || self
-                .files
-                .range(inside.clone()..)
-                .next()
-                .is_some_and(|(first, _)| first.starts_with(&inside))
+            || self.files.range(inside.clone()..).next().is_some_and(|(first, _)| first.starts_with(&inside))
     }
 }
 
@@ -133,9 +107,6 @@ mod tests {
 
     #[test]
     fn a_finding_reads_like_a_compiler_message() {
-        assert_eq!(
-            Finding::at("a.rs", 7, "too long").to_string(),
-            "a.rs:7: too long"
-        );
+        assert_eq!(Finding::at("a.rs", 7, "too long").to_string(), "a.rs:7: too long");
     }
 }

@@ -33,22 +33,10 @@ fn start(name: &str) -> Running {
         .spawn()
         .unwrap();
     let mut url = String::new();
-    BufReader::new(owner.stdout.take().unwrap())
-        .read_line(&mut url)
-        .unwrap();
-    let (_, address) = url
-        .trim()
-        .rsplit_once('@')
-        .expect("a URL; without PostgreSQL use `cargo xtask test`");
-    let port = address
-        .strip_prefix("127.0.0.1:")
-        .and_then(|rest| rest.strip_suffix("/postgres"))
-        .unwrap();
-    Running {
-        owner,
-        port: port.parse().unwrap(),
-        folder,
-    }
+    BufReader::new(owner.stdout.take().unwrap()).read_line(&mut url).unwrap();
+    let (_, address) = url.trim().rsplit_once('@').expect("a URL; without PostgreSQL use `cargo xtask test`");
+    let port = address.strip_prefix("127.0.0.1:").and_then(|rest| rest.strip_suffix("/postgres")).unwrap();
+    Running { owner, port: port.parse().unwrap(), folder }
 }
 
 fn answers(port: u16) -> bool {
@@ -62,10 +50,7 @@ fn is_empty(folder: &Path) -> bool {
 fn assert_gone(running: &Running) {
     let deadline = Instant::now() + SOON;
     while answers(running.port) || !is_empty(&running.folder) {
-        assert!(
-            Instant::now() < deadline,
-            "PostgreSQL or its files outlived their owner"
-        );
+        assert!(Instant::now() < deadline, "PostgreSQL or its files outlived their owner");
         std::thread::sleep(Duration::from_millis(20));
     }
     std::fs::remove_dir(&running.folder).unwrap();
