@@ -4,6 +4,9 @@
  * FORGET_UNDO. When the file is synced, and the sync has returned, its log is emptied. After the process was killed, the
  * harness replays the logs backwards: the folder is then as a disk would be that kept nothing but what was synced.
  *
+ * With FORGET_SYNC_DELAY_MS every sync of such a file takes that much longer: what a slow disk does, and a wide open window
+ * for whoever acknowledges or shows before the sync has returned.
+ *
  * Not covered, because SQLite in WAL mode does not rest on it: names (create, rename, unlink count as durable at once),
  * memory maps (the -shm file is rebuilt at every start and is ignored), copy_file_range and io_uring.
  *
@@ -23,6 +26,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #define MAX_FD 65536
@@ -43,6 +47,7 @@ static struct watched *by_descriptor[MAX_FD];
 static char watched_folder[PATH_MAX];
 static char undo_folder[PATH_MAX];
 static size_t folder_length;
+static struct timespec sync_delay;
 static int ready;
 
 /* Going on without the log would make the harness believe that more survived than would have. */
@@ -60,6 +65,10 @@ __attribute__((constructor)) static void start(void) {
     if (!realpath(folder, watched_folder)) give_up("FORGET_DIR");
     if (!realpath(undo, undo_folder)) give_up("FORGET_UNDO");
     folder_length = strlen(watched_folder);
+    const char *delay = getenv("FORGET_SYNC_DELAY_MS");
+    long milliseconds = delay ? strtol(delay, NULL, 10) : 0;
+    sync_delay.tv_sec = milliseconds / 1000;
+    sync_delay.tv_nsec = milliseconds % 1000 * 1000000;
     ready = 1;
 }
 
@@ -340,6 +349,7 @@ int posix_fallocate64(int descriptor, off64_t offset, off64_t length) {
 static int sync_with(int descriptor, long call) {
     struct stat status;
     struct watched *file = lock_file(descriptor, &status);
+    if (file) nanosleep(&sync_delay, NULL);
     long result = syscall(call, descriptor);
     if (file && result == 0 && syscall(SYS_ftruncate, file->undo, file->header) != 0) give_up("emptying the undo log");
     unlock_file(file);

@@ -1,8 +1,9 @@
-//! The binary from outside: what it prints, how it ends, and that it resumes. The server is a double that cuts
-//! connections on purpose; the real one is tested where it is put together.
+//! The binary from outside. `doors` drives the whole server through its public doors. The rest is the command line: what
+//! it prints, how it ends, and that it resumes, against a double of the server that cuts connections on purpose.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking, its helpers too")]
 
+mod doors;
 mod double;
 mod help;
 mod run;

@@ -29,9 +29,7 @@ impl Engine {
         attempt: Option<&Attempt>,
     ) -> Result<Posted, Error> {
         if let Some(message) = self.earlier(owner, attempt).await? {
-            let id = message.parse().map_err(|_| Error::KeyConflict)?;
-            let room = self.store().room_of_message(owner, id).await?;
-            return self.posted_before(owner, room, &message).await;
+            return self.posted_before(owner, &message).await;
         }
         let agent = self.store().agent(owner, agent).await?;
         let post = Post {

@@ -50,7 +50,7 @@ impl Engine {
         attempt: Option<&Attempt>,
     ) -> Result<Posted, Error> {
         if let Some(message) = self.earlier(owner, attempt).await? {
-            return self.posted_before(owner, room, &message).await;
+            return self.posted_before(owner, &message).await;
         }
         let room = self.store().room(owner, room).await?;
         let seated = self.store().agents_in(owner, room.id).await?;
@@ -58,14 +58,7 @@ impl Engine {
             return Err(Error::Invalid(format!("mentions: agent {stranger} does not sit in this room")));
         }
         let opening = Opening { events: Vec::new(), changes: Vec::new() };
-        match self.post_in(owner, &room, &seated, post, opening, attempt).await {
-            // Someone with the same key was quicker: answer as they were answered.
-            Err(Error::KeyConflict) => match self.earlier(owner, attempt).await? {
-                Some(message) => self.posted_before(owner, room.id, &message).await,
-                None => Err(Error::KeyConflict),
-            },
-            done => done,
-        }
+        self.post_in(owner, &room, &seated, post, opening, attempt).await
     }
 
     /// `opening` is what has to happen in the same commit before the message: a new room, someone who joins.
@@ -132,7 +125,14 @@ impl Engine {
             changes.push(Change::QueueRun { owner: owner.clone(), run_id, agent_id, message_id, seq });
         }
         let guard = if when_busy == WhenBusy::Reject { Guard::RoomIdle } else { Guard::None };
-        let committed = self.store().commit(Commit { room_id: room.id, guard, events, changes }).await?;
+        let committed = match self.store().commit(Commit { room_id: room.id, guard, events, changes }).await {
+            // Someone with the same key was quicker: answer as they were answered.
+            Err(store::Error::KeyUsed) => {
+                let message = self.earlier(owner, attempt).await?.ok_or(Error::KeyConflict)?;
+                return self.posted_before(owner, &message).await;
+            }
+            done => done?,
+        };
         message.seq = committed.first + posted_at as u64;
         if when_busy == WhenBusy::Interrupt {
             let why = Halt::Interrupt(Interruption::NewMessage);
@@ -146,8 +146,9 @@ impl Engine {
     }
 
     /// The answer to a request that is repeated.
-    pub(super) async fn posted_before(&self, owner: &Owner, room: RoomId, message: &str) -> Result<Posted, Error> {
+    pub(super) async fn posted_before(&self, owner: &Owner, message: &str) -> Result<Posted, Error> {
         let id: MessageId = message.parse().map_err(|_| Error::KeyConflict)?;
+        let room = self.store().room_of_message(owner, id).await?;
         let message = self.store().message(owner, room, id).await?;
         let filter = RunFilter { message_id: Some(id), limit: 1000, ..RunFilter::default() };
         let mut runs = self.store().runs(owner, &filter).await?;

@@ -18,7 +18,7 @@ use store::{
     journal::{Change, Ending, SeqOf},
 };
 use tokio::{
-    sync::mpsc,
+    sync::{mpsc, oneshot},
     task::{JoinError, JoinSet},
     time::{Instant, sleep_until},
 };
@@ -71,7 +71,7 @@ impl Pump {
         loop {
             let wake = self.wait(&mut events, &mut said, &mut turn, &mut signals, began, heard, told_to_stop).await;
             let now = Timestamp::now();
-            let mut effects = Vec::new();
+            let (mut effects, mut accepted) = (Vec::new(), None);
             for reported in said.drain(..) {
                 heard = Instant::now();
                 self.machine.on(Input::Provider(reported), now, &mut effects);
@@ -84,7 +84,7 @@ impl Pump {
                     self.machine.on(Input::Stop(Why::Interrupted(why)), now, &mut effects);
                 }
                 Wake::OutOfTime(limit) => self.machine.on(Input::Stop(Why::Limit(limit)), now, &mut effects),
-                Wake::Replied(reply) => self.reply(reply, now, &mut effects),
+                Wake::Replied(reply) => accepted = self.reply(reply, now, &mut effects),
                 Wake::ApprovalExpired(approval) => {
                     let input = Input::Answer { approval, decision: Decision::Expired, input: None };
                     self.machine.on(input, now, &mut effects);
@@ -101,7 +101,12 @@ impl Pump {
             if self.machine.is_stopping() && told_to_stop.is_none() {
                 told_to_stop = Some(Instant::now());
             }
-            if let Some(finish) = self.carry_out(effects, &commands).await? {
+            let finish = self.carry_out(effects, &commands).await?;
+            // Only now that it is stored may whoever answered believe that it counts (invariant 1).
+            if let Some(accepted) = accepted {
+                self.tell(accepted, true);
+            }
+            if let Some(finish) = finish {
                 metrics::counter!("greenroom_runs_ended_total", "status" => finish.as_str()).increment(1);
                 return Ok(());
             }
@@ -144,12 +149,19 @@ impl Pump {
         }
     }
 
-    fn reply(&mut self, reply: Reply, now: Timestamp, effects: &mut Vec<Effect>) {
+    /// Takes an answer if it is still wanted, and returns whom to tell once it is stored.
+    fn reply(&mut self, reply: Reply, now: Timestamp, effects: &mut Vec<Effect>) -> Option<oneshot::Sender<bool>> {
         let wanted = self.machine.is_waiting_for(reply.approval) && !self.machine.is_stopping();
         let Reply { approval, decision, input, accepted } = reply;
-        if wanted {
-            self.machine.on(Input::Answer { approval, decision, input }, now, effects);
+        if !wanted {
+            self.tell(accepted, false);
+            return None;
         }
+        self.machine.on(Input::Answer { approval, decision, input }, now, effects);
+        Some(accepted)
+    }
+
+    fn tell(&self, accepted: oneshot::Sender<bool>, wanted: bool) {
         if accepted.send(wanted).is_err() {
             tracing::debug!(run = %self.run.id, "whoever answered an approval did not wait to hear of it");
         }

@@ -1,7 +1,7 @@
 //! JSON text → value, with an answer for each way it can be wrong. Pure.
 
 use crate::error::Problem;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::error::Category;
 use serde_path_to_error::{Path, Segment};
 
@@ -21,20 +21,22 @@ pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
         let pointer = pointer(error.path());
-        explain(error.inner(), Some(&pointer))
+        explain(error.inner(), text, Some(&pointer))
     })?;
-    deserializer.end().map_err(|error| explain(&error, None))?;
+    deserializer.end().map_err(|error| explain(&error, text, None))?;
     Ok(value)
 }
 
-fn explain(error: &serde_json::Error, pointer: Option<&str>) -> Problem {
+fn explain(error: &serde_json::Error, json: &str, pointer: Option<&str>) -> Problem {
     let text = error.to_string();
     let place = format!(" at line {} column {}", error.line(), error.column());
     let what = text.strip_suffix(&place).unwrap_or(&text);
-    match (error.classify(), pointer) {
-        (Category::Data, Some("")) => Problem::invalid(format!("The body does not fit: {what}.")).with("pointer", ""),
-        (Category::Data, Some(at)) => Problem::invalid(format!("`{at}` does not fit: {what}.")).with("pointer", at),
-        _ => Problem::invalid(format!("The body is not valid JSON{place}: {what}.")),
+    // A number where one of several words is expected is a syntax error to the parser, though the JSON is sound.
+    let is_sound = || serde_json::from_str::<IgnoredAny>(json).is_ok();
+    match pointer.filter(|_| error.classify() == Category::Data || is_sound()) {
+        Some("") => Problem::invalid(format!("The body does not fit: {what}.")).with("pointer", ""),
+        Some(at) => Problem::invalid(format!("`{at}` does not fit: {what}.")).with("pointer", at),
+        None => Problem::invalid(format!("The body is not valid JSON{place}: {what}.")),
     }
 }
 

@@ -28,6 +28,7 @@ pub struct Live {
     // Registered once and polled again and again: a reader that wakes a thousand times a second registers nothing anew.
     heartbeat: Pin<Box<Sleep>>,
     stopping: Pin<Box<WaitForCancellationFutureOwned>>,
+    stopped: bool,
 }
 
 impl Live {
@@ -39,6 +40,7 @@ impl Live {
             every,
             heartbeat: Box::pin(sleep(every)),
             stopping: Box::pin(app.stopping.clone().cancelled_owned()),
+            stopped: false,
         })
     }
 
@@ -47,12 +49,14 @@ impl Live {
             match self.follower.next().await {
                 Ok(Batch::Frames(frames)) => return Next::Frames(frames),
                 Ok(Batch::Reset { head }) => return Next::Reset { head },
+                Ok(Batch::CaughtUp) if self.stopped => return Next::Stopping,
                 Ok(Batch::CaughtUp) => {}
                 Err(error) => return Next::Failed(error),
             }
             tokio::select! {
                 biased;
-                () = &mut self.stopping => return Next::Stopping,
+                // The end of a run that was interrupted for the stop may have come meanwhile: it is shown first.
+                () = &mut self.stopping => self.stopped = true,
                 () = &mut self.heartbeat => {
                     self.heartbeat.as_mut().reset(Instant::now() + self.every);
                     return Next::Heartbeat { head: self.follower.head() };

@@ -107,6 +107,9 @@ impl Connection {
                 tokio::select! {
                     biased;
                     () = &mut stopping => {
+                        // The end of a run that was interrupted for the stop may have come meanwhile: it is shown first.
+                        self.look();
+                        while self.deliver().await? {}
                         let reason = Utf8Bytes::from_static("the server is stopping; come back in a second");
                         return Err(End::Tell(CloseFrame { code: close_code::RESTART, reason }));
                     }

@@ -5,7 +5,7 @@ use crate::{
     auth::Caller,
     error::Problem,
     extract::{Body, Id, IdempotencyKey, Params},
-    http::{attempt, merge},
+    http::{Write, attempt, merge, once},
 };
 use axum::{Json, extract::State, http::StatusCode};
 use domain::{
@@ -36,10 +36,11 @@ pub async fn create(
     Body(spec, fingerprint): Body<AgentSpec>,
 ) -> Result<(StatusCode, Json<Agent>), Problem> {
     check(&app, &spec)?;
-    let attempt = attempt(key, fingerprint);
-    let agent = match app.engine.earlier(&caller.owner, attempt.as_ref()).await? {
-        Some(id) => app.engine.store().agent(&caller.owner, id.parse().map_err(Problem::internal)?).await?,
-        None => app.engine.store().create_agent(&caller.owner, spec, attempt.as_ref()).await?,
+    let (store, owner, attempt) = (app.engine.store(), &caller.owner, attempt(key, fingerprint));
+    let write = async { Ok(store.create_agent(owner, spec, attempt.as_ref()).await?) };
+    let agent = match once(&app, owner, attempt.as_ref(), write).await? {
+        Write::Now(agent) => agent,
+        Write::Before(id) => store.agent(owner, id.parse().map_err(Problem::internal)?).await?,
     };
     Ok((StatusCode::CREATED, Json(agent)))
 }
@@ -64,15 +65,17 @@ pub async fn change(
     key: IdempotencyKey,
     Body(patch, fingerprint): Body<Value>,
 ) -> Result<Json<Agent>, Problem> {
-    let store = app.engine.store();
-    let agent = store.agent(&caller.owner, id).await?;
-    let attempt = attempt(key, fingerprint);
-    if app.engine.earlier(&caller.owner, attempt.as_ref()).await?.is_some() {
-        return Ok(Json(agent));
-    }
-    let spec: AgentSpec = merge(&agent.spec, patch)?;
-    check(&app, &spec)?;
-    Ok(Json(store.update_agent(&caller.owner, id, spec, attempt.as_ref()).await?))
+    let (store, owner, attempt) = (app.engine.store(), &caller.owner, attempt(key, fingerprint));
+    let write = async {
+        let agent = store.agent(owner, id).await?;
+        let spec: AgentSpec = merge(&agent.spec, patch)?;
+        check(&app, &spec)?;
+        Ok(store.update_agent(owner, id, spec, attempt.as_ref()).await?)
+    };
+    Ok(Json(match once(&app, owner, attempt.as_ref(), write).await? {
+        Write::Now(agent) => agent,
+        Write::Before(_) => store.agent(owner, id).await?,
+    }))
 }
 
 /// Delete an agent

@@ -10,11 +10,13 @@ pub mod rooms;
 pub mod runs;
 
 use crate::{
+    App,
     doors::{Doors, Policy},
-    error::Problem,
+    error::{Code, Problem},
     extract::{Fingerprint, IdempotencyKey},
     metrics, openapi, web,
 };
+use domain::owner::Owner;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use store::Attempt;
@@ -47,6 +49,31 @@ pub fn open(doors: Doors) -> Doors {
 /// The request as something that may be tried again, if its client said so.
 fn attempt(key: IdempotencyKey, fingerprint: Fingerprint) -> Option<Attempt> {
     key.0.map(|key| Attempt { key, fingerprint: fingerprint.0 })
+}
+
+/// What a write that may be tried again came to.
+enum Write<T> {
+    Now(T),
+    /// A request with the same key did it, and this is the id of what it made.
+    Before(String),
+}
+
+async fn once<T>(
+    app: &App,
+    owner: &Owner,
+    attempt: Option<&Attempt>,
+    write: impl Future<Output = Result<T, Problem>>,
+) -> Result<Write<T>, Problem> {
+    if let Some(id) = app.engine.earlier(owner, attempt).await? {
+        return Ok(Write::Before(id));
+    }
+    match write.await {
+        // Someone with the same key was quicker: answer as they were answered.
+        Err(problem) if problem.code() == Code::IdempotencyConflict => {
+            app.engine.earlier(owner, attempt).await?.map(Write::Before).ok_or(problem)
+        }
+        done => done.map(Write::Now),
+    }
 }
 
 /// A merge patch (RFC 7396) on one level of settings: what is named is replaced, `null` clears.

@@ -5,7 +5,7 @@ use crate::{
     auth::Caller,
     error::Problem,
     extract::{Body, Id, IdempotencyKey, Params},
-    http::{agents::LimitParams, attempt},
+    http::{Write, agents::LimitParams, attempt, once},
 };
 use axum::{Json, extract::State, http::StatusCode};
 use domain::{
@@ -95,19 +95,20 @@ pub async fn change(
     key: IdempotencyKey,
     Body(change, fingerprint): Body<RoomChange>,
 ) -> Result<Json<Room>, Problem> {
-    let store = app.engine.store();
-    let mut room = store.room(&caller.owner, id).await?;
-    let attempt = attempt(key, fingerprint);
-    if app.engine.earlier(&caller.owner, attempt.as_ref()).await?.is_some() {
-        return Ok(Json(room));
-    }
-    if let Some(agents) = &change.agents {
-        app.engine.seat(&caller.owner, id, agents).await?;
-    }
-    let name = change.name.unwrap_or(room.name);
-    let policy = change.policy.unwrap_or(room.policy);
-    room = store.update_room(&caller.owner, id, &name, &policy, attempt.as_ref()).await?;
-    Ok(Json(room))
+    let (store, owner, attempt) = (app.engine.store(), &caller.owner, attempt(key, fingerprint));
+    let write = async {
+        let room = store.room(owner, id).await?;
+        if let Some(agents) = &change.agents {
+            app.engine.seat(owner, id, agents).await?;
+        }
+        let name = change.name.unwrap_or(room.name);
+        let policy = change.policy.unwrap_or(room.policy);
+        Ok(store.update_room(owner, id, &name, &policy, attempt.as_ref()).await?)
+    };
+    Ok(Json(match once(&app, owner, attempt.as_ref(), write).await? {
+        Write::Now(room) => room,
+        Write::Before(_) => store.room(owner, id).await?,
+    }))
 }
 
 /// Delete a room

@@ -11,7 +11,7 @@ use axum::{
     Json,
     extract::State,
     http::{HeaderMap, StatusCode},
-    response::Response,
+    response::{IntoResponse, Response},
 };
 use domain::{
     event::Decision,
@@ -69,17 +69,25 @@ pub async fn show(State(app): State<App>, caller: Caller, Id(id): Id<RunId>) -> 
 ///
 /// Server-sent events from the run's first on; ends after its last. Resumes by `Last-Event-ID`.
 #[utoipa::path(get, path = "/api/runs/{id}/stream", tag = "runs", params(("id" = RunId, Path)),
-               responses((status = 200, content_type = "text/event-stream", body = String)))]
+               responses((status = 200, content_type = "text/event-stream", body = String),
+                         (status = 204, description = "The run has ended and its last event was seen")))]
 pub async fn stream(
     State(app): State<App>,
     caller: Caller,
     Id(id): Id<RunId>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let run = app.engine.store().run(&caller.owner, id).await?;
+    let store = app.engine.store();
+    let run = store.run(&caller.owner, id).await?;
     let mut position = sse::position(&headers, None)?;
     if position == Position::START {
         position.seq = run.queued_seq.saturating_sub(1);
+    } else if run.status.is_terminal()
+        && position.epoch.as_ref().is_none_or(|epoch| epoch == store.epoch())
+        && store.run_events(run.room_id, id, position.seq.saturating_add(1)).await?.is_empty()
+    {
+        // There is nothing to wait for; this status tells a browser's EventSource not to come back.
+        return Ok(StatusCode::NO_CONTENT.into_response());
     }
     let live = Live::open(&app, &caller.owner, run.room_id, &position).await?;
     Ok(sse::run(&app, live, id))

@@ -1,9 +1,6 @@
 //! Requests that are answered once: rooms, messages, runs, pages.
 
-use super::{
-    Error, SeenEvent,
-    event::written,
-};
+use super::{Error, SeenEvent, event::written};
 use domain::{
     agent::Agent,
     ids::{AgentId, MessageId, RoomId, RunId},
@@ -147,7 +144,9 @@ impl Api {
     pub async fn scripted_agent(&self) -> Result<AgentId, Error> {
         let agents = self.agents().await?;
         let scripted = agents.iter().find(|agent| agent.spec.provider == "scripted");
-        scripted.map(|agent| agent.id).ok_or_else(|| Error::shape("a fresh server has a scripted agent; this one has not"))
+        scripted
+            .map(|agent| agent.id)
+            .ok_or_else(|| Error::shape("a fresh server has a scripted agent; this one has not"))
     }
 
     pub async fn create_room(&self, name: &str, agents: &[AgentId]) -> Result<Room, Error> {
@@ -186,7 +185,8 @@ impl Api {
     pub async fn events(&self, room: RoomId, after: &Position, limit: usize) -> Result<Page, Error> {
         let path = format!("/api/rooms/{room}/events?after={}&limit={limit}", written(after));
         let text = self.text(self.request(Method::GET, &path)).await?;
-        let page: RawPage<'_> = serde_json::from_str(&text).map_err(|error| Error::shape(format!("{path}: {error}")))?;
+        let page: RawPage<'_> =
+            serde_json::from_str(&text).map_err(|error| Error::shape(format!("{path}: {error}")))?;
         let events = page.events.iter().map(|event| SeenEvent::parse(event.get())).collect::<Result<_, _>>()?;
         Ok(Page { epoch: page.epoch, head: page.head, events })
     }

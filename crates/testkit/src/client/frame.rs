@@ -102,11 +102,8 @@ mod tests {
     #[test]
     fn the_same_frames_however_the_bytes_are_cut() {
         let text = "\u{feff}: hello\n\nid: e-1\nevent: a\ndata: {\"x\":\"é\"}\n\nevent:b\r\ndata:one\r\ndata: two\r\n\r\ndata\r\rretry: 5\n\ndata: cut";
-        let expected = [
-            frame(Some("e-1"), Some("a"), "{\"x\":\"é\"}"),
-            frame(None, Some("b"), "one\ntwo"),
-            frame(None, None, ""),
-        ];
+        let expected =
+            [frame(Some("e-1"), Some("a"), "{\"x\":\"é\"}"), frame(None, Some("b"), "one\ntwo"), frame(None, None, "")];
         assert_eq!(frames(&[text.as_bytes()]), expected);
         for size in 1..7 {
             let chunks: Vec<&[u8]> = text.as_bytes().chunks(size).collect();

@@ -91,7 +91,8 @@ impl SseReader {
     /// The next frame as it came, for streams that do not speak in events.
     pub async fn next_frame(&mut self) -> Result<Option<Frame>, Error> {
         while self.ready.is_empty() {
-            let chunk = tokio::time::timeout(self.idle, self.body.next()).await.map_err(|_| Error::Silence(self.idle))?;
+            let chunk =
+                tokio::time::timeout(self.idle, self.body.next()).await.map_err(|_| Error::Silence(self.idle))?;
             match chunk {
                 Some(bytes) => self.parser.push(&bytes?, &mut self.frames)?,
                 None => return Ok(None),

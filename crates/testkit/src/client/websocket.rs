@@ -49,7 +49,8 @@ impl WsReader {
         let url = format!("{}/api/ws", api.base().replacen("http", "ws", 1));
         let mut request = url.as_str().into_client_request()?;
         if let Some(token) = api.token() {
-            let value = format!("Bearer {token}").parse().map_err(|_| Error::shape("a token that is no header value"))?;
+            let value =
+                format!("Bearer {token}").parse().map_err(|_| Error::shape("a token that is no header value"))?;
             request.headers_mut().insert("authorization", value);
         }
         let connecting = tokio_tungstenite::connect_async(request);

@@ -5,19 +5,21 @@ pub struct Scale {
     pub rounds: usize,
     /// Rooms that write at once, and events each writes, where only the journal is measured.
     pub journal_streams: usize,
-    pub journal_events: usize,
+    pub journal_events: u32,
     /// Rows stored one by one.
     pub inserts: u32,
     /// Tokens in each of 50 rooms, by how fast the stack is.
     pub path_tokens: u32,
+    /// Where none can be joined.
+    pub path_tokens_apart: u32,
     pub path_tokens_inserted: u32,
     /// Tokens of each paced stream.
     pub paced_tokens: u32,
     /// Readers of one room.
     pub crowds: [usize; 2],
     pub idle_readers: usize,
-    pub long_room: usize,
-    pub short_room: usize,
+    pub long_room: u32,
+    pub short_room: u32,
     /// How often each page is read.
     pub page_reads: usize,
     pub starts: usize,
@@ -30,6 +32,7 @@ impl Scale {
         journal_events: 4_000,
         inserts: 4_000,
         path_tokens: 20_000,
+        path_tokens_apart: 4_000,
         path_tokens_inserted: 100,
         paced_tokens: 400,
         crowds: [100, 1_000],
@@ -46,6 +49,7 @@ impl Scale {
         journal_events: 500,
         inserts: 300,
         path_tokens: 1_000,
+        path_tokens_apart: 200,
         path_tokens_inserted: 10,
         paced_tokens: 50,
         crowds: [20, 100],

@@ -1,6 +1,6 @@
 //! The servers under load, Greenroom and the baselines, behind one face.
 
-use crate::baseline::Kind;
+use crate::{baseline::Kind, scenarios::script};
 use anyhow::{Context as _, ensure};
 use domain::ids::{AgentId, RoomId};
 use std::{
@@ -59,6 +59,16 @@ pub enum Stack {
     Baseline(Baseline),
 }
 
+/// How a provider speaks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Speech {
+    /// As fast as it is read; neighbouring words may be joined into one event.
+    FlatOut,
+    /// As fast as it is read, in texts and thoughts by turns, which cannot be joined.
+    FlatOutApart,
+    Paced(Duration),
+}
+
 /// A room of either, with the path of its feed.
 pub struct Room {
     name: String,
@@ -112,11 +122,15 @@ impl Stack {
     }
 
     /// Begins to stream `1 2 3 …` in a room.
-    pub async fn count(&self, room: &Room, tokens: u32, pace: Duration) -> anyhow::Result<()> {
-        let pace = pace.as_millis();
+    pub async fn speak(&self, room: &Room, tokens: u32, speech: Speech) -> anyhow::Result<()> {
+        let pace = if let Speech::Paced(pace) = speech { pace.as_millis() } else { 0 };
         match self {
             Self::Greenroom(it) => {
-                it.api.post_message(room.name.parse()?, &Post::new(format!("!count {tokens} {pace}"))).await?;
+                let text = match speech {
+                    Speech::FlatOutApart => script(tokens),
+                    Speech::FlatOut | Speech::Paced(_) => format!("!count {tokens} {pace}"),
+                };
+                it.api.post_message(room.name.parse()?, &Post::new(text)).await?;
             }
             Self::Baseline(it) => {
                 let mut socket = crate::stream::connect(it.address).await?;
@@ -128,6 +142,16 @@ impl Stack {
             }
         }
         Ok(())
+    }
+
+    /// How many events the rooms hold; a baseline has one for each token.
+    pub async fn events(&self, rooms: &[Room]) -> anyhow::Result<Option<f64>> {
+        let Self::Greenroom(it) = self else { return Ok(None) };
+        let mut sum = 0;
+        for room in rooms {
+            sum += it.api.room(room.name.parse()?).await?.head;
+        }
+        Ok(Some(u32::try_from(sum).map(f64::from)?))
     }
 
     pub async fn stop(self) -> anyhow::Result<()> {

@@ -52,7 +52,8 @@ impl Stream {
     /// Appends the next bytes of the body to `body`.
     pub async fn read(&mut self, body: &mut Vec<u8>, patience: Duration) -> anyhow::Result<()> {
         if self.received.is_empty() {
-            let count = timeout(patience, self.socket.read_buf(&mut self.received)).await.context("nothing arrives")??;
+            let count =
+                timeout(patience, self.socket.read_buf(&mut self.received)).await.context("nothing arrives")??;
             ensure!(count > 0, "the server closed the stream");
         }
         match &mut self.chunks {

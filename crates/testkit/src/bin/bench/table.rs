@@ -11,6 +11,7 @@ pub enum Unit {
     Kibibytes,
     Mebibytes,
     Bytes,
+    Count,
 }
 
 /// What is wanted of a row. Ratios are Greenroom divided by the baseline.
@@ -100,7 +101,9 @@ pub fn print(rows: &[Row]) {
 fn spread(rounds: &Rounds, write: impl Fn(f64) -> String) -> String {
     match (rounds.median(), rounds.least(), rounds.greatest()) {
         (Some(median), Some(least), Some(greatest)) if write(least) == write(greatest) => write(median),
-        (Some(median), Some(least), Some(greatest)) => format!("{} ({}–{})", write(median), write(least), write(greatest)),
+        (Some(median), Some(least), Some(greatest)) => {
+            format!("{} ({}–{})", write(median), write(least), write(greatest))
+        }
         _ => "not measured".into(),
     }
 }
@@ -118,6 +121,7 @@ fn written(value: f64, unit: Unit) -> String {
         Unit::Kibibytes => format!("{text} KiB"),
         Unit::Mebibytes => format!("{text} MiB"),
         Unit::Bytes => format!("{text} B"),
+        Unit::Count => text,
     }
 }
 
@@ -130,15 +134,22 @@ fn plain(value: f64) -> String {
         _ => 3,
     };
     let text = format!("{value:.decimals$}");
-    let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
+    match text.split_once('.') {
+        Some((whole, fraction)) => format!("{}.{fraction}", grouped(whole)),
+        None => grouped(&text),
+    }
+}
+
+/// `1000000` as `1,000,000`.
+pub fn grouped(digits: &str) -> String {
     let mut grouped = String::new();
-    for (index, digit) in whole.chars().enumerate() {
-        if index > 0 && (whole.len() - index).is_multiple_of(3) {
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
             grouped.push(',');
         }
         grouped.push(digit);
     }
-    if fraction.is_empty() { grouped } else { format!("{grouped}.{fraction}") }
+    grouped
 }
 
 #[cfg(test)]

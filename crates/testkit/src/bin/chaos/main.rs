@@ -37,7 +37,7 @@ pub struct Arguments {
     /// At each kill, also forget what the server had not synced.
     #[arg(long)]
     power_cut: bool,
-    /// The binary is built with `planted-bugs`; this one is switched on and has to be noticed.
+    /// The binary is built with `planted-bugs`; this one is switched on and has to be noticed. Implies --power-cut.
     #[arg(long, value_name = "NAME")]
     planted: Option<String>,
     /// The server to run.

@@ -10,6 +10,7 @@ use std::{
     os::unix::fs::{FileExt as _, MetadataExt as _},
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    time::Duration,
 };
 
 const SOURCE: &str = include_str!("../../../shim/forget_unsynced.c");
@@ -48,10 +49,14 @@ impl PowerCut {
         Ok(cut)
     }
 
-    /// For the server to be started with, besides `LD_PRELOAD`.
-    pub fn environment(&self) -> Vec<(String, String)> {
+    /// For the server to be started with, besides `LD_PRELOAD`. Each sync takes longer by `delay`.
+    pub fn environment(&self, delay: Duration) -> Vec<(String, String)> {
         let text = |path: &Path| path.to_string_lossy().into_owned();
-        vec![("FORGET_DIR".into(), text(&self.folder)), ("FORGET_UNDO".into(), text(&self.undo))]
+        vec![
+            ("FORGET_DIR".into(), text(&self.folder)),
+            ("FORGET_UNDO".into(), text(&self.undo)),
+            ("FORGET_SYNC_DELAY_MS".into(), delay.as_millis().to_string()),
+        ]
     }
 
     /// Takes back all that was not synced. The process must be dead.
@@ -78,14 +83,23 @@ impl PowerCut {
         fs::create_dir_all(&folder)?;
         let proof = Self { library: self.library.clone(), folder: folder.clone(), undo: self.undo.clone() };
         let mut probe = Command::new(std::env::current_exe()?);
-        probe.arg("--shim-probe").arg(&folder).env("LD_PRELOAD", &self.library).envs(proof.environment());
+        probe.arg("--shim-probe").arg(&folder).env("LD_PRELOAD", &self.library).envs(proof.environment(Duration::ZERO));
         let status = probe.stderr(Stdio::null()).status()?;
         ensure!(!status.success(), "the probe should have died");
-        let before = [fs::read(folder.join("appended"))?, fs::read(folder.join("overwritten"))?, fs::read(folder.join("cut"))?];
-        ensure!(before == [b"kept lost".to_vec(), b"XXpt".to_vec(), b"ke".to_vec()], "the probe did not write: {before:?}");
+        let before =
+            [fs::read(folder.join("appended"))?, fs::read(folder.join("overwritten"))?, fs::read(folder.join("cut"))?];
+        ensure!(
+            before == [b"kept lost".to_vec(), b"XXpt".to_vec(), b"ke".to_vec()],
+            "the probe did not write: {before:?}"
+        );
         let forgotten = proof.forget()?;
-        ensure!((4..=5).contains(&forgotten.files), "the shim watched {} files, not 4 and a deleted one", forgotten.files);
-        for (name, expected) in [("appended", "kept"), ("overwritten", "kept"), ("cut", "kept"), ("synced", "all kept")] {
+        ensure!(
+            (4..=5).contains(&forgotten.files),
+            "the shim watched {} files, not 4 and a deleted one",
+            forgotten.files
+        );
+        for (name, expected) in [("appended", "kept"), ("overwritten", "kept"), ("cut", "kept"), ("synced", "all kept")]
+        {
             let found = fs::read_to_string(folder.join(name))?;
             ensure!(found == expected, "after the power cut {name} holds {found:?}, not {expected:?}");
         }

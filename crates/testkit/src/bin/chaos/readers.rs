@@ -25,7 +25,13 @@ struct Reader {
     door: Door,
 }
 
-pub fn start(tasks: &mut JoinSet<()>, api: &Api, ledger: &Arc<Ledger>, trigger: &Arc<Trigger>, stop: &CancellationToken) {
+pub fn start(
+    tasks: &mut JoinSet<()>,
+    api: &Api,
+    ledger: &Arc<Ledger>,
+    trigger: &Arc<Trigger>,
+    stop: &CancellationToken,
+) {
     for door in Door::ALL {
         let reader = Reader { api: api.clone(), ledger: ledger.clone(), trigger: trigger.clone(), door };
         let stop = stop.clone();
@@ -105,8 +111,9 @@ impl Reader {
     fn hear(&self, said: Said) {
         match said {
             Said::Event(event) => {
-                self.ledger.show(self.door, &event);
+                // First of all: every microsecond counts for a server that shows what it has not stored yet.
                 self.trigger.happened(Moment::Shown);
+                self.ledger.show(self.door, &event);
             }
             Said::Heartbeat(_) => {}
             Said::Reset(place) => {

@@ -42,7 +42,10 @@ const EVENTS_A_PAGE: usize = 2_000;
 pub enum Verdict {
     Checked(Vec<report::Check>),
     /// In a run with a planted bug: what noticed it, if anything did.
-    Planted { name: String, caught: Option<String> },
+    Planted {
+        name: String,
+        caught: Option<String>,
+    },
 }
 
 impl Verdict {
@@ -77,6 +80,8 @@ pub struct Session {
     random: Random,
     mark: String,
     power_cut: Option<PowerCut>,
+    /// A bug is to be caught: every cycle gives it its best chance.
+    is_planted: bool,
     tally: Tally,
     broken: Vec<Broken>,
     /// Up to where each room's journal was compared with its ledger.
@@ -90,11 +95,11 @@ pub struct Session {
 impl Session {
     pub async fn run(arguments: &Arguments, binary: PathBuf, folder: &Path, seed: u64) -> anyhow::Result<Verdict> {
         let mut session = Self::prepare(arguments, binary, folder, seed)?;
-        let mut server = session.launch.start().await?;
+        let mut server = session.start().await?;
         session.furnish(arguments.rooms).await?;
         for cycle in 1..=arguments.cycles {
             session.cycle(cycle, server).await?;
-            server = session.launch.start().await.with_context(|| format!("after kill {cycle}"))?;
+            server = session.start().await.with_context(|| format!("after kill {cycle}"))?;
             session.compare().await?;
             if let Some(name) = &arguments.planted
                 && let Some(caught) = session.broken.first()
@@ -139,10 +144,10 @@ impl Session {
         }
         launch.log = folder.join("server.log");
         launch.listen = format!("127.0.0.1:{}", free_port(&mut random)?);
-        let power_cut = if arguments.power_cut { Some(PowerCut::prepare(folder, &data)?) } else { None };
+        let with_power_cut = arguments.power_cut || arguments.planted.is_some();
+        let power_cut = if with_power_cut { Some(PowerCut::prepare(folder, &data)?) } else { None };
         if let Some(cut) = &power_cut {
             launch.preload = Some(cut.library.clone());
-            launch.environment.extend(cut.environment());
             println!("chaos: the shim forgets what was not synced and keeps what was: shown on files of its own");
         }
         Ok(Self {
@@ -154,6 +159,7 @@ impl Session {
             mark,
             tally: Tally { is_power_cut: power_cut.is_some(), ..Tally::default() },
             power_cut,
+            is_planted: arguments.planted.is_some(),
             broken: Vec::new(),
             compared: Vec::new(),
             readers: JoinSet::new(),
@@ -161,6 +167,17 @@ impl Session {
             finish: CancellationToken::new(),
             stop: CancellationToken::new(),
         })
+    }
+
+    /// In power cuts the disk is slow in most cycles: the longer a sync takes, the more depends on waiting for it.
+    async fn start(&mut self) -> anyhow::Result<ServerProcess> {
+        let mut launch = self.launch.clone();
+        if let Some(cut) = &self.power_cut {
+            let is_slow = self.is_planted || self.random.chance(70);
+            let delay = Duration::from_millis(if is_slow { self.random.between(5, 15) } else { 0 });
+            launch.environment.extend(cut.environment(delay));
+        }
+        launch.start().await
     }
 
     async fn furnish(&mut self, rooms: u64) -> anyhow::Result<()> {
@@ -194,7 +211,8 @@ impl Session {
         sleep(Duration::from_millis(self.random.between(100, 1500))).await;
 
         let family = orphans::descendants(server.pid());
-        let moment = if self.random.chance(70) { Moment::Shown } else { Moment::Acknowledged };
+        let is_reader = self.is_planted || self.random.chance(70);
+        let moment = if is_reader { Moment::Shown } else { Moment::Acknowledged };
         self.trigger.arm(server.pid(), moment);
         let status = match server.ended(UNTIL_TRIGGERED).await {
             Ok(status) => status,
@@ -227,7 +245,9 @@ impl Session {
     async fn look_for_orphans(&mut self, family: &std::collections::BTreeSet<orphans::Process>) {
         let alive = orphans::survivors(family, &self.mark, UNTIL_ORPHANS_ARE_GONE).await;
         let kill = self.tally.kills;
-        self.tally.orphans.extend(alive.into_iter().map(|process| format!("after kill {kill}: process {}", process.id)));
+        self.tally
+            .orphans
+            .extend(alive.into_iter().map(|process| format!("after kill {kill}: process {}", process.id)));
     }
 
     /// Compares what the last cycle added to the ledgers with the journal, right after the restart.
@@ -284,8 +304,8 @@ async fn stretch(api: &Api, room: RoomId, from: Seq, to: Seq) -> anyhow::Result<
     loop {
         let seq = events.last().map_or(from, |event| event.seq);
         let page = match api.events(room, &Position { epoch: None, seq }, EVENTS_A_PAGE).await {
-            // The journal is shorter than what was compared before.
-            Err(error) if error.code() == Some("position_reset") => return Ok(events),
+            // The journal is shorter than what was compared before, or the room itself is lost.
+            Err(error) if matches!(error.code(), Some("position_reset" | "not_found")) => return Ok(events),
             other => other?,
         };
         let is_end = page.events.is_empty() || seq >= to;

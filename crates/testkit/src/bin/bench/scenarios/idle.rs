@@ -5,7 +5,7 @@ use crate::{
     stack::Greenroom,
     statistics::Rounds,
     stream::{Stream, connect},
-    table::{Aim, Row, Unit},
+    table::{Aim, Row, Unit, grouped},
     usage::resident_kibibytes,
 };
 use anyhow::{Context as _, ensure};
@@ -60,7 +60,8 @@ impl Idle {
     }
 
     pub fn rows(self) -> Vec<Row> {
-        let what = |door: &str| format!("memory per idle reader, {door}, {} held and then served", self.held);
+        let held = grouped(&self.held.to_string());
+        let what = |door: &str| format!("memory per idle reader, {door}, {held} held and then served");
         let aim = Aim::AtMost(24.0);
         vec![
             Row::new(what("SSE"), Unit::Kibibytes, self.sse).aiming_at(aim),

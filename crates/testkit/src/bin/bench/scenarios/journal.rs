@@ -41,12 +41,12 @@ impl Journal {
     }
 }
 
-/// A script of so many events that cannot be joined.
-pub fn script(events: usize) -> String {
+/// `1 2 3 …`, in so many events that cannot be joined.
+pub fn script(events: u32) -> String {
     let mut script = String::from("!script [");
-    for number in 0..events {
+    for number in 1..=events {
         let kind = if number % 2 == 0 { "text" } else { "thinking" };
-        let comma = if number == 0 { "" } else { "," };
+        let comma = if number == 1 { "" } else { "," };
         // Writing to a string does not fail.
         write!(script, "{comma}{{\"{kind}\":\" {number}\"}}").ok();
     }
@@ -120,7 +120,7 @@ async fn bare(bench: &Bench) -> anyhow::Result<f64> {
     std::fs::create_dir_all(&folder)?;
     let log = Log::create(&folder.join("log"))?;
     let (sender, receiver) = mpsc::channel(QUEUE);
-    let events = u32::try_from(bench.scale.journal_events)?;
+    let events = bench.scale.journal_events;
     let begin = Instant::now();
     let mut tasks = JoinSet::new();
     tasks.spawn_blocking(move || log.write(receiver, drop));

@@ -4,7 +4,7 @@ use crate::{
     Bench,
     baseline::Kind,
     load::{Load, run},
-    stack::Stack,
+    stack::{Speech, Stack},
     statistics::Rounds,
     table::{Aim, Row, Unit},
 };
@@ -32,7 +32,7 @@ fn shapes(bench: &Bench) -> [(usize, usize); 3] {
 impl Latency {
     pub async fn round(&mut self, bench: &Bench) -> anyhow::Result<()> {
         for ((rooms, readers), (p50, p99)) in shapes(bench).into_iter().zip(&mut self.by_shape) {
-            let load = Load { rooms, readers, tokens: bench.scale.paced_tokens, pace: PACE };
+            let load = Load { rooms, readers, tokens: bench.scale.paced_tokens, speech: Speech::Paced(PACE) };
             let stack = Stack::greenroom(&bench.binary, &bench.fresh("latency")).await?;
             let outcome = run(&stack, load).await?;
             stack.stop().await?;
@@ -50,7 +50,8 @@ impl Latency {
     pub fn rows(self, bench: &Bench) -> Vec<Row> {
         let mut rows = Vec::new();
         for ((rooms, readers), (p50, p99)) in shapes(bench).into_iter().zip(self.by_shape) {
-            let shape = format!("{rooms} room{} × {readers} readers, 50 tokens/s a room", if rooms == 1 { "" } else { "s" });
+            let shape =
+                format!("{rooms} room{} × {readers} readers, 50 tokens/s a room", if rooms == 1 { "" } else { "s" });
             let row = |name: &str, pair: Pair| {
                 Row::new(format!("{name} token → reader, {shape}"), Unit::Milliseconds, pair.greenroom)
                     .against(Kind::Bare.name(), pair.bare)

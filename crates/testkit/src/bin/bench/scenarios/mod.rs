@@ -7,6 +7,8 @@ mod pages;
 mod path;
 mod start;
 
+pub use journal::script;
+
 use crate::{Bench, table::Row};
 use std::time::{Duration, Instant};
 use tokio::time::timeout;

@@ -5,7 +5,7 @@ use crate::{
     Bench,
     stack::Greenroom,
     statistics::{Rounds, percentile},
-    table::{Aim, Row, Unit},
+    table::{Aim, Row, Unit, grouped},
 };
 use anyhow::{Context as _, ensure};
 use domain::ids::{RoomId, RunId};
@@ -17,9 +17,9 @@ use std::{
 use testkit::client::{Api, Post};
 
 /// The most that one script may hold.
-const EVENTS_A_SCRIPT: usize = 10_000;
-const SMALL_PAGE: usize = 100;
-const LARGE_PAGE: usize = 10_000;
+const EVENTS_A_SCRIPT: u32 = 10_000;
+const SMALL_PAGE: u32 = 100;
+const LARGE_PAGE: u32 = 10_000;
 /// Messages that wait while the room is filled.
 const AHEAD: usize = 4;
 const APPENDS: usize = 3;
@@ -61,7 +61,7 @@ impl Pages {
         let stack = Greenroom::start(&bench.binary, &data).await?;
         self.start.push(stack.server.ready_after().as_secs_f64() * 1e3);
 
-        let middle = |events: usize| events / 2;
+        let middle = |events: u32| events / 2;
         let reads = bench.scale.page_reads;
         let long_place = (long, middle(bench.scale.long_room));
         let (one, other) =
@@ -84,15 +84,15 @@ impl Pages {
     }
 
     pub fn rows(self, bench: &Bench) -> Vec<Row> {
-        let (long, short) = (bench.scale.long_room, bench.scale.short_room);
+        let [long, short] = [bench.scale.long_room, bench.scale.short_room].map(|events| grouped(&events.to_string()));
         let row = |what: String, unit, pair: Pair| {
             let baseline = "in the short room";
             Row::new(what, unit, pair.long).against(baseline, pair.short).aiming_at(Aim::RatioAtMost(1.2))
         };
         let rooms = format!("room of {long} against one of {short}");
         vec![
-            row(format!("page of {SMALL_PAGE} events, {rooms}"), Unit::Milliseconds, self.small_page),
-            row(format!("page of {LARGE_PAGE} events, {rooms}"), Unit::Milliseconds, self.large_page),
+            row(format!("page of 100 events, {rooms}"), Unit::Milliseconds, self.small_page),
+            row(format!("page of 10,000 events, {rooms}"), Unit::Milliseconds, self.large_page),
             row(format!("append one event, {rooms}"), Unit::Microseconds, self.append),
             Row::new(format!("start to listening with {long} events"), Unit::Milliseconds, self.start)
                 .aiming_at(Aim::AtMost(100.0)),
@@ -100,7 +100,7 @@ impl Pages {
     }
 }
 
-async fn fill(api: &Api, room: RoomId, events: usize) -> anyhow::Result<()> {
+async fn fill(api: &Api, room: RoomId, events: u32) -> anyhow::Result<()> {
     let mut waiting: VecDeque<RunId> = VecDeque::new();
     let mut left = events;
     while left > 0 {
@@ -117,17 +117,17 @@ async fn fill(api: &Api, room: RoomId, events: usize) -> anyhow::Result<()> {
     for run in waiting {
         completed(api, run, PATIENCE).await?;
     }
-    let head = usize::try_from(api.room(room).await?.head)?;
-    ensure!(head >= events, "the room holds {head} of {events} events: were some joined?");
+    let head = api.room(room).await?.head;
+    ensure!(head >= events.into(), "the room holds {head} of {events} events: were some joined?");
     Ok(())
 }
 
 /// Medians in milliseconds, read in turn.
 async fn pages(
     api: &Api,
-    one: (RoomId, usize),
-    other: (RoomId, usize),
-    size: usize,
+    one: (RoomId, u32),
+    other: (RoomId, u32),
+    size: u32,
     reads: usize,
 ) -> anyhow::Result<(f64, f64)> {
     let (mut of_one, mut of_other) = (Vec::new(), Vec::new());
@@ -153,5 +153,5 @@ async fn append(api: &Api, room: RoomId) -> anyhow::Result<f64> {
     let run = posted.runs.first().context("no run")?.id;
     completed(api, run, PATIENCE).await?;
     let duration = api.run(run).await?.duration_ms.context("a completed run has a duration")?;
-    Ok(u32::try_from(duration).map(f64::from)? * 1e3 / u32::try_from(EVENTS_A_SCRIPT).map(f64::from)?)
+    Ok(u32::try_from(duration).map(f64::from)? * 1e3 / f64::from(EVENTS_A_SCRIPT))
 }

@@ -44,13 +44,22 @@ pub fn check(rooms: &[Room]) -> Check {
 
 fn compare(check: &mut Check, message: &Message, folded: &Folded) {
     let id = message.id;
-    check.expect(message.seq == folded.seq, || format!("message {id} at {}, its events at {}", message.seq, folded.seq));
-    check.expect(message.text == folded.text, || format!("message {id} says {:?}, its events {:?}", message.text, folded.text));
+    check
+        .expect(message.seq == folded.seq, || format!("message {id} at {}, its events at {}", message.seq, folded.seq));
+    check.expect(message.text == folded.text, || {
+        format!("message {id} says {:?}, its events {:?}", message.text, folded.text)
+    });
     check.expect(message.thinking == folded.thinking, || format!("message {id} thinks otherwise than its events"));
-    check.expect(message.run_id == folded.run, || format!("message {id} is of {:?}, its events of {:?}", message.run_id, folded.run));
-    check.expect(message.status == folded.status, || format!("message {id} is {:?}, its events say {:?}", message.status, folded.status));
+    check.expect(message.run_id == folded.run, || {
+        format!("message {id} is of {:?}, its events of {:?}", message.run_id, folded.run)
+    });
+    check.expect(message.status == folded.status, || {
+        format!("message {id} is {:?}, its events say {:?}", message.status, folded.status)
+    });
     let tools = |parts: &[Part]| parts.iter().filter(|part| matches!(part, Part::Tool(_))).cloned().collect::<Vec<_>>();
-    check.expect(tools(&message.parts) == tools(&folded.parts), || format!("message {id} has other tool calls than its events"));
+    check.expect(tools(&message.parts) == tools(&folded.parts), || {
+        format!("message {id} has other tool calls than its events")
+    });
 }
 
 /// An answer appears in the history once it has begun to be told.

@@ -34,7 +34,8 @@ pub fn compare(entries: &Entries, from: Seq, to: Seq, journal: &[SeenEvent]) -> 
     for promise in entries.acknowledged.iter().filter(|promise| is_in_question(promise.seq)) {
         let stored = at(promise.seq).and_then(|event| event.body().ok());
         match stored {
-            Some(EventBody::MessagePosted(event)) if event.message_id == promise.message && event.text == promise.text => {}
+            Some(EventBody::MessagePosted(event))
+                if event.message_id == promise.message && event.text == promise.text => {}
             other => {
                 let text = format!("message {} acknowledged at {}, there is {other:?}", promise.message, promise.seq);
                 broken.push(Broken::Acknowledged(text));
@@ -57,7 +58,8 @@ pub fn checks(rooms: &[Room], early: Vec<Broken>) -> Vec<Check> {
         events += entries.shown.len();
         for run in entries.acknowledged.iter().flat_map(|promise| &promise.runs) {
             runs += 1;
-            acknowledged.expect(room.runs.iter().any(|known| known.id == *run), || format!("run {run} is not in the journal"));
+            acknowledged
+                .expect(room.runs.iter().any(|known| known.id == *run), || format!("run {run} is not in the journal"));
         }
         for (run, status) in &entries.ended_by_cancel {
             let found = room.runs.iter().find(|known| known.id == *run).map(|known| known.status);

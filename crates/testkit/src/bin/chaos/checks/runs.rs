@@ -32,7 +32,9 @@ fn ends(rooms: &[Room]) -> Check {
             check.expect(first == Some(EventType::RunQueued), || format!("run {run} begins with {first:?}"));
             let status = room.runs.iter().find(|known| known.id == *run).map(|known| known.status);
             let told = ends.first().copied().and_then(status_of);
-            check.expect(status.is_some() && status == told, || format!("run {run} ended as {told:?}, the API says {status:?}"));
+            check.expect(status.is_some() && status == told, || {
+                format!("run {run} ended as {told:?}, the API says {status:?}")
+            });
         }
     }
     let counts: Vec<String> = by_status.iter().map(|(status, count)| format!("{count} {status}")).collect();
@@ -57,7 +59,8 @@ fn posted_once(rooms: &[Room]) -> Check {
     for room in rooms {
         let posted = room.journal.iter().filter(|event| event.kind == EventType::MessagePosted).map(|event| event.seq);
         let posted: BTreeSet<u64> = posted.collect();
-        let acknowledged: BTreeSet<u64> = room.ledger.entries().acknowledged.iter().map(|promise| promise.seq).collect();
+        let acknowledged: BTreeSet<u64> =
+            room.ledger.entries().acknowledged.iter().map(|promise| promise.seq).collect();
         posts += posted.len();
         for seq in posted.symmetric_difference(&acknowledged) {
             check.faults.push(format!("{}: message at {seq} is only on one side", room.ledger.room));

@@ -63,7 +63,9 @@ pub fn check(rooms: &[Room]) -> Check {
                 check.expect(said.ends == 1, || format!("run {run} began to speak and has {} stream_end", said.ends));
             }
             if let Some(told) = &said.told {
-                check.expect(told.0 == text && told.1 == thinking, || format!("run {run}: stream_end differs from its deltas"));
+                check.expect(told.0 == text && told.1 == thinking, || {
+                    format!("run {run}: stream_end differs from its deltas")
+                });
             }
             let Some(prompt) = said.prompt else {
                 check.faults.push(format!("run {run} answers a message that is not in the journal before it"));
@@ -77,17 +79,26 @@ pub fn check(rooms: &[Room]) -> Check {
             check.expect(fits, || format!("run {run} to {prompt:?} said {text:?} and thought {thinking:?}"));
             let calls: Vec<&ToolCall> = said.answer.parts.iter().filter_map(call).collect();
             let is_asked_for = |made: &ToolCall| {
-                let wanted = expected.call.as_ref().filter(|wanted| wanted.name == made.name && wanted.input == made.input);
-                wanted.is_some_and(|wanted| made.result.as_ref().is_none_or(|it| it.is_error || it.content == wanted.input))
+                let wanted =
+                    expected.call.as_ref().filter(|wanted| wanted.name == made.name && wanted.input == made.input);
+                wanted.is_some_and(|wanted| {
+                    made.result.as_ref().is_none_or(|it| it.is_error || it.content == wanted.input)
+                })
             };
-            check.expect(calls.iter().all(|made| is_asked_for(made)), || format!("run {run} to {prompt:?} called {calls:?}"));
+            check.expect(calls.iter().all(|made| is_asked_for(made)), || {
+                format!("run {run} to {prompt:?} called {calls:?}")
+            });
             if said.completed {
                 let done = calls.iter().filter(|made| made.result.is_some()).count();
                 let wanted = usize::from(expected.call.is_some());
-                check.expect(done == wanted, || format!("run {run} to {prompt:?} is completed with {done} of {wanted} calls"));
+                check.expect(done == wanted, || {
+                    format!("run {run} to {prompt:?} is completed with {done} of {wanted} calls")
+                });
                 whole += 1;
                 let is_whole = expected.text == text && expected.thinking == thinking;
-                check.expect(is_whole, || format!("run {run} to {prompt:?} is completed and said only {} bytes", text.len()));
+                check.expect(is_whole, || {
+                    format!("run {run} to {prompt:?} is completed and said only {} bytes", text.len())
+                });
             } else {
                 partial += 1;
             }

@@ -48,7 +48,8 @@ fn floor(rooms: &[Room], tally: &Tally) -> Check {
     for (events, cycle) in tally.events_by_cycle.iter().zip(1..) {
         check.expect(*events >= least, || format!("cycle {cycle}: {events} events, at least {least} are needed"));
     }
-    let is_crash = |body: EventBody| matches!(body, EventBody::RunInterrupted(end) if end.reason == Interruption::Crash);
+    let is_crash =
+        |body: EventBody| matches!(body, EventBody::RunInterrupted(end) if end.reason == Interruption::Crash);
     let interrupted = rooms.iter().flat_map(|room| &room.journal);
     let interrupted = interrupted.filter(|event| event.kind == EventType::RunInterrupted);
     let cut = interrupted.filter_map(|event| event.body().ok()).filter(|body| is_crash(body.clone())).count();

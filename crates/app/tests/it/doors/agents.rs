@@ -1,0 +1,97 @@
+//! Agents: making, changing and deleting them.
+
+use super::scene::{agent, answer, answered, delete, ended, get, post, room_of, runs_of, say, say_with};
+use domain::run::RunStatus;
+use reqwest::Method;
+use serde_json::json;
+use testkit::client::Api;
+use uuid::Uuid;
+
+doors! {
+    server: they_are_made_shown_changed_and_deleted, an_unknown_provider_is_refused, a_name_is_taken_once,
+            a_deleted_agent_leaves_its_rooms_and_fails_what_waits, a_bad_change_changes_nothing;
+}
+
+async fn they_are_made_shown_changed_and_deleted(api: &Api) {
+    let spec = json!({"name": "Zoë", "provider": "scripted", "model": "claude-sonnet-4-5", "system_prompt": "Be kind.",
+                      "tools": {"allow": ["read*"]}, "limits": {"turns": 3}});
+    let made = post(api, "/api/agents", &spec).await.is(201);
+    let path = format!("/api/agents/{}", made["id"].as_str().unwrap());
+    assert_eq!(get(api, &path).await.is(200), made);
+    assert_eq!((&made["name"], &made["limits"]), (&json!("Zoë"), &json!({"turns": 3})));
+    let patch = json!({"name": "Zoe", "model": null, "limits": {"turns": 4}});
+    let changed = answer(api.request(Method::PATCH, &path).json(&patch)).await.is(200);
+    assert_eq!(
+        (&changed["name"], &changed["model"], &changed["limits"]),
+        (&json!("Zoe"), &json!(null), &json!({"turns": 4}))
+    );
+    assert_eq!(changed["system_prompt"], "Be kind.", "what is not named stays");
+    assert!(get(api, "/api/agents").await.is(200)["agents"].as_array().unwrap().contains(&changed));
+    assert_eq!(delete(api, &path).await.status, 204);
+    get(api, &path).await.is_refused(404, "not_found");
+    delete(api, &path).await.is_refused(404, "not_found");
+}
+
+async fn an_unknown_provider_is_refused(api: &Api) {
+    let refused = post(api, "/api/agents", &json!({"name": "x", "provider": "oracle"})).await;
+    let problem = refused.is_refused(400, "invalid_request");
+    assert_eq!(problem["pointer"], "/provider");
+    assert!(problem["detail"].as_str().unwrap().contains("scripted"), "it says what there is: {problem}");
+    let id = agent(api, "y", json!({})).await;
+    let patch = api.request(Method::PATCH, &format!("/api/agents/{id}")).json(&json!({"provider": "oracle"}));
+    answer(patch).await.is_refused(400, "invalid_request");
+}
+
+async fn a_name_is_taken_once(api: &Api) {
+    let first = agent(api, "Ada", json!({})).await;
+    post(api, "/api/agents", &json!({"name": "Ada", "provider": "scripted"})).await.is_refused(409, "conflict");
+    delete(api, &format!("/api/agents/{first}")).await.is(204);
+    agent(api, "Ada", json!({})).await;
+}
+
+async fn a_deleted_agent_leaves_its_rooms_and_fails_what_waits(api: &Api) {
+    let (stays, goes) = (agent(api, "stays", json!({})).await, agent(api, "goes", json!({})).await);
+    let room = room_of(api, &[stays, goes]).await;
+    let runs = runs_of(&say_with(api, room, json!({"text": "!hang"})).await.is(202));
+    delete(api, &format!("/api/agents/{goes}")).await.is(204);
+    api.cancel_run(runs[0]).await.unwrap();
+    let failed = ended(api, runs[1]).await;
+    assert_eq!((failed.status, failed.error.unwrap().code.as_str()), (RunStatus::Failed, "agent_deleted"));
+    assert_eq!(api.room(room).await.unwrap().agents, [stays]);
+    assert_eq!(answered(api, room, "!count 2").await.agent_id, stays);
+
+    let gone = json!({"name": "r", "agents": [goes]});
+    post(api, "/api/rooms", &gone).await.is_refused(400, "invalid_request");
+    post(api, &format!("/api/execute/agent/{goes}"), &json!({"message": "hi"})).await.is_refused(404, "not_found");
+
+    // Deleted in the middle of an answer, it finishes what it says.
+    let alone = agent(api, "alone", json!({})).await;
+    let room = room_of(api, &[alone]).await;
+    let run = say(api, room, "!count 20 10").await;
+    delete(api, &format!("/api/agents/{alone}")).await.is(204);
+    let run = ended(api, run).await;
+    assert!(matches!(run.status, RunStatus::Completed | RunStatus::Failed), "{run:?}");
+}
+
+async fn a_bad_change_changes_nothing(api: &Api) {
+    let id = agent(api, "Ada", json!({})).await;
+    let path = format!("/api/agents/{id}");
+    let before = get(api, &path).await.is(200);
+    for bad in [
+        json!({"name": ""}),
+        json!({"name": null}),
+        json!({"name": "a\nb"}),
+        json!({"tools": {"forbid": []}}),
+        json!({"tools": {"allow": [""]}}),
+        json!({"tools": {"allow": ["a\u{7}"]}}),
+        json!({"model": "x".repeat(201)}),
+        json!({"system_prompt": "x".repeat(300_000)}),
+        json!({"id": Uuid::now_v7()}),
+        json!({"colour": "red"}),
+        json!([]),
+        json!("x"),
+    ] {
+        answer(api.request(Method::PATCH, &path).json(&bad)).await.is_refused(400, "invalid_request");
+    }
+    assert_eq!(get(api, &path).await.is(200), before);
+}

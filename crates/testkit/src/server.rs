@@ -1,0 +1,264 @@
+//! A whole server inside the test's process, on a database of its own and a port of its own.
+//!
+//! Tests drive it through its doors only. When a test is done it calls [`TestServer::stop`] or [`TestServer::finish`],
+//! and what must hold after anything is checked: nothing unfinished, journals without a gap, one end for each run, no
+//! process left. A test that forgets it fails.
+#![expect(clippy::expect_used, reason = "a test without its server has failed")]
+
+use crate::{
+    client::{Api, SeenEvent},
+    database::TestDatabase,
+};
+use domain::{
+    event::EventBody,
+    ids::{RoomId, RunId},
+    room::Room,
+    run::{Run, RunStatus},
+};
+use greenroom::{
+    config::{Config, Flags},
+    serve::Running,
+};
+use reqwest::Method;
+use serde::Deserialize;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ffi::OsString,
+    fs,
+    future::Future,
+    path::Path,
+    time::Duration,
+};
+use store::Backend;
+use tokio::time::{Instant, sleep, timeout};
+
+/// Longer than anything takes on a busy machine.
+const DEADLINE: Duration = Duration::from_secs(60);
+/// A stop takes no longer than this (invariant 20).
+const STOP: Duration = Duration::from_secs(30);
+/// What has ended has this long to be gone (invariant 5).
+const GONE: Duration = Duration::from_secs(2);
+const PAGE: usize = 10_000;
+
+pub struct TestServer {
+    running: Option<Running>,
+    database: Option<TestDatabase>,
+    api: Api,
+    settings: Vec<(String, String)>,
+}
+
+#[derive(Deserialize)]
+struct Rooms {
+    rooms: Vec<Room>,
+}
+
+#[derive(Deserialize)]
+struct Runs {
+    runs: Vec<Run>,
+}
+
+impl TestServer {
+    pub async fn start(database: TestDatabase) -> Self {
+        Self::start_with(database, &[]).await
+    }
+
+    /// `settings` are `section.key` and a value, as in `default.toml`.
+    pub async fn start_with(database: TestDatabase, settings: &[(&str, &str)]) -> Self {
+        let owned = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
+        Self::open(database, settings.iter().map(owned).collect()).await
+    }
+
+    async fn open(database: TestDatabase, settings: Vec<(String, String)>) -> Self {
+        let config = config(&database, &settings);
+        let running = within("the server to start", Running::start(&config)).await.expect("the server starts");
+        let api = Api::new(format!("http://{}", running.address)).expect("a client");
+        Self { running: Some(running), database: Some(database), api, settings }
+    }
+
+    pub fn api(&self) -> &Api {
+        &self.api
+    }
+
+    pub fn database(&self) -> &TestDatabase {
+        self.database.as_ref().expect("it is there until the server stops")
+    }
+
+    /// Stops as SIGTERM does and starts again on the same database and another port.
+    pub async fn restart(mut self) -> Self {
+        self.close().await;
+        let database = self.database.take().expect("it is there until the server stops");
+        Self::open(database, std::mem::take(&mut self.settings)).await
+    }
+
+    /// Stops without asking whether anything was left unfinished.
+    pub async fn stop(mut self) -> TestDatabase {
+        self.close().await;
+        self.database.take().expect("it is there until the server stops")
+    }
+
+    /// Checks what must hold after anything, and stops.
+    pub async fn finish(mut self) {
+        self.assert_nothing_unfinished().await;
+        let rooms: Rooms = self.get("/api/rooms?limit=1000").await;
+        // A few say as much as a thousand.
+        for room in rooms.rooms.iter().take(20) {
+            let journal = self.api.journal(room.id, PAGE).await.expect("a journal");
+            assert_eq!(journal.len() as u64, room.head, "a journal ends at its room's head");
+            assert_sound(&journal);
+            self.assert_history_agrees(room.id, &journal).await;
+        }
+        self.close().await;
+        assert_no_children().await;
+    }
+
+    /// No run without an end; with its end a run leaves the queue, in the same transaction.
+    pub async fn assert_nothing_unfinished(&self) {
+        for status in RunStatus::ALL.into_iter().filter(|status| !status.is_terminal()) {
+            let found: Runs = self.get(&format!("/api/runs?status={status}&limit=1000")).await;
+            assert!(found.runs.is_empty(), "left {status}: {:?}", found.runs);
+        }
+    }
+
+    /// What was said is stored once, as the journal says it.
+    async fn assert_history_agrees(&self, room: RoomId, journal: &[SeenEvent]) {
+        let history = self.api.messages(room, None, 1000).await.expect("a history");
+        let mut stored = BTreeMap::new();
+        for message in history.messages {
+            let id = message.id;
+            assert!(stored.insert(id, message.text).is_none(), "message {id} is there twice");
+        }
+        for event in journal {
+            let (id, text) = match event.body().expect("a body") {
+                EventBody::StreamEnd(end) => (end.stream_id, end.response_text),
+                EventBody::MessagePosted(posted) => (posted.message_id, posted.text),
+                _ => continue,
+            };
+            match stored.get(&id) {
+                Some(kept) => assert_eq!(*kept, text, "message {id} as the journal has it"),
+                None => assert_eq!(stored.len(), 1000, "message {id} is not in the history"),
+            }
+        }
+    }
+
+    async fn get<T: serde::de::DeserializeOwned>(&self, path: &str) -> T {
+        self.api.send(self.api.request(Method::GET, path)).await.expect("an answer")
+    }
+
+    async fn close(&mut self) {
+        let running = self.running.take().expect("a server stops once");
+        let stopped = timeout(STOP, running.stop()).await;
+        assert!(stopped.is_ok(), "the server did not stop within {STOP:?}");
+    }
+}
+
+impl Drop for TestServer {
+    fn drop(&mut self) {
+        let forgotten = self.running.is_some() && !std::thread::panicking();
+        assert!(!forgotten, "a test ends with finish() or stop(), or its checks are not made");
+    }
+}
+
+/// The configuration of a server on this database, on any free port of this machine.
+pub fn config(database: &TestDatabase, settings: &[(String, String)]) -> Config {
+    let backend = match database.backend() {
+        Backend::Sqlite { file } => format!("sqlite://{}", file.display()),
+        Backend::Postgres { url } => url,
+    };
+    let flags = Flags { listen: Some("127.0.0.1:0".into()), database: Some(backend.into()), ..Flags::default() };
+    let variable = |(key, value): &(String, String)| -> (OsString, OsString) {
+        (format!("GREENROOM_{}", key.replace('.', "__").to_uppercase()).into(), value.into())
+    };
+    // Nowhere is a configuration file that could interfere.
+    Config::load_from(&flags, settings.iter().map(variable), Path::new("/nowhere")).expect("a configuration")
+}
+
+/// What holds for any journal, read whole: 1, 2, 3 …; one end for each run and nothing of the run after it; the text at
+/// the end is the text of the deltas.
+pub fn assert_sound(journal: &[SeenEvent]) {
+    let mut ids = BTreeSet::new();
+    let mut runs: BTreeMap<RunId, Told> = BTreeMap::new();
+    for (event, seq) in journal.iter().zip(1..) {
+        assert_eq!(event.seq, seq, "seqs are 1, 2, 3 …");
+        assert!(ids.insert(event.id), "event {} is there twice", event.id);
+        if let Some(run) = event.run_id {
+            runs.entry(run).or_default().hear(event);
+        }
+    }
+    for (run, told) in runs {
+        assert!(told.ended, "run {run} has no end");
+        assert_eq!(told.streams, told.closed, "run {run}: a stream that starts is closed");
+    }
+}
+
+/// One run, as its events tell it.
+#[derive(Default)]
+struct Told {
+    ended: bool,
+    streams: u32,
+    closed: u32,
+    answer: domain::fold::Answer,
+}
+
+impl Told {
+    fn hear(&mut self, event: &SeenEvent) {
+        assert!(!self.ended, "{} follows the end of its run", event.json);
+        let body = event.body().expect("a body");
+        self.ended = event.kind.ends_a_run();
+        match &body {
+            EventBody::StreamStart(_) => self.streams += 1,
+            EventBody::StreamEnd(end) => {
+                self.closed += 1;
+                let (text, thinking) = self.answer.texts();
+                assert_eq!((&end.response_text, &end.thinking_text), (&text, &thinking), "{}", event.json);
+            }
+            _ => {}
+        }
+        self.answer.apply(&body);
+    }
+}
+
+/// Waits until no process carries this in its environment any more.
+pub async fn assert_none_carries(mark: &str) {
+    assert_gone(|| processes().filter(|id| carries(*id, mark)).collect()).await;
+}
+
+/// This process has no child, but for the servers that other tests have started.
+async fn assert_no_children() {
+    assert_gone(|| processes().filter(|id| is_stray_child(*id)).collect()).await;
+}
+
+async fn assert_gone(alive: impl Fn() -> Vec<u32>) {
+    let end = Instant::now() + GONE;
+    loop {
+        let left = alive();
+        if left.is_empty() {
+            return;
+        }
+        assert!(Instant::now() < end, "still alive: {left:?}");
+        sleep(Duration::from_millis(20)).await;
+    }
+}
+
+fn processes() -> impl Iterator<Item = u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+fn carries(id: u32, mark: &str) -> bool {
+    // Unreadable means gone, or another user's: not ours in both cases.
+    let environment = fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
+    environment.windows(mark.len()).any(|window| window == mark.as_bytes())
+}
+
+fn is_stray_child(id: u32) -> bool {
+    let Ok(text) = fs::read_to_string(format!("/proc/{id}/stat")) else { return false };
+    let Some((name, fields)) = text.rsplit_once(") ") else { return false };
+    let mut fields = fields.split(' ');
+    let (state, parent) = (fields.next(), fields.next());
+    // A zombie has ended; its parent has not looked yet.
+    parent == Some(&std::process::id().to_string()) && state != Some("Z") && !name.ends_with("(greenroom")
+}
+
+async fn within<F: Future>(what: &str, future: F) -> F::Output {
+    timeout(DEADLINE, future).await.unwrap_or_else(|_| panic!("{what}: not within {DEADLINE:?}"))
+}
