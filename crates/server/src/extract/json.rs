@@ -1,8 +1,8 @@
 //! JSON text → value, with an answer for each way it can be wrong. Pure.
 
 use crate::error::Problem;
-use serde::de::{DeserializeOwned, IgnoredAny};
-use serde_json::error::Category;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, error::Category};
 use serde_path_to_error::{Path, Segment};
 
 /// Half of what the parser itself can take: what is accepted here is stored inside other JSON and parsed again.
@@ -32,7 +32,7 @@ fn explain(error: &serde_json::Error, json: &str, pointer: Option<&str>) -> Prob
     let place = format!(" at line {} column {}", error.line(), error.column());
     let what = text.strip_suffix(&place).unwrap_or(&text);
     // A number where one of several words is expected is a syntax error to the parser, though the JSON is sound.
-    let is_sound = || serde_json::from_str::<IgnoredAny>(json).is_ok();
+    let is_sound = || serde_json::from_str::<Value>(json).is_ok();
     match pointer.filter(|_| error.classify() == Category::Data || is_sound()) {
         Some("") => Problem::invalid(format!("The body does not fit: {what}.")).with("pointer", ""),
         Some(at) => Problem::invalid(format!("`{at}` does not fit: {what}.")).with("pointer", at),

@@ -1,7 +1,10 @@
 //! Whether the database can be opened and written.
 
 use super::{Finding, State};
-use crate::{cli::beside, config::Config};
+use crate::{
+    cli::beside,
+    config::{Config, Database},
+};
 use std::time::Duration;
 
 const WHAT: &str = "database";
@@ -9,6 +12,12 @@ const DEADLINE: Duration = Duration::from_secs(10);
 
 pub async fn check(config: &Config) -> Finding {
     let database = &config.store.database;
+    // Looking must not make one.
+    if let Database::Sqlite { path } = database
+        && !path.exists()
+    {
+        return Finding::new(WHAT, State::Ok, format!("{database}, made at the first start"));
+    }
     let writable = async {
         let store = beside::open(config).await?;
         let written = store.check_writable().await;

@@ -36,8 +36,8 @@ async fn post_all(api: &Api, room: RoomId) -> RunId {
 }
 
 async fn invariant_10_isolation_a_paused_reader_gets_everything_and_nobody_waits_for_it(database: TestDatabase) {
-    // A tail that holds a fraction of it: who is behind reads the store.
-    let server = TestServer::start_with(database, &[("store.tail_bytes", "1048576")]).await;
+    // A tail that holds a hundredth of it: who keeps up reads that, who is behind reads the store.
+    let server = TestServer::start_with(database, &[("store.tail_bytes", "16777216")]).await;
     let api = server.api();
     let room = room(api).await;
     let (stream, socket, live) = within("the readers", async {

@@ -45,6 +45,40 @@ impl Check {
     }
 }
 
+/// What a whole run came to.
+pub enum Verdict {
+    Checked(Vec<Check>),
+    /// In a run with a planted bug: what noticed it, if anything did.
+    Planted {
+        name: String,
+        caught: Option<String>,
+    },
+}
+
+impl Verdict {
+    /// Returns how many checks failed.
+    pub fn print(&self) -> usize {
+        match self {
+            Self::Checked(checks) => {
+                checks.iter().for_each(Check::print);
+                let failed = checks.iter().filter(|check| !check.passed()).count();
+                closing_line(checks.len() - failed, failed);
+                failed
+            }
+            Self::Planted { name, caught: Some(by) } => {
+                println!("ok   the planted bug {name} was caught by: {by}");
+                closing_line(1, 0);
+                0
+            }
+            Self::Planted { name, caught: None } => {
+                println!("FAIL the planted bug {name} was not noticed");
+                closing_line(0, 1);
+                1
+            }
+        }
+    }
+}
+
 pub fn closing_line(passed: usize, failed: usize) {
     println!("chaos: {passed} passed, {failed} failed");
 }

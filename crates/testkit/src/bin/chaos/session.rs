@@ -2,12 +2,13 @@
 
 use crate::{
     Arguments,
-    checks::{self, Broken, Tally},
-    ledger::Ledger,
+    checks::{self, Broken, EVENTS_A_ROOM, Tally},
+    ledger::{Ledger, Pulse},
     orphans,
     power_cut::PowerCut,
     random::Random,
-    readers, report,
+    readers,
+    report::Verdict,
     trigger::{Moment, Trigger},
     writers::Writer,
 };
@@ -38,39 +39,6 @@ const UNTIL_ORPHANS_ARE_GONE: Duration = Duration::from_secs(2);
 const UNTIL_AT_REST: Duration = Duration::from_secs(120);
 const SIGKILL: i32 = 9;
 const EVENTS_A_PAGE: usize = 2_000;
-
-pub enum Verdict {
-    Checked(Vec<report::Check>),
-    /// In a run with a planted bug: what noticed it, if anything did.
-    Planted {
-        name: String,
-        caught: Option<String>,
-    },
-}
-
-impl Verdict {
-    /// Returns how many checks failed.
-    pub fn print(&self) -> usize {
-        match self {
-            Self::Checked(checks) => {
-                checks.iter().for_each(report::Check::print);
-                let failed = checks.iter().filter(|check| !check.passed()).count();
-                report::closing_line(checks.len() - failed, failed);
-                failed
-            }
-            Self::Planted { name, caught: Some(by) } => {
-                println!("ok   the planted bug {name} was caught by: {by}");
-                report::closing_line(1, 0);
-                0
-            }
-            Self::Planted { name, caught: None } => {
-                println!("FAIL the planted bug {name} was not noticed");
-                report::closing_line(0, 1);
-                1
-            }
-        }
-    }
-}
 
 pub struct Session {
     launch: Launch,
@@ -206,7 +174,8 @@ impl Session {
         let deadline = Instant::now() + UNTIL_STREAMS_FLOW;
         for (ledger, before) in self.ledgers.iter().zip(&before) {
             // A room that stays silent shows in the floor of work, not here.
-            drop(timeout_at(deadline, ledger.pulse().wait_for(|now| now.deltas > before.deltas)).await);
+            let flows = |now: &Pulse| now.deltas > before.deltas && now.events >= before.events + EVENTS_A_ROOM;
+            drop(timeout_at(deadline, ledger.pulse().wait_for(flows)).await);
         }
         sleep(Duration::from_millis(self.random.between(100, 1500))).await;
 

@@ -8,7 +8,7 @@ mod texts;
 mod work;
 
 pub use promises::{Broken, compare};
-pub use work::Tally;
+pub use work::{EVENTS_A_ROOM, Tally};
 
 use crate::{ledger::Ledger, report::Check};
 use domain::{message::Message, position::Seq, run::Run};

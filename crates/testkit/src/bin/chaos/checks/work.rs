@@ -22,7 +22,7 @@ pub struct Tally {
 }
 
 /// A room that streams shows at least this many events in a cycle.
-const EVENTS_A_ROOM: u64 = 5;
+pub const EVENTS_A_ROOM: u64 = 5;
 
 pub fn checks(rooms: &[Room], tally: &Tally) -> Vec<Check> {
     let mut orphans = Check::new("7 no child process outlives a killed server");
