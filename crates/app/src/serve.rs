@@ -4,12 +4,7 @@
 
 use crate::config::{Config, Database};
 use anyhow::Context as _;
-use domain::{
-    agent::{AgentSpec, ToolPolicy},
-    limits::LimitOverrides,
-    name::Name,
-    owner::Owner,
-};
+use domain::{agent::AgentSpec, name::Name, owner::Owner};
 use engine::{Engine, Worker};
 use providers::{Registry, scripted::Scripted};
 use std::{io::Write as _, net::SocketAddr, sync::Arc, time::Duration};
@@ -164,16 +159,7 @@ async fn seat_the_first_agent(store: &Store) -> anyhow::Result<()> {
     if !store.is_fresh().await? {
         return Ok(());
     }
-    let spec = AgentSpec {
-        name: Name::parse("scripted")?,
-        provider: "scripted".into(),
-        model: None,
-        system_prompt: None,
-        skills: Vec::new(),
-        mcp_servers: Vec::new(),
-        tools: ToolPolicy::default(),
-        limits: LimitOverrides::default(),
-    };
+    let spec = AgentSpec::new(Name::parse("scripted")?, "scripted");
     match store.create_agent(&Owner::local(), spec, None).await {
         Ok(_) | Err(store::Error::NameTaken(_)) => Ok(store.mark_used().await?),
         Err(error) => Err(error.into()),

@@ -27,6 +27,22 @@ pub struct AgentSpec {
     pub limits: LimitOverrides,
 }
 
+impl AgentSpec {
+    /// With nothing set but who answers.
+    pub fn new(name: Name, provider: impl Into<String>) -> Self {
+        Self {
+            name,
+            provider: provider.into(),
+            model: None,
+            system_prompt: None,
+            skills: Vec::new(),
+            mcp_servers: Vec::new(),
+            tools: ToolPolicy::default(),
+            limits: LimitOverrides::default(),
+        }
+    }
+}
+
 /// Which tool calls pass, ask a person, or are refused. Patterns are tool names with `*`; the first list that matches
 /// wins in the order deny, ask, allow; what matches none asks.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]

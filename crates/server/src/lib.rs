@@ -32,6 +32,8 @@ use tokio::{net::TcpListener, task::JoinSet, time::MissedTickBehavior};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 const HOUSEKEEPING: Duration = Duration::from_secs(5);
+/// How long work that outlived its request may take once the doors are closed.
+const LAST_WORK: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -151,7 +153,7 @@ pub async fn serve(app: App, listener: TcpListener) -> Result<(), Error> {
     tasks.spawn(keep_house(Arc::clone(&app)));
     listen::serve(listener, router, listen::Limits::from(&app.config), app.stopping.clone()).await;
     app.background.close();
-    if tokio::time::timeout(app.config.stop_deadline, app.background.wait()).await.is_err() {
+    if tokio::time::timeout(LAST_WORK, app.background.wait()).await.is_err() {
         tracing::warn!(tasks = app.background.len(), "leaving background work to the end of the process");
     }
     tasks.shutdown().await;

@@ -65,9 +65,9 @@ impl Engine {
     }
 
     /// Stops what runs in it first.
-    pub async fn delete_room(&self, owner: &Owner, room: RoomId) -> Result<(), Error> {
+    pub async fn delete_room(&self, owner: &Owner, room: RoomId, attempt: Option<&Attempt>) -> Result<(), Error> {
         self.cancel_room(owner, room).await?;
-        Ok(self.store().delete_room(owner, room).await?)
+        Ok(self.store().delete_room(owner, room, attempt).await?)
     }
 
     pub(super) async fn find_agents(&self, owner: &Owner, ids: &[AgentId]) -> Result<Vec<Agent>, Error> {

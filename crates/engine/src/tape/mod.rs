@@ -15,9 +15,8 @@ pub(crate) fn plan<'a>(seated: &'a [Agent], mentions: &[AgentId]) -> Vec<&'a Age
 mod tests {
     use super::plan;
     use domain::{
-        agent::{Agent, AgentSpec, ToolPolicy},
+        agent::{Agent, AgentSpec},
         ids::AgentId,
-        limits::LimitOverrides,
         name::Name,
         time::Timestamp,
     };
@@ -25,16 +24,7 @@ mod tests {
     fn agent(name: &str) -> Agent {
         Agent {
             id: AgentId::generate(),
-            spec: AgentSpec {
-                name: Name::parse(name).unwrap(),
-                provider: "scripted".into(),
-                model: None,
-                system_prompt: None,
-                skills: Vec::new(),
-                mcp_servers: Vec::new(),
-                tools: ToolPolicy::default(),
-                limits: LimitOverrides::default(),
-            },
+            spec: AgentSpec::new(Name::parse(name).unwrap(), "scripted"),
             created_at: Timestamp::default(),
             updated_at: Timestamp::default(),
         }

@@ -20,8 +20,8 @@ use tokio_util::sync::CancellationToken;
 
 /// The bell may be missed by another server; nothing waits longer than this.
 const LOOK_AGAIN: Duration = Duration::from_millis(1000);
-/// How long runs may take to stop when the server does.
-const STOP_ALL: Duration = Duration::from_secs(15);
+/// How long runs may take to stop when the server does: a little longer than a provider's grace.
+const STOP_ALL: Duration = Duration::from_secs(12);
 const FORGET_KEYS: Duration = Duration::from_secs(3600);
 
 pub struct Worker {

@@ -47,6 +47,15 @@ impl Fingerprint {
     }
 }
 
+/// Of a request without a body.
+impl FromRequestParts<App> for Fingerprint {
+    type Rejection = std::convert::Infallible;
+
+    async fn from_request_parts(parts: &mut request::Parts, _: &App) -> Result<Self, Self::Rejection> {
+        Ok(Self::of(&parts.method, &parts.uri, &[]))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::Fingerprint;

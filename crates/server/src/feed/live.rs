@@ -59,7 +59,10 @@ impl Live {
                 () = &mut self.stopping => self.stopped = true,
                 () = &mut self.heartbeat => {
                     self.heartbeat.as_mut().reset(Instant::now() + self.every);
-                    return Next::Heartbeat { head: self.follower.head() };
+                    return match self.follower.look_elsewhere().await {
+                        Ok(()) => Next::Heartbeat { head: self.follower.head() },
+                        Err(error) => Next::Failed(error),
+                    };
                 }
                 () = self.follower.bell().rung() => {}
             }

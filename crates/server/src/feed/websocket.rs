@@ -178,6 +178,12 @@ impl Connection {
             let reason = Utf8Bytes::from_static("no answer to a ping");
             return Err(End::Tell(CloseFrame { code: close_code::POLICY, reason }));
         }
+        for subscription in self.rooms.values() {
+            if let Err(error) = subscription.follower.look_elsewhere().await {
+                Problem::from(engine::Error::from(error)).log("websocket");
+            }
+        }
+        self.look();
         let heads: BTreeMap<RoomId, Seq> = self.rooms.iter().map(|(room, s)| (*room, s.follower.head())).collect();
         let epoch = self.app.engine.store().epoch();
         let beat = json!({"type": "heartbeat", "epoch": epoch, "heads": heads});

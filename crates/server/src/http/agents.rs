@@ -4,7 +4,7 @@ use crate::{
     App,
     auth::Caller,
     error::Problem,
-    extract::{Body, Id, IdempotencyKey, Params},
+    extract::{Body, Fingerprint, Id, IdempotencyKey, Params},
     http::{Write, attempt, merge, once},
 };
 use axum::{Json, extract::State, http::StatusCode};
@@ -83,8 +83,16 @@ pub async fn change(
 /// It leaves every room; what it said stays.
 #[utoipa::path(delete, path = "/api/agents/{id}", tag = "agents", params(("id" = AgentId, Path)),
                responses((status = 204)))]
-pub async fn delete(State(app): State<App>, caller: Caller, Id(id): Id<AgentId>) -> Result<StatusCode, Problem> {
-    app.engine.store().delete_agent(&caller.owner, id).await?;
+pub async fn delete(
+    State(app): State<App>,
+    caller: Caller,
+    Id(id): Id<AgentId>,
+    key: IdempotencyKey,
+    fingerprint: Fingerprint,
+) -> Result<StatusCode, Problem> {
+    let (owner, attempt) = (&caller.owner, attempt(key, fingerprint));
+    let write = async { Ok(app.engine.store().delete_agent(owner, id, attempt.as_ref()).await?) };
+    once(&app, owner, attempt.as_ref(), write).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

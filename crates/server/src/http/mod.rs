@@ -68,8 +68,8 @@ async fn once<T>(
         return Ok(Write::Before(id));
     }
     match write.await {
-        // Someone with the same key was quicker: answer as they were answered.
-        Err(problem) if problem.code() == Code::IdempotencyConflict => {
+        // Someone with the same key was quicker, perhaps in deleting it: answer as they were answered.
+        Err(problem) if matches!(problem.code(), Code::IdempotencyConflict | Code::NotFound) => {
             app.engine.earlier(owner, attempt).await?.map(Write::Before).ok_or(problem)
         }
         done => done.map(Write::Now),

@@ -4,7 +4,7 @@ use crate::{
     App,
     auth::Caller,
     error::Problem,
-    extract::{Body, Id, IdempotencyKey, Params},
+    extract::{Body, Fingerprint, Id, IdempotencyKey, Params},
     http::{Write, agents::LimitParams, attempt, once},
 };
 use axum::{Json, extract::State, http::StatusCode};
@@ -116,8 +116,16 @@ pub async fn change(
 /// What runs in it is stopped first.
 #[utoipa::path(delete, path = "/api/rooms/{id}", tag = "rooms", params(("id" = RoomId, Path)),
                responses((status = 204)))]
-pub async fn delete(State(app): State<App>, caller: Caller, Id(id): Id<RoomId>) -> Result<StatusCode, Problem> {
-    app.engine.delete_room(&caller.owner, id).await?;
+pub async fn delete(
+    State(app): State<App>,
+    caller: Caller,
+    Id(id): Id<RoomId>,
+    key: IdempotencyKey,
+    fingerprint: Fingerprint,
+) -> Result<StatusCode, Problem> {
+    let (owner, attempt) = (&caller.owner, attempt(key, fingerprint));
+    let write = async { Ok(app.engine.delete_room(owner, id, attempt.as_ref()).await?) };
+    once(&app, owner, attempt.as_ref(), write).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

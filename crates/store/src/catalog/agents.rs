@@ -136,14 +136,15 @@ impl Store {
     }
 
     /// It leaves every room; what it said stays.
-    pub async fn delete_agent(&self, owner: &Owner, id: AgentId) -> Result<()> {
-        let now = Timestamp::now().as_millis();
+    pub async fn delete_agent(&self, owner: &Owner, id: AgentId, attempt: Option<&Attempt>) -> Result<()> {
+        let now = Timestamp::now();
         writing!(self.database(), |transaction| {
+            remember!(transaction, owner, attempt, id, now);
             let changed =
                 sqlx::query("UPDATE agents SET deleted_at = $3 WHERE id = $1 AND owner = $2 AND deleted_at IS NULL")
                     .bind(id.0)
                     .bind(owner.as_str())
-                    .bind(now)
+                    .bind(now.as_millis())
                     .execute(&mut *transaction)
                     .await?;
             if changed.rows_affected() == 0 {

@@ -129,14 +129,15 @@ impl Store {
         self.room(owner, id).await
     }
 
-    pub async fn delete_room(&self, owner: &Owner, id: RoomId) -> Result<()> {
-        let now = Timestamp::now().as_millis();
+    pub async fn delete_room(&self, owner: &Owner, id: RoomId, attempt: Option<&Attempt>) -> Result<()> {
+        let now = Timestamp::now();
         writing!(self.database(), |transaction| {
+            remember!(transaction, owner, attempt, id, now);
             let changed =
                 sqlx::query("UPDATE rooms SET deleted_at = $3 WHERE id = $1 AND owner = $2 AND deleted_at IS NULL")
                     .bind(id.0)
                     .bind(owner.as_str())
-                    .bind(now)
+                    .bind(now.as_millis())
                     .execute(&mut *transaction)
                     .await?;
             if changed.rows_affected() == 0 {

@@ -63,8 +63,8 @@ async fn a_deleted_agent_is_gone_and_its_name_free(database: TestDatabase) {
     let join = Commit { changes: vec![Change::Join { agent_id: agent.id }], ..append(room, Vec::new()) };
     store.commit(join).await.unwrap();
     assert_eq!(store.room(&me(), room).await.unwrap().agents, [agent.id]);
-    store.delete_agent(&me(), agent.id).await.unwrap();
-    assert!(matches!(store.delete_agent(&me(), agent.id).await, Err(Error::NotFound)));
+    store.delete_agent(&me(), agent.id, None).await.unwrap();
+    assert!(matches!(store.delete_agent(&me(), agent.id, None).await, Err(Error::NotFound)));
     assert!(matches!(store.agent(&me(), agent.id).await, Err(Error::NotFound)));
     assert!(matches!(store.update_agent(&me(), agent.id, spec("x"), None).await, Err(Error::NotFound)));
     assert!(store.agents(&me()).await.unwrap().is_empty());

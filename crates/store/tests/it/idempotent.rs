@@ -2,8 +2,7 @@
 
 use crate::scene::{append, attempt, journal, me, name, room, said, says, stranger, together, within};
 use domain::{
-    agent::{AgentSpec, ToolPolicy},
-    limits::LimitOverrides,
+    agent::AgentSpec,
     room::RoomPolicy,
 };
 use std::collections::HashSet;
@@ -29,16 +28,7 @@ contract! {
 }
 
 pub fn spec(text: &str) -> AgentSpec {
-    AgentSpec {
-        name: name(text),
-        provider: "scripted".into(),
-        model: None,
-        system_prompt: None,
-        skills: Vec::new(),
-        mcp_servers: Vec::new(),
-        tools: ToolPolicy::default(),
-        limits: LimitOverrides::default(),
-    }
+    AgentSpec::new(name(text), "scripted")
 }
 
 async fn invariant_07_idempotent_an_event_id_is_stored_once_within_a_group(database: TestDatabase) {

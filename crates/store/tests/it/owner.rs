@@ -88,10 +88,10 @@ async fn invariant_15_owner_a_foreign_id_is_an_unknown_id(database: TestDatabase
         "follow beyond": |id in [mine.room, no_room]| store.follow(them, id, &at(99), bell()).await.map(|_| ());
         "room": |id in [mine.room, no_room]| store.room(them, id).await;
         "update_room": |id in [mine.room, no_room]| store.update_room(them, id, &other, &policy, None).await;
-        "delete_room": |id in [mine.room, no_room]| store.delete_room(them, id).await;
+        "delete_room": |id in [mine.room, no_room]| store.delete_room(them, id, None).await;
         "agent": |id in [mine.agent, no_agent]| store.agent(them, id).await;
         "update_agent": |id in [mine.agent, no_agent]| store.update_agent(them, id, spec("x"), None).await;
-        "delete_agent": |id in [mine.agent, no_agent]| store.delete_agent(them, id).await;
+        "delete_agent": |id in [mine.agent, no_agent]| store.delete_agent(them, id, None).await;
         "run": |id in [mine.run, RunId::generate()]| store.run(them, id).await;
         "message": |id in [mine.message, MessageId::generate()]| store.message(them, mine.room, id).await;
         "room_of_message": |id in [mine.message, MessageId::generate()]| store.room_of_message(them, id).await;

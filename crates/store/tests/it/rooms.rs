@@ -90,8 +90,8 @@ async fn a_deleted_room_is_gone(database: TestDatabase) {
     let room = room(&store).await;
     store.commit(append(room, vec![says("1")])).await.unwrap();
     let run = Run::queued(&store, room).await;
-    store.delete_room(&me(), room).await.unwrap();
-    assert!(matches!(store.delete_room(&me(), room).await, Err(Error::NotFound)));
+    store.delete_room(&me(), room, None).await.unwrap();
+    assert!(matches!(store.delete_room(&me(), room, None).await, Err(Error::NotFound)));
     assert!(matches!(store.room(&me(), room).await, Err(Error::NotFound)));
     assert!(matches!(store.head(&me(), room).await, Err(Error::NotFound)));
     assert!(matches!(store.page(&me(), room, &at(0), 10, false).await, Err(Error::NotFound)));

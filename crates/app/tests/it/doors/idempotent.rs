@@ -78,6 +78,12 @@ async fn invariant_07_idempotent_twenty_at_once_make_one_of_each(api: &Api) {
     assert!(patched.iter().all(|answer| answer.is(200)["name"] == "s"));
     let other = with_key(api, Method::PATCH, &path("rooms", &rooms), "patch-room", &json!({"name": "t"})).await;
     other.is_refused(409, "idempotency_conflict");
+
+    for (path, key) in [(path("agents", &agents), "delete-agent"), (path("rooms", &rooms), "delete-room")] {
+        let deleted = twenty(Method::DELETE, &path, key, &Value::Null).await;
+        assert!(deleted.iter().all(|answer| answer.status == 204), "{deleted:?}");
+        get(api, &path).await.is_refused(404, "not_found");
+    }
 }
 
 async fn invariant_07_idempotent_a_refused_message_leaves_its_key(api: &Api) {
