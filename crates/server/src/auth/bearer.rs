@@ -6,7 +6,10 @@ use crate::{
     listen::Peer,
 };
 use axum::http::{HeaderMap, HeaderValue, header};
-use domain::owner::{Owner, Principal};
+use domain::{
+    ids::TokenId,
+    owner::{Owner, Principal},
+};
 use futures_util::future::BoxFuture;
 use std::{sync::Mutex, time::Duration};
 use tokio::time::Instant;
@@ -18,6 +21,8 @@ const ACCOUNTS_CACHE: Duration = Duration::from_secs(1);
 pub trait Accounts: Send + Sync {
     fn accounts_exist(&self) -> BoxFuture<'_, Result<bool, BoxError>>;
 
+    fn token_is_good(&self, id: TokenId) -> BoxFuture<'_, Result<bool, BoxError>>;
+
     /// Whose token has this hash; `None` for an unknown or revoked one.
     fn principal_of(&self, token_sha256: [u8; 32]) -> BoxFuture<'_, Result<Option<Principal>, BoxError>>;
 }
@@ -25,6 +30,10 @@ pub trait Accounts: Send + Sync {
 impl Accounts for store::Store {
     fn accounts_exist(&self) -> BoxFuture<'_, Result<bool, BoxError>> {
         Box::pin(async { Ok(self.accounts_exist().await?) })
+    }
+
+    fn token_is_good(&self, id: TokenId) -> BoxFuture<'_, Result<bool, BoxError>> {
+        Box::pin(async move { Ok(self.token_is_good(id).await?) })
     }
 
     fn principal_of(&self, token_sha256: [u8; 32]) -> BoxFuture<'_, Result<Option<Principal>, BoxError>> {
@@ -60,6 +69,15 @@ impl Bearer {
             return Ok(Principal { owner: Owner::local(), token: None });
         }
         Err(unauthorized())
+    }
+
+    /// Whether someone who was let in earlier would still be: for streams, which outlive the check at their door.
+    pub async fn recheck(&self, principal: &Principal) -> Result<(), Problem> {
+        let welcome = match principal.token {
+            Some(token) => self.accounts.token_is_good(token).await,
+            None => self.accounts_exist().await.map(|exist| !exist),
+        };
+        if welcome.map_err(Problem::unavailable)? { Ok(()) } else { Err(unauthorized()) }
     }
 
     pub async fn accounts_exist(&self) -> Result<bool, BoxError> {

@@ -1,7 +1,7 @@
 //! A run in the simple words of `/api/execute`: status · message · completion · error · cancelled, then `data: done`.
 
 use super::live::{Live, Next};
-use crate::{App, error::Problem};
+use crate::App;
 use axum::response::Response;
 use bytes::{Bytes, BytesMut};
 use domain::{
@@ -92,8 +92,7 @@ impl Dialect {
                     out.extend_from_slice(&frame("error", &error));
                     self.end(&mut out);
                 }
-                Next::Failed(error) => {
-                    let problem = Problem::from(engine::Error::from(error));
+                Next::Failed(problem) => {
                     problem.log("execute");
                     out.extend_from_slice(&frame(
                         "error",

@@ -99,9 +99,8 @@ impl State {
                     self.ended = true;
                     Bytes::from_static(b": the server is stopping\nretry: 1000\n\n")
                 }
-                Next::Failed(error) => {
+                Next::Failed(problem) => {
                     self.ended = true;
-                    let problem = Problem::from(engine::Error::from(error));
                     problem.log("sse");
                     let data = serde_json::json!({"code": problem.code(), "message": problem.detail()});
                     format!("event: error\ndata: {data}\n\n").into()

@@ -5,7 +5,7 @@ use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, close_code};
 use bytes::Bytes;
 use domain::{
     ids::RoomId,
-    owner::Owner,
+    owner::Principal,
     position::{Position, Seq},
 };
 use futures_util::{FutureExt as _, SinkExt as _, StreamExt as _};
@@ -59,7 +59,7 @@ struct Subscription {
 
 struct Connection {
     app: App,
-    owner: Owner,
+    principal: Principal,
     socket: WebSocket,
     bell: Arc<Bell>,
     rooms: BTreeMap<RoomId, Subscription>,
@@ -80,9 +80,9 @@ impl From<axum::Error> for End {
     }
 }
 
-pub async fn serve(app: App, owner: Owner, socket: WebSocket) {
+pub async fn serve(app: App, principal: Principal, socket: WebSocket) {
     let bell = Arc::new(Bell::default());
-    let mut connection = Connection { app, owner, socket, bell, rooms: BTreeMap::new(), silent: false };
+    let mut connection = Connection { app, principal, socket, bell, rooms: BTreeMap::new(), silent: false };
     let Err(end) = connection.run().await;
     if let End::Tell(frame) = end
         && connection.socket.send(Message::Close(Some(frame))).await.is_err()
@@ -178,9 +178,18 @@ impl Connection {
             let reason = Utf8Bytes::from_static("no answer to a ping");
             return Err(End::Tell(CloseFrame { code: close_code::POLICY, reason }));
         }
-        for subscription in self.rooms.values() {
-            if let Err(error) = subscription.follower.look_elsewhere().await {
-                Problem::from(engine::Error::from(error)).log("websocket");
+        // A connection outlives the checks at its door: a token may be revoked and a room deleted meanwhile.
+        if let Err(problem) = self.app.bearer.recheck(&self.principal).await {
+            self.refuse(&problem, None).await?;
+            let reason = Utf8Bytes::from_static("this connection may not go on; the error before this says why");
+            return Err(End::Tell(CloseFrame { code: close_code::POLICY, reason }));
+        }
+        let rooms: Vec<RoomId> = self.rooms.keys().copied().collect();
+        for room in rooms {
+            let Some(subscription) = self.rooms.get(&room) else { continue };
+            if let Err(error) = subscription.follower.look_again().await {
+                self.rooms.remove(&room);
+                self.refuse(&Problem::from(error), Some(room)).await?;
             }
         }
         self.look();
@@ -222,7 +231,7 @@ impl Connection {
             }
             Request::Subscribe { room, after } => {
                 let store = self.app.engine.store().clone();
-                match store.follow(&self.owner, room, &after, self.bell.clone()).await {
+                match store.follow(&self.principal.owner, room, &after, self.bell.clone()).await {
                     Ok(follower) => {
                         let done = json!({"type": "subscribed", "room": room, "epoch": store.epoch(),
                                           "head": follower.head()});

@@ -52,7 +52,7 @@ pub async fn read(
         if after.raw == Some(true) {
             return Err(Problem::invalid("raw: only pages carry it; ask without Accept: text/event-stream."));
         }
-        let live = Live::open(&app, &caller.owner, room, &position).await?;
+        let live = Live::open(&app, &caller, room, &position).await?;
         return Ok(sse::room(&app, live));
     }
     let limit = match after.limit.unwrap_or(page::DEFAULT_LIMIT) {
@@ -88,5 +88,5 @@ pub async fn socket(
         .write_buffer_size(websocket::WRITE_BUFFER_BYTES)
         .max_message_size(websocket::MAX_MESSAGE_BYTES)
         .max_frame_size(websocket::MAX_MESSAGE_BYTES);
-    Ok(upgrade.on_upgrade(move |socket| websocket::serve(app, caller.owner.clone(), socket)))
+    Ok(upgrade.on_upgrade(move |socket| websocket::serve(app, caller.0, socket)))
 }

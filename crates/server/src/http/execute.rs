@@ -11,7 +11,7 @@ use crate::{
 use axum::{extract::State, response::Response};
 use domain::{
     ids::{AgentId, RoomId},
-    owner::Owner,
+    owner::Principal,
     position::Position,
     room::WhenBusy,
 };
@@ -48,7 +48,7 @@ pub async fn post(
     key: IdempotencyKey,
     Body(task, fingerprint): Body<Task>,
 ) -> Result<Response, Problem> {
-    execute(&app, &caller.owner, agent, task, attempt(key, fingerprint).as_ref()).await
+    execute(&app, &caller, agent, task, attempt(key, fingerprint).as_ref()).await
 }
 
 /// Ask an agent, by URL
@@ -62,16 +62,17 @@ pub async fn get(
     Id(agent): Id<AgentId>,
     Params(task): Params<Task>,
 ) -> Result<Response, Problem> {
-    execute(&app, &caller.owner, agent, task, None).await
+    execute(&app, &caller, agent, task, None).await
 }
 
 async fn execute(
     app: &App,
-    owner: &Owner,
+    principal: &Principal,
     agent: AgentId,
     task: Task,
     attempt: Option<&Attempt>,
 ) -> Result<Response, Problem> {
+    let owner = &principal.owner;
     let Task { message, conversation_id: conversation, when_busy, on_disconnect } = task;
     let posted = app.engine.execute(owner, agent, Execute { message, conversation, when_busy }, attempt).await?;
     let Some(run) = posted.runs.first() else {
@@ -79,6 +80,6 @@ async fn execute(
     };
     let room = posted.message.room_id;
     let after = Position { epoch: None, seq: posted.message.seq };
-    let live = Live::open(app, owner, room, &after).await?;
+    let live = Live::open(app, principal, room, &after).await?;
     Ok(Dialect::new(app, owner, live, room, run.id, on_disconnect).respond())
 }

@@ -89,7 +89,7 @@ pub async fn stream(
         // There is nothing to wait for; this status tells a browser's EventSource not to come back.
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    let live = Live::open(&app, &caller.owner, run.room_id, &position).await?;
+    let live = Live::open(&app, &caller, run.room_id, &position).await?;
     Ok(sse::run(&app, live, id))
 }
 

@@ -95,6 +95,17 @@ impl Store {
         row.map(|(id, name)| Ok(Principal { owner: owner(&name)?, token: Some(TokenId(id)) })).transpose()
     }
 
+    /// Whether a token that was good when a stream began still is.
+    pub async fn token_is_good(&self, id: TokenId) -> Result<bool> {
+        let created: Option<i64> = reading!(self.database(), |pool| {
+            sqlx::query_scalar("SELECT created_at FROM tokens WHERE id = $1 AND revoked_at IS NULL")
+                .bind(id.0)
+                .fetch_optional(pool)
+                .await
+        })?;
+        Ok(created.is_some())
+    }
+
     /// Accounts are on as soon as a token was ever made: revoking the last one locks the doors, it does not open them.
     pub async fn accounts_exist(&self) -> Result<bool> {
         let any: Option<i64> = reading!(self.database(), |pool| {

@@ -39,6 +39,7 @@ pub enum Batch {
 
 pub struct Follower {
     store: Store,
+    owner: Owner,
     room: RoomId,
     /// The last seq handed out.
     seq: Seq,
@@ -61,10 +62,11 @@ impl Follower {
     ) -> Result<Self, Error> {
         let tail = store.tails().of(room);
         tail.attach(&bell);
-        let mut follower = Self { store: store.clone(), room, seq: after.seq, pending_reset: None, tail, bell };
-        let head = store.head(owner, room).await?;
+        let (store, owner) = (store.clone(), owner.clone());
+        let mut follower = Self { store, owner, room, seq: after.seq, pending_reset: None, tail, bell };
+        let head = follower.store.head(&follower.owner, room).await?;
         follower.tail.reach(head);
-        let foreign = after.epoch.as_ref().is_some_and(|epoch| epoch != store.epoch());
+        let foreign = after.epoch.as_ref().is_some_and(|epoch| epoch != follower.store.epoch());
         if foreign || after.seq > head {
             follower.seq = 0;
             follower.pending_reset = Some(head);
@@ -95,13 +97,11 @@ impl Follower {
         self.pending_reset.is_some() || self.tail.head() > self.seq
     }
 
-    /// Looks whether another server has written to the room, where there may be one: nothing carries its bell to us.
-    /// For doors to call now and then, so that a reader there is late instead of stuck (invariant 13).
-    pub async fn look_elsewhere(&self) -> Result<(), Error> {
-        if !self.store.is_sole_user() {
-            let head = self.store.head_of(self.room).await?;
-            self.tail.reach(head);
-        }
+    /// Asks the store anew, for doors to call now and then: a room that is gone ends its readers, and one that another
+    /// server writes to, whose bell does not ring here, has late readers instead of stuck ones (invariant 13).
+    pub async fn look_again(&self) -> Result<(), Error> {
+        let head = self.store.head(&self.owner, self.room).await?;
+        self.tail.reach(head);
         Ok(())
     }
 

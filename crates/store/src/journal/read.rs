@@ -103,14 +103,6 @@ impl Store {
         unsigned(head)
     }
 
-    /// For a follower whose room was checked when it opened.
-    pub(crate) async fn head_of(&self, room: RoomId) -> Result<Seq, Error> {
-        let head: i64 = reading!(self.database(), |pool| {
-            sqlx::query_scalar("SELECT head FROM journals WHERE room_id = $1").bind(room.0).fetch_one(pool).await
-        })?;
-        unsigned(head)
-    }
-
     /// Up to `limit` events after a position, with the head they were read at.
     pub async fn page(
         &self,

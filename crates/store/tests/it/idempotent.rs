@@ -1,10 +1,7 @@
 //! The same event id or Idempotency-Key twice gives one result (invariant 7).
 
 use crate::scene::{append, attempt, journal, me, name, room, said, says, stranger, together, within};
-use domain::{
-    agent::AgentSpec,
-    room::RoomPolicy,
-};
+use domain::{agent::AgentSpec, room::RoomPolicy};
 use std::collections::HashSet;
 use store::{
     Error, Remembered, Store,

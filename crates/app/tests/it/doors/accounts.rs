@@ -17,6 +17,7 @@ use tokio::time::{Instant, sleep};
 doors! {
     database: an_open_address_without_accounts_is_refused, the_first_token_turns_accounts_on,
               invariant_15_owner_two_users_do_not_see_each_other_by_any_door,
+              invariant_15_owner_a_stream_ends_with_the_right_to_it,
               invariant_17_secrets_stay_out_of_logs_events_and_errors;
 }
 
@@ -87,6 +88,43 @@ async fn the_first_token_turns_accounts_on(database: TestDatabase) {
     get(&mine, "/api/rooms").await.is_refused(401, "unauthorized");
     assert!(matches!(SseReader::connect(&mine, room, &Position::START).await, Err(Error::Problem { status: 401, .. })));
     get(&api, "/api/rooms").await.is_refused(401, "unauthorized");
+    server.terminate(STOP).await.unwrap();
+}
+
+/// Reads to the end and says with which code it was told to go.
+async fn told_to_go(mut stream: SseReader) -> String {
+    loop {
+        match within("the stream to end", stream.next_frame()).await.unwrap() {
+            Some(frame) if frame.event.as_deref() == Some("error") => {
+                let data: Value = serde_json::from_str(&frame.data).unwrap();
+                assert!(within("the end", stream.next_frame()).await.unwrap().is_none(), "nothing follows");
+                return data["code"].as_str().unwrap().to_owned();
+            }
+            Some(_) => {}
+            None => panic!("it ended without a word"),
+        }
+    }
+}
+
+async fn invariant_15_owner_a_stream_ends_with_the_right_to_it(database: TestDatabase) {
+    let mut binary = Binary::on(&database).with("GREENROOM_FEED__HEARTBEAT_SECONDS", "1");
+    let (server, api) = binary.serve().await;
+    let (kept, deleted) = (room(&api).await, room(&api).await);
+    let implied = SseReader::connect(&api, kept, &Position::START).await.unwrap();
+    let gone = SseReader::connect(&api, deleted, &Position::START).await.unwrap();
+    assert_eq!(delete(&api, &format!("/api/rooms/{deleted}")).await.status, 204);
+    assert_eq!(told_to_go(gone).await, "not_found");
+
+    let mine = api.clone().with_token(token(&binary, "local").await);
+    assert_eq!(told_to_go(implied).await, "unauthorized", "accounts are on now");
+    let (stream, mut socket) =
+        (SseReader::connect(&mine, kept, &Position::START).await.unwrap(), WsReader::connect(&mine).await.unwrap());
+    socket.subscribe(kept, &Position::START).await.unwrap();
+    let listed = binary.beside(&["token", "list"]).await.out;
+    let id = listed.lines().nth(1).unwrap().split_whitespace().next().unwrap();
+    assert_eq!(binary.beside(&["token", "revoke", id]).await.code, Some(0));
+    assert_eq!(told_to_go(stream).await, "unauthorized");
+    within("the socket to close", async { while matches!(socket.next().await, Ok(Some(_))) {} }).await;
     server.terminate(STOP).await.unwrap();
 }
 
