@@ -2,7 +2,6 @@
 
 use crate::{
     stack::{Room, Speech, Stack},
-    statistics::percentile,
     stream::Stream,
     tokens::Tokens,
     usage,
@@ -40,9 +39,8 @@ pub struct Outcome {
     /// How many words were joined into one event, where the stack does that.
     pub tokens_an_event: f64,
     pub processor_microseconds_a_delivery: f64,
-    /// In milliseconds; they mean something only where there is a pace.
-    pub p50: f64,
-    pub p99: f64,
+    /// How late each token was at each reader, in milliseconds; empty where there is no pace to be late against.
+    pub latencies: Vec<f64>,
 }
 
 /// When each token arrived at one reader of a room.
@@ -79,14 +77,13 @@ pub async fn run(stack: &Stack, load: Load) -> anyhow::Result<Outcome> {
     let events = stack.events(&rooms).await?;
     let latencies = match load.speech {
         Speech::Paced(pace) => latencies(&arrivals, load.rooms, pace),
-        Speech::FlatOut | Speech::FlatOutApart => vec![0.0],
+        Speech::FlatOut | Speech::FlatOutApart => Vec::new(),
     };
     Ok(Outcome {
         tokens_a_second: load.total() / elapsed.as_secs_f64(),
         tokens_an_event: load.total() / events.unwrap_or(load.total()),
         processor_microseconds_a_delivery: processor.as_secs_f64() * 1e6 / load.deliveries(),
-        p50: percentile(&latencies, 50.0).context("nothing arrived")?,
-        p99: percentile(&latencies, 99.0).context("nothing arrived")?,
+        latencies,
     })
 }
 

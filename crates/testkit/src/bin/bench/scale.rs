@@ -13,8 +13,9 @@ pub struct Scale {
     /// Where none can be joined.
     pub path_tokens_apart: u32,
     pub path_tokens_inserted: u32,
-    /// Tokens of each paced stream.
+    /// Tokens of each paced stream, and how often the stacks take turns at it in a round.
     pub paced_tokens: u32,
+    pub paced_turns: usize,
     /// Readers of one room.
     pub crowds: [usize; 2],
     pub idle_readers: usize,
@@ -34,7 +35,8 @@ impl Scale {
         path_tokens: 20_000,
         path_tokens_apart: 4_000,
         path_tokens_inserted: 100,
-        paced_tokens: 400,
+        paced_tokens: 100,
+        paced_turns: 4,
         crowds: [100, 1_000],
         idle_readers: 10_000,
         long_room: 1_000_000,
@@ -52,6 +54,7 @@ impl Scale {
         path_tokens_apart: 200,
         path_tokens_inserted: 10,
         paced_tokens: 50,
+        paced_turns: 1,
         crowds: [20, 100],
         idle_readers: 500,
         long_room: 40_000,
