@@ -136,6 +136,7 @@ fn engine_config(config: &Config) -> engine::Config {
         lease: config.runs.lease,
         limits: config.runs.limits,
         stop_grace: STOP_GRACE,
+        folders: engine::Folders { data: config.store.data_dir.clone(), workspace: None },
     }
 }
 

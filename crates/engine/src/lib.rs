@@ -5,12 +5,14 @@
 
 pub mod commands;
 mod error;
+mod folders;
 mod run;
 mod tape;
 mod turn;
 mod work;
 
 pub use error::Error;
+pub use folders::Folders;
 pub use work::Worker;
 
 use domain::limits::Limits;
@@ -29,6 +31,7 @@ pub struct Config {
     pub limits: Limits,
     /// How long a provider may take to stop by itself before it is dropped.
     pub stop_grace: Duration,
+    pub folders: Folders,
 }
 
 /// A cheap handle on everything that can be done.

@@ -3,12 +3,16 @@
 //! A provider turns one prompt into a stream of [`TurnEvent`]s. It knows nothing of rooms, journals, queues or HTTP. To
 //! add one, copy `scripted/`, implement [`Provider`] and add it to the registry in `crates/app`.
 
+pub mod host_tools;
+pub mod program;
+pub mod recap;
 mod registry;
 pub mod scripted;
 mod turn;
 
 pub use registry::Registry;
 pub use turn::{
-    Capabilities, Provider, Reported, Speaker, Spoken, TurnChannel, TurnCommand, TurnEnd, TurnEvent, TurnFuture,
-    TurnOutcome, TurnRequest,
+    Capabilities, CloseFuture, InspectFuture, Inspection, Kept, McpServer, McpTransport, Place, Provider, Reported,
+    Session, SkillFolder, Speaker, Spoken, TurnChannel, TurnCommand, TurnEnd, TurnEvent, TurnFuture, TurnOutcome,
+    TurnRequest,
 };

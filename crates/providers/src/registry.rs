@@ -4,11 +4,11 @@ use crate::Provider;
 use std::{collections::BTreeMap, sync::Arc};
 
 #[derive(Clone, Default)]
-pub struct Registry(Arc<BTreeMap<&'static str, Arc<dyn Provider>>>);
+pub struct Registry(Arc<BTreeMap<String, Arc<dyn Provider>>>);
 
 impl Registry {
     pub fn new(providers: impl IntoIterator<Item = Arc<dyn Provider>>) -> Self {
-        Self(Arc::new(providers.into_iter().map(|provider| (provider.name(), provider)).collect()))
+        Self(Arc::new(providers.into_iter().map(|provider| (provider.name().to_owned(), provider)).collect()))
     }
 
     pub fn get(&self, name: &str) -> Option<Arc<dyn Provider>> {
@@ -21,7 +21,7 @@ impl Registry {
 
     /// For messages: `scripted, claude_code`.
     pub fn names(&self) -> String {
-        self.0.keys().copied().collect::<Vec<_>>().join(", ")
+        self.0.keys().map(String::as_str).collect::<Vec<_>>().join(", ")
     }
 }
 

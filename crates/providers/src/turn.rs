@@ -1,25 +1,45 @@
 //! The one trait, and the words a turn is spoken in.
 
 use domain::{
-    agent::Agent,
+    agent::{Agent, AgentSpec},
     event::Decision,
-    ids::{ApprovalId, RoomId, RunId},
+    ids::{ApprovalId, MessageId, RoomId, RunId},
     run::{Receipt, RunError},
     usage::{Cost, Usage},
 };
 use serde::Serialize;
 use serde_json::Value;
-use std::{future::Future, pin::Pin};
+use std::{collections::BTreeMap, future::Future, path::PathBuf, pin::Pin};
 use tokio::sync::mpsc;
 
 pub type TurnFuture = Pin<Box<dyn Future<Output = TurnOutcome> + Send>>;
+pub type CloseFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
+pub type InspectFuture = Pin<Box<dyn Future<Output = Inspection> + Send>>;
 
 /// An adapter that makes an agent answer.
 pub trait Provider: Send + Sync + 'static {
     /// The word that agents name it by.
-    fn name(&self) -> &'static str;
+    fn name(&self) -> &str;
 
     fn capabilities(&self) -> Capabilities;
+
+    /// What an agent's settings ask of this provider that it cannot do; said when the agent is made, not when it runs.
+    fn check(&self, _spec: &AgentSpec) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// What the provider needs from this machine, and whether it is there.
+    fn inspect(&self) -> InspectFuture {
+        Box::pin(async { Inspection::Ready { version: None, program: None } })
+    }
+
+    /// Somebody may soon ask this agent something: what takes long can be made ready. A hint; it returns at once.
+    fn prepare(&self, _coming: Place) {}
+
+    /// The server stops: returns when nothing is left that was kept ready between turns.
+    fn close(&self) -> CloseFuture {
+        Box::pin(async {})
+    }
 
     /// Answers one prompt. The future returns only when everything the turn started has stopped: its return *is* the
     /// proof behind "cancelled". Dropping it must stop the work too, by force if need be. Events that cannot be sent
@@ -40,16 +60,77 @@ pub struct Capabilities {
     pub skills: bool,
 }
 
+/// What a look at this machine found.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+pub enum Inspection {
+    Ready {
+        version: Option<String>,
+        program: Option<PathBuf>,
+    },
+    /// With what to do about it.
+    Missing {
+        advice: String,
+    },
+}
+
+/// Where an agent works, and with what. Everything a process needs to know before it is started.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Place {
+    pub room_id: RoomId,
+    pub agent: Agent,
+    /// The folder the agent works in; exists.
+    pub workplace: PathBuf,
+    /// The agent's own folder inside the data folder, for what its program remembers; exists.
+    pub home: PathBuf,
+    pub skills: Vec<SkillFolder>,
+    pub mcp_servers: Vec<McpServer>,
+}
+
+/// A skill as it lies on disk: a folder with a `SKILL.md`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SkillFolder {
+    pub name: String,
+    pub path: PathBuf,
+}
+
+/// An MCP server that the agent's program is to start or to reach by itself.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct McpServer {
+    pub name: String,
+    pub transport: McpTransport,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum McpTransport {
+    Stdio { command: String, args: Vec<String>, env: BTreeMap<String, String> },
+    Http { url: String, headers: BTreeMap<String, String> },
+}
+
 #[derive(Clone, Debug)]
 pub struct TurnRequest {
     pub run_id: RunId,
-    pub room_id: RoomId,
-    pub agent: Agent,
+    pub place: Place,
     pub prompt: String,
     /// What was said in the room before the prompt, oldest first.
     pub history: Vec<Spoken>,
-    /// The provider's own conversation id from an earlier run of this agent in this room.
-    pub session_id: Option<String>,
+    /// The provider's own conversation from an earlier run of this agent in this room.
+    pub session: Option<Session>,
+}
+
+impl TurnRequest {
+    pub fn agent(&self) -> &Agent {
+        &self.place.agent
+    }
+}
+
+/// A conversation that the provider remembers by itself.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Session {
+    pub id: String,
+    /// What was said in the room that this session has not been told: others' messages, and what it lost when it was
+    /// interrupted.
+    pub unheard: Vec<Spoken>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -123,6 +204,8 @@ pub enum TurnEvent {
         tool_use_id: Option<String>,
         name: String,
         input: Value,
+        /// Only a person can answer it: a question, which no policy may wave through.
+        is_question: bool,
     },
     /// Tokens used since the last report. `cost` only where the vendor itself said it.
     Usage {
@@ -130,13 +213,24 @@ pub enum TurnEvent {
         model: Option<String>,
         cost: Option<Cost>,
     },
+    /// Something worth telling that is no progress: it does not wind the clock of a silent provider.
     Status {
+        status: String,
+        message: String,
+    },
+    /// The turn stands in a line of our own making, until the next event: no clock but the whole turn's runs.
+    Waiting {
         status: String,
         message: String,
     },
     /// The provider's own conversation id, as soon as it is known.
     Session {
         id: String,
+    },
+    /// The answer to [`TurnCommand::Steer`].
+    Steered {
+        message: MessageId,
+        taken: bool,
     },
 }
 
@@ -149,12 +243,27 @@ pub enum TurnCommand {
         decision: Decision,
         input: Option<Value>,
     },
+    /// A new message for the answer under way; only for providers that can. Answered by [`TurnEvent::Steered`].
+    Steer {
+        message: MessageId,
+        text: String,
+    },
 }
 
 #[derive(Clone, PartialEq, Debug)]
 pub struct TurnOutcome {
     pub end: TurnEnd,
     pub receipt: Receipt,
+    pub kept: Kept,
+}
+
+/// How much of this turn is in the provider's own session; the rest is told to it next time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Kept {
+    #[default]
+    Nothing,
+    Prompt,
+    PromptAndAnswer,
 }
 
 #[derive(Clone, PartialEq, Debug)]
@@ -170,6 +279,6 @@ pub enum TurnEnd {
 impl TurnOutcome {
     /// An end that had no processes to stop.
     pub fn of(end: TurnEnd) -> Self {
-        Self { end, receipt: Receipt::default() }
+        Self { end, receipt: Receipt::default(), kept: Kept::Nothing }
     }
 }

@@ -14,7 +14,7 @@ use domain::{
     time::Timestamp,
     usage::Usage,
 };
-use providers::{Provider, Speaker, Spoken, TurnRequest};
+use providers::{Place, Provider, Session, Speaker, Spoken, TurnRequest};
 use std::sync::Arc;
 use store::{
     Error,
@@ -103,13 +103,20 @@ async fn request(
     let mut messages = store.said_before(&claim.owner, claim.room_id, run.queued_seq, HISTORY_MESSAGES).await?;
     let asked = messages.iter().position(|message| message.id == run.message_id);
     let prompt = asked.map(|at| messages.remove(at).text).unwrap_or_default();
+    let session = store.provider_session(run.room_id, agent.id, provider.name()).await?;
     Ok(TurnRequest {
         run_id: run.id,
-        room_id: run.room_id,
+        place: Place {
+            room_id: run.room_id,
+            agent: agent.clone(),
+            workplace: engine.config().folders.workplace(run.room_id),
+            home: engine.config().folders.home(agent.id),
+            skills: Vec::new(),
+            mcp_servers: Vec::new(),
+        },
         prompt,
         history: messages.iter().map(|message| spoken(message, agent)).collect(),
-        session_id: store.provider_session(run.room_id, agent.id, provider.name()).await?,
-        agent: agent.clone(),
+        session: session.map(|id| Session { id, unheard: Vec::new() }),
     })
 }
 

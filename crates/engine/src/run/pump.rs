@@ -11,7 +11,7 @@ use domain::{
     run::{Receipt, Run, RunError, RunStatus},
     time::Timestamp,
 };
-use providers::{Provider, Reported, TurnChannel, TurnCommand, TurnEnd, TurnOutcome, TurnRequest};
+use providers::{Kept, Provider, Reported, TurnChannel, TurnCommand, TurnEnd, TurnOutcome, TurnRequest};
 use std::{future::pending, sync::Arc, time::Duration};
 use store::{
     Error,
@@ -260,6 +260,7 @@ fn returned(joined: Option<Result<TurnOutcome, JoinError>>) -> Wake {
         Some(Err(_)) | None => TurnOutcome {
             end: TurnEnd::Stopped,
             receipt: Receipt { signals: vec!["drop".into()], ..Receipt::default() },
+            kept: Kept::Nothing,
         },
     })
 }

@@ -178,7 +178,7 @@ impl Machine {
             TurnEvent::ToolResult { id, content, is_error } => {
                 ToolResult { stream_id, tool_use_id: id, content, is_error }.into()
             }
-            TurnEvent::Approval { id, tool_use_id, name, input } => match self.setting.tools.verdict(&name) {
+            TurnEvent::Approval { id, tool_use_id, name, input, .. } => match self.setting.tools.verdict(&name) {
                 domain::agent::Verdict::Ask => {
                     let expires_at = now + self.setting.limits.approval;
                     self.waiting.push((id, expires_at));
@@ -199,7 +199,10 @@ impl Machine {
                 let priced = || model.as_deref().and_then(prices::find).map(|price| price.cost(&usage));
                 UsageReported { usage, cost: cost.or_else(priced), model }.into()
             }
-            TurnEvent::Status { status, message } => Status { status, message }.into(),
+            TurnEvent::Status { status, message } | TurnEvent::Waiting { status, message } => {
+                Status { status, message }.into()
+            }
+            TurnEvent::Steered { .. } => return,
             TurnEvent::Session { id } => {
                 self.session_id = Some(id.clone());
                 effects.push(Effect::KeepSession(id));

@@ -185,6 +185,7 @@ fn approvals_ask_or_follow_the_policy() {
         tool_use_id: None,
         name: name.into(),
         input: json!({}),
+        is_question: false,
     };
     let told = |play: &Play| {
         play.effects.iter().find_map(|effect| match effect {
@@ -215,7 +216,7 @@ fn approvals_ask_or_follow_the_policy() {
 #[test]
 fn an_approval_nobody_answered_expires_with_the_run() {
     let id = ApprovalId::generate();
-    let asks = TurnEvent::Approval { id, tool_use_id: None, name: "x".into(), input: json!({}) };
+    let asks = TurnEvent::Approval { id, tool_use_id: None, name: "x".into(), input: json!({}), is_question: false };
     let play = Play::new().says(asks).stop(Why::Cancelled).ends(TurnEnd::Stopped);
     let resolved = play.bodies().into_iter().find_map(|body| match body {
         EventBody::ApprovalResolved(resolved) => Some(resolved),

@@ -15,7 +15,7 @@ use crate::{Capabilities, Provider, TurnChannel, TurnFuture, TurnRequest};
 pub struct Scripted;
 
 impl Provider for Scripted {
-    fn name(&self) -> &'static str {
+    fn name(&self) -> &str {
         "scripted"
     }
 

@@ -120,7 +120,8 @@ impl Player {
     ) -> Result<(), TurnEnd> {
         let id = ApprovalId::generate();
         let tool = tool_use_id.clone();
-        self.report(TurnEvent::Approval { id, tool_use_id: tool, name, input: input.clone() }).await?;
+        self.report(TurnEvent::Approval { id, tool_use_id: tool, name, input: input.clone(), is_question: false })
+            .await?;
         let (decision, changed) = self.answer(id).await?;
         // A person's time is not the script's: what follows is timed from here.
         self.due = Instant::now();
@@ -148,7 +149,7 @@ impl Player {
                 Some(TurnCommand::Answer { approval, decision, input }) if approval == id => {
                     return Ok((decision, input));
                 }
-                Some(TurnCommand::Answer { .. }) => {}
+                Some(TurnCommand::Answer { .. } | TurnCommand::Steer { .. }) => {}
                 // Without anybody to answer, waiting would be for ever.
                 Some(TurnCommand::Interrupt) | None => return Err(TurnEnd::Stopped),
             }
@@ -214,8 +215,8 @@ async fn told_to_stop(events: &Sender<Reported>, commands: &mut Receiver<TurnCom
             biased;
             command = commands.recv() => match command {
                 Some(TurnCommand::Interrupt) => return,
-                // It came too late for an approval that is over.
-                Some(TurnCommand::Answer { .. }) => {}
+                // It came too late for an approval that is over. A script has its lines: it cannot be steered.
+                Some(TurnCommand::Answer { .. } | TurnCommand::Steer { .. }) => {}
                 None => return events.closed().await,
             },
             () = events.closed() => return,

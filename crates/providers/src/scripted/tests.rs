@@ -1,7 +1,9 @@
 //! Whole turns, through the trait, on a clock that stands still while anything can move.
 
 use super::Scripted;
-use crate::{Capabilities, Provider, Reported, TurnChannel, TurnCommand, TurnEnd, TurnEvent, TurnFuture, TurnRequest};
+use crate::{
+    Capabilities, Place, Provider, Reported, TurnChannel, TurnCommand, TurnEnd, TurnEvent, TurnFuture, TurnRequest,
+};
 use domain::{
     agent::{Agent, AgentSpec, ToolPolicy},
     event::Decision,
@@ -13,7 +15,7 @@ use domain::{
     usage::{Cost, Usage},
 };
 use serde_json::{Value, json};
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 use tokio::{
     sync::mpsc::{Receiver, Sender, channel},
     time::Instant,
@@ -33,11 +35,17 @@ fn start(prompt: &str, room_for: usize) -> (TurnFuture, Receiver<Reported>, Send
     let born = Timestamp::from_millis(0);
     let request = TurnRequest {
         run_id: RunId::generate(),
-        room_id: RoomId::generate(),
-        agent: Agent { id: AgentId::generate(), spec, created_at: born, updated_at: born },
+        place: Place {
+            room_id: RoomId::generate(),
+            agent: Agent { id: AgentId::generate(), spec, created_at: born, updated_at: born },
+            workplace: PathBuf::new(),
+            home: PathBuf::new(),
+            skills: Vec::new(),
+            mcp_servers: Vec::new(),
+        },
         prompt: prompt.into(),
         history: vec![],
-        session_id: None,
+        session: None,
     };
     let (events, receiver) = channel(room_for);
     let (sender, commands) = channel(4);

@@ -95,6 +95,7 @@ fn engine() -> Engine {
                 lease: Duration::from_secs(15),
                 limits: Limits::default(),
                 stop_grace: Duration::from_secs(1),
+                folders: engine::Folders { data: folder.path().to_owned(), workspace: None },
             };
             Engine::new(store, providers::Registry::default(), settings)
         })

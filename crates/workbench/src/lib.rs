@@ -1,0 +1,5 @@
+//! What an agent works with: programs that are started and really end, folders, skills.
+//!
+//! Knows nothing of rooms, journals or providers' protocols.
+
+pub mod process;
