@@ -15,10 +15,18 @@ pub struct LimitOverrides {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1)]
     pub wall_seconds: Option<u32>,
-    /// Seconds without anything from the provider.
+    /// Seconds from being asked to the first sign of an answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1)]
+    pub first_byte_seconds: Option<u32>,
+    /// Seconds without progress, once there was some.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1)]
     pub idle_seconds: Option<u32>,
+    /// Seconds without progress while a tool works.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1)]
+    pub tool_seconds: Option<u32>,
     /// Bytes of text, thinking and tool output.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1)]
@@ -33,7 +41,9 @@ pub struct LimitOverrides {
 pub struct Limits {
     pub turns: u32,
     pub wall: Duration,
+    pub first_byte: Duration,
     pub idle: Duration,
+    pub tool: Duration,
     pub output_bytes: u64,
     pub approval: Duration,
 }
@@ -43,7 +53,9 @@ impl Default for Limits {
         Self {
             turns: 100,
             wall: Duration::from_secs(3600),
+            first_byte: Duration::from_secs(120),
             idle: Duration::from_secs(300),
+            tool: Duration::from_secs(900),
             output_bytes: 16 * 1024 * 1024,
             approval: Duration::from_secs(600),
         }
@@ -56,7 +68,9 @@ impl Limits {
         Self {
             turns: set.turns.unwrap_or(self.turns),
             wall: seconds(set.wall_seconds, self.wall),
+            first_byte: seconds(set.first_byte_seconds, self.first_byte),
             idle: seconds(set.idle_seconds, self.idle),
+            tool: seconds(set.tool_seconds, self.tool),
             output_bytes: set.output_bytes.unwrap_or(self.output_bytes),
             approval: seconds(set.approval_seconds, self.approval),
         }
@@ -69,6 +83,8 @@ impl Limits {
 pub enum Limit {
     Turns,
     Wall,
+    FirstByte,
     Idle,
+    Tool,
     OutputBytes,
 }

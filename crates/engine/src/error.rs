@@ -7,6 +7,9 @@ pub enum Error {
     /// The caller's mistake; the text says what to change.
     #[error("{0}")]
     Invalid(String),
+    /// Understood, but this server cannot do it as asked; `pointer` says which part of the body it is about.
+    #[error("{detail}")]
+    Refused { pointer: &'static str, detail: String },
     #[error("{0}")]
     Conflict(String),
     #[error("an agent is still answering in this room; wait, cancel it, or post with when_busy=interrupt or enqueue")]

@@ -6,6 +6,7 @@
 pub mod commands;
 mod error;
 mod folders;
+mod place;
 mod run;
 mod tape;
 mod turn;
@@ -15,11 +16,14 @@ pub use error::Error;
 pub use folders::Folders;
 pub use work::Worker;
 
+use commands::Inspections;
 use domain::limits::Limits;
-use providers::Registry;
+use providers::{McpTransport, Registry};
 use run::Active;
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use store::Store;
+use tokio::{task::JoinSet, time::timeout};
+use tokio_util::task::TaskTracker;
 
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -32,6 +36,8 @@ pub struct Config {
     /// How long a provider may take to stop by itself before it is dropped.
     pub stop_grace: Duration,
     pub folders: Folders,
+    /// MCP servers that agents may name.
+    pub mcp_servers: BTreeMap<String, McpTransport>,
 }
 
 /// A cheap handle on everything that can be done.
@@ -43,11 +49,41 @@ struct Inner {
     providers: Registry,
     active: Active,
     config: Config,
+    inspections: Inspections,
+    /// What a command has begun and has to bring to its end, even when nobody waits for it any more.
+    chores: TaskTracker,
 }
 
+/// How long providers may take to put away what they kept ready.
+const CLOSE: Duration = Duration::from_secs(10);
+
 impl Engine {
-    pub fn new(store: Store, providers: Registry, config: Config) -> Self {
-        Self(Arc::new(Inner { store, providers, active: Active::default(), config }))
+    pub fn new(store: Store, providers: Registry, mut config: Config) -> Self {
+        config.folders = config.folders.absolute();
+        let (active, inspections, chores) = (Active::default(), Inspections::default(), TaskTracker::new());
+        Self(Arc::new(Inner { store, providers, active, config, inspections, chores }))
+    }
+
+    /// For when the server stops and no run is left: returns when nothing is alive that providers kept between turns, or
+    /// when they have had their time.
+    pub async fn close(&self) {
+        let chores = &self.0.chores;
+        chores.close();
+        let mut closing = JoinSet::new();
+        for provider in self.providers().iter() {
+            closing.spawn(provider.close());
+        }
+        let all = async {
+            chores.wait().await;
+            while let Some(closed) = closing.join_next().await {
+                if let Err(error) = closed {
+                    tracing::error!(%error, "a provider crashed while it closed");
+                }
+            }
+        };
+        if timeout(CLOSE, all).await.is_err() {
+            tracing::warn!("some providers did not close in time; they are dropped");
+        }
     }
 
     pub fn store(&self) -> &Store {
@@ -60,6 +96,14 @@ impl Engine {
 
     pub(crate) fn active(&self) -> &Active {
         &self.0.active
+    }
+
+    pub(crate) fn chores(&self) -> &TaskTracker {
+        &self.0.chores
+    }
+
+    pub(crate) fn inspections(&self) -> &Inspections {
+        &self.0.inspections
     }
 
     pub(crate) fn config(&self) -> &Config {

@@ -3,11 +3,18 @@
 //! A provider turns one prompt into a stream of [`TurnEvent`]s. It knows nothing of rooms, journals, queues or HTTP. To
 //! add one, copy `scripted/`, implement [`Provider`] and add it to the registry in `crates/app`.
 
+pub mod acp;
+pub mod claude_code;
+pub mod codex;
 pub mod host_tools;
+pub mod jsonrpc;
+pub mod pool;
 pub mod program;
 pub mod recap;
 mod registry;
 pub mod scripted;
+#[cfg(test)]
+mod transcript;
 mod turn;
 
 pub use registry::Registry;

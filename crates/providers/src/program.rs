@@ -1,5 +1,6 @@
 //! What all providers that drive a program share: where it is, what of the environment it may see, how it is stopped.
 
+use crate::TurnEvent;
 use std::{
     collections::BTreeMap,
     ffi::{OsStr, OsString},
@@ -79,6 +80,12 @@ impl Program {
 /// Short: a turn that was interrupted has had its say, and what does not end by itself is killed.
 pub const STOP: Patience =
     Patience { input_closed: Duration::from_millis(1500), terminated: Duration::from_millis(1500) };
+
+/// What is told of processes that a turn had left running.
+pub fn strays_ended(count: usize) -> Option<TurnEvent> {
+    let message = format!("What the agent had left running was ended with its turn; processes: {count}.");
+    (count > 0).then(|| TurnEvent::Status { status: "leftovers_ended".into(), message })
+}
 
 fn is_program(file: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt as _;

@@ -55,6 +55,7 @@ codes! {
     RunEnded = "run_ended", CONFLICT, "The run has ended";
     IdempotencyConflict = "idempotency_conflict", CONFLICT, "The key was used for another request";
     PositionReset = "position_reset", CONFLICT, "The position is not in this journal";
+    Unprocessable = "unprocessable", UNPROCESSABLE_ENTITY, "It cannot be done as asked";
     PayloadTooLarge = "payload_too_large", PAYLOAD_TOO_LARGE, "The body is too large";
     UnsupportedMediaType = "unsupported_media_type", UNSUPPORTED_MEDIA_TYPE, "The body is not JSON";
     TooManyRequests = "too_many_requests", TOO_MANY_REQUESTS, "Too many requests";
@@ -146,6 +147,7 @@ impl From<engine::Error> for Problem {
         match error {
             E::NotFound => Self::not_found(),
             E::Invalid(detail) => Self::invalid(detail),
+            E::Refused { pointer, detail } => Self::new(Code::Unprocessable, detail).with("pointer", pointer),
             E::Unsupported(detail) => Self::new(Code::Unsupported, detail),
             E::Conflict(detail) => Self::new(Code::Conflict, detail),
             E::RoomBusy => Self::new(Code::RoomBusy, error.to_string()),

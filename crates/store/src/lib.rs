@@ -15,7 +15,9 @@ pub use catalog::{
     idempotency::{Attempt, Remembered},
     messages::History,
     runs::RunFilter,
+    sessions::ProviderSession,
     tokens::TokenRecord,
+    tools::RememberedTool,
 };
 pub use error::Error;
 pub use open::{Access, Backend, Config, Planted, Store};

@@ -3,3 +3,4 @@
 //! Knows nothing of rooms, journals or providers' protocols.
 
 pub mod process;
+pub mod skills;

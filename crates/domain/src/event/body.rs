@@ -144,6 +144,9 @@ pub struct Status {
     pub status: String,
     /// For people.
     pub message: String,
+    /// The message it is about, where it is about one: that which was taken into the answer under way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message_id: Option<MessageId>,
 }
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
@@ -208,6 +211,9 @@ pub struct ApprovalRequested {
     pub input: Value,
     /// After this it is denied.
     pub expires_at: Timestamp,
+    /// The agent asks the person something: the answer is in the `input` of the decision.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_question: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
@@ -226,6 +232,9 @@ pub struct ApprovalResolved {
     /// The input the person changed it to, if they did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Value>,
+    /// The tool is allowed for this agent in this room from now on.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub remember: bool,
 }
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]

@@ -4,11 +4,16 @@
 mod approve;
 mod cancel;
 mod execute;
+mod inspect;
 mod post;
 mod rooms;
+mod steer;
 
+pub use approve::Approval;
 pub use cancel::Stopped;
 pub use execute::Execute;
+pub(crate) use inspect::Inspections;
+pub use inspect::{CapabilitiesView, InspectionView, ProviderView};
 pub use post::{Post, Posted, RunRef};
 pub use rooms::NewRoom;
 

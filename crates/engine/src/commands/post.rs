@@ -74,15 +74,15 @@ impl Engine {
         check(&post)?;
         let when_busy = post.when_busy.unwrap_or(room.policy.when_busy);
         let planned = tape::plan(seated, &post.mentions);
-        if when_busy == WhenBusy::Steer {
-            return Err(Error::Unsupported(
-                "no agent in this room can be steered while it answers; use interrupt or enqueue".into(),
-            ));
-        }
+        let under_way = match when_busy {
+            WhenBusy::Steer => self.under_way(owner, room.id, &planned).await?,
+            WhenBusy::Enqueue | WhenBusy::Interrupt | WhenBusy::Reject => Vec::new(),
+        };
         let message_id = MessageId::generate();
         let author = Author::Person { name: person(owner)? };
-        let runs: Vec<RunRef> =
-            planned.iter().map(|agent| RunRef { id: RunId::generate(), agent_id: agent.id }).collect();
+        let answers_already = |agent: &&&Agent| under_way.iter().any(|run| run.agent_id == agent.id);
+        let asked = planned.iter().filter(|agent| !answers_already(agent));
+        let mut runs: Vec<RunRef> = asked.map(|agent| RunRef { id: RunId::generate(), agent_id: agent.id }).collect();
         let Opening { mut events, mut changes } = opening;
         if let Some(attempt) = attempt {
             // First, so that a used key stops the commit before anything else is done.
@@ -142,6 +142,9 @@ impl Engine {
                 tracing::warn!(%error, "queued runs were not ended at once; the worker will");
             }
         }
+        if !under_way.is_empty() {
+            runs.splice(0..0, self.steer(owner, &message, under_way).await?);
+        }
         Ok(Posted { message, runs })
     }
 
@@ -153,7 +156,9 @@ impl Engine {
         let filter = RunFilter { message_id: Some(id), limit: 1000, ..RunFilter::default() };
         let mut runs = self.store().runs(owner, &filter).await?;
         runs.sort_by_key(|run| run.queued_seq);
-        let runs = runs.into_iter().map(|run| RunRef { id: run.id, agent_id: run.agent_id }).collect();
+        let queued = runs.into_iter().map(|run| RunRef { id: run.id, agent_id: run.agent_id });
+        let mut runs = self.took(owner, &message).await?;
+        runs.extend(queued);
         Ok(Posted { message, runs })
     }
 }

@@ -37,7 +37,10 @@ impl Engine {
             changes.insert(0, Change::Remember { owner: owner.clone(), attempt: attempt.clone(), result });
         }
         match self.store().commit(Commit { room_id: room.id, guard: Guard::None, events, changes }).await {
-            Ok(_) => Ok(self.store().room(owner, room.id).await?),
+            Ok(_) => {
+                self.prepare(room.id, &agents.iter().collect::<Vec<_>>()).await;
+                Ok(self.store().room(owner, room.id).await?)
+            }
             Err(store::Error::KeyUsed) => match self.earlier(owner, attempt).await? {
                 Some(room) => Ok(self.store().room(owner, room.parse().map_err(|_| Error::KeyConflict)?).await?),
                 None => Err(Error::KeyConflict),
@@ -55,11 +58,11 @@ impl Engine {
             events.push(NewEvent::new(ParticipantLeft { agent_id }));
             changes.push(Change::Leave { agent_id });
         }
-        for agent in wanted.iter().filter(|agent| !room.agents.contains(&agent.id)) {
-            join(agent, &mut events, &mut changes);
-        }
+        let joining: Vec<&Agent> = wanted.iter().filter(|agent| !room.agents.contains(&agent.id)).collect();
+        joining.iter().for_each(|agent| join(agent, &mut events, &mut changes));
         if !changes.is_empty() {
             self.store().commit(Commit { room_id: room.id, guard: Guard::None, events, changes }).await?;
+            self.prepare(room.id, &joining).await;
         }
         Ok(self.store().room(owner, room.id).await?)
     }

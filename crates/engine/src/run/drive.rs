@@ -1,6 +1,10 @@
 //! One run from claim to end.
 
-use super::{Ledger, Signals, pump::Pump};
+use super::{
+    Ledger, Signals,
+    knowledge::Knowledge,
+    pump::{Messages, Pump, Turn},
+};
 use crate::{
     Engine,
     turn::{Entry, Machine, Setting},
@@ -15,7 +19,7 @@ use domain::{
     usage::Usage,
 };
 use providers::{Place, Provider, Session, Speaker, Spoken, TurnRequest};
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 use store::{
     Error,
     journal::{Change, Ending},
@@ -52,29 +56,50 @@ async fn try_drive(engine: &Engine, claim: Claim, signals: Signals) -> Result<()
             format!("this server has no provider {:?}; it has: {}", agent.spec.provider, engine.providers().names());
         return fail_unstarted(&ledger, &run, RunError::new("no_provider", message)).await;
     };
-    let request = request(engine, &claim, &run, &agent, provider.as_ref()).await?;
-    start(engine, ledger, run, agent, provider, request, signals).await
+    let place = match engine.place(run.room_id, &agent).await {
+        Ok(place) => place,
+        Err(error) => return fail_unstarted(&ledger, &run, error).await,
+    };
+    // Side by side: somebody waits for the first word.
+    let (session, prompt, messages, remembered) = tokio::try_join!(
+        store.provider_session(run.room_id, agent.id, provider.name()),
+        store.message(&claim.owner, run.room_id, run.message_id),
+        store.said_before(&claim.owner, run.room_id, run.queued_seq, HISTORY_MESSAGES),
+        store.remembered_tools(&claim.owner, run.room_id),
+    )?;
+    let knowledge = Knowledge::of(session);
+    let request = request(&run, place, &knowledge, prompt.text, messages);
+    let remembered = remembered.into_iter().filter(|tool| tool.agent_id == agent.id).map(|tool| tool.tool).collect();
+    start(engine, Cast { ledger, run, agent, provider, knowledge, remembered }, request, signals).await
 }
 
-async fn start(
-    engine: &Engine,
+/// Who and what a run consists of.
+struct Cast {
     ledger: Ledger,
     run: Run,
     agent: Agent,
     provider: Arc<dyn Provider>,
-    request: TurnRequest,
-    signals: Signals,
-) -> Result<(), Error> {
+    knowledge: Knowledge,
+    /// Tools that need no asking any more.
+    remembered: BTreeSet<String>,
+}
+
+async fn start(engine: &Engine, cast: Cast, request: TurnRequest, signals: Signals) -> Result<(), Error> {
+    let Cast { ledger, run, agent, provider, knowledge, remembered } = cast;
     let stream_id = MessageId::generate();
     let started = RunStarted { provider: agent.spec.provider.clone(), model: agent.spec.model.clone() };
     let events = vec![ledger.event(Entry::new(started)), ledger.event(Entry::new(StreamStart { stream_id }))];
     let running = || vec![Change::RunStatus { run_id: run.id, status: RunStatus::Running }];
+    // The provider begins while that is being stored. What it says is read only afterwards, and the claim, which is
+    // stored already, keeps the run from ever being started a second time (invariant 12).
+    let turn = Turn::begin(provider.as_ref(), request);
     let committed = ledger.commit(events, running).await?;
     let limits = engine.config().limits.with(&agent.spec.limits);
     let setting = Setting {
         stream_id,
         limits,
         tools: agent.spec.tools.clone(),
+        remembered,
         model: agent.spec.model.clone(),
         started_at: committed.at,
     };
@@ -88,36 +113,22 @@ async fn start(
         stream_started_at: committed.at,
         run,
         agent,
+        knowledge,
+        messages: Messages::default(),
     };
-    pump.run(provider, request, signals).await
+    pump.run(turn, signals).await
 }
 
-async fn request(
-    engine: &Engine,
-    claim: &Claim,
-    run: &Run,
-    agent: &Agent,
-    provider: &dyn Provider,
-) -> Result<TurnRequest, Error> {
-    let store = engine.store();
-    let mut messages = store.said_before(&claim.owner, claim.room_id, run.queued_seq, HISTORY_MESSAGES).await?;
-    let asked = messages.iter().position(|message| message.id == run.message_id);
-    let prompt = asked.map(|at| messages.remove(at).text).unwrap_or_default();
-    let session = store.provider_session(run.room_id, agent.id, provider.name()).await?;
-    Ok(TurnRequest {
-        run_id: run.id,
-        place: Place {
-            room_id: run.room_id,
-            agent: agent.clone(),
-            workplace: engine.config().folders.workplace(run.room_id),
-            home: engine.config().folders.home(agent.id),
-            skills: Vec::new(),
-            mcp_servers: Vec::new(),
-        },
-        prompt,
-        history: messages.iter().map(|message| spoken(message, agent)).collect(),
-        session: session.map(|id| Session { id, unheard: Vec::new() }),
-    })
+fn request(run: &Run, place: Place, knowledge: &Knowledge, prompt: String, mut messages: Vec<Message>) -> TurnRequest {
+    // The prompt is told as such; whoever said nothing needs no telling.
+    messages.retain(|message| message.id != run.message_id && !message.text.is_empty());
+    let told = |message: &Message| spoken(message, &place.agent);
+    let history = messages.iter().map(told).collect();
+    let session = knowledge.session_id().map(|id| Session {
+        id: id.to_owned(),
+        unheard: messages.iter().filter(|message| !knowledge.has(message)).map(told).collect(),
+    });
+    TurnRequest { run_id: run.id, place, prompt, history, session }
 }
 
 fn spoken(message: &Message, agent: &Agent) -> Spoken {

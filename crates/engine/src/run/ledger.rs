@@ -2,7 +2,11 @@
 //! tried again with the same event ids, so that nothing is lost or doubled.
 
 use crate::turn::Entry;
-use domain::event::NewEvent;
+use domain::{
+    event::NewEvent,
+    message::{Author, Message},
+    position::Seq,
+};
 use std::time::Duration;
 use store::{
     Error, Store,
@@ -30,6 +34,18 @@ impl Ledger {
     pub(crate) fn event(&self, entry: Entry) -> NewEvent {
         let (body, raw) = entry.raw();
         NewEvent::new(body).of_run(self.claim.run_id, self.agent_id).with_raw(raw)
+    }
+
+    /// The seqs of what people said after one seq and up to another, in order.
+    pub(crate) async fn people_between(&self, after: Seq, until: Seq) -> Result<Vec<Seq>, Error> {
+        const MOST: u32 = 1000;
+        let Claim { owner, room_id, .. } = &self.claim;
+        let history = self.store.history(owner, *room_id, after, Some(until + 1), MOST).await?;
+        if history.messages.len() >= MOST as usize {
+            return Err(Error::Unreadable("too much was said meanwhile".into()));
+        }
+        let of_people = |message: &&Message| matches!(message.author, Author::Person { .. });
+        Ok(history.messages.iter().filter(of_people).map(|message| message.seq).collect())
     }
 
     /// `changes` is called anew for every try.

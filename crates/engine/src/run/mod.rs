@@ -1,13 +1,16 @@
 //! Executes a run: starts the provider, pumps what it says through the turn machine into the journal, and carries out
 //! what the machine decides.
 //!
-//! `drive` is one run from claim to end, `pump` the loop inside it, `active` the board of runs that are on this server.
+//! `drive` is one run from claim to end, `pump` the loop inside it with its `clocks`, `knowledge` what the
+//! provider's session knows of the room, `active` the board of runs that are on this server.
 
 mod active;
+mod clocks;
 mod drive;
+mod knowledge;
 mod ledger;
 mod pump;
 
-pub(crate) use active::{Active, Halt, Signals};
+pub(crate) use active::{Accepted, Active, Halt, Signals};
 pub(crate) use drive::drive;
 pub(crate) use ledger::Ledger;

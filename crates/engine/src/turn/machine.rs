@@ -1,8 +1,8 @@
 //! The machine itself.
 
-use super::coalesce::Entry;
+use super::{coalesce::Entry, limit};
 use domain::{
-    agent::ToolPolicy,
+    agent::{ToolPolicy, Verdict},
     event::{
         ApprovalRequested, ApprovalResolved, ContentDelta, Decision, ErrorReported, EventBody, Interruption, Retract,
         RunCancelled, RunCompleted, RunFailed, RunInterrupted, Status, StreamEnd, ThinkingDelta, ToolOutputDelta,
@@ -18,6 +18,7 @@ use domain::{
 };
 use providers::{Reported, TurnCommand, TurnEnd, TurnEvent, TurnOutcome};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 /// What is fixed for the whole turn.
 #[derive(Debug, Clone)]
@@ -25,6 +26,8 @@ pub(crate) struct Setting {
     pub stream_id: MessageId,
     pub limits: Limits,
     pub tools: ToolPolicy,
+    /// Tools that a person has allowed for this agent in this room, whatever the policy would ask.
+    pub remembered: BTreeSet<String>,
     /// The agent's model, for prices when the provider does not name one.
     pub model: Option<String>,
     pub started_at: Timestamp,
@@ -38,6 +41,17 @@ pub(crate) enum Input {
         approval: ApprovalId,
         decision: Decision,
         input: Option<Value>,
+        /// The tool is allowed from now on.
+        remember: bool,
+    },
+    /// A new message for the answer under way.
+    Steer {
+        message: MessageId,
+        text: String,
+    },
+    /// The tool is asked about again.
+    Forget {
+        tool: String,
     },
     /// The provider has returned: everything it started has stopped.
     Ended(TurnOutcome),
@@ -57,6 +71,12 @@ pub(crate) enum Effect {
     Become(RunStatus),
     Tell(TurnCommand),
     KeepSession(String),
+    RememberTool(String),
+    /// What became of a message that was handed to the answer under way.
+    Steered {
+        message: MessageId,
+        taken: bool,
+    },
     End(Finish),
 }
 
@@ -71,13 +91,26 @@ pub(crate) struct Finish {
     pub duration_ms: u64,
 }
 
+/// A tool call that waits for a person.
+#[derive(Debug, Clone)]
+struct Waiting {
+    id: ApprovalId,
+    until: Timestamp,
+    tool: String,
+    is_question: bool,
+}
+
 #[derive(Debug)]
 pub(crate) struct Machine {
     setting: Setting,
     answer: Answer,
     turns: u32,
     bytes: u64,
-    waiting: Vec<(ApprovalId, Timestamp)>,
+    waiting: Vec<Waiting>,
+    /// Tool calls that work now.
+    open_calls: BTreeSet<String>,
+    /// Messages that the provider has been handed and has not answered for.
+    steering: Vec<MessageId>,
     session_id: Option<String>,
     stopping: Option<Why>,
     ended: bool,
@@ -91,6 +124,8 @@ impl Machine {
             turns: 0,
             bytes: 0,
             waiting: Vec::new(),
+            open_calls: BTreeSet::new(),
+            steering: Vec::new(),
             session_id: None,
             stopping: None,
             ended: false,
@@ -102,8 +137,13 @@ impl Machine {
         let mut machine = Self::new(setting);
         for body in events {
             match body {
-                EventBody::ApprovalRequested(e) => machine.waiting.push((e.approval_id, e.expires_at)),
-                EventBody::ApprovalResolved(e) => machine.waiting.retain(|(id, _)| *id != e.approval_id),
+                EventBody::ApprovalRequested(e) => machine.waiting.push(Waiting {
+                    id: e.approval_id,
+                    until: e.expires_at,
+                    tool: e.name.clone(),
+                    is_question: e.is_question,
+                }),
+                EventBody::ApprovalResolved(e) => machine.waiting.retain(|waiting| waiting.id != e.approval_id),
                 other => machine.answer.apply(other),
             }
         }
@@ -124,11 +164,21 @@ impl Machine {
 
     /// When the first of the open approvals runs out.
     pub(crate) fn approval_deadline(&self) -> Option<(ApprovalId, Timestamp)> {
-        self.waiting.iter().copied().min_by_key(|(_, deadline)| *deadline)
+        self.waiting.iter().map(|waiting| (waiting.id, waiting.until)).min_by_key(|(_, until)| *until)
     }
 
     pub(crate) fn is_waiting_for(&self, approval: ApprovalId) -> bool {
-        self.waiting.iter().any(|(id, _)| *id == approval)
+        self.waiting.iter().any(|waiting| waiting.id == approval)
+    }
+
+    /// Whether the approval is a question, which is answered anew every time.
+    pub(crate) fn is_question(&self, approval: ApprovalId) -> bool {
+        self.waiting.iter().any(|waiting| waiting.id == approval && waiting.is_question)
+    }
+
+    /// Whether a tool works now.
+    pub(crate) fn has_open_call(&self) -> bool {
+        !self.open_calls.is_empty()
     }
 
     pub(crate) fn on(&mut self, input: Input, now: Timestamp, effects: &mut Vec<Effect>) {
@@ -138,7 +188,13 @@ impl Machine {
         match input {
             Input::Provider(reported) => self.provider(reported, now, effects),
             Input::Stop(why) => self.stop(why, effects),
-            Input::Answer { approval, decision, input } => self.resolve(approval, decision, input, effects),
+            Input::Answer { approval, decision, input, remember } => {
+                self.resolve(approval, decision, input, remember, effects);
+            }
+            Input::Steer { message, text } => self.steer(message, text, effects),
+            Input::Forget { tool } => {
+                self.setting.remembered.remove(&tool);
+            }
             Input::Ended(outcome) => self.end(outcome, now, effects),
         }
     }
@@ -170,39 +226,49 @@ impl Machine {
                 ThinkingDelta { stream_id, delta, item }.into()
             }
             TurnEvent::Retract { item } => Retract { stream_id, item }.into(),
-            TurnEvent::ToolUse { id, name, input } => ToolUse { stream_id, tool_use_id: id, name, input }.into(),
+            TurnEvent::ToolUse { id, name, input } => {
+                self.open_calls.insert(id.clone());
+                ToolUse { stream_id, tool_use_id: id, name, input }.into()
+            }
             TurnEvent::ToolOutput { id, delta } => {
                 self.count(&delta, effects);
                 ToolOutputDelta { stream_id, tool_use_id: id, delta }.into()
             }
             TurnEvent::ToolResult { id, content, is_error } => {
+                self.open_calls.remove(&id);
                 ToolResult { stream_id, tool_use_id: id, content, is_error }.into()
             }
-            TurnEvent::Approval { id, tool_use_id, name, input, .. } => match self.setting.tools.verdict(&name) {
-                domain::agent::Verdict::Ask => {
-                    let expires_at = now + self.setting.limits.approval;
-                    self.waiting.push((id, expires_at));
-                    effects.push(Effect::Become(RunStatus::WaitingForApproval));
-                    ApprovalRequested { approval_id: id, tool_use_id, name, input, expires_at }.into()
-                }
-                verdict => {
-                    let decision = match verdict {
-                        domain::agent::Verdict::Allow => Decision::Allow,
-                        _ => Decision::Deny,
-                    };
+            TurnEvent::Approval { id, tool_use_id, name, input, is_question } => {
+                let decision = match self.verdict(&name, is_question) {
+                    Verdict::Ask => None,
+                    Verdict::Allow => Some(Decision::Allow),
+                    Verdict::Deny => Some(Decision::Deny),
+                };
+                if let Some(decision) = decision {
                     effects.push(Effect::Tell(TurnCommand::Answer { approval: id, decision, input: None }));
                     return;
                 }
-            },
+                let expires_at = now + self.setting.limits.approval;
+                self.waiting.push(Waiting { id, until: expires_at, tool: name.clone(), is_question });
+                effects.push(Effect::Become(RunStatus::WaitingForApproval));
+                ApprovalRequested { approval_id: id, tool_use_id, name, input, expires_at, is_question }.into()
+            }
             TurnEvent::Usage { usage, model, cost } => {
                 let model = model.or_else(|| self.setting.model.clone());
                 let priced = || model.as_deref().and_then(prices::find).map(|price| price.cost(&usage));
                 UsageReported { usage, cost: cost.or_else(priced), model }.into()
             }
             TurnEvent::Status { status, message } | TurnEvent::Waiting { status, message } => {
-                Status { status, message }.into()
+                Status { status, message, message_id: None }.into()
             }
-            TurnEvent::Steered { .. } => return,
+            TurnEvent::Steered { message, taken } => {
+                let before = self.steering.len();
+                self.steering.retain(|handed| *handed != message);
+                if self.steering.len() < before {
+                    self.steered(message, taken, effects);
+                }
+                return;
+            }
             TurnEvent::Session { id } => {
                 self.session_id = Some(id.clone());
                 effects.push(Effect::KeepSession(id));
@@ -210,6 +276,16 @@ impl Machine {
             }
         };
         self.append(body, raw, effects);
+    }
+
+    /// A question is for a person: neither the policy nor what was allowed before may wave it through.
+    fn verdict(&self, tool: &str, is_question: bool) -> Verdict {
+        match self.setting.tools.verdict(tool) {
+            Verdict::Deny => Verdict::Deny,
+            _ if is_question => Verdict::Ask,
+            Verdict::Ask if self.setting.remembered.contains(tool) => Verdict::Allow,
+            verdict => verdict,
+        }
     }
 
     fn count(&mut self, text: &str, effects: &mut Vec<Effect>) {
@@ -232,12 +308,25 @@ impl Machine {
         }
     }
 
-    fn resolve(&mut self, approval: ApprovalId, decision: Decision, input: Option<Value>, effects: &mut Vec<Effect>) {
-        if !self.is_waiting_for(approval) || self.is_stopping() {
+    fn resolve(
+        &mut self,
+        approval: ApprovalId,
+        decision: Decision,
+        input: Option<Value>,
+        remember: bool,
+        effects: &mut Vec<Effect>,
+    ) {
+        let Some(at) = self.waiting.iter().position(|waiting| waiting.id == approval) else { return };
+        if self.is_stopping() {
             return;
         }
-        self.waiting.retain(|(id, _)| *id != approval);
-        let body = ApprovalResolved { approval_id: approval, decision, input: input.clone() };
+        let Waiting { tool, is_question, .. } = self.waiting.remove(at);
+        let remember = remember && decision == Decision::Allow && !is_question;
+        if remember {
+            self.setting.remembered.insert(tool.clone());
+            effects.push(Effect::RememberTool(tool));
+        }
+        let body = ApprovalResolved { approval_id: approval, decision, input: input.clone(), remember };
         self.append(body.into(), None, effects);
         if self.waiting.is_empty() {
             effects.push(Effect::Become(RunStatus::Running));
@@ -245,8 +334,28 @@ impl Machine {
         effects.push(Effect::Tell(TurnCommand::Answer { approval, decision, input }));
     }
 
+    fn steer(&mut self, message: MessageId, text: String, effects: &mut Vec<Effect>) {
+        if self.is_stopping() {
+            return self.steered(message, false, effects);
+        }
+        self.steering.push(message);
+        effects.push(Effect::Tell(TurnCommand::Steer { message, text }));
+    }
+
+    fn steered(&mut self, message: MessageId, taken: bool, effects: &mut Vec<Effect>) {
+        if taken {
+            let told = "The message was taken into the answer under way.".to_owned();
+            let status = Status { status: "steered".to_owned(), message: told, message_id: Some(message) };
+            self.append(status.into(), None, effects);
+        }
+        effects.push(Effect::Steered { message, taken });
+    }
+
     fn end(&mut self, outcome: TurnOutcome, now: Timestamp, effects: &mut Vec<Effect>) {
         self.ended = true;
+        for message in std::mem::take(&mut self.steering) {
+            self.steered(message, false, effects);
+        }
         self.close_what_is_open(effects);
         let duration_ms = u64::try_from(now.since(self.setting.started_at).as_millis()).unwrap_or(u64::MAX);
         let (usage, cost, receipt) = (self.answer.usage, self.answer.cost, outcome.receipt.clone());
@@ -254,7 +363,7 @@ impl Machine {
         let (status, error, limit) = match (self.stopping, &outcome.end) {
             (Some(Why::Cancelled), _) => (RunStatus::Cancelled, None, None),
             (Some(Why::Interrupted(_)), _) => (RunStatus::Interrupted, None, None),
-            (Some(Why::Limit(limit)), _) => fail(limit_error(limit, &self.setting.limits), Some(limit)),
+            (Some(Why::Limit(limit)), _) => fail(limit::error(limit, &self.setting.limits), Some(limit)),
             (None, TurnEnd::Completed | TurnEnd::Skipped) => (RunStatus::Completed, None, None),
             (None, TurnEnd::Failed(error)) => fail(error.clone(), None),
             (None, TurnEnd::Stopped) => {
@@ -294,8 +403,8 @@ impl Machine {
 
     /// A tool call without a result may have done anything: that is recorded, never repeated (invariant 12).
     fn close_what_is_open(&mut self, effects: &mut Vec<Effect>) {
-        for (approval_id, _) in std::mem::take(&mut self.waiting) {
-            let body = ApprovalResolved { approval_id, decision: Decision::Expired, input: None };
+        for Waiting { id: approval_id, .. } in std::mem::take(&mut self.waiting) {
+            let body = ApprovalResolved { approval_id, decision: Decision::Expired, input: None, remember: false };
             self.append(body.into(), None, effects);
         }
         let stream_id = self.setting.stream_id;
@@ -305,25 +414,5 @@ impl Machine {
             let body = ToolResult { stream_id, tool_use_id, content, is_error: true };
             self.append(body.into(), None, effects);
         }
-    }
-}
-
-fn limit_error(limit: Limit, limits: &Limits) -> RunError {
-    match limit {
-        Limit::Turns => {
-            RunError::new("limit_turns", format!("stopped after {} model calls, the limit for one run", limits.turns))
-        }
-        Limit::Wall => RunError::new(
-            "limit_wall",
-            format!("stopped after {} s, the time limit for one run", limits.wall.as_secs()),
-        ),
-        Limit::Idle => RunError::new(
-            "limit_idle",
-            format!("stopped because the provider said nothing for {} s", limits.idle.as_secs()),
-        ),
-        Limit::OutputBytes => RunError::new(
-            "limit_output_bytes",
-            format!("stopped after {} bytes of output, the limit for one run", limits.output_bytes),
-        ),
     }
 }

@@ -5,6 +5,7 @@
 //! approvals are closed, and that there is one end, is all decided here.
 
 mod coalesce;
+mod limit;
 mod machine;
 #[cfg(test)]
 mod tests;

@@ -13,13 +13,14 @@ use domain::{
 };
 use providers::{TurnCommand, TurnEnd, TurnEvent, TurnOutcome};
 use serde_json::json;
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 fn setting(limits: Limits) -> Setting {
     Setting {
         stream_id: MessageId::generate(),
         limits,
         tools: ToolPolicy { allow: vec!["read*".into()], ask: Vec::new(), deny: vec!["drop*".into()] },
+        remembered: BTreeSet::new(),
         model: None,
         started_at: Timestamp::from_millis(1_000),
     }
@@ -164,7 +165,13 @@ fn invariant_14_limits_stop_a_turn() {
     let long = Play::within(limits).text("0123456789").text("x").text("never").ends(TurnEnd::Stopped);
     assert_eq!(long.finish().error.as_ref().unwrap().code, "limit_output_bytes");
     assert_eq!(long.response(), "0123456789x", "what crossed the line is kept, what came after is not");
-    for (limit, code) in [(Limit::Wall, "limit_wall"), (Limit::Idle, "limit_idle")] {
+    let codes = [
+        (Limit::Wall, "limit_wall"),
+        (Limit::FirstByte, "limit_first_byte"),
+        (Limit::Idle, "limit_idle"),
+        (Limit::Tool, "limit_tool"),
+    ];
+    for (limit, code) in codes {
         let play = Play::new().stop(Why::Limit(limit)).ends(TurnEnd::Stopped);
         assert_eq!(play.finish().error.as_ref().unwrap().code, code);
     }
@@ -178,29 +185,54 @@ fn failure_is_told_as_an_error_and_ends_the_run() {
     assert_eq!(play.finish().message, MessageStatus::Partial);
 }
 
+fn asks(name: &str, is_question: bool) -> TurnEvent {
+    let id = ApprovalId::generate();
+    TurnEvent::Approval { id, tool_use_id: None, name: name.into(), input: json!({}), is_question }
+}
+
+/// What the provider was told about its approvals.
+fn told(play: &Play) -> Vec<Decision> {
+    let decisions = play.effects.iter().filter_map(|effect| match effect {
+        Effect::Tell(TurnCommand::Answer { decision, .. }) => Some(*decision),
+        _ => None,
+    });
+    decisions.collect()
+}
+
+impl Play {
+    /// Answers the approval that runs out first.
+    fn answers(self, decision: Decision, remember: bool) -> Self {
+        let (approval, _) = self.machine.approval_deadline().unwrap();
+        self.input(Input::Answer { approval, decision, input: None, remember })
+    }
+
+    fn remembers(&self) -> Vec<&str> {
+        let tools = self.effects.iter().filter_map(|effect| match effect {
+            Effect::RememberTool(tool) => Some(tool.as_str()),
+            _ => None,
+        });
+        tools.collect()
+    }
+
+    fn steered(&self) -> Vec<(MessageId, bool)> {
+        let steered = self.effects.iter().filter_map(|effect| match effect {
+            Effect::Steered { message, taken } => Some((*message, *taken)),
+            _ => None,
+        });
+        steered.collect()
+    }
+}
+
 #[test]
 fn approvals_ask_or_follow_the_policy() {
-    let approval = |name: &str| TurnEvent::Approval {
-        id: ApprovalId::generate(),
-        tool_use_id: None,
-        name: name.into(),
-        input: json!({}),
-        is_question: false,
-    };
-    let told = |play: &Play| {
-        play.effects.iter().find_map(|effect| match effect {
-            Effect::Tell(TurnCommand::Answer { decision, .. }) => Some(*decision),
-            _ => None,
-        })
-    };
-    assert_eq!(told(&Play::new().says(approval("read_file"))), Some(Decision::Allow));
-    assert_eq!(told(&Play::new().says(approval("drop_table"))), Some(Decision::Deny));
-    let asked = Play::new().says(approval("write_file"));
-    assert_eq!(told(&asked), None);
+    assert_eq!(told(&Play::new().says(asks("read_file", false))), [Decision::Allow]);
+    assert_eq!(told(&Play::new().says(asks("drop_table", false))), [Decision::Deny]);
+    let asked = Play::new().says(asks("write_file", false));
+    assert!(told(&asked).is_empty());
     let (id, deadline) = asked.machine.approval_deadline().unwrap();
     assert_eq!(deadline, Timestamp::from_millis(3_500) + Duration::from_secs(600));
-    let answered = asked.input(Input::Answer { approval: id, decision: Decision::Allow, input: None });
-    assert_eq!(told(&answered), Some(Decision::Allow));
+    let answered = asked.input(Input::Answer { approval: id, decision: Decision::Allow, input: None, remember: false });
+    assert_eq!(told(&answered), [Decision::Allow]);
     assert!(answered.machine.approval_deadline().is_none());
     let statuses: Vec<RunStatus> = answered
         .effects
@@ -211,6 +243,91 @@ fn approvals_ask_or_follow_the_policy() {
         })
         .collect();
     assert_eq!(statuses, [RunStatus::WaitingForApproval, RunStatus::Running]);
+}
+
+#[test]
+fn a_question_is_for_a_person_whatever_is_allowed() {
+    let asked = Play::new().says(asks("read_mind", true));
+    assert!(told(&asked).is_empty(), "the policy allows read*");
+    let requested = asked.bodies().into_iter().find_map(|body| match body {
+        EventBody::ApprovalRequested(requested) => Some(requested),
+        _ => None,
+    });
+    assert!(requested.unwrap().is_question);
+    let answered = asked.answers(Decision::Allow, true);
+    assert_eq!((told(&answered), answered.remembers()), (vec![Decision::Allow], vec![]), "nor is it remembered");
+    assert_eq!(told(&answered.says(asks("read_mind", true))), [Decision::Allow], "it is asked anew");
+    assert_eq!(told(&Play::new().says(asks("drop_hint", true))), [Decision::Deny], "what is denied is denied");
+}
+
+#[test]
+fn a_remembered_tool_is_not_asked_about_again_until_it_is_forgotten() {
+    let play = Play::new().says(asks("write", false)).answers(Decision::Allow, true);
+    assert_eq!(play.remembers(), ["write"]);
+    let resolved = play.bodies().into_iter().find_map(|body| match body {
+        EventBody::ApprovalResolved(resolved) => Some(resolved),
+        _ => None,
+    });
+    assert!(resolved.unwrap().remember);
+    let play = play.says(asks("write", false));
+    assert_eq!(told(&play), [Decision::Allow, Decision::Allow]);
+    let play = play.says(asks("write_more", false));
+    assert!(play.machine.approval_deadline().is_some(), "a name, not a pattern");
+    let play = play.answers(Decision::Deny, true);
+    assert_eq!(play.remembers(), ["write"], "a no is not remembered");
+    let play = play.input(Input::Forget { tool: "write".into() }).says(asks("write", false));
+    assert!(play.machine.approval_deadline().is_some());
+
+    let mut setting = setting(Limits::default());
+    setting.remembered = ["write".to_owned(), "drop_table".to_owned()].into();
+    let play = Play { machine: Machine::new(setting), effects: Vec::new() };
+    let play = play.says(asks("write", false)).says(asks("drop_table", false));
+    assert_eq!(told(&play), [Decision::Allow, Decision::Deny], "what is denied stays denied");
+}
+
+#[test]
+fn a_message_is_handed_to_the_provider_and_settled_once() {
+    let (one, two, other) = (MessageId::generate(), MessageId::generate(), MessageId::generate());
+    let steer = |message| Input::Steer { message, text: "left".into() };
+    let steered = |message, taken| TurnEvent::Steered { message, taken };
+    let play = Play::new().input(steer(one)).input(steer(two));
+    let handed = play.effects.iter().filter(|effect| matches!(effect, Effect::Tell(TurnCommand::Steer { .. }))).count();
+    assert_eq!((handed, play.steered()), (2, vec![]));
+    let play =
+        play.says(steered(other, true)).says(steered(two, false)).says(steered(one, true)).says(steered(one, true));
+    assert_eq!(play.steered(), [(two, false), (one, true)]);
+    let told: Vec<_> = play
+        .bodies()
+        .into_iter()
+        .filter_map(|body| match body {
+            EventBody::Status(status) => Some((status.status, status.message_id)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(told, [("steered".to_owned(), Some(one))]);
+}
+
+#[test]
+fn a_message_that_nobody_took_is_given_back() {
+    let (one, two) = (MessageId::generate(), MessageId::generate());
+    let steer = |message| Input::Steer { message, text: "left".into() };
+    let play = Play::new().input(steer(one)).ends(TurnEnd::Completed);
+    assert_eq!(play.steered(), [(one, false)], "the turn ended without a word on it");
+    let play = Play::new().input(steer(one)).stop(Why::Cancelled).input(steer(two));
+    let play = play.says(TurnEvent::Steered { message: one, taken: true }).ends(TurnEnd::Stopped);
+    assert_eq!(play.steered(), [(two, false), (one, false)]);
+    assert!(!play.kinds().contains(&EventType::Status), "a turn that is stopped takes nothing");
+}
+
+#[test]
+fn a_tool_works_from_its_call_to_its_result() {
+    let call = |id: &str| TurnEvent::ToolUse { id: id.into(), name: "x".into(), input: json!({}) };
+    let done = |id: &str| TurnEvent::ToolResult { id: id.into(), content: json!(1), is_error: false };
+    let play = Play::new();
+    assert!(!play.machine.has_open_call());
+    let play = play.says(call("a")).says(call("b")).says(done("a"));
+    assert!(play.machine.has_open_call());
+    assert!(!play.says(done("b")).machine.has_open_call());
 }
 
 #[test]

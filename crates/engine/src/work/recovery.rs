@@ -101,6 +101,7 @@ fn ending_of(
         stream_id: start.map_or_else(MessageId::generate, |(_, id)| id),
         limits: domain::limits::Limits::default(),
         tools: domain::agent::ToolPolicy::default(),
+        remembered: std::collections::BTreeSet::new(),
         model: run.model.clone(),
         started_at: start.map_or(run.created_at, |(event, _)| event.created_at),
     };
@@ -116,7 +117,11 @@ fn ending_of(
                 duration_ms = finish.duration_ms;
                 terminal = Some(finish.terminal);
             }
-            Effect::Become(_) | Effect::Tell(_) | Effect::KeepSession(_) => {}
+            Effect::Become(_)
+            | Effect::Tell(_)
+            | Effect::KeepSession(_)
+            | Effect::RememberTool(_)
+            | Effect::Steered { .. } => {}
         }
     }
     // It had not begun to answer: there is nothing to close but the run itself.

@@ -5,6 +5,7 @@
 //! to ask, [`answered`] turns the person's answer into a result.
 
 pub mod mcp;
+pub mod relay;
 
 use domain::{event::Decision, time::Timestamp};
 use serde_json::{Value, json};

@@ -32,12 +32,16 @@ pub enum Step {
         tool_use_id: Option<String>,
         name: String,
         input: Value,
+        is_question: bool,
         /// Whether to say what was decided.
         aloud: bool,
     },
     Fail(RunError),
     Skip,
-    Hang,
+    Hang {
+        /// How long it takes to stop.
+        linger: Duration,
+    },
 }
 
 struct Directive {
@@ -52,7 +56,7 @@ const DIRECTIVES: [Directive; 8] = [
     Directive { word: "tool", usage: "!tool [NAME] [{json input}]", parse: tool },
     Directive { word: "ask", usage: "!ask [TOOL] [{json input}]", parse: ask },
     Directive { word: "fail", usage: "!fail [CODE] [MESSAGE]: CODE in snake_case", parse: fail },
-    Directive { word: "hang", usage: "!hang", parse: hang },
+    Directive { word: "hang", usage: "!hang [MS]: MS from 0 to 60000", parse: hang },
     Directive { word: "flood", usage: "!flood BYTES: from 1 to 1073741824", parse: flood },
     Directive {
         word: "script",
@@ -104,7 +108,7 @@ fn ask(rest: &str) -> Result<Vec<Step>, String> {
     let id = "call_1".to_owned();
     Ok(vec![
         Step::Send(TurnEvent::ToolUse { id: id.clone(), name: name.clone(), input: input.clone() }),
-        Step::Ask { tool_use_id: Some(id), name, input, aloud: true },
+        Step::Ask { tool_use_id: Some(id), name, input, is_question: false, aloud: true },
     ])
 }
 
@@ -119,10 +123,8 @@ fn fail(rest: &str) -> Result<Vec<Step>, String> {
 }
 
 fn hang(rest: &str) -> Result<Vec<Step>, String> {
-    if !rest.is_empty() {
-        return Err("it takes nothing more".to_owned());
-    }
-    Ok(vec![Step::Say("Hanging".to_owned()), Step::Hang])
+    let millis = if rest.is_empty() { 0 } else { number("MS", rest, 0..=60_000)? };
+    Ok(vec![Step::Say("Hanging".to_owned()), Step::Hang { linger: Duration::from_millis(millis) }])
 }
 
 fn flood(rest: &str) -> Result<Vec<Step>, String> {
@@ -212,7 +214,8 @@ mod tests {
         assert_eq!(parse("!count 5").unwrap(), count(5, 0));
         assert_eq!(parse("  !count\t10000000   60000 \n").unwrap(), count(10_000_000, 60_000));
         assert_eq!(parse("!flood 1073741824").unwrap(), vec![Step::Flood { bytes: 1 << 30 }]);
-        assert_eq!(parse("!hang").unwrap()[1], Step::Hang);
+        assert_eq!(parse("!hang").unwrap()[1], Step::Hang { linger: Duration::ZERO });
+        assert_eq!(parse("!hang 1500").unwrap()[1], Step::Hang { linger: Duration::from_millis(1500) });
         assert_eq!(parse("!think").unwrap()[0], Step::Think("Let me think about that.".into()));
         assert_eq!(parse("!think a  b\nc").unwrap()[0], Step::Think("a  b\nc".into()));
         assert_eq!(parse("!fail").unwrap()[1], fail("scripted_failure", "The message asked for a failure."));
@@ -239,7 +242,7 @@ mod tests {
             ("!flood", "BYTES is missing; usage: !flood BYTES"),
             ("!flood 1073741825", "BYTES is a whole number"),
             ("!flood 1 2", "BYTES is a whole number"),
-            ("!hang on", "it takes nothing more; usage: !hang"),
+            ("!hang on", "MS is a whole number from 0 to 60000, not \"on\"; usage: !hang [MS]"),
             ("!fail Oops", "\"Oops\" is not a code; usage: !fail"),
             ("!tool na;me", "\"na;me\" is not the name of a tool"),
             ("!tool echo [1]", "the input is not a JSON object"),

@@ -20,7 +20,7 @@ impl Provider for Scripted {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { approvals: true, thinking: true, ..Capabilities::default() }
+        Capabilities { steer: true, approvals: true, thinking: true, ..Capabilities::default() }
     }
 
     fn turn(&self, request: TurnRequest, channel: TurnChannel) -> TurnFuture {

@@ -5,13 +5,13 @@ use super::directive::{self, Step, WORD_PACE};
 use crate::{Reported, TurnChannel, TurnCommand, TurnEnd, TurnEvent, TurnOutcome};
 use domain::{
     event::Decision,
-    ids::ApprovalId,
+    ids::{ApprovalId, MessageId},
     prices::SCRIPTED,
     run::RunError,
     usage::{Cost, Usage},
 };
 use serde_json::{Value, json};
-use std::time::Duration;
+use std::{collections::VecDeque, time::Duration};
 use tokio::{
     sync::mpsc::{Receiver, Sender, error::TrySendError},
     task::coop,
@@ -21,14 +21,22 @@ use tokio::{
 const FLOOD_DELTA_BYTES: usize = 1024;
 
 pub async fn turn(prompt: String, channel: TurnChannel) -> TurnOutcome {
-    let mut player =
-        Player { events: channel.events, commands: channel.commands, due: Instant::now(), deltas: 0, metered: false };
+    let mut player = Player {
+        events: channel.events,
+        commands: channel.commands,
+        steered: VecDeque::new(),
+        due: Instant::now(),
+        deltas: 0,
+        metered: false,
+    };
     TurnOutcome::of(player.play(&prompt).await.unwrap_or_else(|end| end))
 }
 
 struct Player {
     events: Sender<Reported>,
     commands: Receiver<TurnCommand>,
+    /// Messages that came meanwhile and are to be said at the next pause.
+    steered: VecDeque<(MessageId, String)>,
     /// When the last timed event was to be sent. Deadlines add up from the start, so that lateness does not.
     due: Instant,
     /// Said or thought so far.
@@ -50,6 +58,7 @@ impl Player {
                 step => self.step(step).await?,
             }
         }
+        self.take_steered().await?;
         if !self.metered {
             let words = u64::try_from(prompt.split_whitespace().count()).unwrap_or(u64::MAX);
             let usage = Usage { input_tokens: words, output_tokens: self.deltas, ..Usage::default() };
@@ -70,13 +79,15 @@ impl Player {
                 self.metered |= matches!(event, TurnEvent::Usage { .. });
                 self.report(event).await
             }
-            Step::Ask { tool_use_id, name, input, aloud } => self.ask(tool_use_id, name, input, aloud).await,
+            Step::Ask { tool_use_id, name, input, is_question, aloud } => {
+                let id = ApprovalId::generate();
+                let (tool, given) = (tool_use_id.clone(), input.clone());
+                self.report(TurnEvent::Approval { id, tool_use_id: tool, name, input, is_question }).await?;
+                self.decided(id, tool_use_id, given, aloud).await
+            }
             Step::Fail(error) => Err(TurnEnd::Failed(error)),
             Step::Skip => Err(TurnEnd::Skipped),
-            Step::Hang => {
-                told_to_stop(&self.events, &mut self.commands).await;
-                Err(TurnEnd::Stopped)
-            }
+            Step::Hang { linger } => self.hang(linger).await,
         }
     }
 
@@ -104,6 +115,7 @@ impl Player {
         let block: String = line.cycle().take(FLOOD_DELTA_BYTES).collect();
         let mut left = bytes;
         while left > 0 {
+            self.take_steered().await?;
             let size = usize::try_from(left).unwrap_or(usize::MAX).min(FLOOD_DELTA_BYTES);
             self.say(block[..size].to_owned()).await?;
             left -= size as u64;
@@ -111,17 +123,14 @@ impl Player {
         Ok(())
     }
 
-    async fn ask(
+    /// Waits for the answer to an approval, and does as told.
+    async fn decided(
         &mut self,
+        id: ApprovalId,
         tool_use_id: Option<String>,
-        name: String,
         input: Value,
         aloud: bool,
     ) -> Result<(), TurnEnd> {
-        let id = ApprovalId::generate();
-        let tool = tool_use_id.clone();
-        self.report(TurnEvent::Approval { id, tool_use_id: tool, name, input: input.clone(), is_question: false })
-            .await?;
         let (decision, changed) = self.answer(id).await?;
         // A person's time is not the script's: what follows is timed from here.
         self.due = Instant::now();
@@ -149,23 +158,67 @@ impl Player {
                 Some(TurnCommand::Answer { approval, decision, input }) if approval == id => {
                     return Ok((decision, input));
                 }
-                Some(TurnCommand::Answer { .. } | TurnCommand::Steer { .. }) => {}
+                Some(TurnCommand::Answer { .. }) => {}
+                Some(TurnCommand::Steer { message, text }) => {
+                    self.steered.push_back((message, text));
+                    self.take_steered().await?;
+                }
                 // Without anybody to answer, waiting would be for ever.
                 Some(TurnCommand::Interrupt) | None => return Err(TurnEnd::Stopped),
             }
         }
     }
 
+    /// Says nothing until it is told to stop, and then takes its time to do so.
+    async fn hang(&mut self, linger: Duration) -> Result<(), TurnEnd> {
+        loop {
+            match told(&self.events, &mut self.commands).await {
+                Told::Stop => break,
+                Told::Steer(message, text) => self.steered.push_back((message, text)),
+            }
+            self.take_steered().await?;
+        }
+        if !linger.is_zero() {
+            // As a program does that has not seen the signal yet.
+            let late = TurnEvent::Text { delta: " too late".to_owned(), item: None };
+            if self.events.try_send(late.into()).is_ok() {
+                tokio::select! {
+                    () = tokio::time::sleep(linger) => {}
+                    () = self.events.closed() => {}
+                }
+            }
+        }
+        Err(TurnEnd::Stopped)
+    }
+
     async fn wait(&mut self, duration: Duration) -> Result<(), TurnEnd> {
         self.due += duration;
-        if duration.is_zero() || self.due <= Instant::now() {
+        self.take_steered().await?;
+        if duration.is_zero() {
             return Ok(());
         }
-        tokio::select! {
-            biased;
-            () = told_to_stop(&self.events, &mut self.commands) => Err(TurnEnd::Stopped),
-            () = sleep_until(self.due) => Ok(()),
+        while self.due > Instant::now() {
+            let told = tokio::select! {
+                biased;
+                told = told(&self.events, &mut self.commands) => told,
+                () = sleep_until(self.due) => break,
+            };
+            match told {
+                Told::Stop => return Err(TurnEnd::Stopped),
+                Told::Steer(message, text) => self.steered.push_back((message, text)),
+            }
+            self.take_steered().await?;
         }
+        Ok(())
+    }
+
+    /// Takes the messages that came meanwhile into what it says.
+    async fn take_steered(&mut self) -> Result<(), TurnEnd> {
+        while let Some((message, text)) = self.steered.pop_front() {
+            self.send(TurnEvent::Steered { message, taken: true }.into()).await?;
+            self.say(format!(" [steered: {text}]")).await?;
+        }
+        Ok(())
     }
 
     async fn say(&mut self, delta: String) -> Result<(), TurnEnd> {
@@ -181,8 +234,11 @@ impl Player {
 
     async fn send(&mut self, reported: Reported) -> Result<(), TurnEnd> {
         while let Ok(command) = self.commands.try_recv() {
-            if command == TurnCommand::Interrupt {
-                return Err(TurnEnd::Stopped);
+            match command {
+                TurnCommand::Interrupt => return Err(TurnEnd::Stopped),
+                TurnCommand::Steer { message, text } => self.steered.push_back((message, text)),
+                // It came too late for an approval that is over.
+                TurnCommand::Answer { .. } => {}
             }
         }
         let reported = match self.events.try_send(reported) {
@@ -194,32 +250,44 @@ impl Player {
             Err(TrySendError::Closed(_)) => return Err(TurnEnd::Stopped),
             Err(TrySendError::Full(reported)) => reported,
         };
-        tokio::select! {
-            biased;
-            () = told_to_stop(&self.events, &mut self.commands) => Err(TurnEnd::Stopped),
-            permit = self.events.reserve() => match permit {
-                Ok(permit) => {
-                    permit.send(reported);
-                    Ok(())
+        loop {
+            tokio::select! {
+                biased;
+                told = told(&self.events, &mut self.commands) => match told {
+                    Told::Stop => return Err(TurnEnd::Stopped),
+                    Told::Steer(message, text) => self.steered.push_back((message, text)),
+                },
+                permit = self.events.reserve() => {
+                    permit.map_err(|_| TurnEnd::Stopped)?.send(reported);
+                    return Ok(());
                 }
-                Err(_) => Err(TurnEnd::Stopped),
-            },
+            }
         }
     }
 }
 
-/// Comes back on an interrupt, or when nobody receives events any more.
-async fn told_to_stop(events: &Sender<Reported>, commands: &mut Receiver<TurnCommand>) {
+/// What reaches it while it waits.
+enum Told {
+    /// An interrupt, or nobody receives events any more.
+    Stop,
+    Steer(MessageId, String),
+}
+
+async fn told(events: &Sender<Reported>, commands: &mut Receiver<TurnCommand>) -> Told {
     loop {
         tokio::select! {
             biased;
             command = commands.recv() => match command {
-                Some(TurnCommand::Interrupt) => return,
-                // It came too late for an approval that is over. A script has its lines: it cannot be steered.
-                Some(TurnCommand::Answer { .. } | TurnCommand::Steer { .. }) => {}
-                None => return events.closed().await,
+                Some(TurnCommand::Interrupt) => return Told::Stop,
+                Some(TurnCommand::Steer { message, text }) => return Told::Steer(message, text),
+                // It came too late for an approval that is over.
+                Some(TurnCommand::Answer { .. }) => {}
+                None => {
+                    events.closed().await;
+                    return Told::Stop;
+                }
             },
-            () = events.closed() => return,
+            () = events.closed() => return Told::Stop,
         }
     }
 }

@@ -71,6 +71,8 @@ struct Approval {
     name: String,
     #[serde(default)]
     input: Value,
+    #[serde(default)]
+    is_question: bool,
 }
 
 #[derive(Deserialize)]
@@ -114,7 +116,7 @@ pub fn parse(json: &str) -> Result<Vec<Step>, String> {
     let mut steps = Vec::with_capacity(lines.len());
     for (index, line) in lines.into_iter().enumerate() {
         let at = |problem: String| format!("event {} of the script: {problem}", index + 1);
-        if let Some(Step::Fail(_) | Step::Skip | Step::Hang) = steps.last() {
+        if let Some(Step::Fail(_) | Step::Skip | Step::Hang { .. }) = steps.last() {
             return Err(at("the event before ends the turn".to_owned()));
         }
         if !line.is_object() {
@@ -144,14 +146,20 @@ fn step(line: Line) -> Result<Step, String> {
         line.tool_output.map(|it| Step::Send(TurnEvent::ToolOutput { id: it.id, delta: it.delta })),
         line.tool_result
             .map(|ToolResult { id, content, is_error }| Step::Send(TurnEvent::ToolResult { id, content, is_error })),
-        line.approval.map(|Approval { id, name, input }| Step::Ask { tool_use_id: id, name, input, aloud: false }),
+        line.approval.map(|Approval { id, name, input, is_question }| Step::Ask {
+            tool_use_id: id,
+            name,
+            input,
+            is_question,
+            aloud: false,
+        }),
         line.usage.map(|usage| Step::Send(usage.into())),
         line.status.map(|Status { status, message }| Step::Send(TurnEvent::Status { status, message })),
         line.session.map(|id| Step::Send(TurnEvent::Session { id })),
         line.fail.map(|Fail { code, message }| Step::Fail(RunError { code, message })),
         line.model_call.then_some(Step::Send(TurnEvent::ModelCall)),
         line.skip.then_some(Step::Skip),
-        line.hang.then_some(Step::Hang),
+        line.hang.then_some(Step::Hang { linger: Duration::ZERO }),
     ];
     let mut things = things.into_iter().flatten();
     let (Some(step), None) = (things.next(), things.next()) else {
@@ -232,10 +240,13 @@ mod tests {
         for (line, event) in table {
             assert_eq!(one(line.clone()), vec![Step::Send(event)], "{line}");
         }
-        let ask = Step::Ask { tool_use_id: None, name: "Bash".into(), input: Value::Null, aloud: false };
-        assert_eq!(one(json!({"approval": {"name": "Bash"}})), vec![ask]);
+        for is_question in [false, true] {
+            let (name, input) = ("Bash".to_owned(), Value::Null);
+            let ask = Step::Ask { tool_use_id: None, name, input, is_question, aloud: false };
+            assert_eq!(one(json!({"approval": {"name": "Bash", "is_question": is_question}})), vec![ask]);
+        }
         assert_eq!(one(json!({"after_ms": 5, "skip": true})), vec![Step::Wait(Duration::from_millis(5)), Step::Skip]);
-        assert_eq!(one(json!({"hang": true})), vec![Step::Hang]);
+        assert_eq!(one(json!({"hang": true})), vec![Step::Hang { linger: Duration::ZERO }]);
         let fail = Step::Fail(RunError::new("gone", "It is gone."));
         assert_eq!(one(json!({"fail": {"code": "gone", "message": "It is gone."}})), vec![fail]);
     }

@@ -7,7 +7,7 @@ use crate::{
 use domain::{
     agent::{Agent, AgentSpec, ToolPolicy},
     event::Decision,
-    ids::{AgentId, ApprovalId, RoomId, RunId},
+    ids::{AgentId, ApprovalId, MessageId, RoomId, RunId},
     limits::LimitOverrides,
     name::Name,
     run::RunError,
@@ -84,7 +84,7 @@ fn usage(input: u64, output: u64) -> TurnEvent {
 
 #[test]
 fn says_what_it_can_do() {
-    let can = Capabilities { approvals: true, thinking: true, ..Capabilities::default() };
+    let can = Capabilities { steer: true, approvals: true, thinking: true, ..Capabilities::default() };
     assert_eq!((Scripted.name(), Scripted.capabilities()), ("scripted", can));
 }
 
@@ -314,6 +314,58 @@ async fn stops_at_once_when_nobody_listens() {
         assert_eq!(outcome.end, TurnEnd::Stopped, "{prompt}");
         assert!(began.elapsed() < Duration::from_secs(1), "{prompt}: {:?}", began.elapsed());
     }
+}
+
+/// Wherever it waits, and where it does not.
+#[tokio::test(start_paused = true)]
+async fn takes_a_message_while_it_answers() {
+    let table = [
+        ("!count 3 60000", 2, "1 [steered: left] 2 3"),
+        ("!count 20000", 2, " [steered: left]"),
+        ("!flood 100000", 2, " [steered: left]"),
+        (r#"!script [{"text":"a"},{"after_ms":1000,"text":"b"}]"#, 2, "a [steered: left]b"),
+        (r#"!script [{"text":"a"}]"#, 1, "a [steered: left]"),
+        ("!ask", 3, " [steered: left]"),
+        ("!hang", 2, "Hanging [steered: left]"),
+    ];
+    for (prompt, before, expected) in table {
+        let (turn, mut events, commands) = start(prompt, 1);
+        let message = MessageId::generate();
+        let steer = async {
+            let mut seen = Vec::new();
+            for _ in 0..before {
+                seen.push(events.recv().await.unwrap());
+            }
+            commands.send(TurnCommand::Steer { message, text: "left".into() }).await.unwrap();
+            while let Some(reported) = events.recv().await {
+                seen.push(reported);
+                if matches!(prompt, "!hang" | "!ask") && said(&seen).contains("steered") {
+                    commands.send(TurnCommand::Interrupt).await.unwrap();
+                }
+            }
+            seen
+        };
+        let (_, seen) = tokio::join!(turn, steer);
+        assert!(said(&seen).contains(expected), "{prompt}: {}", said(&seen));
+        let answers = seen.iter().filter(|reported| matches!(reported.event, TurnEvent::Steered { .. }));
+        let answers: Vec<_> = answers.map(|reported| &reported.event).collect();
+        assert_eq!(answers, [&TurnEvent::Steered { message, taken: true }], "{prompt}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn may_take_its_time_to_stop_and_talk_on() {
+    let (turn, mut events, commands) = start("!hang 1500", 16);
+    let began = Instant::now();
+    let interrupt = async {
+        events.recv().await.unwrap();
+        events.recv().await.unwrap();
+        commands.send(TurnCommand::Interrupt).await.unwrap();
+        all(events).await
+    };
+    let (outcome, late) = tokio::join!(turn, interrupt);
+    assert_eq!((outcome.end, began.elapsed()), (TurnEnd::Stopped, Duration::from_millis(1500)));
+    assert_eq!(said(&late), " too late");
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,7 +3,7 @@
 use crate::{
     App,
     auth::Caller,
-    error::Problem,
+    error::{Problem, ProblemSchema},
     extract::{Body, Fingerprint, Id, IdempotencyKey, Params},
     http::{Write, attempt, merge, once},
 };
@@ -28,14 +28,16 @@ pub async fn list(State(app): State<App>, caller: Caller) -> Result<Json<AgentLi
 
 /// Make an agent
 #[utoipa::path(post, path = "/api/agents", tag = "agents", request_body = AgentSpec,
-               responses((status = 201, body = Agent)))]
+               responses((status = 201, body = Agent),
+                         (status = 422, description = "It names a skill or an MCP server that is not here",
+                          content_type = "application/problem+json", body = ProblemSchema)))]
 pub async fn create(
     State(app): State<App>,
     caller: Caller,
     key: IdempotencyKey,
     Body(spec, fingerprint): Body<AgentSpec>,
 ) -> Result<(StatusCode, Json<Agent>), Problem> {
-    check(&app, &spec)?;
+    check(&app, &spec).await?;
     let (store, owner, attempt) = (app.engine.store(), &caller.owner, attempt(key, fingerprint));
     let write = async { Ok(store.create_agent(owner, spec, attempt.as_ref()).await?) };
     let agent = match once(&app, owner, attempt.as_ref(), write).await? {
@@ -57,7 +59,10 @@ pub async fn show(State(app): State<App>, caller: Caller, Id(id): Id<AgentId>) -
 /// A merge patch (RFC 7396): what the body names is replaced, `null` clears, the rest stays. Runs that have begun keep
 /// the old settings.
 #[utoipa::path(patch, path = "/api/agents/{id}", tag = "agents", params(("id" = AgentId, Path)),
-               request_body = Value, responses((status = 200, body = Agent)))]
+               request_body = Value,
+               responses((status = 200, body = Agent),
+                         (status = 422, description = "It names a skill or an MCP server that is not here",
+                          content_type = "application/problem+json", body = ProblemSchema)))]
 pub async fn change(
     State(app): State<App>,
     caller: Caller,
@@ -69,7 +74,7 @@ pub async fn change(
     let write = async {
         let agent = store.agent(owner, id).await?;
         let spec: AgentSpec = merge(&agent.spec, patch)?;
-        check(&app, &spec)?;
+        check(&app, &spec).await?;
         Ok(store.update_agent(owner, id, spec, attempt.as_ref()).await?)
     };
     Ok(Json(match once(&app, owner, attempt.as_ref(), write).await? {
@@ -99,7 +104,7 @@ pub async fn delete(
 const MAX_LIST: usize = 200;
 const MAX_WORD: usize = 200;
 
-fn check(app: &App, spec: &AgentSpec) -> Result<(), Problem> {
+async fn check(app: &App, spec: &AgentSpec) -> Result<(), Problem> {
     let providers = app.engine.providers();
     if providers.get(&spec.provider).is_none() {
         return Err(Problem::invalid(format!(
@@ -123,13 +128,18 @@ fn check(app: &App, spec: &AgentSpec) -> Result<(), Problem> {
         )));
     }
     let limits = &spec.limits;
-    let zero = [limits.turns, limits.wall_seconds, limits.idle_seconds, limits.approval_seconds].contains(&Some(0))
-        || limits.output_bytes == Some(0);
-    if zero {
-        Err(Problem::invalid("limits: a limit is at least 1; leave it out for the server's own."))
-    } else {
-        Ok(())
+    let counts = [
+        limits.turns,
+        limits.wall_seconds,
+        limits.first_byte_seconds,
+        limits.idle_seconds,
+        limits.tool_seconds,
+        limits.approval_seconds,
+    ];
+    if counts.contains(&Some(0)) || limits.output_bytes == Some(0) {
+        return Err(Problem::invalid("limits: a limit is at least 1; leave it out for the server's own."));
     }
+    Ok(app.engine.check_agent(spec).await?)
 }
 
 /// The page size of lists that grow.

@@ -6,6 +6,8 @@ pub mod events;
 pub mod execute;
 pub mod health;
 pub mod messages;
+pub mod providers;
+pub mod remembered;
 pub mod rooms;
 pub mod runs;
 
@@ -29,11 +31,14 @@ pub fn open(doors: Doors) -> Doors {
         .open(Policy::Public, routes!(openapi::openapi_json))
         // Route names and counts tell of use; they are the owner's.
         .open(Policy::Owner, routes!(metrics::prometheus))
+        .open(Policy::Owner, routes!(providers::list))
         .open(Policy::Owner, routes!(agents::list, agents::create))
         .open(Policy::Owner, routes!(agents::show, agents::change, agents::delete))
         .open(Policy::Owner, routes!(rooms::list, rooms::create))
         .open(Policy::Owner, routes!(rooms::show, rooms::change, rooms::delete))
         .open(Policy::Owner, routes!(rooms::cancel))
+        .open(Policy::Owner, routes!(remembered::remembered))
+        .open(Policy::Owner, routes!(remembered::forget))
         .open(Policy::Owner, routes!(messages::history, messages::post))
         .open(Policy::Owner, routes!(events::read))
         .open(Policy::Owner, routes!(events::socket))

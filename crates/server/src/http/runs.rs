@@ -3,7 +3,7 @@
 use crate::{
     App,
     auth::Caller,
-    error::Problem,
+    error::{Problem, ProblemSchema},
     extract::{Body, Id, Params},
     feed::{Live, sse},
 };
@@ -19,7 +19,7 @@ use domain::{
     position::Position,
     run::{Run, RunStatus},
 };
-use engine::commands::Stopped;
+use engine::commands::{Approval, Stopped};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use store::RunFilter;
@@ -106,9 +106,12 @@ pub async fn cancel(State(app): State<App>, caller: Caller, Id(id): Id<RunId>) -
 #[serde(deny_unknown_fields)]
 pub struct Answer {
     decision: Choice,
-    /// Run it with this input instead.
+    /// Run it with this input instead. To a question: the answer, such as `{"answer": "…"}`.
     #[serde(default)]
     input: Option<Value>,
+    /// Allow this tool to this agent in this room from now on. Not for questions.
+    #[serde(default)]
+    remember: bool,
 }
 
 #[derive(Clone, Copy, Deserialize, utoipa::ToSchema)]
@@ -121,7 +124,9 @@ pub enum Choice {
 /// Answer a tool call that waits for a person
 #[utoipa::path(post, path = "/api/runs/{id}/approvals/{approval}", tag = "runs",
                params(("id" = RunId, Path), ("approval" = ApprovalId, Path)), request_body = Answer,
-               responses((status = 204)))]
+               responses((status = 204),
+                         (status = 422, description = "It cannot be remembered: it is a no, or the answer to a question",
+                          content_type = "application/problem+json", body = ProblemSchema)))]
 pub async fn approve(
     State(app): State<App>,
     caller: Caller,
@@ -132,6 +137,7 @@ pub async fn approve(
         Choice::Allow => Decision::Allow,
         Choice::Deny => Decision::Deny,
     };
-    app.engine.approve(&caller.owner, run, approval, decision, answer.input).await?;
+    let answer = Approval { decision, input: answer.input, remember: answer.remember };
+    app.engine.approve(&caller.owner, run, approval, answer).await?;
     Ok(StatusCode::NO_CONTENT)
 }

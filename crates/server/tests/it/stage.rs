@@ -96,6 +96,7 @@ fn engine() -> Engine {
                 limits: Limits::default(),
                 stop_grace: Duration::from_secs(1),
                 folders: engine::Folders { data: folder.path().to_owned(), workspace: None },
+                mcp_servers: std::collections::BTreeMap::new(),
             };
             Engine::new(store, providers::Registry::default(), settings)
         })

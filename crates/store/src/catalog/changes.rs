@@ -9,7 +9,7 @@ use domain::{run::RunStatus, usage::Usage};
 
 use super::messages::StoredBody;
 
-/// What a provider calls its models and sessions is not ours, and PostgreSQL's text holds no NUL: left in, it would keep
+/// What a provider calls its models, tools and sessions is not ours, and PostgreSQL's text holds no NUL: left in, it would keep
 /// the run from ever ending.
 fn without_nul(text: &str) -> String {
     text.replace('\0', "")
@@ -158,16 +158,32 @@ macro_rules! changes_on {
                     .await?;
                     sqlx::query("DELETE FROM queue WHERE run_id = $1").bind(run_id.0).execute(&mut *connection).await?;
                 }
-                Change::PutSession { agent_id, provider, session_id } => {
+                Change::PutSession { agent_id, provider, session } => {
                     sqlx::query(
-                        "INSERT INTO provider_sessions (room_id, agent_id, provider, session_id, updated_at) \
-                         VALUES ($1, $2, $3, $4, $5) ON CONFLICT (room_id, agent_id, provider) \
-                         DO UPDATE SET session_id = excluded.session_id, updated_at = excluded.updated_at",
+                        "INSERT INTO provider_sessions \
+                         (room_id, agent_id, provider, session_id, heard_seq, spoke_seq, updated_at) \
+                         VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (room_id, agent_id, provider) \
+                         DO UPDATE SET session_id = excluded.session_id, heard_seq = excluded.heard_seq, \
+                         spoke_seq = excluded.spoke_seq, updated_at = excluded.updated_at",
                     )
                     .bind(room)
                     .bind(agent_id.0)
                     .bind(provider.as_str())
-                    .bind(without_nul(session_id))
+                    .bind(without_nul(&session.id))
+                    .bind(signed(session.heard_seq))
+                    .bind(session.spoke_seq.map(signed))
+                    .bind(now)
+                    .execute(&mut *connection)
+                    .await?;
+                }
+                Change::RememberTool { agent_id, tool } => {
+                    sqlx::query(
+                        "INSERT INTO room_tools (room_id, agent_id, tool, created_at) VALUES ($1, $2, $3, $4) \
+                         ON CONFLICT (room_id, agent_id, tool) DO NOTHING",
+                    )
+                    .bind(room)
+                    .bind(agent_id.0)
+                    .bind(without_nul(tool))
                     .bind(now)
                     .execute(&mut *connection)
                     .await?;

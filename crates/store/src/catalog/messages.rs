@@ -81,6 +81,9 @@ impl TryFrom<Row> for Message {
 
 const COLUMNS_IN_RANGE: &str = "SELECT id, room_id, seq, run_id, body, created_at FROM messages \
      WHERE room_id = $1 AND seq > $2 AND seq < $3 ORDER BY seq DESC LIMIT $4";
+/// An answer is written when it ends.
+const SAID_BEFORE: &str = "SELECT id, room_id, seq, run_id, body, created_at FROM messages \
+     WHERE room_id = $1 AND (seq < $2 OR run_id IS NOT NULL) ORDER BY seq DESC LIMIT $3";
 const STREAMING: &str = "SELECT e.room_id, e.seq, e.id, e.kind, e.run_id, e.agent_id, e.created_at, e.data, \
      CAST(NULL AS TEXT) AS raw FROM queue q JOIN events e ON e.room_id = q.room_id AND e.seq >= q.queued_seq \
      AND e.run_id = q.run_id WHERE q.room_id = $1 AND q.holder IS NOT NULL ORDER BY e.seq";
@@ -162,10 +165,25 @@ impl Store {
         Ok(RoomId(room))
     }
 
-    /// What was said in a room before a seq, oldest first: what an agent is told when it is asked.
+    /// What an agent is told when a run that was queued at `seq` begins: what people had said by then, and every answer
+    /// that has ended since, the one before it in the row among them. What people said later waits for its own turn. The
+    /// newest `limit` of it, oldest first.
     pub async fn said_before(&self, owner: &Owner, room: RoomId, seq: Seq, limit: u32) -> Result<Vec<Message>> {
-        let history = self.history(owner, room, 0, Some(seq), limit).await?;
-        Ok(history.messages)
+        let rows: Vec<Row> = snapshot!(self.database(), |transaction| {
+            let _: i64 =
+                sqlx::query_scalar("SELECT created_at FROM rooms WHERE id = $1 AND owner = $2 AND deleted_at IS NULL")
+                    .bind(room.0)
+                    .bind(owner.as_str())
+                    .fetch_one(&mut *transaction)
+                    .await?;
+            sqlx::query_as(SAID_BEFORE)
+                .bind(room.0)
+                .bind(signed(seq))
+                .bind(i64::from(limit))
+                .fetch_all(&mut *transaction)
+                .await?
+        });
+        rows.into_iter().rev().map(Message::try_from).collect()
     }
 }
 

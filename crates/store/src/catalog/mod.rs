@@ -9,3 +9,4 @@ pub(crate) mod rooms;
 pub(crate) mod runs;
 pub(crate) mod sessions;
 pub(crate) mod tokens;
+pub(crate) mod tools;

@@ -1,6 +1,6 @@
 //! One atomic write to one room: what must hold, what is appended, and what else changes with it.
 
-use crate::catalog::idempotency::Attempt;
+use crate::catalog::{idempotency::Attempt, sessions::ProviderSession};
 use domain::{
     event::NewEvent,
     ids::{AgentId, MessageId, RoomId, RunId},
@@ -79,7 +79,12 @@ pub enum Change {
     PutSession {
         agent_id: AgentId,
         provider: String,
-        session_id: String,
+        session: ProviderSession,
+    },
+    /// The tool is allowed for this agent in this room from now on.
+    RememberTool {
+        agent_id: AgentId,
+        tool: String,
     },
     /// Made before all others: a key that was used before rejects the commit.
     Remember {

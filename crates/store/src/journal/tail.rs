@@ -196,7 +196,7 @@ mod tests {
     fn frames(room: RoomId, seqs: impl IntoIterator<Item = Seq>) -> Vec<Frame> {
         let epoch = Epoch::generate();
         let frame = |seq| {
-            let new = NewEvent::new(Status { status: "s".into(), message: "m".repeat(100) });
+            let new = NewEvent::new(Status { status: "s".into(), message: "m".repeat(100), message_id: None });
             let (id, kind, data) = (new.id, new.kind, new.data);
             let created_at = Timestamp::from_millis(0);
             let event =

@@ -9,7 +9,7 @@ use domain::{
     time::Timestamp,
 };
 use store::{
-    Error, RunFilter, Store,
+    Error, ProviderSession, RunFilter, Store,
     journal::{Change, Commit, Guard, SeqOf},
 };
 use testkit::database::TestDatabase;
@@ -56,7 +56,7 @@ fn full(room: RoomId, guard: Guard) -> (Commit, MessageId, Run) {
     commit.changes = vec![
         Change::PutMessage { message, seq: SeqOf::Event(0) },
         Change::Join { agent_id: run.agent },
-        Change::PutSession { agent_id: run.agent, provider: "p".into(), session_id: "s".into() },
+        Change::PutSession { agent_id: run.agent, provider: "p".into(), session: ProviderSession::new("s") },
         Change::QueueRun { owner: me(), run_id: run.id, agent_id: run.agent, message_id: id, seq: SeqOf::Event(1) },
     ];
     (commit, id, run)

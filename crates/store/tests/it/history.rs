@@ -14,7 +14,7 @@ use domain::{
     time::Timestamp,
 };
 use store::{
-    Store,
+    ProviderSession, Store,
     journal::{Change, Commit, SeqOf},
     queue::Claim,
 };
@@ -29,6 +29,7 @@ contract! {
         history_is_read_in_pages_without_a_hole,
         a_page_with_an_old_answer_under_way_has_no_hole_either,
         what_was_said_before_a_message,
+        what_was_answered_while_a_run_waited,
         a_message_is_found_by_its_id,
         events_of_one_run_are_found,
         sessions_are_kept_per_room_agent_and_provider;
@@ -248,6 +249,31 @@ async fn what_was_said_before_a_message(database: TestDatabase) {
     assert_eq!(said.iter().map(|message| message.text.as_str()).collect::<Vec<_>>(), ["1", "2", "3"]);
 }
 
+/// A run that waited its turn is told the answers that were given meanwhile, not what people said meanwhile.
+async fn what_was_answered_while_a_run_waited(database: TestDatabase) {
+    let store = database.open().await;
+    let room = room(&store).await;
+    post(&store, room, "asked").await;
+    let speaking = Speaking::begin(&store, room).await;
+    let queued = Run::queued(&store, room).await;
+    let queued_seq = store.run(&me(), queued.id).await.unwrap().queued_seq;
+    post(&store, room, "later").await;
+    let mut answer = Answer::default();
+    answer.apply(&speaking.delta("answered"));
+    let said = |limit| {
+        let store = &store;
+        async move {
+            let said = store.said_before(&me(), room, queued_seq, limit).await.unwrap();
+            said.into_iter().map(|message| message.text).collect::<Vec<_>>()
+        }
+    };
+    assert_eq!(said(10).await, ["asked"], "not what is still being said");
+    speaking.finish(&store, &answer).await;
+    post(&store, room, "latest").await;
+    assert_eq!(said(10).await, ["asked", "answered"]);
+    assert_eq!(said(1).await, ["answered"], "the newest");
+}
+
 async fn a_message_is_found_by_its_id(database: TestDatabase) {
     let store = database.open().await;
     let (room, other) = (room(&store).await, room(&store).await);
@@ -274,14 +300,17 @@ async fn sessions_are_kept_per_room_agent_and_provider(database: TestDatabase) {
     let store = database.open().await;
     let (room, other) = (room(&store).await, room(&store).await);
     let agent = Run::new().agent;
-    let put = |room, session: &str| Commit {
-        changes: vec![Change::PutSession { agent_id: agent, provider: "p".into(), session_id: session.into() }],
+    let put = |room, session: &ProviderSession| Commit {
+        changes: vec![Change::PutSession { agent_id: agent, provider: "p".into(), session: session.clone() }],
         ..append(room, Vec::new())
     };
     assert_eq!(store.provider_session(room, agent, "p").await.unwrap(), None);
-    for session in ["first", "second"] {
-        store.commit(put(room, session)).await.unwrap();
-        assert_eq!(store.provider_session(room, agent, "p").await.unwrap().as_deref(), Some(session));
+    let first = ProviderSession::new("first");
+    assert_eq!((first.heard_seq, first.spoke_seq), (0, None), "a new one knows nothing");
+    let knows = |heard_seq, spoke_seq| ProviderSession { heard_seq, spoke_seq, ..first.clone() };
+    for session in [first.clone(), knows(7, None), knows(7, Some(9)), knows(8, None), ProviderSession::new("second")] {
+        store.commit(put(room, &session)).await.unwrap();
+        assert_eq!(store.provider_session(room, agent, "p").await.unwrap(), Some(session));
     }
     assert_eq!(store.provider_session(other, agent, "p").await.unwrap(), None);
     assert_eq!(store.provider_session(room, agent, "q").await.unwrap(), None);

@@ -45,3 +45,4 @@ mod runs;
 mod scene;
 mod text;
 mod tokens;
+mod tools;

@@ -89,6 +89,8 @@ async fn invariant_15_owner_a_foreign_id_is_an_unknown_id(database: TestDatabase
         "room": |id in [mine.room, no_room]| store.room(them, id).await;
         "update_room": |id in [mine.room, no_room]| store.update_room(them, id, &other, &policy, None).await;
         "delete_room": |id in [mine.room, no_room]| store.delete_room(them, id, None).await;
+        "remembered_tools": |id in [mine.room, no_room]| store.remembered_tools(them, id).await;
+        "forget_tool": |id in [mine.room, no_room]| store.forget_tool(them, id, mine.agent, "Bash").await;
         "agent": |id in [mine.agent, no_agent]| store.agent(them, id).await;
         "update_agent": |id in [mine.agent, no_agent]| store.update_agent(them, id, spec("x"), None).await;
         "delete_agent": |id in [mine.agent, no_agent]| store.delete_agent(them, id, None).await;

@@ -7,7 +7,7 @@ use domain::{
     usage::{Cost, Usage},
 };
 use store::{
-    Error, RunFilter, Store,
+    Error, ProviderSession, RunFilter, Store,
     journal::{Change, Commit, Ending},
 };
 use testkit::database::TestDatabase;
@@ -110,10 +110,10 @@ async fn what_a_provider_calls_itself_cannot_stop_a_run_from_ending(database: Te
     let run = Run::queued(&store, room).await;
     let session = "ses\u{0}sion".to_owned();
     let changes = vec![
-        Change::PutSession { agent_id: run.agent, provider: "p".into(), session_id: session },
+        Change::PutSession { agent_id: run.agent, provider: "p".into(), session: ProviderSession::new(&session) },
         Change::EndRun { run_id: run.id, ending: ending("mo\u{0}del") },
     ];
     let ended = status(&store, &run, room, changes).await;
     assert_eq!(ended.model.as_deref(), Some("model"));
-    assert_eq!(store.provider_session(room, run.agent, "p").await.unwrap().as_deref(), Some("session"));
+    assert_eq!(store.provider_session(room, run.agent, "p").await.unwrap(), Some(ProviderSession::new("session")));
 }

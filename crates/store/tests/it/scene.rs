@@ -48,7 +48,7 @@ pub fn attempt(key: &str, body: u8) -> Attempt {
 
 /// An event that says something.
 pub fn says(text: impl Into<String>) -> NewEvent {
-    NewEvent::new(Status { status: "said".into(), message: text.into() })
+    NewEvent::new(Status { status: "said".into(), message: text.into(), message_id: None })
 }
 
 pub fn said(event: &Event) -> String {

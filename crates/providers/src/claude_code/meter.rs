@@ -1,0 +1,91 @@
+//! What a turn used, counted once.
+//!
+//! The result of a turn says it three times over, and each figure has a hole: the figures by model carry the cost and
+//! include subagents and summaries, but miss a stream that was cut off; the sum includes a retried stream, but not
+//! subagents; and both are zero for an interrupted stream, of which only the stream itself told. So the figures by
+//! model are reported as they are, and what the others saw beyond them as a rest without a price of the vendor's.
+
+use crate::TurnEvent;
+use domain::usage::{Cost, Usage};
+use serde_json::Value;
+
+#[derive(Debug, Default)]
+pub(super) struct Meter {
+    /// Of the messages before the one that is being streamed.
+    before: Usage,
+    current: Usage,
+    model: Option<String>,
+}
+
+impl Meter {
+    pub fn start(&mut self, usage: &Value, model: Option<&str>) {
+        self.before += std::mem::take(&mut self.current);
+        self.current = usage_of(usage);
+        if let Some(model) = model {
+            self.model = Some(model.to_owned());
+        }
+    }
+
+    /// The figures of a message only grow; a field that is left out says nothing.
+    pub fn more(&mut self, usage: &Value) {
+        self.current = larger(self.current, usage_of(usage));
+    }
+
+    /// What was seen in the stream alone.
+    pub fn streamed(self) -> Option<TurnEvent> {
+        let mut usage = self.before;
+        usage += self.current;
+        (usage.total() > 0).then_some(TurnEvent::Usage { usage, model: self.model, cost: None })
+    }
+
+    pub fn result(self, result: &Value) -> Vec<TurnEvent> {
+        let mut events = Vec::new();
+        let mut counted = Usage::default();
+        for (model, figures) in result["model_usage_since_last_result"].as_object().into_iter().flatten() {
+            let usage = usage_by_model(figures);
+            let cost = figures.get("costUSD").and_then(|cost| serde_json::from_value::<Cost>(cost.clone()).ok());
+            if usage.total() > 0 || cost.is_some_and(|cost| cost != Cost::ZERO) {
+                counted += usage;
+                events.push(TurnEvent::Usage { usage, model: Some(model.clone()), cost });
+            }
+        }
+        let mut seen = self.before;
+        seen += self.current;
+        let rest = beyond(larger(seen, usage_of(&result["usage"])), counted);
+        if rest.total() > 0 {
+            events.push(TurnEvent::Usage { usage: rest, model: self.model, cost: None });
+        }
+        events
+    }
+}
+
+fn usage_of(usage: &Value) -> Usage {
+    figures(usage, ["input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"])
+}
+
+fn usage_by_model(usage: &Value) -> Usage {
+    figures(usage, ["inputTokens", "outputTokens", "cacheReadInputTokens", "cacheCreationInputTokens"])
+}
+
+fn figures(usage: &Value, names: [&str; 4]) -> Usage {
+    let [input_tokens, output_tokens, cache_read_tokens, cache_write_tokens] =
+        names.map(|name| usage.get(name).and_then(Value::as_u64).unwrap_or(0));
+    Usage { input_tokens, output_tokens, cache_read_tokens, cache_write_tokens }
+}
+
+fn larger(one: Usage, other: Usage) -> Usage {
+    each(one, other, u64::max)
+}
+
+fn beyond(one: Usage, other: Usage) -> Usage {
+    each(one, other, u64::saturating_sub)
+}
+
+fn each(one: Usage, other: Usage, join: fn(u64, u64) -> u64) -> Usage {
+    Usage {
+        input_tokens: join(one.input_tokens, other.input_tokens),
+        output_tokens: join(one.output_tokens, other.output_tokens),
+        cache_read_tokens: join(one.cache_read_tokens, other.cache_read_tokens),
+        cache_write_tokens: join(one.cache_write_tokens, other.cache_write_tokens),
+    }
+}

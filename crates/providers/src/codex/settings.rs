@@ -1,0 +1,167 @@
+//! What a thread is started with, and how it is found again. Pure.
+
+use crate::{McpServer, McpTransport, Place, host_tools};
+use serde_json::{Map, Value, json};
+
+/// Commands and patches ask; who decides is the agent's policy, in the engine.
+const APPROVAL: &str = "untrusted";
+const SANDBOX: &str = "workspace-write";
+
+/// What `thread/start` and `thread/resume` have in common; a resumed thread forgets it otherwise.
+fn common(place: &Place) -> Map<String, Value> {
+    let mut params = Map::new();
+    params.insert("cwd".into(), json!(place.workplace.to_string_lossy()));
+    params.insert("approvalPolicy".into(), json!(APPROVAL));
+    params.insert("approvalsReviewer".into(), json!("user"));
+    params.insert("sandbox".into(), json!(SANDBOX));
+    if let Some(model) = &place.agent.spec.model {
+        params.insert("model".into(), json!(model));
+    }
+    if let Some(prompt) = &place.agent.spec.system_prompt {
+        params.insert("developerInstructions".into(), json!(prompt));
+    }
+    if !place.mcp_servers.is_empty() {
+        let servers: Map<_, _> = place.mcp_servers.iter().map(|server| (plain(&server.name), mcp(server))).collect();
+        params.insert("config".into(), json!({"mcp_servers": servers}));
+    }
+    params
+}
+
+pub fn start(place: &Place) -> Value {
+    let mut params = common(place);
+    let tool = |tool: &host_tools::Definition| json!({"type": "function", "name": tool.name, "description": tool.description, "inputSchema": (tool.schema)()});
+    params.insert("dynamicTools".into(), host_tools::TOOLS.iter().map(tool).collect());
+    Value::Object(params)
+}
+
+/// The thread keeps the tools it was started with.
+pub fn resume(place: &Place, thread: &str) -> Value {
+    let mut params = common(place);
+    params.insert("threadId".into(), json!(thread));
+    params.insert("excludeTurns".into(), json!(true));
+    Value::Object(params)
+}
+
+/// Without a summary of the reasoning there is no thinking to be seen.
+pub fn turn(place: &Place, thread: &str, prompt: &str) -> Value {
+    let mut params = json!({"threadId": thread, "input": input(prompt), "summary": "auto"});
+    if let (Some(model), Value::Object(params)) = (&place.agent.spec.model, &mut params) {
+        params.insert("model".into(), json!(model));
+    }
+    params
+}
+
+pub fn input(text: &str) -> Value {
+    json!([{"type": "text", "text": text, "text_elements": []}])
+}
+
+/// Codex refuses a whole thread for a server whose name has other characters.
+fn plain(name: &str) -> String {
+    name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).collect()
+}
+
+/// Codex runs MCP tools unasked unless it is told to ask.
+fn mcp(server: &McpServer) -> Value {
+    const ASK: &str = "prompt";
+    match &server.transport {
+        McpTransport::Stdio { command, args, env } => {
+            json!({"command": command, "args": args, "env": env, "default_tools_approval_mode": ASK})
+        }
+        McpTransport::Http { url, headers } => {
+            json!({"url": url, "http_headers": headers, "default_tools_approval_mode": ASK})
+        }
+    }
+}
+
+/// A thread keeps the instructions it was started with, whatever it is resumed with. The id we hand out therefore names
+/// both: the thread, and a mark of what it was started with; a thread with another mark is of no use any more.
+pub fn session(thread: &str, place: &Place) -> String {
+    format!("{thread}:{:016x}", mark(place))
+}
+
+/// The thread of a session, and whether it was started with what the agent has now.
+pub fn thread_of<'a>(session: &'a str, place: &Place) -> (&'a str, bool) {
+    match session.split_once(':') {
+        Some((thread, marked)) => (thread, marked == format!("{:016x}", mark(place))),
+        None => (session, true),
+    }
+}
+
+/// FNV-1a: the same on every machine and in every version of ours, which is all that is asked of it.
+fn mark(place: &Place) -> u64 {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    let servers: Vec<Value> = place.mcp_servers.iter().map(|server| json!([server.name, mcp(server)])).collect();
+    for byte in json!([place.agent.spec.system_prompt, servers]).to_string().bytes() {
+        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    }
+    hash
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{resume, session, start, thread_of, turn};
+    use crate::{McpServer, McpTransport, codex::tests::place};
+    use serde_json::json;
+    use std::path::Path;
+
+    #[test]
+    fn a_thread_asks_before_it_acts_and_has_our_tools() {
+        let mut place = place(Path::new("home"));
+        place.agent.spec.system_prompt = Some("Be brief.".into());
+        place.mcp_servers = vec![
+            McpServer {
+                name: "my files".into(),
+                transport: McpTransport::Stdio {
+                    command: "node".into(),
+                    args: vec!["files.js".into()],
+                    env: [("A".to_owned(), "b".to_owned())].into(),
+                },
+            },
+            McpServer {
+                name: "web".into(),
+                transport: McpTransport::Http {
+                    url: "http://127.0.0.1:1/mcp".into(),
+                    headers: [("X-Key".to_owned(), "k".to_owned())].into(),
+                },
+            },
+        ];
+        let params = start(&place);
+        assert_eq!(params["approvalPolicy"], "untrusted");
+        assert_eq!(params["sandbox"], "workspace-write");
+        assert_eq!(params["developerInstructions"], "Be brief.");
+        let servers = &params["config"]["mcp_servers"];
+        assert_eq!(
+            servers["my_files"],
+            json!({"command": "node", "args": ["files.js"], "env": {"A": "b"}, "default_tools_approval_mode": "prompt"})
+        );
+        assert_eq!(servers["web"]["http_headers"], json!({"X-Key": "k"}));
+        assert_eq!(servers["web"]["default_tools_approval_mode"], "prompt");
+        let tools: Vec<&str> =
+            params["dynamicTools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+        assert_eq!(tools, ["current_time", "ask_user"]);
+        let again = resume(&place, "t");
+        assert_eq!((&again["threadId"], &again["excludeTurns"]), (&json!("t"), &json!(true)));
+        assert_eq!(again["approvalPolicy"], "untrusted", "it forgets it otherwise");
+        assert!(again.get("dynamicTools").is_none());
+    }
+
+    #[test]
+    fn the_model_is_named_each_time_and_only_if_there_is_one() {
+        let mut place = place(Path::new("home"));
+        assert!(turn(&place, "t", "hi").get("model").is_none() && start(&place).get("model").is_none());
+        place.agent.spec.model = Some("m".into());
+        assert_eq!((&turn(&place, "t", "hi")["model"], &start(&place)["model"]), (&json!("m"), &json!("m")));
+    }
+
+    #[test]
+    fn a_session_knows_what_it_was_started_with() {
+        let mut place = place(Path::new("home"));
+        let id = session("01a1-77", &place);
+        assert_eq!(thread_of(&id, &place), ("01a1-77", true));
+        assert_eq!(thread_of("01a1-77", &place), ("01a1-77", true), "without a mark it is taken as it is");
+        place.agent.spec.model = Some("another".into());
+        assert!(thread_of(&id, &place).1, "a model is named with each turn");
+        place.agent.spec.system_prompt = Some("Be loud.".into());
+        assert!(!thread_of(&id, &place).1);
+    }
+}

@@ -1,0 +1,65 @@
+//! Tools that a person has allowed once and for all.
+
+use crate::scene::{append, creating, me, room, says};
+use domain::{
+    ids::{AgentId, RoomId},
+    time::Timestamp,
+};
+use store::{
+    Error, Store,
+    journal::{Change, Commit, Guard},
+};
+use testkit::database::TestDatabase;
+
+contract! {
+    one thread: a_tool_is_remembered_per_room_and_agent_until_it_is_forgotten, a_refused_commit_remembers_nothing;
+}
+
+fn remembering(room: RoomId, agent_id: AgentId, tool: &str) -> Commit {
+    let changes = vec![Change::RememberTool { agent_id, tool: tool.into() }];
+    Commit { changes, ..append(room, vec![says("allowed")]) }
+}
+
+async fn tools(store: &Store, room: RoomId) -> Vec<(AgentId, String)> {
+    let remembered = store.remembered_tools(&me(), room).await.unwrap();
+    assert!(remembered.iter().all(|tool| tool.created_at <= Timestamp::now()));
+    remembered.into_iter().map(|tool| (tool.agent_id, tool.tool)).collect()
+}
+
+async fn a_tool_is_remembered_per_room_and_agent_until_it_is_forgotten(database: TestDatabase) {
+    let store = database.open().await;
+    let (here, there) = (room(&store).await, room(&store).await);
+    let (one, two) = (AgentId::generate(), AgentId::generate());
+    for tool in ["Write", "Bash", "Bash", "mcp/a b\u{0}"] {
+        store.commit(remembering(here, one, tool)).await.unwrap();
+    }
+    store.commit(remembering(here, two, "Bash")).await.unwrap();
+    let all = [(one, "Bash"), (one, "Write"), (one, "mcp/a b"), (two, "Bash")];
+    let all = all.map(|(agent, tool)| (agent, tool.to_owned()));
+    assert_eq!(tools(&store, here).await, all);
+    assert!(tools(&store, there).await.is_empty());
+
+    for (room, agent, tool) in [(there, one, "Bash"), (here, one, "bash"), (here, AgentId::generate(), "Bash")] {
+        store.forget_tool(&me(), room, agent, tool).await.unwrap();
+    }
+    assert_eq!(tools(&store, here).await, all, "nothing else was meant");
+    for _ in 0..2 {
+        store.forget_tool(&me(), here, one, "Bash").await.unwrap();
+        assert_eq!(tools(&store, here).await, all[1..]);
+    }
+    store.delete_room(&me(), here, None).await.unwrap();
+    assert!(matches!(store.remembered_tools(&me(), here).await, Err(Error::NotFound)));
+}
+
+async fn a_refused_commit_remembers_nothing(database: TestDatabase) {
+    let store = database.open().await;
+    let room = room(&store).await;
+    let refused = Commit {
+        guard: Guard::Unclaimed { run_id: domain::ids::RunId::generate() },
+        ..remembering(room, AgentId::generate(), "Bash")
+    };
+    assert!(matches!(store.commit(refused).await, Err(Error::Fenced)));
+    assert!(tools(&store, room).await.is_empty());
+    let nowhere = remembering(creating(&me()).room_id, AgentId::generate(), "Bash");
+    assert!(matches!(store.commit(nowhere).await, Err(Error::NotFound)));
+}

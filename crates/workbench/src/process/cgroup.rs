@@ -1,0 +1,196 @@
+//! A leaf of the cgroup v2 tree per kill domain, where the system lets us have one: the kernel then kills all of it at
+//! once, and nothing outruns that.
+
+use super::mark::{Mark, Origin};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    thread,
+    time::{Duration, Instant},
+};
+
+const PREFIX: &str = "greenroom-";
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// The cgroup the server itself is in; leaves are made beneath it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Base(PathBuf);
+
+impl Base {
+    /// `None` where there is no cgroup v2, or none that we may make leaves in.
+    pub fn find() -> Option<Self> {
+        let own = fs::read_to_string("/proc/self/cgroup").ok()?;
+        let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
+        let base = Self(folder(&own, &mounts)?);
+        // Through a mount from another namespace the path may lead elsewhere.
+        let members = fs::read_to_string(base.0.join("cgroup.procs")).ok()?;
+        let id = std::process::id().to_string();
+        members.lines().find(|member| *member == id)?;
+        let trial = base.leaf(&Origin::own()?.mark());
+        trial.make().ok()?;
+        let works = trial.0.join("cgroup.kill").exists();
+        trial.remove(Duration::ZERO).ok()?;
+        works.then_some(base)
+    }
+
+    pub fn leaf(&self, mark: &Mark) -> Leaf {
+        Leaf(self.0.join(format!("{PREFIX}{mark}")))
+    }
+
+    /// The leaves that servers left behind which are dead now.
+    pub fn abandoned(&self, viewer: Origin) -> Vec<Leaf> {
+        let names = fs::read_dir(&self.0).into_iter().flatten().flatten();
+        let leaves = names.filter_map(|entry| {
+            let mark: Mark = entry.file_name().to_str()?.strip_prefix(PREFIX)?.parse().ok()?;
+            mark.origin.is_dead(viewer).then(|| Leaf(entry.path()))
+        });
+        leaves.collect()
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leaf(PathBuf);
+
+impl Leaf {
+    pub fn at(path: PathBuf) -> Self {
+        Self(path)
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    pub fn make(&self) -> io::Result<()> {
+        fs::create_dir(&self.0)
+    }
+
+    /// Moves this process, and with it what it starts from now on.
+    pub fn enter(&self) -> io::Result<()> {
+        fs::write(self.0.join("cgroup.procs"), "0")
+    }
+
+    pub fn leave(&self) -> io::Result<()> {
+        let base = self.0.parent().unwrap_or(&self.0);
+        fs::write(base.join("cgroup.procs"), "0")
+    }
+
+    /// All that are in it and beneath it. That it is gone already is fine.
+    pub fn kill(&self) -> io::Result<()> {
+        match fs::write(self.0.join("cgroup.kill"), "1") {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            other => other,
+        }
+    }
+
+    pub fn members(&self) -> Vec<i32> {
+        let mut members = Vec::new();
+        gather(&self.0, &mut members);
+        members
+    }
+
+    /// Waits until nobody is in it any more, and takes it away.
+    pub fn remove(&self, patience: Duration) -> io::Result<()> {
+        let deadline = Instant::now() + patience;
+        loop {
+            match remove(&self.0) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+                Err(error) if error.kind() != io::ErrorKind::ResourceBusy || Instant::now() >= deadline => {
+                    return Err(error);
+                }
+                Err(_) => {
+                    self.kill()?;
+                    thread::sleep(PAUSE);
+                }
+                Ok(()) => return Ok(()),
+            }
+        }
+    }
+}
+
+/// A program may have made cgroups of its own in its leaf.
+fn beneath(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path())
+}
+
+fn gather(folder: &Path, members: &mut Vec<i32>) {
+    let text = fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
+    members.extend(text.lines().filter_map(|line| line.parse::<i32>().ok()));
+    for inner in beneath(folder) {
+        gather(&inner, members);
+    }
+}
+
+fn remove(folder: &Path) -> io::Result<()> {
+    for inner in beneath(folder) {
+        remove(&inner)?;
+    }
+    fs::remove_dir(folder)
+}
+
+/// Where this process's cgroup is found on disk, from `/proc/self/cgroup` and `/proc/self/mountinfo`.
+fn folder(own: &str, mounts: &str) -> Option<PathBuf> {
+    let path = Path::new(own.lines().find_map(|line| line.strip_prefix("0::"))?);
+    mounts.lines().find_map(|line| {
+        let (place, kind) = line.split_once(" - ")?;
+        kind.starts_with("cgroup2 ").then_some(())?;
+        let mut fields = place.split(' ').skip(3);
+        let (root, point) = (fields.next()?, fields.next()?);
+        Some(Path::new(point).join(path.strip_prefix(root).ok()?))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Base, Leaf, folder};
+    use crate::process::mark::Origin;
+    use std::{path::Path, time::Duration};
+
+    const MOUNTS: &str = "24 1 0:22 / /proc rw - proc proc rw\n\
+        30 24 0:26 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n\
+        31 24 0:27 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw\n";
+
+    #[test]
+    fn the_own_cgroup_is_found_on_disk() {
+        let own = "4:memory:/elsewhere\n0::/system.slice/greenroom.service\n";
+        let found = folder(own, MOUNTS);
+        assert_eq!(found.as_deref(), Some(Path::new("/sys/fs/cgroup/system.slice/greenroom.service")));
+        assert_eq!(folder("0::/\n", MOUNTS).as_deref(), Some(Path::new("/sys/fs/cgroup/")));
+    }
+
+    #[test]
+    fn a_mount_that_shows_a_part_of_the_tree_is_understood() {
+        let mounts = MOUNTS.replace("0:27 / ", "0:27 /docker/abc ");
+        let found = folder("0::/docker/abc/inner\n", &mounts);
+        assert_eq!(found.as_deref(), Some(Path::new("/sys/fs/cgroup/inner")));
+        assert_eq!(folder("0::/other\n", &mounts), None);
+    }
+
+    #[test]
+    fn without_version_two_there_is_none() {
+        assert_eq!(folder("4:memory:/x\n", MOUNTS), None);
+        assert_eq!(folder("0::/\n", "30 24 0:26 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n"), None);
+    }
+
+    #[test]
+    fn leaves_are_those_of_dead_servers_only() {
+        let place = tempfile::tempdir().unwrap();
+        let (base, own) = (Base(place.path().to_owned()), Origin::own().unwrap());
+        let dead: crate::process::mark::Mark =
+            own.mark().to_string().replacen(&std::process::id().to_string(), "2147483647", 1).parse().unwrap();
+        base.leaf(&own.mark()).make().unwrap();
+        base.leaf(&dead).make().unwrap();
+        std::fs::create_dir(place.path().join("greenroom-mine")).unwrap();
+        assert_eq!(base.abandoned(own), [base.leaf(&dead)]);
+    }
+
+    #[test]
+    fn a_leaf_goes_with_what_was_made_in_it() {
+        let place = tempfile::tempdir().unwrap();
+        let leaf = Leaf::at(place.path().join("leaf"));
+        std::fs::create_dir_all(leaf.path().join("a/b")).unwrap();
+        leaf.remove(Duration::ZERO).unwrap();
+        assert!(!leaf.path().exists());
+        leaf.remove(Duration::ZERO).unwrap();
+    }
+}
