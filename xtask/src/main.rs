@@ -7,6 +7,7 @@
 mod bench;
 mod chaos;
 mod ci;
+mod clis;
 mod postgres;
 mod prerequisites;
 mod serve;
@@ -37,7 +38,7 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "test",
         arguments: "[stage…] [-- arguments for cargo test]",
-        summary: Some("run every test, or the named stages: tidy, rust, chaos"),
+        summary: Some("run every test, or the named stages: tidy, rust, cli, chaos"),
         run: test::command,
     },
     Command { name: "tidy", arguments: "", summary: Some("check the rules of the source tree"), run: tidy::command },
@@ -47,7 +48,12 @@ const COMMANDS: &[Command] = &[
         summary: Some("kill the server again and again and check that nothing is lost"),
         run: chaos::command,
     },
-    Command { name: "bench", arguments: "[arguments]", summary: Some("measure the server"), run: bench::command },
+    Command {
+        name: "bench",
+        arguments: "[arguments]",
+        summary: Some("measure the server; `providers` measures it with the real CLIs"),
+        run: bench::command,
+    },
     Command {
         name: "postgres",
         arguments: "",

@@ -28,6 +28,13 @@ pub const POSTGRESQL: Prerequisite = Prerequisite {
     packages: &["postgresql"],
 };
 
+/// Installs the real CLIs, and runs one of them.
+pub const NODE: Prerequisite = Prerequisite {
+    name: "Node.js with npm (node, npm)",
+    is_present: || find_in_path("node").is_some() && find_in_path("npm").is_some(),
+    packages: &["nodejs", "npm"],
+};
+
 pub fn ensure(needed: &[Prerequisite]) -> Outcome<()> {
     let missing = missing(needed);
     if missing.is_empty() {

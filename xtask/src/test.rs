@@ -6,8 +6,9 @@
 use std::io::stdout;
 use std::process::ExitCode;
 
+use crate::clis::Clis;
 use crate::postgres::Postgres;
-use crate::prerequisites::{self, C_COMPILER, POSTGRESQL, Prerequisite};
+use crate::prerequisites::{self, C_COMPILER, NODE, POSTGRESQL, Prerequisite};
 use crate::totals::{self, Totals};
 use crate::workspace::{Outcome, Profile, Workspace};
 use crate::{chaos, tidy};
@@ -22,6 +23,7 @@ struct Stage {
 const STAGES: &[Stage] = &[
     Stage { name: "tidy", needs: &[], uses_postgres: false, run: run_tidy },
     Stage { name: "rust", needs: &[C_COMPILER, POSTGRESQL], uses_postgres: true, run: run_rust },
+    Stage { name: "cli", needs: &[C_COMPILER, NODE], uses_postgres: false, run: run_cli },
     Stage { name: "chaos", needs: &[C_COMPILER], uses_postgres: false, run: run_chaos },
 ];
 
@@ -91,6 +93,18 @@ fn run_rust(setting: &Setting) -> Outcome<Totals> {
     totals::run(&mut cargo, &mut stdout(), totals::from_test_result)
 }
 
+/// The real CLIs against our own double of the model APIs. Without their variables the same tests
+/// are skipped, as happens in the stage `rust`.
+fn run_cli(setting: &Setting) -> Outcome<Totals> {
+    let clis = Clis::install()?;
+    let mut cargo = setting.workspace.cargo();
+    // Of the whole workspace, as the stage before it: another selection of packages could mean other
+    // features of shared dependencies, and then they would all be built once more.
+    cargo.args(["test", "--workspace", "--no-fail-fast", "--test", "cli"]).args(&setting.cargo_arguments);
+    clis.hand_to(&mut cargo);
+    totals::run(&mut cargo, &mut stdout(), totals::from_test_result)
+}
+
 fn run_chaos(setting: &Setting) -> Outcome<Totals> {
     let mut sum = Totals::default();
     for arguments in chaos::SHORT_RUNS {
@@ -122,18 +136,18 @@ mod tests {
 
     #[test]
     fn no_name_selects_every_stage() {
-        assert_eq!(names(select(&[])), Ok(vec!["tidy", "rust", "chaos"]));
+        assert_eq!(names(select(&[])), Ok(vec!["tidy", "rust", "cli", "chaos"]));
     }
 
     #[test]
     fn named_stages_keep_their_order() {
-        assert_eq!(names(select(&words(&["chaos", "tidy"]))), Ok(vec!["tidy", "chaos"]));
+        assert_eq!(names(select(&words(&["chaos", "cli", "tidy"]))), Ok(vec!["tidy", "cli", "chaos"]));
     }
 
     #[test]
     fn an_unknown_stage_is_refused_with_the_known_ones() {
         let refusal = names(select(&words(&["rust", "web"])));
-        assert!(refusal.is_err_and(|message| message.contains("`web`") && message.contains("tidy, rust, chaos")));
+        assert!(refusal.is_err_and(|message| message.contains("`web`") && message.contains("tidy, rust, cli, chaos")));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! Start at [`cli`]: each command is one file. [`serve`] puts the server together from [`config`]; all other commands
 //! are clients of a server that runs already, or work on its data directory.
 
+mod agents;
 pub mod cli;
 pub mod config;
 mod planted;

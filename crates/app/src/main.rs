@@ -1,13 +1,23 @@
-//! The binary: parses the command line, runs one command, turns its end into one line and an exit code.
+//! The binary: parses the command line, runs one command, turns its end into one line and an exit code. Or keeps one
+//! program for a server that started it again for that.
 
 use clap::Parser as _;
 use greenroom::cli::{self, Cli, Exit};
+use providers::host_tools::relay;
 use std::{process::ExitCode, time::Duration};
+use workbench::process::keeper;
 
 /// What is still running in the background when a command is done has this long to end.
 const LEFTOVERS: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
+    // Before anything else: a keeper is started for every program of every agent.
+    if std::env::args_os().nth(1).is_some_and(|word| word == keeper::WORD) {
+        return keeper::main();
+    }
+    if std::env::args_os().nth(1).is_some_and(|word| word == relay::SUBCOMMAND) {
+        return relay();
+    }
     let cli = Cli::parse();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
@@ -17,4 +27,18 @@ fn main() -> ExitCode {
     runtime.shutdown_timeout(LEFTOVERS);
     let exit: Exit = outcome.unwrap_or_else(|error| cli::exit::report(&error));
     exit.into()
+}
+
+/// Carries an agent's calls of Greenroom's own tools to the server that started the agent.
+fn relay() -> ExitCode {
+    #[expect(clippy::disallowed_methods, reason = "the agent hands the secret over this way")]
+    let secret = std::env::var(relay::SECRET).unwrap_or_default();
+    let socket = std::env::args().nth(2).unwrap_or_default();
+    match relay::run(&socket, &secret) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{} is for the server's own use: {error}", relay::SUBCOMMAND);
+            ExitCode::FAILURE
+        }
+    }
 }

@@ -2,12 +2,14 @@
 //!
 //! Everything that lives as long as the server is started here and nowhere else.
 
-use crate::config::{Config, Database};
+use crate::{
+    agents,
+    config::{Config, Database},
+};
 use anyhow::Context as _;
 use domain::{agent::AgentSpec, name::Name, owner::Owner};
 use engine::{Engine, Worker};
-use providers::{Registry, scripted::Scripted};
-use std::{io::Write as _, net::SocketAddr, sync::Arc, time::Duration};
+use std::{io::Write as _, net::SocketAddr, time::Duration};
 use store::{Access, Backend, Store};
 use tokio::{
     net::TcpListener,
@@ -15,9 +17,12 @@ use tokio::{
     task::JoinSet,
 };
 use tokio_util::sync::CancellationToken;
+use workbench::process::Supervisor;
 
 /// How long a provider may take to stop by itself.
 const STOP_GRACE: Duration = Duration::from_secs(10);
+/// The keepers kill at once; this is for a machine on its knees.
+const PROGRAMS_GONE: Duration = Duration::from_secs(3);
 /// Ends first what can be ended at leisure; this is for what hangs.
 const STORE_FLUSH: Duration = Duration::from_secs(5);
 
@@ -53,6 +58,8 @@ pub struct Running {
     store: Store,
     store_tasks: JoinSet<()>,
     store_cancel: CancellationToken,
+    engine: Engine,
+    supervisor: Supervisor,
     worker: JoinSet<()>,
     worker_cancel: CancellationToken,
     doors: JoinSet<Result<(), server::Error>>,
@@ -72,17 +79,29 @@ impl Running {
         server::auth::refuse_open_bind(address, store.accounts_exist().await?).map_err(anyhow::Error::msg)?;
         seat_the_first_agent(&store).await?;
 
-        let registry = Registry::new([Arc::new(Scripted) as Arc<dyn providers::Provider>]);
-        let engine = Engine::new(store.clone(), registry, engine_config(config));
+        let supervisor = Supervisor::new(config.keeper.clone());
+        end_what_was_left(&supervisor).await;
+        let engine = Engine::new(store.clone(), agents::registry(config, &supervisor), engine_config(config)?);
         let worker = Worker::new(engine.clone());
         // Before the doors open: nobody is shown a run that nothing drives.
         worker.recover_at_start().await?;
-        let app = server::AppState::new(server_config(config, address), engine, doors_cancel.clone())?;
+        let app = server::AppState::new(server_config(config, address), engine.clone(), doors_cancel.clone())?;
         let mut doors = JoinSet::new();
         doors.spawn(server::serve(app, listener));
         let mut workers = JoinSet::new();
         workers.spawn(worker.run(worker_cancel.clone()));
-        Ok(Self { address, store, store_tasks, store_cancel, worker: workers, worker_cancel, doors, doors_cancel })
+        Ok(Self {
+            address,
+            store,
+            store_tasks,
+            store_cancel,
+            engine,
+            supervisor,
+            worker: workers,
+            worker_cancel,
+            doors,
+            doors_cancel,
+        })
     }
 
     /// Returns when something that must not end has ended.
@@ -98,10 +117,15 @@ impl Running {
         }
     }
 
-    /// Runs are interrupted and their text kept while readers still watch; then the doors close; then the store.
+    /// Runs are interrupted and their text kept while readers still watch; then idle programs end and the doors close;
+    /// then the store.
     pub async fn stop(mut self) {
         self.worker_cancel.cancel();
         while self.worker.join_next().await.is_some() {}
+        self.engine.close().await;
+        if tokio::time::timeout(PROGRAMS_GONE, self.supervisor.all_gone()).await.is_err() {
+            tracing::warn!("some programs have not ended yet; their keepers go on killing them");
+        }
         self.doors_cancel.cancel();
         while self.doors.join_next().await.is_some() {}
         self.store_cancel.cancel();
@@ -113,6 +137,17 @@ impl Running {
             tracing::warn!("the database did not close in time");
         }
         tracing::info!("stopped");
+    }
+}
+
+/// A server that was killed together with its keepers may have left programs running. Not for the runtime's own threads:
+/// it reads the process table.
+async fn end_what_was_left(supervisor: &Supervisor) {
+    let supervisor = supervisor.clone();
+    match tokio::task::spawn_blocking(move || supervisor.sweep()).await {
+        Ok(0) => {}
+        Ok(ended) => tracing::warn!(ended, "ended processes that an earlier server had left"),
+        Err(error) => tracing::error!(%error, "could not look for processes of an earlier server"),
     }
 }
 
@@ -130,14 +165,15 @@ pub fn store_config(config: &Config) -> anyhow::Result<store::Config> {
     })
 }
 
-fn engine_config(config: &Config) -> engine::Config {
-    engine::Config {
+fn engine_config(config: &Config) -> anyhow::Result<engine::Config> {
+    Ok(engine::Config {
         concurrency: config.runs.concurrency,
         lease: config.runs.lease,
         limits: config.runs.limits,
         stop_grace: STOP_GRACE,
-        folders: engine::Folders { data: config.store.data_dir.clone(), workspace: None },
-    }
+        folders: engine::Folders { data: config.store.data_dir.clone(), workspace: config.agents.workspace.clone() },
+        mcp_servers: agents::mcp_servers(config)?,
+    })
 }
 
 fn server_config(config: &Config, address: SocketAddr) -> server::Config {

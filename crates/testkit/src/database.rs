@@ -3,7 +3,11 @@
 //! Every test starts from nothing and leaves nothing behind. Both engines answer to the same type, so that one test
 //! runs on both.
 
-use std::{ops::Deref, path::PathBuf, thread};
+use std::{
+    ops::Deref,
+    path::{Path, PathBuf},
+    thread,
+};
 
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 use store::{Access, Backend, Config, Error, Store};
@@ -23,7 +27,7 @@ pub struct TestDatabase {
 #[derive(Debug)]
 enum Place {
     Sqlite { folder: tempfile::TempDir },
-    Postgres { server: String, name: String },
+    Postgres { server: String, name: String, folder: tempfile::TempDir },
 }
 
 impl TestDatabase {
@@ -34,15 +38,25 @@ impl TestDatabase {
         Self { place: Place::Sqlite { folder } }
     }
 
+    /// What belongs to it and is not in the database: a server's data folder.
+    pub fn folder(&self) -> &Path {
+        let (Place::Sqlite { folder } | Place::Postgres { folder, .. }) = &self.place;
+        folder.path()
+    }
+
     /// A fresh database on the server that the environment names.
     #[expect(clippy::disallowed_methods, reason = "xtask hands the address of its PostgreSQL to the tests this way")]
+    #[expect(clippy::expect_used, reason = "a test that has no place to work in has failed")]
     pub fn postgres() -> Self {
         let Ok(server) = std::env::var(POSTGRES) else {
             panic!("{POSTGRES} is not set; run through cargo xtask test, or: cargo xtask postgres");
         };
         let name = format!("test_{}", Uuid::new_v4().simple());
         match administer(&server, format!("CREATE DATABASE {name}")) {
-            Ok(()) => Self { place: Place::Postgres { server, name } },
+            Ok(()) => {
+                let folder = tempfile::tempdir().expect("a temporary folder");
+                Self { place: Place::Postgres { server, name, folder } }
+            }
             Err(error) => panic!("cannot create a database at {POSTGRES}: {error}"),
         }
     }
@@ -50,7 +64,7 @@ impl TestDatabase {
     pub fn backend(&self) -> Backend {
         match &self.place {
             Place::Sqlite { .. } => Backend::Sqlite { file: self.file() },
-            Place::Postgres { server, name } => Backend::Postgres { url: with_database(server, name) },
+            Place::Postgres { server, name, .. } => Backend::Postgres { url: with_database(server, name) },
         }
     }
 
@@ -79,7 +93,7 @@ impl TestDatabase {
     /// Runs statements on the database itself, past the store.
     #[expect(clippy::expect_used, reason = "a test that cannot prepare its case has failed")]
     pub fn administer(&self, sql: &str) {
-        let Place::Postgres { server, name } = &self.place else {
+        let Place::Postgres { server, name, .. } = &self.place else {
             panic!("only PostgreSQL is administered by statements");
         };
         administer(&with_database(server, name), sql.to_owned()).expect("the statement runs");
@@ -96,7 +110,7 @@ impl TestDatabase {
 
 impl Drop for TestDatabase {
     fn drop(&mut self) {
-        if let Place::Postgres { server, name } = &self.place
+        if let Place::Postgres { server, name, .. } = &self.place
             && let Err(error) = administer(server, format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"))
         {
             // The server itself is thrown away after the tests.

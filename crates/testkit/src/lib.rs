@@ -2,4 +2,6 @@
 
 pub mod client;
 pub mod database;
+pub mod models;
+pub mod programs;
 pub mod server;

@@ -45,6 +45,7 @@ pub struct TestServer {
     database: Option<TestDatabase>,
     api: Api,
     settings: Vec<(String, String)>,
+    environment: Vec<(String, String)>,
 }
 
 #[derive(Deserialize)]
@@ -68,11 +69,29 @@ impl TestServer {
         Self::open(database, settings.iter().map(owned).collect()).await
     }
 
+    /// With variables in the environment that agents' programs may be given.
+    pub async fn start_in(database: TestDatabase, settings: &[(&str, &str)], environment: &[(&str, &str)]) -> Self {
+        let owned = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
+        let environment = environment.iter().map(owned).collect();
+        Self::open_in(database, settings.iter().map(owned).collect(), environment).await
+    }
+
     async fn open(database: TestDatabase, settings: Vec<(String, String)>) -> Self {
-        let config = config(&database, &settings);
+        Self::open_in(database, settings, Vec::new()).await
+    }
+
+    async fn open_in(
+        database: TestDatabase,
+        settings: Vec<(String, String)>,
+        environment: Vec<(String, String)>,
+    ) -> Self {
+        let mut config = config(&database, &settings);
+        for (name, value) in &environment {
+            config.environment = config.environment.with(name, value);
+        }
         let running = within("the server to start", Running::start(&config)).await.expect("the server starts");
         let api = Api::new(format!("http://{}", running.address)).expect("a client");
-        Self { running: Some(running), database: Some(database), api, settings }
+        Self { running: Some(running), database: Some(database), api, settings, environment }
     }
 
     pub fn api(&self) -> &Api {
@@ -87,7 +106,7 @@ impl TestServer {
     pub async fn restart(mut self) -> Self {
         self.close().await;
         let database = self.database.take().expect("it is there until the server stops");
-        Self::open(database, std::mem::take(&mut self.settings)).await
+        Self::open_in(database, std::mem::take(&mut self.settings), std::mem::take(&mut self.environment)).await
     }
 
     /// Stops without asking whether anything was left unfinished.
@@ -164,12 +183,19 @@ pub fn config(database: &TestDatabase, settings: &[(String, String)]) -> Config 
         Backend::Sqlite { file } => format!("sqlite://{}", file.display()),
         Backend::Postgres { url } => url,
     };
-    let flags = Flags { listen: Some("127.0.0.1:0".into()), database: Some(backend.into()), ..Flags::default() };
+    let flags = Flags {
+        listen: Some("127.0.0.1:0".into()),
+        data_dir: Some(database.folder().display().to_string()),
+        database: Some(backend.into()),
+        ..Flags::default()
+    };
     let variable = |(key, value): &(String, String)| -> (OsString, OsString) {
         (format!("GREENROOM_{}", key.replace('.', "__").to_uppercase()).into(), value.into())
     };
     // Nowhere is a configuration file that could interfere.
-    Config::load_from(&flags, settings.iter().map(variable), Path::new("/nowhere")).expect("a configuration")
+    let config = Config::load_from(&flags, settings.iter().map(variable), Path::new("/nowhere"));
+    let own_program = crate::programs::greenroom();
+    Config { keeper: own_program.clone(), own_program, ..config.expect("a configuration") }
 }
 
 /// What holds for any journal, read whole: 1, 2, 3 …; one end for each run and nothing of the run after it; the text at
@@ -219,7 +245,12 @@ impl Told {
 
 /// Waits until no process carries this in its environment any more.
 pub async fn assert_none_carries(mark: &str) {
-    assert_gone(|| processes().filter(|id| carries(*id, mark)).collect()).await;
+    assert_gone(|| carriers(mark)).await;
+}
+
+/// The processes that carry this in their environment.
+pub fn carriers(mark: &str) -> Vec<u32> {
+    processes().filter(|id| carries(*id, mark)).collect()
 }
 
 /// This process has no child, but for the servers that other tests have started.
@@ -256,7 +287,8 @@ fn is_stray_child(id: u32) -> bool {
     let mut fields = fields.split(' ');
     let (state, parent) = (fields.next(), fields.next());
     // A zombie has ended; its parent has not looked yet.
-    parent == Some(&std::process::id().to_string()) && state != Some("Z") && !name.ends_with("(greenroom")
+    let is_expected = name.ends_with("(greenroom") || name.ends_with("(gr-keeper");
+    parent == Some(&std::process::id().to_string()) && state != Some("Z") && !is_expected
 }
 
 async fn within<F: Future>(what: &str, future: F) -> F::Output {

@@ -5,11 +5,16 @@
 //! folder reads the environment or looks at a scheme, a unit or a range again.
 
 mod database;
+mod environment;
 mod layers;
+pub mod mcp_file;
+mod programs;
 mod reader;
 mod secret;
 
 pub use database::{Database, DatabaseUrl};
+pub use environment::Environment;
+pub use programs::{Acp, AcpAgent, Agents, ClaudeCode, Codex, Starting};
 pub use secret::Secret;
 
 use config::ValueKind;
@@ -35,6 +40,8 @@ pub enum Error {
     Value { key: String, given: String, origin: String, allowed: String },
     #[error("cannot tell the working directory")]
     WorkingDirectory(#[source] io::Error),
+    #[error("cannot tell where this program itself lies")]
+    OwnProgram(#[source] io::Error),
 }
 
 /// What the command line may set.
@@ -55,7 +62,18 @@ pub struct Config {
     pub feed: Feed,
     pub limits: RequestLimits,
     pub runs: Runs,
+    pub agents: Agents,
+    pub claude_code: ClaudeCode,
+    pub codex: Codex,
+    pub acp: Acp,
     pub log: Log,
+    /// What of it agents' programs may see is chosen by name.
+    pub environment: Environment,
+    /// This program itself, for others to start.
+    pub own_program: PathBuf,
+    /// This program itself, for the server to start as the keeper of another; the same version even when the file was
+    /// replaced meanwhile.
+    pub keeper: PathBuf,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -125,7 +143,8 @@ impl Config {
         working_dir: &Path,
     ) -> Result<Self, Error> {
         let (known, defaults) = layers::defaults()?;
-        let environment = layers::from_environment(environment, &known)?;
+        let variables: Vec<(OsString, OsString)> = environment.into_iter().collect();
+        let environment = layers::from_environment(variables.iter().cloned(), &known)?;
         let from_flags = layers::from_flags(flags);
 
         // The file may lie in the data directory, so the file itself has no say in where it is looked for.
@@ -141,10 +160,10 @@ impl Config {
         }
         let merged = builder.add_source(environment).add_source(from_flags).build();
         // Layers are plain maps with checked keys: merging them has no way to fail.
-        Self::read(&Reader::new(merged.unwrap_or_default()), file)
+        Self::read(&Reader::new(merged.unwrap_or_default()), file, Environment::new(variables), working_dir)
     }
 
-    fn read(from: &Reader, file: Option<PathBuf>) -> Result<Self, Error> {
+    fn read(from: &Reader, file: Option<PathBuf>, environment: Environment, working_dir: &Path) -> Result<Self, Error> {
         let data_dir = from.parsed("store.data_dir", "the path of a directory", path)?;
         let database = from.parsed("store.database", database::ALLOWED, |text| Database::parse(text, &data_dir))?;
         Ok(Self {
@@ -176,11 +195,20 @@ impl Config {
                 limits: domain::limits::Limits {
                     turns: from.integer("runs.turns", 1..=100_000)?,
                     wall: from.seconds("runs.wall_seconds", 1..=604_800)?,
+                    first_byte: from.seconds("runs.first_byte_seconds", 1..=86_400)?,
                     idle: from.seconds("runs.idle_seconds", 1..=86_400)?,
+                    tool: from.seconds("runs.tool_seconds", 1..=86_400)?,
                     output_bytes: from.integer("runs.output_bytes", 1024..=1 << 30)?,
                     approval: from.seconds("runs.approval_seconds", 1..=604_800)?,
                 },
             },
+            agents: Agents::read(from, working_dir)?,
+            claude_code: ClaudeCode::read(from)?,
+            codex: Codex::read(from)?,
+            acp: Acp::read(from)?,
+            environment,
+            own_program: std::env::current_exe().map_err(Error::OwnProgram)?,
+            keeper: PathBuf::from("/proc/self/exe"),
             log: Log {
                 level: from.parsed(
                     "log.level",

@@ -38,6 +38,15 @@ impl Reader {
         items.iter().map(item).collect::<Option<Vec<T>>>().ok_or_else(|| self.refused(key, allowed))
     }
 
+    pub fn yes_or_no(&self, key: &str) -> Result<bool, Error> {
+        match self.value(key).map(|value| &value.kind) {
+            Some(ValueKind::Boolean(yes)) => Ok(*yes),
+            Some(ValueKind::String(text)) if text.trim() == "true" => Ok(true),
+            Some(ValueKind::String(text)) if text.trim() == "false" => Ok(false),
+            _ => Err(self.refused(key, "true or false")),
+        }
+    }
+
     pub fn integer<T: TryFrom<u64>>(&self, key: &str, range: RangeInclusive<u64>) -> Result<T, Error> {
         let number = match self.value(key).map(|value| &value.kind) {
             Some(ValueKind::I64(number)) => u64::try_from(*number).ok(),

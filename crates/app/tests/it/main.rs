@@ -5,7 +5,9 @@
 
 mod doors;
 mod double;
+mod faults;
 mod help;
+mod keeper;
 mod run;
 mod simple;
 

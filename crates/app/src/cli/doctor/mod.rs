@@ -1,6 +1,7 @@
 //! `greenroom doctor`: what is installed, what is missing, and how to get it. Fails only when something that Greenroom
 //! itself needs is broken; an agent's CLI that is not there is no fault.
 
+mod agents;
 mod database;
 mod machine;
 mod programs;
@@ -19,14 +20,14 @@ enum State {
 }
 
 struct Finding {
-    what: &'static str,
+    what: String,
     state: State,
     detail: String,
 }
 
 impl Finding {
-    fn new(what: &'static str, state: State, detail: impl Into<String>) -> Self {
-        Self { what, state, detail: detail.into() }
+    fn new(what: impl Into<String>, state: State, detail: impl Into<String>) -> Self {
+        Self { what: what.into(), state, detail: detail.into() }
     }
 }
 
@@ -41,12 +42,14 @@ pub async fn run(place: &Place) -> anyhow::Result<Exit> {
     let mut findings = match Config::load(&place.flags()) {
         Ok(config) => {
             let (database, address) = tokio::join!(database::check(&config), machine::address(config.server.listen));
-            vec![
+            let mut findings = vec![
                 Finding::new("configuration", State::Ok, read_from(&config)),
                 machine::data_directory(&config.store.data_dir),
                 database,
                 address,
-            ]
+            ];
+            findings.extend(agents::check(&config).await);
+            findings
         }
         Err(error) => {
             vec![Finding::new("configuration", State::Broken, format!("{:#}", anyhow::Error::new(error)))]
@@ -61,7 +64,7 @@ pub async fn run(place: &Place) -> anyhow::Result<Exit> {
                 State::Missing => "missing",
                 State::Broken => "BROKEN",
             };
-            vec![(*what).to_owned(), state.to_owned(), detail.clone()]
+            vec![what.clone(), state.to_owned(), detail.clone()]
         })
         .collect();
     table::print(&mut io::stdout().lock(), &["what", "state", "detail"], &rows)?;

@@ -1,4 +1,4 @@
-//! The programs that agents and tools use. None of them is needed to start: the scripted agent needs nothing.
+//! Further programs that agents and tools use. None of them is needed to start: the scripted agent needs nothing.
 
 use super::{Finding, State};
 use std::{io, process::Stdio, time::Duration};
@@ -12,10 +12,7 @@ const DEADLINE: Duration = Duration::from_secs(5);
 const MAX_OUTPUT_BYTES: u64 = 4096;
 
 /// The name, and how to get it.
-const PROGRAMS: [(&str, &str); 7] = [
-    ("claude", "for Claude Code agents: npm install -g @anthropic-ai/claude-code"),
-    ("codex", "for Codex agents: npm install -g @openai/codex"),
-    ("gemini", "for Gemini CLI agents: npm install -g @google/gemini-cli"),
+const PROGRAMS: [(&str, &str); 4] = [
     ("git", "for project workspaces: apt install git"),
     ("node", "for the agents' CLIs and many MCP servers: apt install nodejs, or nodejs.org"),
     ("npx", "for MCP servers that are started with npx: apt install npm"),

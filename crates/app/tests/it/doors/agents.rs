@@ -4,12 +4,13 @@ use super::scene::{agent, answer, answered, delete, ended, get, post, room_of, r
 use domain::run::RunStatus;
 use reqwest::Method;
 use serde_json::json;
-use testkit::client::Api;
+use testkit::{client::Api, database::TestDatabase, server::TestServer};
 use uuid::Uuid;
 
 doors! {
     server: they_are_made_shown_changed_and_deleted, an_unknown_provider_is_refused, a_name_is_taken_once,
             a_deleted_agent_leaves_its_rooms_and_fails_what_waits, a_bad_change_changes_nothing;
+    database: skills_and_servers_must_be_there;
 }
 
 async fn they_are_made_shown_changed_and_deleted(api: &Api) {
@@ -94,4 +95,32 @@ async fn a_bad_change_changes_nothing(api: &Api) {
         answer(api.request(Method::PATCH, &path).json(&bad)).await.is_refused(400, "invalid_request");
     }
     assert_eq!(get(api, &path).await.is(200), before);
+}
+
+async fn skills_and_servers_must_be_there(database: TestDatabase) {
+    let skill = database.folder().join("skills/review");
+    std::fs::create_dir_all(&skill).unwrap();
+    std::fs::write(skill.join("SKILL.md"), "# Review").unwrap();
+    let server = TestServer::start(database).await;
+    let api = server.api();
+    let id = agent(api, "Ada", json!({"skills": ["review"]})).await;
+    let path = format!("/api/agents/{id}");
+    for (bad, pointer, says) in [
+        (json!({"skills": ["review", "revue"]}), "/skills", "it has: review"),
+        (json!({"skills": ["../skills/review"]}), "/skills", "it has: review"),
+        (json!({"mcp_servers": ["mail"]}), "/mcp_servers", "no MCP server \"mail\""),
+    ] {
+        let mut spec = json!({"name": "new", "provider": "scripted"});
+        spec.as_object_mut().unwrap().extend(bad.as_object().unwrap().clone());
+        let refused = post(api, "/api/agents", &spec).await.is_refused(422, "unprocessable");
+        assert_eq!(refused["pointer"], pointer);
+        assert!(refused["detail"].as_str().unwrap().contains(says), "{refused}");
+        answer(api.request(Method::PATCH, &path).json(&bad)).await.is_refused(422, "unprocessable");
+    }
+    let room = room_of(api, &[id]).await;
+    assert_eq!(answered(api, room, "!count 2").await.status, RunStatus::Completed);
+    std::fs::remove_file(skill.join("SKILL.md")).unwrap();
+    let failed = answered(api, room, "!count 2").await;
+    assert_eq!((failed.status, failed.error.unwrap().code.as_str()), (RunStatus::Failed, "skill_missing"));
+    server.finish().await;
 }

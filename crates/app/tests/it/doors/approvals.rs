@@ -16,7 +16,7 @@ use uuid::Uuid;
 doors! {
     server: allowed, denied, allowed_with_another_input, expired_is_denied, an_unknown_one, one_after_the_end,
             invariant_01_durable_before_visible_an_accepted_decision_is_stored, of_many_answers_one_counts,
-            the_tool_policy_allows_and_denies_without_asking;
+            the_tool_policy_allows_and_denies_without_asking, a_question_is_for_a_person_whatever_is_allowed;
 }
 
 const ASK: &str = r#"!ask Bash {"cmd":"ls"}"#;
@@ -143,4 +143,31 @@ async fn the_tool_policy_allows_and_denies_without_asking(api: &Api) {
         let asked = journal(api, room).await.iter().any(|event| event.kind == EventType::ApprovalRequested);
         assert!(!asked, "nobody was asked");
     }
+}
+
+async fn a_question_is_for_a_person_whatever_is_allowed(api: &Api) {
+    let asks = r#"!script [{"tool_use":{"id":"t","name":"ask_user","input":{"question":"Which?"}}},
+        {"approval":{"id":"t","name":"ask_user","input":{"question":"Which?"},"is_question":true}}]"#;
+    let curious = agent(api, "curious", json!({"tools": {"allow": ["*"]}})).await;
+    let room = room_of(api, &[curious]).await;
+    let mut audience = Audience::of(api, room).await;
+    let run = say(api, room, asks).await;
+    let requested = data(&audience.until_kind(EventType::ApprovalRequested, run).await);
+    assert_eq!(requested["is_question"], true);
+    let approval = requested["approval_id"].as_str().unwrap();
+    let answer = |remember: bool| json!({"decision": "allow", "input": {"answer": "this one"}, "remember": remember});
+    let problem = decide(api, run, approval, answer(true)).await.is_refused(422, "unprocessable");
+    assert_eq!(problem["pointer"], "/remember");
+    assert_eq!(api.run(run).await.unwrap().status, RunStatus::WaitingForApproval, "it waits on");
+    assert_eq!(decide(api, run, approval, answer(false)).await.status, 204);
+    let result = data(&audience.until_kind(EventType::ToolResult, run).await);
+    assert_eq!(result["content"], json!({"answer": "this one"}));
+    ended(api, run).await;
+
+    let silent = agent(api, "silent", json!({"tools": {"deny": ["ask_*"]}})).await;
+    let room = room_of(api, &[silent]).await;
+    let run = answered(api, room, asks).await;
+    assert_eq!(run.status, RunStatus::Completed);
+    let asked = journal(api, room).await.iter().any(|event| event.kind == EventType::ApprovalRequested);
+    assert!(!asked, "what is denied is denied");
 }

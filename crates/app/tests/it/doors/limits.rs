@@ -24,10 +24,12 @@ async fn stopped_by(api: &Api, limits: Value, message: &str, limit: &str) {
 
 async fn invariant_14_limits_stop_a_run(api: &Api) {
     let calls = r#"!script [{"model_call":true},{"model_call":true},{"text":"not reached"}]"#;
+    let tool = r#"!script [{"tool_use":{"id":"t","name":"build"}},{"hang":true}]"#;
     tokio::join!(
         stopped_by(api, json!({"turns": 2}), calls, "turns"),
         stopped_by(api, json!({"wall_seconds": 1}), "!count 10000 20", "wall"),
         stopped_by(api, json!({"idle_seconds": 1}), "!hang", "idle"),
+        stopped_by(api, json!({"idle_seconds": 60, "tool_seconds": 1}), tool, "tool"),
         stopped_by(api, json!({"output_bytes": 2000}), "!flood 1000000", "output_bytes"),
     );
 }
@@ -48,8 +50,14 @@ async fn a_failure_is_told_once_and_keeps_what_was_said(api: &Api) {
 }
 
 async fn a_limit_is_at_least_one(api: &Api) {
-    for limits in [json!({"turns": 0}), json!({"wall_seconds": -1}), json!({"idle_seconds": 1.5}), json!({"hours": 1})]
-    {
+    for limits in [
+        json!({"turns": 0}),
+        json!({"first_byte_seconds": 0}),
+        json!({"tool_seconds": 0}),
+        json!({"wall_seconds": -1}),
+        json!({"idle_seconds": 1.5}),
+        json!({"hours": 1}),
+    ] {
         let spec = json!({"name": "x", "provider": "scripted", "limits": limits});
         post(api, "/api/agents", &spec).await.is_refused(400, "invalid_request");
     }

@@ -1,6 +1,8 @@
 //! A message that arrives while an agent still answers: it waits, interrupts, or is refused.
 
-use super::scene::{Audience, answer, counted, data, ended, head, journal, message_of, room, runs_of, say, say_with};
+use super::scene::{
+    Audience, answer, counted, data, ended, head, journal, message_of, room, runs_of, say, say_with, text_of,
+};
 use domain::{event::EventType, message::MessageStatus, run::RunStatus};
 use reqwest::Method;
 use serde_json::json;
@@ -9,7 +11,8 @@ use testkit::client::Api;
 doors! {
     server: enqueue_waits_for_its_turn, invariant_06_partial_once_an_interrupt_keeps_what_was_said,
             an_interrupt_also_ends_what_waits, interrupts_in_a_row_leave_one_answer, reject_is_refused_and_stores_nothing,
-            steer_is_refused_where_nobody_can_be_steered, the_rooms_policy_is_the_default;
+            steer_goes_into_the_answer_under_way, steer_without_an_answer_under_way_is_answered,
+            the_rooms_policy_is_the_default, invariant_06_partial_once_a_slow_stop_is_waited_for;
 }
 
 async fn enqueue_waits_for_its_turn(api: &Api) {
@@ -94,16 +97,69 @@ async fn reject_is_refused_and_stores_nothing(api: &Api) {
     assert_eq!(ended(api, runs_of(&accepted)[0]).await.status, RunStatus::Completed, "an idle room takes it");
 }
 
-async fn steer_is_refused_where_nobody_can_be_steered(api: &Api) {
+/// The next run starts when the one before has really ended, however long that takes, and what is said after the word
+/// to stop is not part of its answer.
+async fn invariant_06_partial_once_a_slow_stop_is_waited_for(api: &Api) {
     let room = room(api).await;
-    let hanging = say(api, room, "!hang").await;
     let mut audience = Audience::of(api, room).await;
+    let slow = say(api, room, "!hang 1500").await;
+    audience.first_word(slow).await;
+    let accepted = say_with(api, room, json!({"text": "!count 3", "when_busy": "interrupt"})).await.is(202);
+    let next = runs_of(&accepted)[0];
+    assert_eq!(ended(api, next).await.status, RunStatus::Completed);
+
+    let journal = journal(api, room).await;
+    let of_run = |run| journal.iter().filter(move |event| event.run_id == Some(run));
+    let end = of_run(slow).next_back().unwrap();
+    assert_eq!((end.kind, &data(end)["reason"]), (EventType::RunInterrupted, &json!("new_message")));
+    assert!(data(end)["receipt"]["millis"].as_u64().unwrap() >= 1400, "it took its time: {}", end.json);
+    let started = of_run(next).find(|event| event.kind == EventType::RunStarted).unwrap();
+    assert!(started.seq > end.seq, "the new run starts after the old one's end");
+    assert_eq!(text_of(&of_run(slow).cloned().collect::<Vec<_>>()), "Hanging");
+    assert_eq!(of_run(slow).filter(|event| event.kind == EventType::StreamEnd).count(), 1);
+    let kept = message_of(api, &api.run(slow).await.unwrap()).await;
+    assert_eq!((kept.status, kept.text.as_str()), (MessageStatus::Partial, "Hanging"));
+}
+
+async fn steer_goes_into_the_answer_under_way(api: &Api) {
+    let room = room(api).await;
+    let mut audience = Audience::of(api, room).await;
+    let hanging = say(api, room, "!hang").await;
     audience.first_word(hanging).await;
+    let steer = json!({"text": "left", "when_busy": "steer"});
+    let path = format!("/api/rooms/{room}/messages");
+    let request = || api.request(Method::POST, &path).header("idempotency-key", "steer-1").json(&steer);
+    let accepted = answer(request()).await.is(202);
+    assert_eq!(runs_of(&accepted), [hanging], "the run that is under way answers it");
+    assert_eq!(answer(request()).await.is(202)["runs"], accepted["runs"], "once, and answered alike");
+    let status = data(&audience.until_kind(EventType::Status, hanging).await);
+    assert_eq!((&status["status"], &status["message_id"]), (&json!("steered"), &accepted["message"]["id"]));
+    audience.until("it", |event| text_of(std::slice::from_ref(event)).contains("[steered: left]")).await;
     let before = head(api, room).await;
-    say_with(api, room, json!({"text": "left", "when_busy": "steer"})).await.is_refused(400, "unsupported");
     say_with(api, room, json!({"text": "left", "when_busy": "maybe"})).await.is_refused(400, "invalid_request");
     assert_eq!(head(api, room).await, before);
     api.cancel_run(hanging).await.unwrap();
+    let message = message_of(api, &api.run(hanging).await.unwrap()).await;
+    assert_eq!(message.text, "Hanging [steered: left]");
+}
+
+async fn steer_without_an_answer_under_way_is_answered(api: &Api) {
+    let room = room(api).await;
+    let accepted = say_with(api, room, json!({"text": "!count 3", "when_busy": "steer"})).await.is(202);
+    let run = ended(api, runs_of(&accepted)[0]).await;
+    assert_eq!((run.status, message_of(api, &run).await.text), (RunStatus::Completed, counted(3)));
+    // One that comes as the answer ends is taken by it or answered by a run of its own.
+    for _ in 0..10 {
+        let first = say(api, room, "!count 2").await;
+        let accepted = say_with(api, room, json!({"text": "!count 3", "when_busy": "steer"})).await.is(202);
+        let runs = runs_of(&accepted);
+        assert_eq!(runs.len(), 1, "{accepted}");
+        let text = message_of(api, &ended(api, runs[0]).await).await.text;
+        match runs[0] == first {
+            true => assert!(text.contains("[steered: !count 3]"), "{text}"),
+            false => assert_eq!(text, counted(3)),
+        }
+    }
 }
 
 async fn the_rooms_policy_is_the_default(api: &Api) {

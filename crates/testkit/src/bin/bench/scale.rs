@@ -24,6 +24,8 @@ pub struct Scale {
     /// How often each page is read.
     pub page_reads: usize,
     pub starts: usize,
+    /// Turns of a real program.
+    pub warm_turns: usize,
 }
 
 impl Scale {
@@ -43,6 +45,7 @@ impl Scale {
         short_room: 10_000,
         page_reads: 31,
         starts: 5,
+        warm_turns: 60,
     };
 
     pub const QUICK: Self = Self {
@@ -61,5 +64,6 @@ impl Scale {
         short_room: 10_000,
         page_reads: 5,
         starts: 2,
+        warm_turns: 5,
     };
 }

@@ -25,6 +25,10 @@ impl Rounds {
     pub fn divided_by(&self, other: &Self) -> Self {
         Self(self.0.iter().zip(&other.0).map(|(one, other)| one / other).collect())
     }
+
+    pub fn minus(&self, other: &Self) -> Self {
+        Self(self.0.iter().zip(&other.0).map(|(one, other)| one - other).collect())
+    }
 }
 
 impl FromIterator<f64> for Rounds {

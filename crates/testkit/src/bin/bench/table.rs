@@ -21,6 +21,8 @@ pub enum Aim {
     RatioAtLeast(f64),
     RatioAtMost(f64),
     AtMost(f64),
+    /// Greenroom less the baseline.
+    AddsAtMost(f64),
 }
 
 #[derive(Clone, Debug)]
@@ -53,6 +55,11 @@ impl Row {
         self.baseline.as_ref().map(|(_, baseline)| self.greenroom.divided_by(baseline))
     }
 
+    fn added(&self) -> Option<f64> {
+        let (_, baseline) = self.baseline.as_ref()?;
+        self.greenroom.minus(baseline).median()
+    }
+
     fn is_met(&self) -> Option<bool> {
         let ratio = self.ratio().and_then(|ratio| ratio.median());
         let value = self.greenroom.median();
@@ -61,6 +68,7 @@ impl Row {
             Aim::RatioAtLeast(least) => Some(ratio.is_some_and(|ratio| ratio >= least)),
             Aim::RatioAtMost(most) => Some(ratio.is_some_and(|ratio| ratio <= most)),
             Aim::AtMost(most) => Some(value.is_some_and(|value| value <= most)),
+            Aim::AddsAtMost(most) => Some(self.added().is_some_and(|added| added <= most)),
         }
     }
 
@@ -77,6 +85,9 @@ impl Row {
             Aim::RatioAtLeast(least) => format!("≥ {}", times(least)),
             Aim::RatioAtMost(most) => format!("≤ {}", times(most)),
             Aim::AtMost(most) => format!("≤ {}", unit(most)),
+            Aim::AddsAtMost(most) => {
+                format!("+ ≤ {} (+ {})", unit(most), self.added().map_or_else(|| "–".into(), unit))
+            }
         };
         let met = match self.is_met() {
             None => "–",

@@ -5,6 +5,7 @@ mod journal;
 mod latency;
 mod pages;
 mod path;
+mod providers;
 mod start;
 
 pub use journal::script;
@@ -30,6 +31,8 @@ pub enum Scenario {
     Pages,
     /// Until it listens, memory at rest, size.
     Start,
+    /// What a turn of a real program costs more in a room. Only when named: `cargo xtask bench providers` brings it.
+    Providers,
 }
 
 enum Measured {
@@ -39,6 +42,7 @@ enum Measured {
     Idle(idle::Idle),
     Pages(pages::Pages),
     Start(start::Start),
+    Providers(providers::Providers),
 }
 
 impl Measured {
@@ -50,6 +54,7 @@ impl Measured {
             Scenario::Idle => Self::Idle(idle::Idle::default()),
             Scenario::Pages => Self::Pages(pages::Pages::default()),
             Scenario::Start => Self::Start(start::Start::default()),
+            Scenario::Providers => Self::Providers(providers::Providers::default()),
         }
     }
 
@@ -61,6 +66,7 @@ impl Measured {
             Self::Idle(it) => it.round(bench).await,
             Self::Pages(it) => it.round(bench).await,
             Self::Start(it) => it.round(bench).await,
+            Self::Providers(it) => it.round(bench).await,
         }
     }
 
@@ -72,6 +78,7 @@ impl Measured {
             Self::Idle(it) => it.rows(),
             Self::Pages(it) => it.rows(bench),
             Self::Start(it) => it.rows(),
+            Self::Providers(it) => it.rows(),
         }
     }
 }
@@ -79,7 +86,8 @@ impl Measured {
 /// The rows, and what could not be measured.
 pub async fn measure(bench: &Bench, only: &[Scenario]) -> (Vec<Row>, Vec<String>) {
     let all: &[Scenario] = <Scenario as clap::ValueEnum>::value_variants();
-    let wanted = all.iter().filter(|scenario| only.is_empty() || only.contains(scenario));
+    let by_default = |scenario: &Scenario| only.is_empty() && *scenario != Scenario::Providers;
+    let wanted = all.iter().filter(|scenario| by_default(scenario) || only.contains(scenario));
     let mut measured: Vec<(Scenario, Measured)> = wanted.map(|it| (*it, Measured::new(*it))).collect();
     let mut failures = Vec::new();
     for round in 1..=bench.scale.rounds {

@@ -1,0 +1,74 @@
+//! Who can answer on this server: every provider, made from the configuration.
+
+use crate::config::{Acp as AcpConfig, Config, Starting, mcp_file};
+use anyhow::Context as _;
+use providers::{
+    McpTransport, Provider, Registry,
+    acp::{self, Acp, Preset},
+    claude_code::{self, ClaudeCode},
+    codex::{self, Codex},
+    program::Program,
+    scripted::Scripted,
+};
+use std::{collections::BTreeMap, sync::Arc};
+use workbench::process::Supervisor;
+
+pub fn registry(config: &Config, supervisor: &Supervisor) -> Registry {
+    let program = |starting: &Starting| Program {
+        command: starting.command.clone(),
+        args: starting.args.clone(),
+        pass: starting.pass_env.clone(),
+        share_login: starting.share_login,
+        environment: config.environment.variables().clone(),
+        supervisor: supervisor.clone(),
+    };
+    let claude = ClaudeCode::new(claude_code::Config {
+        program: program(&config.claude_code.starting),
+        pool: config.claude_code.processes,
+        idle: config.claude_code.idle,
+        spares: config.claude_code.spares,
+    });
+    let codex = Codex::new(codex::Config {
+        program: program(&config.codex.starting),
+        instances: config.codex.instances,
+        idle: config.codex.idle,
+    });
+    let mut all: Vec<Arc<dyn Provider>> = vec![Arc::new(Scripted), Arc::new(claude), Arc::new(codex)];
+    all.extend(presets(&config.acp).into_iter().map(|preset| {
+        let starting = Starting {
+            command: preset.command.clone(),
+            args: Vec::new(),
+            pass_env: config.acp.pass_env.clone(),
+            share_login: config.acp.share_login,
+        };
+        let (pool, idle) = (config.acp.processes, config.acp.idle);
+        let acp = acp::Config { preset, program: program(&starting), pool, idle, relay: config.own_program.clone() };
+        Arc::new(Acp::new(acp)) as Arc<dyn Provider>
+    }));
+    Registry::new(all)
+}
+
+/// Those that are known, with the operator's command lines where there are such, and the operator's own.
+fn presets(config: &AcpConfig) -> Vec<Preset> {
+    let mut presets: BTreeMap<String, Preset> =
+        Preset::all().into_iter().map(|preset| (preset.name.clone(), preset)).collect();
+    for agent in &config.agents {
+        let preset = presets
+            .remove(&agent.name)
+            .map(|known| Preset { command: agent.command.clone(), args: agent.args.clone(), ..known })
+            .unwrap_or_else(|| Preset::custom(&agent.name, &agent.command, &agent.args));
+        presets.insert(agent.name.clone(), preset);
+    }
+    presets.into_values().collect()
+}
+
+/// The MCP servers that agents can be given by name.
+pub fn mcp_servers(config: &Config) -> anyhow::Result<BTreeMap<String, McpTransport>> {
+    let usual = config.store.data_dir.join("mcp.json");
+    let file = match &config.agents.mcp_servers {
+        Some(named) => named,
+        None if usual.exists() => &usual,
+        None => return Ok(BTreeMap::new()),
+    };
+    mcp_file::read(file).with_context(|| format!("the MCP servers in {}", file.display()))
+}

@@ -1,0 +1,28 @@
+//! The environment the server was started in. It holds secrets, so it is never shown and never handed on whole.
+
+use std::{collections::BTreeMap, ffi::OsString, fmt};
+
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct Environment(BTreeMap<OsString, OsString>);
+
+impl Environment {
+    pub fn new(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
+        Self(variables.into_iter().collect())
+    }
+
+    pub fn variables(&self) -> &BTreeMap<OsString, OsString> {
+        &self.0
+    }
+
+    /// With one more variable, or another value for one.
+    pub fn with(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.0.insert(name.into(), value.into());
+        self
+    }
+}
+
+impl fmt::Debug for Environment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} variables", self.0.len())
+    }
+}

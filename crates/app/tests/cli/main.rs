@@ -1,0 +1,38 @@
+//! The real `claude`, `codex` and `gemini`, driven by the real server, against a double of their model APIs.
+//!
+//! Every scenario is written once and runs with each of them: `claude_code::name`, `codex::name`, `gemini::name`.
+//! `cargo xtask test cli` installs the pinned programs and says where they are; without it there is nothing to run, so this
+//! target is not part of a plain `cargo test`.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking, its helpers too")]
+
+#[path = "../it/doors/scene.rs"]
+#[allow(dead_code, reason = "the doors use all of it")]
+mod scene;
+
+/// Makes each scenario a test of all three.
+macro_rules! with_each_cli {
+    ($($scenario:ident),+ $(,)?) => {
+        with_each_cli!(@one claude_code, ClaudeCode, $($scenario),+);
+        with_each_cli!(@one codex, Codex, $($scenario),+);
+        with_each_cli!(@one gemini, Gemini, $($scenario),+);
+    };
+    (@one $name:ident, $cli:ident, $($scenario:ident),+) => {
+        mod $name {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $scenario() {
+                let stage = crate::stage::Stage::start(crate::stage::Cli::$cli).await;
+                super::$scenario(&stage).await;
+                stage.finish().await;
+            })+
+        }
+    };
+}
+
+mod answers;
+mod crowd;
+mod failures;
+mod sessions;
+mod stage;
+mod stops;
+mod tools;

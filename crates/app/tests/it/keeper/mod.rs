@@ -1,0 +1,126 @@
+//! Programs under a keeper, which is the binary itself: plain shell scripts, watched through `/proc`. Everything runs
+//! twice: with cgroups, where this machine lets us have them, and without.
+
+mod deaths;
+mod programs;
+mod stops;
+
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    fs,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+use tempfile::TempDir;
+use workbench::process::{Child, Command, Ended, Patience, Supervisor};
+
+/// Invariant 5: two seconds after, nothing is alive.
+const TWO_SECONDS: Duration = Duration::from_secs(2);
+/// Longer than anything that is waited for takes on a busy machine.
+const DEADLINE: Duration = Duration::from_secs(60);
+const AT_ONCE: Patience = Patience { input_closed: Duration::ZERO, terminated: Duration::ZERO };
+const PATIENT: Patience = Patience { input_closed: DEADLINE, terminated: DEADLINE };
+
+/// A script that starts three which are in none of its process groups, writes down who they are, and says so. One is
+/// adopted by the keeper; one has an empty environment; the last, if wanted, is both.
+fn daemons(hidden: bool) -> String {
+    let adopted = "setsid sh -c '(sleep 1000 & echo $! >> pids) &'";
+    let naked = "env -i PATH=\"$PATH\" setsid sh -c 'echo $$ >> pids; exec sleep 1000' &";
+    let both = if hidden { "env -i PATH=\"$PATH\" setsid sh -c '(sleep 1000 & echo $! >> pids) &'" } else { "" };
+    let count = if hidden { 3 } else { 2 };
+    format!(
+        "touch pids\n{adopted}\n{naked}\n{both}
+        while [ $(wc -l < pids) -lt {count} ]; do sleep 0.01; done
+        echo $$ >> pids; echo ready"
+    )
+}
+
+fn binary() -> PathBuf {
+    env!("CARGO_BIN_EXE_greenroom").into()
+}
+
+fn both() -> [Supervisor; 2] {
+    [Supervisor::new(binary()), Supervisor::without_cgroups(binary())]
+}
+
+/// A shell script in a folder of its own.
+fn script(text: &str) -> (TempDir, Command) {
+    let folder = tempfile::tempdir().unwrap();
+    let command = program("/bin/sh", &["-c", text], folder.path());
+    (folder, command)
+}
+
+fn program(program: &str, args: &[&str], folder: &Path) -> Command {
+    let env = BTreeMap::from([(OsString::from("PATH"), OsString::from("/usr/local/bin:/usr/bin:/bin"))]);
+    Command { program: program.into(), args: args.iter().map(OsString::from).collect(), env, folder: folder.into() }
+}
+
+async fn within<F: Future>(what: &str, future: F) -> F::Output {
+    tokio::time::timeout(DEADLINE, future).await.unwrap_or_else(|_| panic!("{what}: not within {DEADLINE:?}"))
+}
+
+async fn start(supervisor: &Supervisor, command: &Command) -> Child {
+    supervisor.start(command.clone()).await.unwrap()
+}
+
+async fn line(child: &mut Child) -> String {
+    within("a line", child.stdout.next()).await.unwrap().expect("a line")
+}
+
+async fn end(child: &mut Child) -> Ended {
+    within("the end", child.handle.ended()).await
+}
+
+/// What the program and those it started wrote down, and its keeper.
+async fn ready(child: &mut Child, folder: &Path) -> Vec<i32> {
+    assert_eq!(line(child).await, "ready");
+    let mut ids = written(folder);
+    ids.extend(child.handle.keeper_id().map(|id| i32::try_from(id).unwrap()));
+    assert!(ids.iter().all(|id| is_alive(*id)), "{ids:?}");
+    ids
+}
+
+fn written(folder: &Path) -> Vec<i32> {
+    let text = fs::read_to_string(folder.join("pids")).unwrap_or_default();
+    text.lines().map(|line| line.trim().parse().unwrap()).collect()
+}
+
+fn stat(id: i32) -> Option<String> {
+    let text = fs::read(format!("/proc/{id}/stat")).ok()?;
+    Some(String::from_utf8_lossy(&text).rsplit_once(") ")?.1.to_owned())
+}
+
+/// One that has ended and only waits to be looked after is not.
+fn is_alive(id: i32) -> bool {
+    stat(id).is_some_and(|fields| !fields.starts_with('Z') && !fields.starts_with('X'))
+}
+
+async fn assert_dead(what: &str, ids: &[i32]) {
+    assert!(!ids.is_empty());
+    let start = Instant::now();
+    loop {
+        let alive: Vec<i32> = ids.iter().copied().filter(|id| is_alive(*id)).collect();
+        if alive.is_empty() {
+            return;
+        }
+        assert!(start.elapsed() < TWO_SECONDS, "{what}: {alive:?} of {ids:?} are alive");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+fn signal(id: i32, signal: rustix::process::Signal) {
+    rustix::process::kill_process(rustix::process::Pid::from_raw(id).unwrap(), signal).unwrap();
+}
+
+/// Where a process is in the cgroup v2 tree, on disk.
+fn cgroup(id: i32) -> Option<PathBuf> {
+    let mounts = fs::read_to_string("/proc/mounts").unwrap();
+    let mount = mounts.lines().find_map(|line| {
+        let mut fields = line.split(' ');
+        let (_, point, kind) = (fields.next()?, fields.next()?, fields.next()?);
+        (kind == "cgroup2").then(|| PathBuf::from(point))
+    })?;
+    let text = fs::read_to_string(format!("/proc/{id}/cgroup")).ok()?;
+    Some(mount.join(text.lines().find_map(|line| line.strip_prefix("0::/"))?))
+}

@@ -1,0 +1,29 @@
+//! The double of the model vendors as a program, for trying a CLI by hand: `model-double [PORT]`.
+//!
+//! Prints its address and answers until it is ended. What to say to it is told in `testkit::models`.
+
+use std::process::ExitCode;
+use testkit::models::Models;
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let port = match std::env::args().nth(1).map(|text| text.parse()) {
+        None => 0,
+        Some(Ok(port)) => port,
+        Some(Err(_)) => {
+            eprintln!("usage: model-double [PORT]");
+            return ExitCode::from(2);
+        }
+    };
+    match Models::start_on(port).await {
+        Ok(models) => {
+            println!("{}", models.url());
+            // Until the terminal or the parent ends it.
+            std::future::pending().await
+        }
+        Err(error) => {
+            eprintln!("model-double: cannot listen on port {port}: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! The Agent Client Protocol, version 1.
+
+use super::{Heard, Protocol};
+use serde_json::{Value, json};
+
+#[derive(Default)]
+pub struct Acp {
+    sessions: usize,
+    /// The request under way.
+    request: Value,
+}
+
+fn result(request: &Value, result: Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": request["id"], "result": result})
+}
+
+impl Protocol for Acp {
+    fn hear(&mut self, line: &Value) -> Heard {
+        let (Some(method), Some(_)) = (line["method"].as_str(), line.get("id")) else { return Heard::Nothing };
+        let answer = match method {
+            "session/prompt" => {
+                self.request = line.clone();
+                return Heard::Prompt;
+            }
+            "initialize" => json!({
+                "protocolVersion": 1, "authMethods": [], "agentInfo": {"name": "replay", "version": "0.61.0"},
+                "agentCapabilities": {"loadSession": true, "promptCapabilities": {}, "mcpCapabilities": {"http": true}},
+            }),
+            "session/new" => {
+                self.sessions += 1;
+                json!({"sessionId": format!("5e551011-0000-4000-8000-{:012}", self.sessions)})
+            }
+            _ => json!({}),
+        };
+        Heard::Answer(vec![result(line, answer)])
+    }
+
+    fn begin(&mut self) -> Vec<Value> {
+        Vec::new()
+    }
+
+    fn delta(&self, text: &str) -> Value {
+        let content = json!({"type": "text", "text": text});
+        let update = json!({"sessionUpdate": "agent_message_chunk", "content": content});
+        let params = json!({"sessionId": self.request["params"]["sessionId"], "update": update});
+        json!({"jsonrpc": "2.0", "method": "session/update", "params": params})
+    }
+
+    fn end(&mut self, _text: &str) -> Vec<Value> {
+        vec![result(&self.request, json!({"stopReason": "end_turn"}))]
+    }
+}

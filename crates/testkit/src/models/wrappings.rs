@@ -1,0 +1,102 @@
+//! What CLIs and Greenroom wrap around what a person said, taken off again.
+
+/// Blocks that CLIs put into a user's message: reminders, contexts, notes on what happened.
+const BLOCKS: &[&str] = &[
+    "system-reminder",
+    "environment_context",
+    "user_instructions",
+    "session_context",
+    "INSTRUCTIONS",
+    "command-name",
+    "local-command-caveat",
+    "local-command-stdout",
+    "local-command-stderr",
+    "skills_instructions",
+    "permissions instructions",
+    "permissions_instructions",
+    "collaboration_mode",
+    "apps_instructions",
+    "plugins_instructions",
+    "turn_aborted",
+    "user_shell_command",
+    "recommended_plugins",
+    "multi_agent_mode",
+];
+
+/// Greenroom's own: what was said in the room that the session does not know.
+const RECAP: &str = "conversation_so_far";
+const SAID: &str = "said";
+const INTERRUPTED: &str = "[Request interrupted by user";
+
+/// One user text without its wrappings.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Unwrapped {
+    /// Empty when there was nothing but wrappings.
+    pub text: String,
+    /// What a recap told, oldest first.
+    pub told: Vec<String>,
+}
+
+pub fn unwrap(raw: &str) -> Unwrapped {
+    let (mut text, recaps) = cut(raw.to_owned(), RECAP);
+    let told = recaps.into_iter().flat_map(|recap| cut(recap, SAID).1).map(|said| said.trim().to_owned()).collect();
+    for block in BLOCKS {
+        text = cut(text, block).0;
+    }
+    while let Some(begin) = text.find(INTERRUPTED) {
+        let Some(length) = text[begin..].find(']') else { break };
+        text.replace_range(begin..=begin + length, "");
+    }
+    let text = text.trim();
+    // Codex sends the project's instructions as a user's message.
+    let text = if text.starts_with("# AGENTS.md") { "" } else { text };
+    Unwrapped { text: text.to_owned(), told }
+}
+
+/// The text without the elements of this name, and what was inside them.
+fn cut(mut text: String, name: &str) -> (String, Vec<String>) {
+    let (open, close) = (format!("<{name}"), format!("</{name}>"));
+    let (mut inside, mut from) = (Vec::new(), 0);
+    while let Some(begin) = text[from..].find(&open).map(|at| at + from) {
+        let after_name = begin + open.len();
+        let is_whole_name = text[after_name..].starts_with(|next: char| next == '>' || next.is_whitespace());
+        let Some(body) = text[after_name..].find('>').map(|at| after_name + at + 1).filter(|_| is_whole_name) else {
+            from = after_name;
+            continue;
+        };
+        let Some(end) = text[body..].find(&close).map(|at| body + at) else { break };
+        inside.push(text[body..end].to_owned());
+        text.replace_range(begin..end + close.len(), "");
+        from = begin;
+    }
+    (text, inside)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unwrap;
+
+    #[test]
+    fn blocks_of_the_clis_are_taken_off() {
+        let wrapped = "<system-reminder>\nbe good\n</system-reminder>\n<environment_context a=\"b\">x</environment_context>\
+             hello <turn_aborted>y</turn_aborted>[Request interrupted by user for tool use]\nthere";
+        assert_eq!(unwrap(wrapped).text, "hello \nthere");
+        assert_eq!(unwrap("<permissions instructions>x</permissions instructions>").text, "");
+        assert_eq!(unwrap("# AGENTS.md instructions for /x\nbe good").text, "");
+    }
+
+    #[test]
+    fn what_only_looks_like_a_block_stays() {
+        for text in ["<system-reminders>x</system-reminders>", "<system-reminder>never closed", "a < b > c", "<said"] {
+            assert_eq!(unwrap(text).text, text);
+        }
+    }
+
+    #[test]
+    fn a_recap_is_told_not_said() {
+        let recap = "<conversation_so_far>\n<said by=\"ann\">\n!count 5\n</said>\n<said by=\"you\">\n1 2\n3\n</said>\n</conversation_so_far>\n\n!recall";
+        let found = unwrap(recap);
+        assert_eq!(found.text, "!recall");
+        assert_eq!(found.told, ["!count 5", "1 2\n3"]);
+    }
+}

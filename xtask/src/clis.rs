@@ -1,0 +1,270 @@
+//! The real CLIs that some tests and measurements drive: which versions, where they are kept, how
+//! they come there.
+//!
+//! They are installed once, with npm from wherever it is configured to look, into the user's cache
+//! and never into the repository. Whoever needs them gets their paths in the environment; such
+//! tests are a target that a plain `cargo test` leaves out, so that it needs no network.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::workspace::{Outcome, cannot_run, succeed, variable};
+
+/// The one place to change a version. Recorded transcripts and `docs/providers.md` tell what these
+/// do.
+const CLAUDE: Package = Package { name: "@anthropic-ai/claude-code", version: "2.1.325" };
+const CODEX: Package = Package { name: "@openai/codex", version: "0.166.0" };
+const GEMINI: Package = Package { name: "@google/gemini-cli", version: "0.61.0" };
+
+/// What the oldest of them asks for; below it npm would choose other versions or they would not
+/// start.
+const OLDEST_NODE: u32 = 20;
+
+/// In the name of a folder that is being filled, before the id of the process that fills it.
+const PARTIAL: &str = ".partial-";
+
+struct Package {
+    name: &'static str,
+    version: &'static str,
+}
+
+/// The programs themselves, not the launchers around them, which would be one process more to
+/// watch.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Clis {
+    claude: PathBuf,
+    codex: PathBuf,
+    gemini: PathBuf,
+}
+
+impl Clis {
+    /// Installs them if they are not there yet.
+    pub fn install() -> Outcome<Self> {
+        let cache = cache(variable("XDG_CACHE_HOME"), variable("HOME"))?;
+        let folder = cache.join(folder_name());
+        if let Ok(found) = Self::find(&folder) {
+            return Ok(found);
+        }
+        check_node()?;
+        println!("installing the CLIs into {}", folder.display());
+        sweep(&cache)?;
+        let fresh = cache.join(format!("{}{PARTIAL}{}", folder_name(), std::process::id()));
+        let installed = install_into(&fresh).and_then(|()| Self::find(&fresh)).and_then(|_| publish(&fresh, &folder));
+        if fresh.exists() {
+            remove(&fresh)?;
+        }
+        installed.and_then(|()| Self::find(&folder))
+    }
+
+    /// By the names that `testkit::programs` knows.
+    pub fn hand_to(&self, command: &mut Command) {
+        command.env("GREENROOM_TEST_CLAUDE", &self.claude);
+        command.env("GREENROOM_TEST_CODEX", &self.codex);
+        command.env("GREENROOM_TEST_GEMINI", &self.gemini);
+    }
+
+    fn find(folder: &Path) -> Outcome<Self> {
+        let modules = folder.join("node_modules");
+        let platform = platform(std::env::consts::OS, std::env::consts::ARCH)?;
+        let beside = |package: &Package, ending: &str| modules.join(format!("{}-{platform}{ending}", package.name));
+        let claude = ["", "-musl"].map(|libc| beside(&CLAUDE, libc).join("claude"));
+        let codex = folders(&beside(&CODEX, "").join("vendor")).into_iter().map(|target| target.join("bin/codex"));
+        let gemini = modules.join(".bin/gemini");
+        Ok(Self {
+            claude: first_file(claude, &CLAUDE, folder)?,
+            codex: first_file(codex, &CODEX, folder)?,
+            gemini: first_file([gemini], &GEMINI, folder)?,
+        })
+    }
+}
+
+fn first_file(places: impl IntoIterator<Item = PathBuf>, package: &Package, folder: &Path) -> Outcome<PathBuf> {
+    places.into_iter().find(|place| place.is_file()).ok_or_else(|| {
+        let (name, folder) = (package.name, folder.display());
+        format!("{name} is not in {folder}; remove that folder and try again, with a network that npm can use")
+    })
+}
+
+fn folders(parent: &Path) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = fs::read_dir(parent).into_iter().flatten().flatten().map(|it| it.path()).collect();
+    found.sort();
+    found
+}
+
+/// The cache is the user's, not the repository's: every checkout shares it and no rule of the tree
+/// sees it.
+fn cache(configured: Option<OsString>, home: Option<OsString>) -> Outcome<PathBuf> {
+    let configured = configured.map(PathBuf::from).filter(|path| path.is_absolute());
+    let cache = configured.or_else(|| home.map(|home| PathBuf::from(home).join(".cache")));
+    let cache = cache.ok_or("neither XDG_CACHE_HOME nor HOME is set, so there is no place for the CLIs")?;
+    Ok(cache.join("greenroom"))
+}
+
+/// Another version is another folder.
+fn folder_name() -> String {
+    format!("clis-claude-{}-codex-{}-gemini-{}", CLAUDE.version, CODEX.version, GEMINI.version)
+}
+
+/// As the packages with native programs are named.
+fn platform(system: &str, processor: &str) -> Outcome<String> {
+    let system = match system {
+        "linux" => "linux",
+        "macos" => "darwin",
+        other => return Err(format!("the CLIs are not made for {other}")),
+    };
+    let processor = match processor {
+        "x86_64" => "x64",
+        "aarch64" => "arm64",
+        other => return Err(format!("the CLIs are not made for {other}")),
+    };
+    Ok(format!("{system}-{processor}"))
+}
+
+fn check_node() -> Outcome<()> {
+    let mut node = Command::new("node");
+    node.arg("--version");
+    let output = node.output().map_err(|error| cannot_run(&node, &error))?;
+    let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    match major(&version) {
+        Some(major) if major >= OLDEST_NODE => Ok(()),
+        _ => Err(format!("the CLIs need Node.js {OLDEST_NODE} or newer, and `node --version` says {version:?}")),
+    }
+}
+
+fn major(version: &str) -> Option<u32> {
+    version.strip_prefix('v')?.split('.').next()?.parse().ok()
+}
+
+/// Without the packages' install scripts: what they would build or download is not needed to run.
+fn install_into(folder: &Path) -> Outcome<()> {
+    let cannot = |error: std::io::Error| format!("cannot write {}: {error}", folder.display());
+    fs::create_dir_all(folder).map_err(cannot)?;
+    // Without one of its own npm would look for a package.json in the folders above.
+    fs::write(folder.join("package.json"), "{\"private\": true}\n").map_err(cannot)?;
+    let mut npm = Command::new("npm");
+    npm.current_dir(folder).arg("install");
+    npm.args(["--no-audit", "--no-fund", "--no-update-notifier", "--ignore-scripts", "--save-exact"]);
+    npm.args([CLAUDE, CODEX, GEMINI].map(|package| format!("{}@{}", package.name, package.version)));
+    succeed(&mut npm)
+}
+
+/// In one step, so that a folder of this name is always complete. Another run may have been faster.
+fn publish(fresh: &Path, folder: &Path) -> Outcome<()> {
+    match fs::rename(fresh, folder) {
+        Err(_) if folder.is_dir() => Ok(()),
+        renamed => renamed.map_err(|error| format!("cannot move {} to its place: {error}", fresh.display())),
+    }
+}
+
+/// What a run that was killed has left: most of a gigabyte each.
+fn sweep(cache: &Path) -> Outcome<()> {
+    let is_abandoned = |folder: &PathBuf| {
+        let name = folder.file_name().unwrap_or_default().to_string_lossy();
+        name.split_once(PARTIAL).is_some_and(|(_, id)| !Path::new("/proc").join(id).exists())
+    };
+    folders(cache).iter().filter(|folder| is_abandoned(folder)).try_for_each(|folder| remove(folder))
+}
+
+fn remove(folder: &Path) -> Outcome<()> {
+    fs::remove_dir_all(folder).map_err(|error| format!("cannot remove {}: {error}", folder.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let folder = std::env::temp_dir().join(format!("xtask-clis-{}-{name}", std::process::id()));
+            fs::create_dir_all(&folder).unwrap();
+            Self(folder)
+        }
+
+        fn with(&self, file: &str) -> PathBuf {
+            let path = self.0.join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, "").unwrap();
+            path
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            fs::remove_dir_all(&self.0).unwrap();
+        }
+    }
+
+    #[test]
+    fn the_native_programs_are_found() {
+        let folder = Folder::new("found");
+        let platform = platform(std::env::consts::OS, std::env::consts::ARCH).unwrap();
+        let modules = |path: &str| folder.with(&format!("node_modules/{path}"));
+        let gemini = modules(".bin/gemini");
+        let codex = modules(&format!("@openai/codex-{platform}/vendor/some-target/bin/codex"));
+        modules("@anthropic-ai/claude-code/cli.js");
+        let missing = Clis::find(&folder.0).unwrap_err();
+        assert!(missing.starts_with("@anthropic-ai/claude-code is not in "), "{missing}");
+        let claude = modules(&format!("@anthropic-ai/claude-code-{platform}-musl/claude"));
+        assert_eq!(Clis::find(&folder.0), Ok(Clis { claude, codex, gemini }));
+    }
+
+    #[test]
+    fn the_cache_is_where_the_user_wants_it() {
+        let cache = |configured: &str, home: &str| {
+            let set = |value: &str| (!value.is_empty()).then(|| OsString::from(value));
+            cache(set(configured), set(home))
+        };
+        assert_eq!(cache("/cache", "/me"), Ok("/cache/greenroom".into()));
+        assert_eq!(cache("relative", "/me"), Ok("/me/.cache/greenroom".into()));
+        assert_eq!(cache("", "/me"), Ok("/me/.cache/greenroom".into()));
+        assert!(cache("", "").is_err());
+    }
+
+    #[test]
+    fn packages_are_named_after_the_machine() {
+        assert_eq!(platform("linux", "x86_64"), Ok("linux-x64".into()));
+        assert_eq!(platform("macos", "aarch64"), Ok("darwin-arm64".into()));
+        assert!(platform("linux", "riscv64").is_err() && platform("plan9", "x86_64").is_err());
+    }
+
+    #[test]
+    fn the_version_of_node_is_read() {
+        assert_eq!(major("v20.20.2"), Some(20));
+        assert_eq!(major("20.20.2"), None);
+        assert_eq!(major(""), None);
+    }
+
+    #[test]
+    fn whoever_is_first_wins() {
+        let folder = Folder::new("publish");
+        folder.with("fresh/a");
+        folder.with("late/b");
+        let place = folder.0.join("place");
+        assert_eq!(publish(&folder.0.join("fresh"), &place), Ok(()));
+        assert_eq!(publish(&folder.0.join("late"), &place), Ok(()));
+        assert!(place.join("a").is_file() && !place.join("b").exists());
+        assert!(publish(&folder.0.join("gone"), &folder.0.join("elsewhere")).is_err());
+    }
+
+    #[test]
+    fn what_a_killed_run_left_is_removed() {
+        let folder = Folder::new("sweep");
+        let kept = [folder.with("clis-1/a"), folder.with(&format!("clis-1.partial-{}/a", std::process::id()))];
+        let left = folder.with("clis-1.partial-999999999/a");
+        assert_eq!(sweep(&folder.0), Ok(()));
+        assert!(kept.iter().all(|file| file.is_file()) && !left.exists());
+    }
+
+    #[test]
+    fn programs_are_handed_over_by_name() {
+        let clis = Clis { claude: "c".into(), codex: "x".into(), gemini: "g".into() };
+        let mut command = Command::new("true");
+        clis.hand_to(&mut command);
+        let names: Vec<_> = command.get_envs().map(|(name, _)| name.to_owned()).collect();
+        assert_eq!(names, ["GREENROOM_TEST_CLAUDE", "GREENROOM_TEST_CODEX", "GREENROOM_TEST_GEMINI"]);
+    }
+}
