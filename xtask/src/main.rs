@@ -14,6 +14,7 @@ mod serve;
 mod test;
 mod tidy;
 mod totals;
+mod web;
 mod workspace;
 
 use std::process::ExitCode;
@@ -38,8 +39,14 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "test",
         arguments: "[stage…] [-- arguments for cargo test]",
-        summary: Some("run every test, or the named stages: tidy, rust, cli, chaos"),
+        summary: Some("run every test, or the named stages: tidy, web, rust, cli, browser, chaos"),
         run: test::command,
+    },
+    Command {
+        name: "web",
+        arguments: "",
+        summary: Some("build the web app, which the next build of the server takes along; needs Node.js"),
+        run: web::command,
     },
     Command { name: "tidy", arguments: "", summary: Some("check the rules of the source tree"), run: tidy::command },
     Command {

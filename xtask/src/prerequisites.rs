@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::postgres;
+use crate::web;
 use crate::workspace::{Outcome, find_in_path, succeed};
 
 #[derive(Debug, Clone, Copy)]
@@ -33,6 +34,13 @@ pub const NODE: Prerequisite = Prerequisite {
     name: "Node.js with npm (node, npm)",
     is_present: || find_in_path("node").is_some() && find_in_path("npm").is_some(),
     packages: &["nodejs", "npm"],
+};
+
+/// Shows the web app to the tests.
+pub const CHROMIUM: Prerequisite = Prerequisite {
+    name: "the Chromium browser",
+    is_present: || web::find_browser().is_some(),
+    packages: &["chromium"],
 };
 
 pub fn ensure(needed: &[Prerequisite]) -> Outcome<()> {

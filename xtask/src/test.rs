@@ -8,10 +8,10 @@ use std::process::ExitCode;
 
 use crate::clis::Clis;
 use crate::postgres::Postgres;
-use crate::prerequisites::{self, C_COMPILER, NODE, POSTGRESQL, Prerequisite};
+use crate::prerequisites::{self, C_COMPILER, CHROMIUM, NODE, POSTGRESQL, Prerequisite};
 use crate::totals::{self, Totals};
 use crate::workspace::{Outcome, Profile, Workspace};
-use crate::{chaos, tidy};
+use crate::{chaos, tidy, web};
 
 struct Stage {
     name: &'static str,
@@ -22,8 +22,11 @@ struct Stage {
 
 const STAGES: &[Stage] = &[
     Stage { name: "tidy", needs: &[], uses_postgres: false, run: run_tidy },
+    // First, so that the binaries of the stages after it have the app in them.
+    Stage { name: "web", needs: &[NODE], uses_postgres: false, run: run_web },
     Stage { name: "rust", needs: &[C_COMPILER, POSTGRESQL], uses_postgres: true, run: run_rust },
     Stage { name: "cli", needs: &[C_COMPILER, NODE], uses_postgres: false, run: run_cli },
+    Stage { name: "browser", needs: &[C_COMPILER, NODE, CHROMIUM], uses_postgres: false, run: run_browser },
     Stage { name: "chaos", needs: &[C_COMPILER], uses_postgres: false, run: run_chaos },
 ];
 
@@ -84,6 +87,14 @@ fn run_tidy(setting: &Setting) -> Outcome<Totals> {
     tidy::check(setting.workspace.root())
 }
 
+fn run_web(setting: &Setting) -> Outcome<Totals> {
+    web::test(&setting.workspace)
+}
+
+fn run_browser(setting: &Setting) -> Outcome<Totals> {
+    web::test_in_browser(&setting.workspace)
+}
+
 fn run_rust(setting: &Setting) -> Outcome<Totals> {
     let mut cargo = setting.workspace.cargo();
     cargo.args(["test", "--workspace", "--no-fail-fast"]).args(&setting.cargo_arguments);
@@ -136,7 +147,7 @@ mod tests {
 
     #[test]
     fn no_name_selects_every_stage() {
-        assert_eq!(names(select(&[])), Ok(vec!["tidy", "rust", "cli", "chaos"]));
+        assert_eq!(names(select(&[])), Ok(vec!["tidy", "web", "rust", "cli", "browser", "chaos"]));
     }
 
     #[test]
@@ -146,8 +157,8 @@ mod tests {
 
     #[test]
     fn an_unknown_stage_is_refused_with_the_known_ones() {
-        let refusal = names(select(&words(&["rust", "web"])));
-        assert!(refusal.is_err_and(|message| message.contains("`web`") && message.contains("tidy, rust, cli, chaos")));
+        let refusal = names(select(&words(&["rust", "wep"])));
+        assert!(refusal.is_err_and(|message| message.contains("`wep`") && message.contains("tidy, web, rust, cli, browser, chaos")));
     }
 
     #[test]

@@ -1,0 +1,41 @@
+//! Puts the web app into the binary, where it was built: `cargo xtask web` makes `web/dist`. Without it the server has its
+//! plain pages, and the first of them says how to get the app.
+
+use std::{
+    fmt::Write as _,
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+fn main() -> io::Result<()> {
+    let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    let built = here.join("../../web/dist");
+    println!("cargo::rerun-if-changed={}", built.display());
+    println!("cargo::rerun-if-changed=build.rs");
+    let mut files = Vec::new();
+    if built.join("index.html").is_file() {
+        gather(&built, &built, &mut files)?;
+    }
+    files.sort();
+    let mut list = String::from("&[\n");
+    for (path, file) in files {
+        writeln!(list, "    ({path:?}, include_bytes!({:?}) as &[u8]),", file.display().to_string())
+            .map_err(io::Error::other)?;
+    }
+    list.push_str("]\n");
+    let out = std::env::var_os("OUT_DIR").ok_or_else(|| io::Error::other("cargo did not set OUT_DIR"))?;
+    fs::write(Path::new(&out).join("web_app.rs"), list)
+}
+
+fn gather(folder: &Path, root: &Path, files: &mut Vec<(String, PathBuf)>) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            gather(&path, root, files)?;
+            continue;
+        }
+        let name = path.strip_prefix(root).map_err(io::Error::other)?.to_string_lossy().into_owned();
+        files.push((name, path.canonicalize()?));
+    }
+    Ok(())
+}
