@@ -158,7 +158,9 @@ mod tests {
     #[test]
     fn an_unknown_stage_is_refused_with_the_known_ones() {
         let refusal = names(select(&words(&["rust", "wep"])));
-        assert!(refusal.is_err_and(|message| message.contains("`wep`") && message.contains("tidy, web, rust, cli, browser, chaos")));
+        assert!(refusal.is_err_and(
+            |message| message.contains("`wep`") && message.contains("tidy, web, rust, cli, browser, chaos")
+        ));
     }
 
     #[test]

@@ -22,10 +22,17 @@ impl Engine {
         let named = spec.clone();
         let found = self.on_disk(move |engine| engine.equipment(&named).map_err(|missing| engine.refusal(&missing)));
         found.await.map_err(Error::Unavailable)??;
-        match self.providers().get(&spec.provider).map(|provider| provider.check(spec)) {
-            Some(Err(detail)) => Err(Error::Refused { pointer: "/provider", detail }),
-            Some(Ok(())) | None => Ok(()),
+        let Some(provider) = self.providers().get(&spec.provider) else { return Ok(()) };
+        let can = provider.capabilities();
+        for (pointer, named, can) in
+            [("/skills", &spec.skills, can.skills), ("/mcp_servers", &spec.mcp_servers, can.mcp)]
+        {
+            if !named.is_empty() && !can {
+                let detail = format!("agents of {} have no use for them; leave them out", spec.provider);
+                return Err(Error::Refused { pointer, detail });
+            }
         }
+        provider.check(spec).map_err(|detail| Error::Refused { pointer: "/provider", detail })
     }
 
     /// The place of an agent in a room, made ready. The error says what is wrong for the run that needs it.

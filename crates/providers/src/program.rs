@@ -11,7 +11,7 @@ use workbench::process::{Patience, Supervisor};
 
 /// What every program gets to see of the server's environment, where it is set. Nothing else passes but what the
 /// operator names (invariant 17).
-const ALWAYS: [&str; 12] = [
+const ALWAYS: [&str; 16] = [
     "PATH",
     "LANG",
     "LC_ALL",
@@ -24,6 +24,10 @@ const ALWAYS: [&str; 12] = [
     "HTTPS_PROXY",
     "NO_PROXY",
     "ALL_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "all_proxy",
 ];
 
 /// How a program is found and started.

@@ -12,7 +12,7 @@ pub enum Error {
     Unreadable(#[from] io::Error),
     #[error("it is longer than {MAX_BYTES} bytes")]
     TooLong,
-    #[error("cannot understand it: {0}")]
+    #[error("cannot understand it")]
     Syntax(#[from] serde_json::Error),
     #[error("the server {name:?} {problem}")]
     Server { name: String, problem: &'static str },

@@ -2,6 +2,7 @@
 
 use super::{Error, path, reader::Reader};
 use std::{
+    collections::BTreeSet,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -59,7 +60,10 @@ const A_PATH: &str = "empty, or the path of a folder that exists";
 const A_COMMAND: &str = "the name or path of a program";
 const ARGUMENTS: &str = "a list of arguments";
 const VARIABLES: &str = "a list of names of environment variables";
-const AGENTS: &str = "a list of entries NAME = COMMAND LINE, with NAME of a-z, 0-9, _ and -";
+const AGENTS: &str = "a list of entries NAME = COMMAND LINE, with NAME of a-z, 0-9, _ and -, each name once and none of \
+                      scripted, claude_code and codex";
+/// They are no ACP agents, and what is set for them stands in sections of their own.
+const OTHERS: [&str; 3] = ["scripted", "claude_code", "codex"];
 
 impl Agents {
     pub(super) fn read(from: &Reader, working_dir: &Path) -> Result<Self, Error> {
@@ -111,7 +115,10 @@ impl Codex {
 impl Acp {
     pub(super) fn read(from: &Reader) -> Result<Self, Error> {
         Ok(Self {
-            agents: from.list("acp.agents", AGENTS, acp_agent)?,
+            agents: from.checked_list("acp.agents", AGENTS, acp_agent, |agents| {
+                let names: BTreeSet<&str> = agents.iter().map(|agent| agent.name.as_str()).collect();
+                names.len() == agents.len() && OTHERS.iter().all(|name| !names.contains(name))
+            })?,
             pass_env: from.list("acp.pass_env", VARIABLES, variable)?,
             share_login: from.yes_or_no("acp.share_login")?,
             processes: from.integer("acp.processes", 1..=1000)?,

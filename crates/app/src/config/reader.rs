@@ -38,6 +38,18 @@ impl Reader {
         items.iter().map(item).collect::<Option<Vec<T>>>().ok_or_else(|| self.refused(key, allowed))
     }
 
+    /// A list that is right only as a whole.
+    pub fn checked_list<T>(
+        &self,
+        key: &str,
+        allowed: &str,
+        parse: impl Fn(&str) -> Option<T>,
+        is_right: impl FnOnce(&[T]) -> bool,
+    ) -> Result<Vec<T>, Error> {
+        let list = self.list(key, allowed, parse)?;
+        if is_right(&list) { Ok(list) } else { Err(self.refused(key, allowed)) }
+    }
+
     pub fn yes_or_no(&self, key: &str) -> Result<bool, Error> {
         match self.value(key).map(|value| &value.kind) {
             Some(ValueKind::Boolean(yes)) => Ok(*yes),

@@ -180,3 +180,11 @@ fn the_manual_names_every_key_with_its_variable_and_default() {
         assert!(manual.lines().any(|line| line.starts_with(&row)), "docs/configuration.md has no row {row}");
     }
 }
+
+#[test]
+fn an_acp_agent_cannot_take_the_place_of_another_provider() {
+    for agents in ["[\"codex = x\"]", "[\"mine = a\", \"mine = b\"]"] {
+        let said = refusal(&format!("[acp]\nagents = {agents}\n"));
+        assert!(said.contains("acp.agents") && said.contains("each name once"), "{said}");
+    }
+}

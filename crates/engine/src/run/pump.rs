@@ -31,7 +31,8 @@ use tokio::{
 
 /// How far a provider may run ahead of the journal.
 const EVENTS: usize = 1024;
-const COMMANDS: usize = 16;
+/// More than what a provider says at once can make us answer, with the word to stop.
+const COMMANDS: usize = 2 * EVENTS;
 
 pub(super) struct Pump {
     pub ledger: Ledger,
@@ -171,12 +172,15 @@ impl Pump {
                 None => Wake::Said,
             },
             Some(order) = signals.orders.recv() => Wake::Ordered(order),
+            // Nor does a flood hold up the end of patience and of all the time there is. Silence is another matter: what
+            // has come meanwhile ends it.
+            () = at(patience) => Wake::OutOfPatience,
+            () = sleep_until(out_of_time), if !stopping && limit == Limit::Wall => Wake::OutOfTime(limit),
             count = events.recv_many(said, EVENTS) => match count {
                 // Every sender is gone: the turn has returned or is about to.
                 0 => returned(turn.join_next().await),
                 _ => Wake::Said,
             },
-            () = at(patience) => Wake::OutOfPatience,
             () = sleep_until(out_of_time), if !stopping => Wake::OutOfTime(limit),
             id = expiry(approval), if !stopping => Wake::ApprovalExpired(id),
         }
@@ -246,7 +250,11 @@ impl Pump {
             }
         }
         if let Some(Finish { outcome, .. }) = &finish {
-            let heard_seq = self.heard_seq(&settled).await;
+            // What was handed over in the middle of an answer is lost with an answer that was cut off. Better told twice.
+            let heard_seq = match outcome.kept {
+                Kept::PromptAndAnswer => self.heard_seq(&settled).await,
+                Kept::Prompt | Kept::Nothing => self.run.queued_seq,
+            };
             session = self.knowledge.keeps(outcome.kept, heard_seq, self.stream_seq).or(session);
         }
         let mut events: Vec<NewEvent> = coalesce(entries).into_iter().map(|entry| self.ledger.event(entry)).collect();

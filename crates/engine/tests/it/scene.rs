@@ -173,7 +173,7 @@ impl Stage {
         let (sender, turns) = mpsc::channel(16);
         let seen = Arc::new(Seen::default());
         let puppet = |name, steer| {
-            let can = Capabilities { resume: true, steer, ..Capabilities::default() };
+            let can = Capabilities { resume: true, steer, mcp: true, skills: true, ..Capabilities::default() };
             Arc::new(Puppet { name, can, turns: sender.clone(), seen: seen.clone() }) as Arc<dyn Provider>
         };
         let mut config = Config {

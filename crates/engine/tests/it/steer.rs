@@ -171,7 +171,7 @@ async fn what_was_taken_is_known_to_the_session(database: TestDatabase) {
     let (ann, bob) = (stage.agent("Ann", "p").await, stage.agent("Bob", "p").await);
     for (between, kept, missed) in [
         (false, Kept::PromptAndAnswer, vec![]),
-        (false, Kept::Prompt, vec!["you: right"]),
+        (false, Kept::Prompt, vec!["you: right", "local: left"]),
         (false, Kept::Nothing, vec!["local: one", "you: right", "local: left"]),
         (true, Kept::PromptAndAnswer, vec!["local: psst", "local: left", "Bob: yes?"]),
     ] {

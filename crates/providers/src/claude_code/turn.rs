@@ -134,7 +134,8 @@ async fn end(outcome: Outcome, process: Process, place: Entered, channel: &TurnC
             match end {
                 _ if told_to_stop => {
                     receipt.signals.insert(0, "interrupt".into());
-                    (TurnEnd::Stopped, receipt, Kept::PromptAndAnswer)
+                    let kept = if matches!(end, End::Failed(_)) { prompt } else { Kept::PromptAndAnswer };
+                    (TurnEnd::Stopped, receipt, kept)
                 }
                 End::Completed => (TurnEnd::Completed, receipt, Kept::PromptAndAnswer),
                 End::Interrupted => {

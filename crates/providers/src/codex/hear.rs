@@ -76,7 +76,7 @@ impl Turn<'_> {
             Word::Stop => self.stop = self.stop.or_else(|| Some(Instant::now())),
             Word::Answer(TurnCommand::Answer { approval, decision, input }) => self.answer(approval, decision, input),
             Word::Steer { message, text } => self.steer(message, &text),
-            Word::Answer(_) | Word::Said => {}
+            Word::Answer(_) | Word::Place | Word::Said => {}
         }
     }
 

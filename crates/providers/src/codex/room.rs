@@ -31,6 +31,8 @@ pub enum Word {
         message: MessageId,
         text: String,
     },
+    /// There is a place again: the program may be listened to.
+    Place,
     /// Everything has been sent, and nothing more comes.
     Said,
 }
@@ -81,7 +83,12 @@ impl Room {
                     return Word::Stop;
                 }
                 permit = self.events.reserve(), if !self.waiting.is_empty() => match (permit, self.waiting.pop_front()) {
-                    (Ok(permit), Some(reported)) => permit.send(reported),
+                    (Ok(permit), Some(reported)) => {
+                        permit.send(reported);
+                        if self.waiting.len() + 1 == WAITING {
+                            return Word::Place;
+                        }
+                    }
                     (Err(_), _) => self.waiting.clear(),
                     (Ok(_), None) => {}
                 },
@@ -105,7 +112,7 @@ impl Room {
                 word = self.next() => match word {
                     Word::Stop => return None,
                     Word::Steer { message, .. } => self.say(TurnEvent::Steered { message, taken: false }),
-                    Word::Answer(_) | Word::Said => {}
+                    Word::Answer(_) | Word::Place | Word::Said => {}
                 },
                 done = &mut work => return Some(done),
             }
@@ -123,7 +130,7 @@ impl Room {
                     Word::Said => return,
                     Word::Steer { message, .. } => self.say(TurnEvent::Steered { message, taken: false }),
                     Word::Stop => deadline = Box::pin(tokio::time::sleep(LAST_WORDS)),
-                    Word::Answer(_) => {}
+                    Word::Answer(_) | Word::Place => {}
                 },
                 () = &mut deadline => return,
             }

@@ -202,6 +202,11 @@ impl<'a> Turn<'a> {
             }
             // It may have begun all the same: that it is told to stop is seen to below.
             None | Some(Err(CallError::Timeout)) if self.stop.is_some() => Ok(()),
+            // Then it is interrupted like any other, or its instance is ended.
+            Some(Err(error @ CallError::Timeout)) => {
+                self.hopeless = Some(open::failed("begin its turn", &error));
+                Ok(())
+            }
             Some(Err(CallError::Closed(_))) => {
                 self.is_lost = true;
                 Ok(())

@@ -35,8 +35,11 @@ pub fn sync(skills: &[(String, PathBuf)], into: &Path, holder: &str) -> io::Resu
             return Err(invalid(format!("there are two skills called {name}")));
         }
     }
-    if into.symlink_metadata().is_ok_and(|found| !found.is_dir()) {
-        return Err(invalid(format!("{} is not a folder; skills cannot be copied there", into.display())));
+    // A link on the way would lead out of the folder that the agent works in (invariant 18).
+    for folder in into.ancestors().take(2) {
+        if folder.symlink_metadata().is_ok_and(|found| !found.is_dir()) {
+            return Err(invalid(format!("{} is not a folder; skills cannot be copied there", folder.display())));
+        }
     }
     if wanted.is_empty() && !into.exists() {
         return Ok(());

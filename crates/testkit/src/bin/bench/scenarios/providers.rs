@@ -9,6 +9,7 @@ use crate::{
 };
 use anyhow::{Context as _, bail};
 use domain::{event::EventType, position::Position};
+use providers::host_tools::{SERVER, mcp};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::{path::Path, process::Stdio, time::Instant};
@@ -84,7 +85,7 @@ impl Providers {
     }
 }
 
-/// The program on two pipes, with the flags that Greenroom gives it.
+/// The program on two pipes, with the flags and the tools that Greenroom gives it.
 struct ByItself {
     stdin: ChildStdin,
     lines: Lines<BufReader<ChildStdout>>,
@@ -96,9 +97,11 @@ impl ByItself {
         let home = folder.join("home");
         std::fs::create_dir_all(&home)?;
         let mut process = Command::new(programs::Clis::found().claude)
-            .args(["-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose"])
-            .args(["--include-partial-messages", "--permission-prompt-tool", "stdio", "--setting-sources", "project"])
-            .args(["--model", MODEL])
+            .args(["-p", "--input-format=stream-json", "--output-format=stream-json", "--verbose"])
+            .args(["--include-partial-messages", "--permission-prompt-tool=stdio", "--permission-mode=default"])
+            .args(["--setting-sources=user", "--strict-mcp-config", "--model", MODEL])
+            .arg(format!("--mcp-config={}", json!({"mcpServers": {SERVER: {"type": "sdk", "name": SERVER}}})))
+            .env("ENABLE_TOOL_SEARCH", "false")
             .env("ANTHROPIC_BASE_URL", models)
             .env("ANTHROPIC_API_KEY", "test-key")
             .env("CLAUDE_CONFIG_DIR", &home)
@@ -114,19 +117,41 @@ impl ByItself {
             .spawn()?;
         let stdin = process.stdin.take().context("no input")?;
         let lines = BufReader::new(process.stdout.take().context("no output")?).lines();
-        Ok(Self { stdin, lines, _process: process })
+        let mut claude = Self { stdin, lines, _process: process };
+        let request = json!({"subtype": "initialize", "sdkMcpServers": [SERVER]});
+        claude.say(&json!({"type": "control_request", "request_id": "1", "request": request})).await?;
+        Ok(claude)
+    }
+
+    async fn say(&mut self, line: &Value) -> anyhow::Result<()> {
+        Ok(self.stdin.write_all(format!("{line}\n").as_bytes()).await?)
+    }
+
+    /// It has the same tools of Greenroom's as in a room.
+    async fn answer(&mut self, asked: &Value) -> anyhow::Result<()> {
+        let reply = match mcp::step(&asked["request"]["message"]) {
+            mcp::Step::Reply(reply) => reply,
+            mcp::Step::Nothing => json!({"jsonrpc": "2.0", "id": 0, "result": {}}),
+            mcp::Step::Call { .. } => bail!("nobody asked it to call a tool"),
+        };
+        let response =
+            json!({"subtype": "success", "request_id": asked["request_id"], "response": {"mcp_response": reply}});
+        self.say(&json!({"type": "control_response", "response": response})).await
     }
 
     async fn turn(&mut self) -> anyhow::Result<Turn> {
         let message = json!({"role": "user", "content": QUESTION});
         let line = json!({"type": "user", "message": message, "parent_tool_use_id": null, "session_id": ""});
         let asked = Instant::now();
-        self.stdin.write_all(format!("{line}\n").as_bytes()).await?;
+        self.say(&line).await?;
         let mut first = None;
         while let Some(line) = self.lines.next_line().await? {
             let line: Value = serde_json::from_str(&line)?;
             if line["event"]["delta"]["type"] == "text_delta" && first.is_none() {
                 first = Some(millis(asked));
+            }
+            if line["type"] == "control_request" {
+                self.answer(&line).await?;
             }
             if line["type"] == "result" {
                 return Ok(Turn { first: first.context("an answer without words")?, whole: millis(asked) });
