@@ -6,6 +6,7 @@
 pub mod acp;
 pub mod claude_code;
 pub mod codex;
+mod crashes;
 pub mod host_tools;
 pub mod jsonrpc;
 pub mod pool;

@@ -197,8 +197,8 @@ pub enum TurnEvent {
         content: Value,
         is_error: bool,
     },
-    /// A tool call waits for a person. The answer comes as [`TurnCommand::Answer`], always: on a deadline it is
-    /// `Expired`.
+    /// A tool call waits for a person. The answer comes as [`TurnCommand::Answer`], always, unless it is
+    /// [`TurnEvent::Withdrawn`] before: on a deadline it is `Expired`.
     Approval {
         id: ApprovalId,
         tool_use_id: Option<String>,
@@ -206,6 +206,11 @@ pub enum TurnEvent {
         input: Value,
         /// Only a person can answer it: a question, which no policy may wave through.
         is_question: bool,
+    },
+    /// Nobody waits for this approval's answer any more, and what it was for does not run: the program took its
+    /// question back. An answer that is under way to it is ignored.
+    Withdrawn {
+        id: ApprovalId,
     },
     /// Tokens used since the last report. `cost` only where the vendor itself said it.
     Usage {

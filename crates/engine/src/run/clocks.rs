@@ -61,6 +61,7 @@ fn is_progress(event: &TurnEvent) -> bool {
         | TurnEvent::ToolOutput { .. }
         | TurnEvent::ToolResult { .. }
         | TurnEvent::Approval { .. }
+        | TurnEvent::Withdrawn { .. }
         | TurnEvent::Usage { .. } => true,
         TurnEvent::Status { .. }
         | TurnEvent::Waiting { .. }
@@ -125,6 +126,12 @@ mod tests {
         check(&[(5, status())], false, false, (10, Limit::FirstByte));
         check(&[(5, text()), (6, status()), (24, status())], false, false, (25, Limit::Idle));
         check(&[(5, TurnEvent::Session { id: "s".into() })], false, false, (10, Limit::FirstByte));
+    }
+
+    #[test]
+    fn after_a_question_is_withdrawn_the_provider_has_its_time_again() {
+        let withdrawn = TurnEvent::Withdrawn { id: domain::ids::ApprovalId::generate() };
+        check(&[(5, text()), (500, withdrawn)], false, false, (520, Limit::Idle));
     }
 
     #[test]

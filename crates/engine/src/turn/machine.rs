@@ -253,6 +253,15 @@ impl Machine {
                 effects.push(Effect::Become(RunStatus::WaitingForApproval));
                 ApprovalRequested { approval_id: id, tool_use_id, name, input, expires_at, is_question }.into()
             }
+            TurnEvent::Withdrawn { id } => {
+                // The policy may have answered it, or a person just now.
+                let Some(at) = self.waiting.iter().position(|waiting| waiting.id == id) else { return };
+                self.waiting.remove(at);
+                if self.waiting.is_empty() {
+                    effects.push(Effect::Become(RunStatus::Running));
+                }
+                ApprovalResolved { approval_id: id, decision: Decision::Expired, input: None, remember: false }.into()
+            }
             TurnEvent::Usage { usage, model, cost } => {
                 let model = model.or_else(|| self.setting.model.clone());
                 let priced = || model.as_deref().and_then(prices::find).map(|price| price.cost(&usage));

@@ -199,6 +199,15 @@ fn told(play: &Play) -> Vec<Decision> {
     decisions.collect()
 }
 
+/// What the run became, one after the other.
+fn statuses(play: &Play) -> Vec<RunStatus> {
+    let statuses = play.effects.iter().filter_map(|effect| match effect {
+        Effect::Become(status) => Some(*status),
+        _ => None,
+    });
+    statuses.collect()
+}
+
 impl Play {
     /// Answers the approval that runs out first.
     fn answers(self, decision: Decision, remember: bool) -> Self {
@@ -234,15 +243,40 @@ fn approvals_ask_or_follow_the_policy() {
     let answered = asked.input(Input::Answer { approval: id, decision: Decision::Allow, input: None, remember: false });
     assert_eq!(told(&answered), [Decision::Allow]);
     assert!(answered.machine.approval_deadline().is_none());
-    let statuses: Vec<RunStatus> = answered
-        .effects
-        .iter()
-        .filter_map(|effect| match effect {
-            Effect::Become(status) => Some(*status),
-            _ => None,
-        })
-        .collect();
-    assert_eq!(statuses, [RunStatus::WaitingForApproval, RunStatus::Running]);
+    assert_eq!(statuses(&answered), [RunStatus::WaitingForApproval, RunStatus::Running]);
+}
+
+#[test]
+fn an_approval_that_is_withdrawn_is_no_longer_waited_for() {
+    let play = Play::new().says(asks("write_file", false)).says(asks("write_file", false));
+    let (first, _) = play.machine.approval_deadline().unwrap();
+    let play = play.says(TurnEvent::Withdrawn { id: first });
+    assert!(!play.machine.is_waiting_for(first));
+    let (second, _) = play.machine.approval_deadline().unwrap();
+    assert_eq!(statuses(&play).last(), Some(&RunStatus::WaitingForApproval), "for the other");
+    let play = play.says(TurnEvent::Withdrawn { id: second });
+    assert_eq!(statuses(&play).last(), Some(&RunStatus::Running));
+    assert!(play.machine.approval_deadline().is_none());
+    // It is over: neither once more, nor an answer that comes too late, nor the end has anything to add.
+    let play = play.says(TurnEvent::Withdrawn { id: second });
+    let late = Input::Answer { approval: second, decision: Decision::Allow, input: None, remember: true };
+    let play = play.input(late).ends(TurnEnd::Completed);
+    let resolved = play.bodies().into_iter().filter_map(|body| match body {
+        EventBody::ApprovalResolved(e) => Some((e.approval_id, e.decision, e.remember)),
+        _ => None,
+    });
+    let expired = |id| (id, Decision::Expired, false);
+    assert_eq!(resolved.collect::<Vec<_>>(), [expired(first), expired(second)]);
+    assert!(told(&play).is_empty() && play.remembers().is_empty());
+}
+
+#[test]
+fn what_is_withdrawn_while_a_turn_stops_ends_with_it() {
+    let play = Play::new().says(asks("write_file", false));
+    let (id, _) = play.machine.approval_deadline().unwrap();
+    let play = play.stop(Why::Cancelled).says(TurnEvent::Withdrawn { id }).ends(TurnEnd::Stopped);
+    assert_eq!(play.kinds().iter().filter(|kind| **kind == EventType::ApprovalResolved).count(), 1);
+    assert_eq!(statuses(&play), [RunStatus::WaitingForApproval], "a run that stops does not run again");
 }
 
 #[test]

@@ -20,6 +20,7 @@ macro_rules! contract {
     };
 }
 
+mod approvals;
 mod clocks;
 mod place;
 mod providers;

@@ -7,7 +7,7 @@ use domain::{
     name::Name,
     owner::Owner,
     room::{RoomPolicy, WhenBusy},
-    run::Run,
+    run::{Run, RunStatus},
 };
 use engine::{
     Config, Engine, Error, Folders, Worker,
@@ -234,9 +234,16 @@ impl Stage {
         self.engine.post(&me(), room, post("left", WhenBusy::Steer, mentions), attempt).await
     }
 
-    /// The next turn that a puppet is asked to take.
+    /// The next turn that a puppet is asked to take, when its start is stored: a provider begins a little before that.
     pub async fn turn(&mut self) -> Turn {
-        within("a turn", self.turns.recv()).await.unwrap()
+        let turn = within("a turn", self.turns.recv()).await.unwrap();
+        within("its start", async {
+            while self.store.run(&me(), turn.request.run_id).await.unwrap().status == RunStatus::Queued {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+        turn
     }
 
     /// Posts a message and answers it.

@@ -121,6 +121,15 @@ impl Maker {
         format!("{} is not on this machine: {}.", self.program.command, self.preset.install)
     }
 
+    /// Why it is of no use, in words; the program has ended when this returns.
+    pub async fn not_opened(&self, agent: Agent, reason: &CallError) -> (RunError, Receipt) {
+        match reason {
+            // It has said what is wrong; its log adds nothing.
+            CallError::Refused { .. } => (ending::of_error(&self.preset, reason), agent.stop().await),
+            _ => self.crashed(agent, reason).await,
+        }
+    }
+
     /// Why it ended, in words; the program has ended when this returns.
     pub async fn crashed(&self, agent: Agent, reason: &CallError) -> (RunError, Receipt) {
         let (ended, last_words, receipt) = agent.end().await;

@@ -16,7 +16,7 @@ use crate::{
 };
 use domain::{event::Decision, ids::ApprovalId};
 use serde_json::{Value, json};
-use std::{collections::HashMap, time::Duration};
+use std::{collections::HashMap, future::poll_fn, task::Poll, time::Duration};
 use tokio::{
     sync::oneshot,
     time::{Instant, sleep_until},
@@ -71,6 +71,10 @@ impl<'a> Exchange<'a> {
                 }
                 heard = self.talk.next() => self.heard(heard),
                 Some(question) = questions.next() => self.question(question),
+                approval = given_up(&mut self.open) => {
+                    self.open.remove(&approval);
+                    self.talk.tell(TurnEvent::Withdrawn { id: approval });
+                }
                 () = sleep_until(self.held_since + HOLD), if self.fold.calls.holds() => {
                     let begun = self.fold.calls.release();
                     self.talk.tell_all(begun);
@@ -203,6 +207,22 @@ impl<'a> Exchange<'a> {
             tracing::debug!(%error, "an agent's request cannot be answered");
         }
     }
+}
+
+/// Comes back when whoever asked a question of the room no longer waits for the answer, because the agent has ended the
+/// relay.
+async fn given_up(open: &mut HashMap<ApprovalId, Open>) -> ApprovalId {
+    poll_fn(|context| {
+        for (approval, open) in open.iter_mut() {
+            if let Open::Question(answer) = open
+                && answer.poll_closed(context).is_ready()
+            {
+                return Poll::Ready(*approval);
+            }
+        }
+        Poll::Pending
+    })
+    .await
 }
 
 fn is_delta(event: &TurnEvent) -> bool {

@@ -19,12 +19,15 @@ mod testing;
 mod tests;
 #[cfg(test)]
 mod transcripts;
+#[cfg(test)]
+mod troubles;
 mod turn;
 
 pub use preset::Preset;
 
 use crate::{
     Capabilities, CloseFuture, InspectFuture, Inspection, Place, Provider, TurnChannel, TurnFuture, TurnRequest,
+    crashes::Crashes,
     pool::{Limits, Pool},
     program::Program,
 };
@@ -64,8 +67,9 @@ impl Acp {
     pub fn new(config: Config) -> Self {
         let Config { preset, program, pool, idle, relay } = config;
         let pool = Pool::new(Limits { places: pool, idle, spares: SPARES });
+        let crashes = Crashes::new(&preset.name);
         let maker = Maker { preset, program, relay };
-        Self { shared: Arc::new(Shared { maker, pool }), preparing: Mutex::default() }
+        Self { shared: Arc::new(Shared { maker, pool, crashes }), preparing: Mutex::default() }
     }
 }
 
@@ -98,20 +102,24 @@ impl Provider for Acp {
     }
 
     fn prepare(&self, coming: Place) {
+        if self.shared.crashes.check(&coming.agent.id).is_err() {
+            return;
+        }
         let Some(place) = self.shared.pool.spare(turn::key(&coming)) else { return };
         let shared = Arc::clone(&self.shared);
         let mut preparing = self.preparing.lock().unwrap_or_else(PoisonError::into_inner);
         while preparing.try_join_next().is_some() {}
         preparing.spawn(async move {
-            let ready = match shared.maker.start(&coming).await {
-                Ok(mut agent) => agent.initialize().await.map(|()| agent).map_err(|error| error.to_string()),
-                Err(error) => Err(error.message),
+            let error = match shared.maker.start(&coming).await {
+                Ok(mut agent) => match agent.initialize().await {
+                    Ok(()) => return place.keep(agent).await,
+                    Err(error) => shared.maker.not_opened(agent, &error).await.0,
+                },
+                Err(error) => error,
             };
-            match ready {
-                Ok(agent) => place.keep(agent).await,
-                // Whoever asks in earnest is told.
-                Err(error) => tracing::debug!(error, "an agent could not be made ready ahead"),
-            }
+            shared.crashes.failed(&coming.agent.id, &error);
+            // Whoever asks in earnest is told.
+            tracing::debug!(error = error.message, "an agent could not be made ready ahead");
         });
     }
 

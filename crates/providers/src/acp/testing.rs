@@ -7,6 +7,7 @@ use super::{
 };
 use crate::{
     Place, Reported, Session, Speaker, Spoken, TurnChannel, TurnCommand, TurnEvent, TurnOutcome, TurnRequest,
+    crashes::Crashes,
     jsonrpc::far_end::FarEnd,
     pool::{Asked, Limits, Pool},
     program::Program,
@@ -79,7 +80,7 @@ impl Stage {
         };
         let maker = Maker { program: program(&preset.command), preset, relay: "greenroom".into() };
         let pool = Pool::new(Limits { places: 2, idle: Duration::from_secs(600), spares: 1 });
-        let shared = Arc::new(Shared { maker, pool });
+        let shared = Arc::new(Shared { maker, pool, crashes: Crashes::new("tame") });
         let (_, _, agent) = FarEnd::new();
         let (events, commands) = (mpsc::channel(1).1, mpsc::channel(1).0);
         Self { shared, request, agent, events, commands, turns: JoinSet::new(), _folder: folder }

@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     Kept, Reported, TurnChannel, TurnEnd, TurnEvent, TurnOutcome, TurnRequest,
+    crashes::Crashes,
     jsonrpc::CallError,
     pool::{self, Asked, Pool},
     program, recap,
@@ -30,6 +31,7 @@ pub type Key = (RoomId, AgentId);
 pub struct Shared {
     pub maker: Maker,
     pub pool: Pool<Key, Agent>,
+    pub crashes: Crashes<AgentId>,
 }
 
 pub fn key(place: &crate::Place) -> Key {
@@ -55,19 +57,28 @@ impl Turn<'_> {
         let mut place = match asked {
             Asked::Granted(place) => place,
             Asked::Wait(wait) => {
-                let message = if wait.is_full {
-                    format!("All {} places for {} are taken.", self.shared.pool.limits().places, self.name())
-                } else {
-                    format!("{} is still busy in this room.", self.name())
-                };
-                self.talk.tell(TurnEvent::Waiting { status: "waiting_for_slot".into(), message });
-                tokio::select! {
+                // Otherwise it is being made ready for this very room.
+                let is_full = wait.is_full;
+                if is_full {
+                    let count = self.shared.pool.limits().places;
+                    let message = format!(
+                        "all {count} processes of {} are busy; the answer begins when one of them is free",
+                        self.name()
+                    );
+                    self.talk.tell(TurnEvent::Waiting { status: "waiting_for_slot".into(), message });
+                }
+                let place = tokio::select! {
                     place = wait.place() => match place {
                         Some(place) => place,
                         None => return closing(),
                     },
                     () = self.talk.stopped() => return TurnOutcome::of(TurnEnd::Stopped),
+                };
+                if is_full {
+                    // The clocks run again.
+                    self.talk.tell(status("starting", format!("{} starts", self.name())));
                 }
+                place
             }
         };
         let (mut agent, prompt) = match self.agent(&mut place).await {
@@ -80,6 +91,7 @@ impl Turn<'_> {
         }
         match driven {
             Driven::Parked(mut outcome) => {
+                self.shared.crashes.succeeded(&self.request.place.agent.id);
                 // What its tools have left running must not outlive the turn.
                 let strays = agent.end_strays();
                 outcome.receipt.processes = u32::try_from(strays).unwrap_or(u32::MAX);
@@ -91,7 +103,7 @@ impl Turn<'_> {
                 let (error, receipt) = self.shared.maker.crashed(agent, &error).await;
                 let (end, receipt) = match stopped {
                     Some(since) => (TurnEnd::Stopped, after_interrupt(receipt, since)),
-                    None => (TurnEnd::Failed(error), receipt),
+                    None => (self.failed(error), receipt),
                 };
                 TurnOutcome { end, receipt, kept: Kept::Nothing }
             }
@@ -121,12 +133,16 @@ impl Turn<'_> {
         }
         let mut agent = match kept {
             Some(agent) => agent,
-            None => tokio::select! {
-                started = self.shared.maker.start(&self.request.place) => {
-                    started.map_err(|error| TurnOutcome::of(TurnEnd::Failed(error)))?
+            None => {
+                let resting = self.shared.crashes.check(&self.request.place.agent.id);
+                resting.map_err(|error| TurnOutcome::of(TurnEnd::Failed(error)))?;
+                tokio::select! {
+                    started = self.shared.maker.start(&self.request.place) => {
+                        started.map_err(|error| TurnOutcome::of(self.failed(error)))?
+                    }
+                    () = self.talk.stopped() => return Err(TurnOutcome::of(TurnEnd::Stopped)),
                 }
-                () = self.talk.stopped() => return Err(TurnOutcome::of(TurnEnd::Stopped)),
-            },
+            }
         };
         if agent.session.is_none() {
             let mut notes = Vec::new();
@@ -137,7 +153,10 @@ impl Turn<'_> {
             notes.into_iter().for_each(|note| self.talk.tell(note));
             match opened {
                 Some(Ok(())) => {}
-                Some(Err(error)) => return Err(self.not_opened(agent, &error).await),
+                Some(Err(error)) => {
+                    let (error, receipt) = self.shared.maker.not_opened(agent, &error).await;
+                    return Err(TurnOutcome { end: self.failed(error), receipt, kept: Kept::Nothing });
+                }
                 None => {
                     return Err(TurnOutcome {
                         end: TurnEnd::Stopped,
@@ -161,14 +180,10 @@ impl Turn<'_> {
             && (session.is_none() || session == wanted)
     }
 
-    async fn not_opened(&mut self, agent: Agent, error: &CallError) -> TurnOutcome {
-        let maker = &self.shared.maker;
-        let (error, receipt) = match error {
-            // It has said what is wrong; its log adds nothing.
-            CallError::Refused { .. } => (ending::of_error(&maker.preset, error), agent.stop().await),
-            _ => maker.crashed(agent, error).await,
-        };
-        TurnOutcome { end: TurnEnd::Failed(error), receipt, kept: Kept::Nothing }
+    /// The end of a turn whose program is of no more use.
+    fn failed(&self, error: RunError) -> TurnEnd {
+        self.shared.crashes.failed(&self.request.place.agent.id, &error);
+        TurnEnd::Failed(error)
     }
 
     /// Tells of the session, if it is news; returns whether the agent knows what was said before.

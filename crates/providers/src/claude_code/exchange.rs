@@ -242,10 +242,10 @@ impl<'a> Exchange<'a> {
             }
             Heard::Question { question, raw } => self.ask(question, raw),
             Heard::Withdrawn { id } => {
-                self.questions.retain(|_, to| !matches!(to, ReplyTo::Permission { id: asked, .. } if *asked == id));
+                self.withdraw(|to| matches!(to, ReplyTo::Permission { id: asked, .. } if *asked == id));
             }
             Heard::CallCancelled { call } => {
-                self.questions.retain(|_, to| !matches!(to, ReplyTo::HostTool { call: asked, .. } if *asked == call));
+                self.withdraw(|to| matches!(to, ReplyTo::HostTool { call: asked, .. } if *asked == call));
             }
             Heard::Answered { id, answer } => {
                 if let Some(stop) = self.stop.as_mut().filter(|stop| stop.request == id) {
@@ -297,6 +297,15 @@ impl<'a> Exchange<'a> {
         self.questions.insert(id, to);
         let event = TurnEvent::Approval { id, tool_use_id, name, input, is_question };
         self.unsent.push_back(Reported { event, raw: Some(raw) });
+    }
+
+    /// Forgets what the program no longer asks, and tells the room, which would wait for an answer to it.
+    fn withdraw(&mut self, is_it: impl Fn(&ReplyTo) -> bool) {
+        for (id, _) in self.questions.extract_if(|_, to| is_it(to)) {
+            if !self.nobody_listens {
+                self.unsent.push_back(TurnEvent::Withdrawn { id }.into());
+            }
+        }
     }
 }
 

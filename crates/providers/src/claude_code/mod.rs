@@ -25,10 +25,11 @@ mod wire;
 
 use crate::{
     Capabilities, CloseFuture, InspectFuture, Place, Provider, TurnChannel, TurnFuture, TurnRequest,
+    crashes::Crashes,
     pool::{self, Limits, Pool},
     program::Program,
 };
-use domain::{agent::AgentSpec, run::RunError};
+use domain::{agent::AgentSpec, ids::AgentId, run::RunError};
 use launch::Launcher;
 use process::Process;
 use std::{
@@ -60,6 +61,7 @@ struct Shared {
     program: Program,
     launcher: Arc<dyn Launcher>,
     pool: Pool<Key, Process>,
+    crashes: Crashes<AgentId>,
 }
 
 impl ClaudeCode {
@@ -71,7 +73,8 @@ impl ClaudeCode {
     fn with(config: Config, launcher: Arc<dyn Launcher>) -> Self {
         let Config { program, pool, idle, spares } = config;
         let pool = Pool::new(Limits { places: pool, idle, spares });
-        Self { shared: Arc::new(Shared { program, launcher, pool }), preparing: Mutex::new(JoinSet::new()) }
+        let shared = Shared { program, launcher, pool, crashes: Crashes::new("Claude Code") };
+        Self { shared: Arc::new(shared), preparing: Mutex::new(JoinSet::new()) }
     }
 
     fn preparing(&self) -> MutexGuard<'_, JoinSet<()>> {
@@ -120,6 +123,9 @@ impl Provider for ClaudeCode {
     fn prepare(&self, coming: Place) {
         let mut preparing = self.preparing();
         while preparing.try_join_next().is_some() {}
+        if self.shared.crashes.check(&coming.agent.id).is_err() {
+            return;
+        }
         if let Some(place) = self.shared.pool.spare(turn::key(&coming)) {
             preparing.spawn(make_ready(Arc::clone(&self.shared), coming, place));
         }
@@ -144,14 +150,13 @@ async fn make_ready(shared: Arc<Shared>, coming: Place, place: pool::Place<Key, 
     let Ok(program) = shared.locate() else { return };
     let fixed = command::Fixed::of(&coming, program);
     let model = coming.agent.spec.model.as_deref();
-    match Process::start(&*shared.launcher, &shared.program, fixed, model, None).await {
+    let error = match Process::start(&*shared.launcher, &shared.program, fixed, model, None).await {
         Ok(mut process) => match process.conversation.ready().await {
-            Ok(()) => place.keep(process).await,
-            Err(broken) => {
-                let (error, _) = process.failed(broken).await;
-                tracing::debug!(error = error.message, "a spare Claude Code did not get ready");
-            }
+            Ok(()) => return place.keep(process).await,
+            Err(broken) => process.failed(broken).await.0,
         },
-        Err(error) => tracing::debug!(error = error.message, "a spare Claude Code was not started"),
-    }
+        Err(error) => error,
+    };
+    shared.crashes.failed(&coming.agent.id, &error);
+    tracing::debug!(error = error.message, "a spare Claude Code did not get ready");
 }

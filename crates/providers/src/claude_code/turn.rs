@@ -36,7 +36,7 @@ pub(super) async fn turn(shared: Arc<Shared>, request: TurnRequest, mut channel:
 
 async fn attempt(shared: &Shared, request: TurnRequest, channel: &mut TurnChannel) -> Result<TurnOutcome, TurnOutcome> {
     let fixed = Fixed::of(&request.place, shared.locate().map_err(failed)?);
-    let model = request.agent().spec.model.clone();
+    let (agent, model) = (request.agent().id, request.agent().spec.model.clone());
     let mut place = enter(shared, &request, channel).await?;
     let mut session = request.session.clone();
     let mut warm = match place.resident().await {
@@ -55,9 +55,11 @@ async fn attempt(shared: &Shared, request: TurnRequest, channel: &mut TurnChanne
         let (mut process, is_warm) = match warm.take() {
             Some(process) => (process, true),
             None => {
+                shared.crashes.check(&agent).map_err(failed)?;
                 let resume = session.as_ref().map(|session| session.id.as_str());
                 let start = Process::start(&*shared.launcher, &shared.program, fixed.clone(), model.as_deref(), resume);
-                (start.await.map_err(failed)?, false)
+                let started = start.await.inspect_err(|error| shared.crashes.failed(&agent, error));
+                (started.map_err(failed)?, false)
             }
         };
         let prompt = prompt(&request, session.as_ref());
@@ -74,7 +76,16 @@ async fn attempt(shared: &Shared, request: TurnRequest, channel: &mut TurnChanne
             Ended::Broken(_) if is_warm && !outcome.heard && !outcome.told_to_stop => {
                 process.stop().await;
             }
-            _ => return Ok(end(outcome, process, place, channel).await),
+            _ => {
+                let is_fit = matches!(outcome.ended, Ended::Resting(_));
+                let outcome = end(outcome, process, place, channel).await;
+                match &outcome.end {
+                    _ if is_fit => shared.crashes.succeeded(&agent),
+                    TurnEnd::Failed(error) => shared.crashes.failed(&agent, error),
+                    TurnEnd::Completed | TurnEnd::Skipped | TurnEnd::Stopped => {}
+                }
+                return Ok(outcome);
+            }
         }
     }
 }

@@ -85,8 +85,10 @@ impl Turn<'_> {
             None | Some(Incoming::Closed(_)) => self.is_lost = true,
             Some(Incoming::Notification { method, params, raw }) => {
                 if method == "serverRequest/resolved" {
-                    // Answered, or withdrawn; either way nobody waits for our answer.
-                    self.asks.retain(|_, asked| Some(&asked.request) != params.get("requestId"));
+                    // What was answered is no longer among them: this one is withdrawn.
+                    for (id, _) in self.asks.extract_if(|_, asked| Some(&asked.request) == params.get("requestId")) {
+                        self.room.report(TurnEvent::Withdrawn { id }, Some(raw.clone()));
+                    }
                 }
                 let Parsed { events, end, hopeless } = self.parser.apply(&method, &params);
                 let mut raw = Some(raw);

@@ -7,9 +7,10 @@ use super::{
     instance::{Instance, Lost},
     launch::Launch,
 };
+use crate::crashes::Crashes;
 use domain::run::RunError;
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::VecDeque,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -19,7 +20,6 @@ use tokio::{
     time::Instant,
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
-use workbench::process::Backoff;
 
 /// With so many turns an instance is busy enough that a further thread gets another one, if there may be one.
 pub const BUSY: usize = 8;
@@ -38,6 +38,8 @@ struct Inner {
     /// One for each program that runs, so that there are never more, not even while one makes room for another.
     permits: Arc<Semaphore>,
     state: Mutex<State>,
+    /// By the agents' folders.
+    crashes: Crashes<PathBuf>,
     changed: Notify,
     tasks: TaskTracker,
     closing: CancellationToken,
@@ -54,8 +56,6 @@ struct State {
     slots: Vec<Slot>,
     /// Who waits for an instance, first come first served.
     line: VecDeque<u64>,
-    /// Agents whose last instance did not live, with what it ended with.
-    failing: HashMap<PathBuf, (Backoff, String)>,
     last_id: u64,
 }
 
@@ -108,6 +108,7 @@ impl Pool {
             idle,
             permits: Arc::new(Semaphore::new(limit)),
             state: Mutex::default(),
+            crashes: Crashes::new("Codex"),
             changed: Notify::new(),
             tasks: TaskTracker::new(),
             closing: CancellationToken::new(),
@@ -237,7 +238,7 @@ impl Pool {
             Ok(instance) => instance,
             Err(error) => {
                 if !leaving.is_cancelled() {
-                    self.failed(&home, &error);
+                    self.0.crashes.failed(&home, &error);
                 }
                 self.remove(id);
                 told.send_replace(Some(Err(error)));
@@ -250,27 +251,23 @@ impl Pool {
         tokio::select! {
             lost = instance.lost() => {
                 if started.elapsed() < SHORT_LIFE {
-                    self.failed(&home, &lost.error);
+                    self.0.crashes.failed(&home, &lost.error);
                 } else {
-                    self.state().failing.remove(&home);
+                    self.0.crashes.succeeded(&home);
                 }
             }
             () = self.unused(id, &mut active, &leaving) => {
                 instance.end("Codex was stopped, because another agent needed its place or the server stops.").await;
-                self.state().failing.remove(&home);
+                self.0.crashes.succeeded(&home);
             }
         }
         self.remove(id);
     }
 
-    async fn start(&self, home: &Path) -> Result<Arc<Instance>, RunError> {
+    async fn start(&self, home: &PathBuf) -> Result<Arc<Instance>, RunError> {
         let permit = Arc::clone(&self.0.permits).acquire_owned().await;
         let permit = permit.map_err(|_| RunError::new("program_crashed", "The server stops."))?;
-        if let Some((backoff, last)) = self.state().failing.get(home) {
-            let resting =
-                |rest| RunError::new("program_crashed", format!("Codex is not started now: {rest}. It was: {last}"));
-            backoff.check(Instant::now().into_std()).map_err(resting)?;
-        }
+        self.0.crashes.check(home)?;
         let launched = self.0.launch.launch(home).await?;
         Instance::start(launched, &self.0.tasks, permit).await
     }
@@ -289,20 +286,6 @@ impl Pool {
                         slot.leaving.cancel();
                     }
                 }
-            }
-        }
-    }
-
-    /// A program that is missing or not logged in is told so at once, and tried again at once when somebody has seen to it.
-    fn failed(&self, home: &Path, error: &RunError) {
-        if matches!(error.code.as_str(), "program_crashed" | "start_timeout" | "bad_output") {
-            let mut state = self.state();
-            let (backoff, last) = state.failing.entry(home.to_owned()).or_default();
-            let now = Instant::now().into_std();
-            // What only says that it rests is no further failure.
-            if backoff.check(now).is_ok() {
-                backoff.failed(now);
-                error.message.clone_into(last);
             }
         }
     }

@@ -146,6 +146,11 @@ impl Theatre {
         timeout(PATIENCE, async { self.actors.lock().await.recv().await }).await.expect("nothing was started").unwrap()
     }
 
+    /// Whether a process was started that no test has looked at.
+    pub fn has_started(&self) -> bool {
+        self.actors.try_lock().unwrap().try_recv().is_ok()
+    }
+
     pub fn alive(&self) -> usize {
         self.alive.load(Ordering::SeqCst)
     }

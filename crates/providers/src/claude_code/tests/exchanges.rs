@@ -76,7 +76,10 @@ async fn a_question_that_was_withdrawn_is_not_answered() {
     actor.ask("Bash", json!({})).await;
     let (approval, ..) = running.approval().await;
     actor.say(json!({"type": "control_cancel_request", "request_id": "ask-1"})).await;
+    actor.say(json!({"type": "control_cancel_request", "request_id": "ask-1"})).await;
     actor.stream(&["never mind"]).await;
+    assert_eq!(running.event().await, TurnEvent::Withdrawn { id: approval });
+    assert_eq!(running.event().await, TurnEvent::ModelCall, "it is said once");
     while !matches!(running.event().await, TurnEvent::Text { .. }) {}
     running.tell(TurnCommand::Answer { approval, decision: Decision::Allow, input: None }).await;
     running.tell(TurnCommand::Interrupt).await;
@@ -164,6 +167,7 @@ async fn an_interrupted_question_of_a_host_tool_is_forgotten() {
     let (approval, ..) = running.approval().await;
     actor.request("m2", mcp(json!({"method": "notifications/cancelled", "params": {"requestId": 7}}))).await;
     assert_eq!(actor.reply("m2").await["subtype"], "success");
+    assert_eq!(running.event().await, TurnEvent::Withdrawn { id: approval });
     running.tell(TurnCommand::Answer { approval, decision: Decision::Allow, input: None }).await;
     running.tell(TurnCommand::Interrupt).await;
     actor.be_interrupted(&prompt).await;

@@ -1,9 +1,11 @@
 //! Programs that misbehave. Each ends the turn once, with a message a person understands, and leaves nothing alive.
 
 use super::double::{Actor, Running, Theatre};
-use crate::{Kept, TurnCommand, TurnEnd, TurnEvent, TurnOutcome};
+use crate::{Kept, Provider as _, TurnCommand, TurnEnd, TurnEvent, TurnOutcome};
 use domain::run::RunError;
 use serde_json::{Value, json};
+use std::time::Duration;
+use tokio::time::{Instant, advance};
 use workbench::process::MAX_LINE_BYTES;
 
 async fn begun(theatre: &Theatre) -> (Running, Actor, Value) {
@@ -219,4 +221,64 @@ async fn invariant_05_no_orphans_a_dropped_turn_ends_its_process() {
     let running = theatre.begin(theatre.request_in(theatre.another_room(), "hello"));
     theatre.actor().await;
     running.turn.abort();
+}
+
+/// A turn whose program dies at once.
+async fn crash(theatre: &Theatre) {
+    let running = theatre.begin(theatre.request("hello"));
+    drop(theatre.actor().await);
+    assert_eq!(error(&running.outcome().await).code, "program_crashed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn invariant_14_limits_a_program_that_crashes_again_and_again_is_not_started_for_a_while() {
+    let theatre = Theatre::new(1, 1);
+    for _ in 0..3 {
+        crash(&theatre).await;
+    }
+    let began = Instant::now();
+    let outcome = theatre.begin(theatre.request("hello")).outcome().await;
+    let RunError { code, message } = error(&outcome);
+    assert_eq!((code.as_str(), began.elapsed()), ("program_crashed", Duration::ZERO));
+    for part in ["crashed 3 times", "next try in 10 s", "segmentation fault"] {
+        assert!(message.contains(part), "{message}");
+    }
+    theatre.provider.prepare(theatre.place.clone());
+    assert!(!theatre.has_started(), "neither for a turn nor ahead of one");
+
+    advance(Duration::from_secs(10)).await;
+    drop(theatre.warmed().await);
+    // What was before the success no longer counts, else the next crash would mean a rest.
+    crash(&theatre).await;
+    crash(&theatre).await;
+    let running = theatre.begin(theatre.request("hello"));
+    theatre.actor().await;
+    running.turn.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn invariant_14_limits_one_that_crashes_ahead_of_turns_is_not_made_ready_for_a_while() {
+    let theatre = Theatre::new(1, 1);
+    for _ in 0..3 {
+        theatre.provider.prepare(theatre.place.clone());
+        drop(theatre.actor().await);
+        // Whoever asks for its place next gets it when it has ended.
+        let place = theatre.provider.shared.pool.ask(crate::claude_code::turn::key(&theatre.place));
+        let Some(crate::pool::Asked::Wait(wait)) = place else { panic!("it is being made ready") };
+        drop(wait.place().await);
+    }
+    theatre.provider.prepare(theatre.place.clone());
+    let outcome = theatre.begin(theatre.request("hello")).outcome().await;
+    assert!(error(&outcome).message.contains("crashed 3 times"), "{outcome:?}");
+    assert!(!theatre.has_started());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wrong_key_is_no_crash() {
+    let theatre = Theatre::new(1, 0);
+    for _ in 0..5 {
+        let (running, mut actor, _) = begun(&theatre).await;
+        actor.say(json!({"type": "system", "subtype": "api_retry", "error_status": 401})).await;
+        assert_eq!(error(&running.outcome().await).code, "authentication_failed");
+    }
 }

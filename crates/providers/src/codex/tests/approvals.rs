@@ -82,18 +82,22 @@ async fn a_patch_is_asked_with_its_diff() {
 }
 
 #[tokio::test]
-async fn an_ask_that_is_withdrawn_is_forgotten() {
+async fn an_ask_that_is_withdrawn_is_forgotten_and_the_room_is_told() {
     let (_stage, mut server, running, mut asking) = begun().await;
     server.ask(0, "item/commandExecution/requestApproval", &running, json!({"itemId": "c", "command": "x"})).await;
     let (withdrawn, ..) = asked(&mut asking).await;
     server.notify("serverRequest/resolved", json!({"threadId": running.thread, "requestId": 0})).await;
-    server.say(&running, "i", "later").await;
-    asking.text().await;
+    assert_eq!(asking.next().await, TurnEvent::Withdrawn { id: withdrawn });
     decide(&asking, withdrawn, Decision::Allow, None).await;
     server.ask(1, "item/commandExecution/requestApproval", &running, json!({"itemId": "d", "command": "y"})).await;
     let (id, ..) = asked(&mut asking).await;
     decide(&asking, id, Decision::Allow, None).await;
     assert_eq!(server.result_of(1).await, json!({"decision": "accept"}), "the first answer was not sent");
+    // What was answered is resolved, too, and not withdrawn.
+    server.notify("serverRequest/resolved", json!({"threadId": running.thread, "requestId": 1})).await;
+    server.end(&running, "completed").await;
+    let (events, _) = asking.end().await;
+    assert!(!events.iter().any(|event| matches!(event, TurnEvent::Withdrawn { .. })), "{events:?}");
 }
 
 #[tokio::test]
