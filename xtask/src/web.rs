@@ -42,7 +42,7 @@ pub fn test_in_browser(workspace: &Workspace) -> Outcome<Totals> {
     let mut tests = npm(workspace);
     tests.args(["run", "e2e"]).env("NO_COLOR", "1");
     tests.env("GREENROOM_BIN", workspace.binary(Profile::Test, "greenroom"));
-    tests.env("CHROMIUM", browser);
+    tests.env("GREENROOM_EMBEDS_UI", "1").env("CHROMIUM", browser);
     totals::run(&mut tests, &mut stdout(), from_vitest)
 }
 

@@ -1,0 +1,132 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { RoomView, numbers } from './harness/room'
+import { Stage } from './harness/stage'
+
+let stage: Stage
+beforeAll(async () => {
+  stage = await Stage.open()
+})
+afterEach(() => stage.closeBrowsers())
+afterAll(async () => {
+  await stage.close()
+  expect(stage.complaints).toEqual([])
+})
+
+async function newRoom(): Promise<RoomView> {
+  const { agents } = await stage.server.api<{ agents: { id: string }[] }>('/agents')
+  const room = await stage.server.api<{ id: string }>('/rooms', { name: 'Control', agents: [agents[0]?.id] })
+  const view = new RoomView(await stage.page(`/rooms/${room.id}`))
+  await view.field.waitFor()
+  return view
+}
+
+describe('stopping', () => {
+  it('says that it has stopped when it has, and shows the receipt', async () => {
+    const room = await newRoom()
+    await room.say('!hang')
+    await room.hears('Hanging')
+    await room.button('Stop').click()
+    await room.page.getByRole('status').filter({ hasText: /Stopped in \d+ ms/ }).waitFor()
+    await room.hears(/Stopped.*(really stopped after|stopped at once)/s)
+    await expectGone(room, 'Stop')
+  })
+
+  it('works by the keyboard', async () => {
+    const room = await newRoom()
+    await room.say('!hang')
+    await room.hears('Hanging')
+    await room.page.keyboard.press('Control+.')
+    await room.hears(/stopped (after|at once)/)
+  })
+
+  it('a newer message interrupts, keeps the partial answer, and is answered', async () => {
+    const room = await newRoom()
+    await room.say('!count 500 50')
+    await room.hears('1 2 3')
+    await room.page.getByText('Interrupt', { exact: true }).click()
+    await room.say('!count 5')
+    await room.answers.first().filter({ hasText: 'Interrupted by a newer message' }).waitFor()
+    await room.answers.nth(1).filter({ hasText: numbers(5) }).waitFor()
+    const partial = await room.answers.first().locator('p').first().innerText()
+    expect(numbers(500).startsWith(partial)).toBe(true)
+  })
+
+  it('a queued message waits for its turn and can be taken back', async () => {
+    const room = await newRoom()
+    await room.say('!hang')
+    await room.hears('Hanging')
+    await room.say('After that')
+    await room.page.getByText('Is next').waitFor()
+    await room.button('Take back').click()
+    await room.page.locator('article[data-kind=aside]').filter({ hasText: 'Stopped' }).waitFor()
+    await room.button('Stop').click()
+    await room.page.getByText(/stopped (after|at once)/).first().waitFor()
+  })
+
+  it('a failed answer says why and can be tried again', async () => {
+    const room = await newRoom()
+    await room.say('!fail over_loaded Try later')
+    await room.hears('Code over_loaded')
+    await room.button('Retry').click()
+    await room.answers.nth(1).filter({ hasText: 'Code over_loaded' }).waitFor()
+    expect(await room.page.locator('article[data-kind=person]').count()).toBe(2)
+  })
+})
+
+describe('approving', () => {
+  it('allows exactly what is shown', async () => {
+    const room = await newRoom()
+    await room.say('!ask Bash {"cmd":"ls -l"}')
+    await room.page.getByText('May Bash run with this?').waitFor()
+    await room.page.getByRole('region', { name: 'Approval for Bash' }).getByText('ls -l').waitFor()
+    await room.button(/^Allow$/).click()
+    await room.hears(/Allowed.*allowed/s)
+    await expectGone(room, /^Allow$/)
+  })
+
+  it('denies', async () => {
+    const room = await newRoom()
+    await room.say('!ask Bash {"cmd":"rm -rf"}')
+    await room.button('Deny').click()
+    await room.hears(/Denied.*denied/s)
+  })
+
+  it('allows something else', async () => {
+    const room = await newRoom()
+    await room.say('!ask Bash {"cmd":"ls"}')
+    await room.button('Change the input').click()
+    const field = room.page.getByRole('textbox', { name: 'Input, as JSON' })
+    await field.fill('{ broken')
+    expect(await room.button('Allow with this input').isDisabled()).toBe(true)
+    await field.fill('{"cmd":"pwd"}')
+    await room.button('Allow with this input').click()
+    await room.hears('with another input')
+    await room.page.getByRole('button', { name: /Bash/ }).click()
+    await room.page.getByRole('region', { name: 'Result' }).getByText('pwd').waitFor()
+  })
+
+  it('is still there after a reload, and what was decided too', async () => {
+    const room = await newRoom()
+    await room.say('!ask Bash {"cmd":"ls"}')
+    await room.button(/^Allow$/).waitFor()
+    await room.page.reload()
+    await room.button(/^Allow$/).click()
+    await room.hears(/Allowed/)
+    await room.page.reload()
+    await room.hears(/Allowed/)
+  })
+
+  it('shows a diff for an edit', async () => {
+    const room = await newRoom()
+    await room.say('!ask Edit {"file_path":"src/a.rs","old_string":"let a = 1;","new_string":"let a = 2;"}')
+    const diff = room.page.getByRole('region', { name: 'Changes' })
+    await diff.waitFor()
+    expect(await diff.innerText()).toMatch(/−\s*let a = 1;\s*\+\s*let a = 2;/)
+    await room.button('Deny').click()
+    await room.hears('Denied')
+  })
+})
+
+async function expectGone(room: RoomView, name: string | RegExp): Promise<void> {
+  await room.button(name).waitFor({ state: 'detached' })
+}

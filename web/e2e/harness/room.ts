@@ -1,0 +1,40 @@
+import type { Locator, Page } from 'playwright-core'
+
+/** The room page as a person uses it. */
+export class RoomView {
+  constructor(readonly page: Page) {}
+
+  get field(): Locator {
+    return this.page.getByRole('textbox', { name: 'Message' })
+  }
+
+  get log(): Locator {
+    return this.page.getByRole('log')
+  }
+
+  get answers(): Locator {
+    return this.page.locator('article[data-kind=answer]')
+  }
+
+  get lastAnswer(): Locator {
+    return this.answers.last()
+  }
+
+  async say(text: string): Promise<void> {
+    await this.field.fill(text)
+    await this.field.press('Enter')
+  }
+
+  /** Waits until the last answer has this text somewhere. */
+  async hears(text: string | RegExp, timeout = 15_000): Promise<void> {
+    await this.lastAnswer.filter({ hasText: text }).waitFor({ timeout })
+  }
+
+  button(name: string | RegExp): Locator {
+    return this.page.getByRole('button', { name })
+  }
+}
+
+export function numbers(until: number): string {
+  return Array.from({ length: until }, (_, index) => index + 1).join(' ')
+}

@@ -1,0 +1,77 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+/** The real server in a folder of its own, on a port that stays the same when it comes back. */
+export class Server {
+  private child: ChildProcess | null = null
+
+  private constructor(
+    private readonly program: string,
+    private readonly folder: string,
+    readonly port: number,
+  ) {}
+
+  static async start(): Promise<Server> {
+    const program = process.env.GREENROOM_BIN
+    if (!program) throw new Error('Set GREENROOM_BIN to the greenroom program that the tests are to drive.')
+    const folder = mkdtempSync(join(tmpdir(), 'greenroom-e2e-'))
+    const server = new Server(program, folder, await freePort())
+    await server.up()
+    return server
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.port}`
+  }
+
+  async up(): Promise<void> {
+    const child = spawn(this.program, ['serve', '--listen', `127.0.0.1:${this.port}`, '--data-dir', this.folder], {
+      stdio: ['ignore', 'pipe', 'ignore'],
+    })
+    this.child = child
+    await new Promise<void>((resolve, reject) => {
+      child.stdout?.on('data', (text: Buffer) => text.includes('listening') && resolve())
+      child.once('exit', (code) => reject(new Error(`the server ended with ${code} before it was ready`)))
+    })
+  }
+
+  /** As a power cut would: nothing is told, nothing is flushed. */
+  async kill(): Promise<void> {
+    await this.end('SIGKILL')
+  }
+
+  async stop(): Promise<void> {
+    await this.end('SIGTERM')
+    rmSync(this.folder, { recursive: true, force: true })
+  }
+
+  async api<T>(path: string, body?: unknown): Promise<T> {
+    const init = body === undefined ? undefined : { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }
+    const response = await fetch(`${this.url}/api${path}`, init)
+    if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`)
+    return (response.status === 204 ? null : await response.json()) as T
+  }
+
+  private async end(signal: NodeJS.Signals): Promise<void> {
+    const { child } = this
+    this.child = null
+    if (!child || child.exitCode !== null) return
+    const gone = new Promise((resolve) => child.once('exit', resolve))
+    child.kill(signal)
+    await gone
+  }
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const probe = createServer()
+    probe.once('error', reject)
+    probe.listen(0, '127.0.0.1', () => {
+      const address = probe.address()
+      probe.close(() => (typeof address === 'object' && address ? resolve(address.port) : reject(new Error('no port'))))
+    })
+  })
+}

@@ -1,0 +1,69 @@
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
+import { RoomView, numbers } from './harness/room'
+import { Stage } from './harness/stage'
+
+let stage: Stage
+beforeAll(async () => {
+  stage = await Stage.open()
+})
+afterEach(() => stage.closeBrowsers())
+afterAll(async () => {
+  await stage.close()
+  expect(stage.complaints).toEqual([])
+})
+
+it('kill -9 while it streams: the page says so, comes back by itself, and what was said is there once', async () => {
+  const room = new RoomView(await stage.page('/'))
+  await room.say('!count 400 25')
+  await room.hears(numbers(20))
+  await stage.server.kill()
+  await room.page.getByText('Reconnecting').waitFor()
+  await stage.server.up()
+  await room.page.getByText('Connected', { exact: true }).waitFor({ timeout: 20_000 })
+  await room.hears('Interrupted: the server went down', 40_000)
+  const said = await room.lastAnswer.locator('p').first().innerText()
+  expect(numbers(400).startsWith(said)).toBe(true)
+  expect(said.length).toBeGreaterThanOrEqual(numbers(20).length)
+  const { messages } = await history(room)
+  expect(messages.at(-1)?.text).toBe(said)
+  await room.say('!count 3')
+  await room.hears('1 2 3')
+})
+
+it('offline for ten seconds in the middle of an answer: everything is there afterwards, once', async () => {
+  const room = new RoomView(await stage.page('/'))
+  await room.field.waitFor()
+  await room.say('!count 160 100')
+  await room.hears(numbers(10))
+  const context = room.page.context()
+  await context.setOffline(true)
+  await room.page.getByText(/Reconnecting|Connection lost/).first().waitFor()
+  const before = await room.lastAnswer.locator('p').first().innerText()
+  await room.page.waitForTimeout(10_000)
+  expect(await room.lastAnswer.locator('p').first().innerText()).toBe(before)
+  await context.setOffline(false)
+  await room.page.getByText('Connected', { exact: true }).waitFor({ timeout: 10_000 })
+  await room.hears(numbers(100), 5000)
+  await room.hears(numbers(160), 20_000)
+  expect(await room.lastAnswer.locator('p').first().innerText()).toBe(numbers(160))
+})
+
+it('what is said while offline is kept, sent once the line is back, and answered once', async () => {
+  const room = new RoomView(await stage.page('/'))
+  await room.field.waitFor()
+  const context = room.page.context()
+  await context.setOffline(true)
+  await room.page.getByText(/Reconnecting/).first().waitFor()
+  await room.say('Said in a tunnel')
+  await room.page.getByText('Will be sent when the connection is back').waitFor()
+  await context.setOffline(false)
+  await room.hears('Said in a tunnel')
+  expect(await room.page.locator('article[data-kind=person]').filter({ hasText: 'Said in a tunnel' }).count()).toBe(1)
+  const { messages } = await history(room)
+  expect(messages.filter((message) => message.text === 'Said in a tunnel')).toHaveLength(1)
+})
+
+async function history(room: RoomView): Promise<{ messages: { text: string }[] }> {
+  const id = new URL(room.page.url()).pathname.split('/').at(-1)
+  return stage.server.api(`/rooms/${id}/messages`)
+}

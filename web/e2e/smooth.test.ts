@@ -1,0 +1,111 @@
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
+import { RoomView } from './harness/room'
+import { Stage } from './harness/stage'
+
+let stage: Stage
+let agent: string
+beforeAll(async () => {
+  stage = await Stage.open()
+  const { agents } = await stage.server.api<{ agents: { id: string }[] }>('/agents')
+  agent = agents[0]?.id ?? ''
+})
+afterEach(() => stage.closeBrowsers())
+afterAll(async () => {
+  await stage.close()
+  expect(stage.complaints).toEqual([])
+})
+
+async function open(name: string): Promise<{ id: string; view: RoomView }> {
+  const { id } = await stage.server.api<{ id: string }>('/rooms', { name, agents: [agent] })
+  const view = new RoomView(await stage.page(`/rooms/${id}`))
+  await view.field.waitFor()
+  return { id, view }
+}
+
+/** Markdown of some length, a word at a time. */
+function script(words: number, pause: number): string {
+  const text = Array.from({ length: words }, (_, index) => {
+    if (index % 90 === 40) return '\n\n```ts\nconst answer = 42\n```\n\n'
+    if (index % 25 === 0) return '\n\n- an item with **weight** and `code`'
+    return ` word${index}`
+  })
+  return `!script ${JSON.stringify(text.map((piece) => ({ text: piece, after_ms: pause })))}`
+}
+
+it('typing does not stutter while a hundred tokens a second stream in', async () => {
+  const { view } = await open('Fast')
+  await view.say(script(700, 10))
+  await view.hears('word30')
+  await view.page.evaluate(() => {
+    const slow: number[] = []
+    Object.assign(globalThis, { slow })
+    new PerformanceObserver((list) => slow.push(...list.getEntries().map((entry) => entry.duration))).observe({ type: 'longtask' })
+  })
+  const latencies: number[] = []
+  for (const letter of 'typing goes on as if nothing else happened') {
+    const began = performance.now()
+    await view.page.keyboard.press(letter === ' ' ? 'Space' : letter)
+    latencies.push(performance.now() - began)
+  }
+  expect(await view.field.inputValue()).toBe('typing goes on as if nothing else happened')
+  const slow = await view.page.evaluate(() => (globalThis as unknown as { slow: number[] }).slow)
+  const sorted = latencies.toSorted((a, b) => a - b)
+  console.log(`key press p50 ${sorted[21]?.toFixed(1)} ms, worst ${sorted.at(-1)?.toFixed(1)} ms; long tasks ${slow.map(Math.round).join(' ') || 'none'}`)
+  expect(sorted[Math.floor(sorted.length / 2)]).toBeLessThan(50)
+  await view.hears('word699', 20_000)
+})
+
+it('a flood of a megabyte does not take the page down', async () => {
+  const { view } = await open('Flood')
+  await view.say('!flood 1048576')
+  await view.lastAnswer.getByText(/tokens/).waitFor({ timeout: 30_000 })
+  const began = performance.now()
+  await view.field.fill('still here')
+  expect(performance.now() - began).toBeLessThan(1500)
+})
+
+it('thousands of messages: only those near the screen are in the page, older ones come as one scrolls up', async () => {
+  const { id } = await stage.server.api<{ id: string }>('/rooms', { name: 'Long', agents: [] })
+  const post = (number: number): Promise<unknown> => stage.server.api(`/rooms/${id}/messages`, { text: `Message number ${number}` })
+  for (let number = 1; number <= 3000; number += 50) await Promise.all(Array.from({ length: 50 }, (_, index) => post(number + index)))
+  const page = await stage.page(`/rooms/${id}`)
+  await page.locator('article').last().waitFor()
+  const began = performance.now()
+  let rounds = 0
+  while ((await page.getByText('The journal begins here.').count()) === 0 && rounds < 200) {
+    await page.getByRole('log').evaluate((log) => log.scrollTo(0, 0))
+    await page.waitForTimeout(30)
+    rounds += 1
+  }
+  console.log(`3000 messages read back in ${Math.round(performance.now() - began)} ms, ${rounds} scrolls`)
+  expect(await page.locator('article').count()).toBeLessThan(80)
+  await page.getByRole('log').evaluate((log) => log.scrollTo(0, 0))
+  const first = page.locator('article').first()
+  await first.waitFor()
+  expect(await first.getAttribute('data-seq')).toBe('1')
+  await page.getByRole('button', { name: 'To the end' }).click()
+  await page.waitForTimeout(300)
+  const last = await page.locator('article').last().getAttribute('data-seq')
+  expect(last).toBe('3000')
+})
+
+it('scrolling up is left alone, and a button leads back to what is new', async () => {
+  const { view } = await open('Scroll')
+  await view.say('!count 3000')
+  await view.lastAnswer.getByText(/tokens/).waitFor()
+  await view.say('!count 100 40')
+  await view.hears('1 2 3')
+  await view.log.hover()
+  await view.page.mouse.wheel(0, -600)
+  await view.page.getByRole('button', { name: 'More is being said' }).waitFor()
+  const at = await view.log.evaluate((log) => log.scrollTop)
+  await view.page.waitForTimeout(700)
+  expect(await view.log.evaluate((log) => log.scrollTop)).toBe(at)
+  await view.page.getByRole('button', { name: 'More is being said' }).click()
+  await view.page.waitForTimeout(300)
+  const distance = () => view.log.evaluate((log) => log.scrollHeight - log.scrollTop - log.clientHeight)
+  expect(await distance()).toBeLessThan(40)
+  await view.hears('98 99 100')
+  await view.lastAnswer.getByText(/tokens/).waitFor()
+  expect(await distance()).toBeLessThan(40)
+})

@@ -1,0 +1,38 @@
+import { type ReactNode } from 'react'
+import { Button } from '@/components/ui/button'
+import { StatusDot } from '@/components/ui/status-dot'
+import { useConnection, useFeed } from '@/feed/use-feed'
+import styles from './connection-state.module.css'
+
+const words = {
+  connecting: 'Connecting',
+  connected: 'Connected',
+  reconnecting: 'Reconnecting',
+  lost: 'Connection lost',
+}
+
+/** Quiet while all is well. */
+export function ConnectionBadge(): ReactNode {
+  const { state } = useConnection()
+  return (
+    <span className={styles.badge} data-state={state} role="status">
+      {state !== 'connected' && <StatusDot status="offline" label="" />}
+      {words[state]}
+    </span>
+  )
+}
+
+/** Comes only when a person has to know: what is shown may be old, and what they can do about it. */
+export function ConnectionBanner(): ReactNode {
+  const feed = useFeed()
+  const { state } = useConnection()
+  if (state !== 'lost') return null
+  return (
+    <div className={styles.banner} role="alert">
+      <span>The server has not answered for a while. What you see may be old; it will catch up by itself, and nothing is lost.</span>
+      <Button size="small" onClick={() => feed.line.retry()}>
+        Retry now
+      </Button>
+    </div>
+  )
+}

@@ -1,0 +1,36 @@
+import { QueryClientProvider } from '@tanstack/react-query'
+import { RouterProvider } from '@tanstack/react-router'
+import { StrictMode } from 'react'
+import { createRoot } from 'react-dom/client'
+import { browserParts, listenToBrowser } from '@/feed/browser-parts'
+import { Feed } from '@/feed/feed'
+import { FeedProvider } from '@/feed/use-feed'
+import { agentsQuery, createQueryClient, roomsQuery } from '@/lib/api/queries'
+import { applyTheme } from '@/lib/theme'
+import { router } from './router'
+import './styles/fonts.css'
+import './styles/tokens.css'
+import './styles/base.css'
+
+applyTheme()
+const feed = new Feed(browserParts)
+listenToBrowser(feed)
+feed.start()
+
+// What every page needs is on its way before there is one.
+const queries = createQueryClient()
+void queries.prefetchQuery(roomsQuery)
+void queries.prefetchQuery(agentsQuery)
+
+const root = document.getElementById('root')
+if (root) {
+  createRoot(root).render(
+    <StrictMode>
+      <QueryClientProvider client={queries}>
+        <FeedProvider feed={feed}>
+          <RouterProvider router={router} />
+        </FeedProvider>
+      </QueryClientProvider>
+    </StrictMode>,
+  )
+}

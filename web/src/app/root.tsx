@@ -1,0 +1,57 @@
+import { Outlet, useNavigate, useParams } from '@tanstack/react-router'
+import { useQuery } from '@tanstack/react-query'
+import { type ReactNode, useState } from 'react'
+import { PageBarEnd } from '@/components/layout/page-bar'
+import { Palette } from '@/components/layout/palette'
+import { Shell } from '@/components/layout/shell'
+import { ShortcutsDialog } from '@/components/layout/shortcuts-dialog'
+import { useShortcuts } from '@/components/layout/use-shortcuts'
+import { Notices } from '@/components/ui/notices'
+import { RoomRail } from '@/features/rooms/components/room-rail'
+import { roomsQuery } from '@/lib/api/queries'
+import { useCommands } from '@/lib/commands'
+import { nextTheme, setTheme } from '@/lib/theme'
+import { ConnectionBadge, ConnectionBanner } from './connection-state'
+import { RailFoot } from './rail-foot'
+
+export function Root(): ReactNode {
+  const [open, setOpen] = useState<'palette' | 'shortcuts' | null>(null)
+  useShortcuts()
+  useAppCommands(setOpen)
+  const close = (): void => setOpen(null)
+  return (
+    <PageBarEnd value={<ConnectionBadge />}>
+      <Shell
+        rail={<RoomRail foot={<RailFoot onPalette={() => setOpen('palette')} onShortcuts={() => setOpen('shortcuts')} />} />}
+        banner={<ConnectionBanner />}
+      >
+        <Outlet />
+      </Shell>
+      {open === 'palette' && <Palette onClose={close} />}
+      {open === 'shortcuts' && <ShortcutsDialog onClose={close} />}
+      <Notices />
+    </PageBarEnd>
+  )
+}
+
+function useAppCommands(setOpen: (open: 'palette' | 'shortcuts') => void): void {
+  const navigate = useNavigate()
+  const rooms = useQuery(roomsQuery).data ?? []
+  const { roomId } = useParams({ strict: false })
+  const goTo = (id: string | undefined): void => {
+    if (id) void navigate({ to: '/rooms/$roomId', params: { roomId: id } })
+  }
+  const step = (by: number): void => {
+    const index = rooms.findIndex((room) => room.id === roomId)
+    goTo(rooms[(index + by + rooms.length) % rooms.length]?.id)
+  }
+  useCommands([
+    { id: 'palette', title: 'Find a room or a command', group: 'Greenroom', keys: 'mod+k', run: () => setOpen('palette') },
+    { id: 'shortcuts', title: 'Show keyboard shortcuts', group: 'Greenroom', keys: '?', run: () => setOpen('shortcuts') },
+    { id: 'next-room', title: 'Next room', group: 'Greenroom', keys: 'alt+ArrowDown', run: () => step(1) },
+    { id: 'previous-room', title: 'Previous room', group: 'Greenroom', keys: 'alt+ArrowUp', run: () => step(-1) },
+    { id: 'theme', title: 'Switch between light, dark and system', group: 'Greenroom', run: () => setTheme(nextTheme()) },
+    { id: 'api', title: 'Open the API guide', group: 'Greenroom', run: () => window.open('/docs', '_blank', 'noopener') },
+  ])
+  useCommands(rooms.map((room) => ({ id: `room-${room.id}`, title: room.name, detail: 'room', group: 'Rooms', run: () => goTo(room.id) })))
+}

@@ -1,0 +1,100 @@
+import { Search } from 'lucide-react'
+import { Fragment, type ReactNode, useEffect, useRef, useState } from 'react'
+import { type Command, commandStore, search } from '@/lib/commands'
+import { useStore } from '@/lib/store'
+import { Dialog } from '../ui/dialog'
+import { Kbd } from '../ui/kbd'
+import styles from './palette.module.css'
+
+/** Everything that can be done here, found by a few letters. */
+export function Palette({ onClose }: { onClose: () => void }): ReactNode {
+  const [text, setText] = useState('')
+  const [chosen, setChosen] = useState(0)
+  const commands = useStore(commandStore)
+  const found = inGroups(search(commands, text)).slice(0, 50)
+  const list = useRef<HTMLUListElement>(null)
+  const current = Math.min(chosen, Math.max(0, found.length - 1))
+
+  useEffect(() => {
+    list.current?.querySelector('[aria-selected=true]')?.scrollIntoView({ block: 'nearest' })
+  }, [current])
+
+  const run = (command: Command | undefined): void => {
+    if (!command) return
+    onClose()
+    // After the dialog has given the focus back, so that the command may put it elsewhere.
+    setTimeout(() => command.run())
+  }
+
+  return (
+    <Dialog title="Commands" isBare onClose={onClose}>
+      <div className={styles.search}>
+        <Search size={17} aria-hidden />
+        <input
+          role="combobox"
+          aria-label="Search rooms and commands"
+          aria-expanded
+          aria-controls="palette-list"
+          aria-activedescendant={found[current] ? `command-${found[current].id}` : undefined}
+          placeholder="Go to a room, or do something"
+          value={text}
+          onChange={(event) => {
+            setText(event.target.value)
+            setChosen(0)
+          }}
+          onKeyDown={(event) => {
+            if (event.key === 'ArrowDown') setChosen((current + 1) % Math.max(1, found.length))
+            else if (event.key === 'ArrowUp') setChosen((current - 1 + found.length) % Math.max(1, found.length))
+            else if (event.key === 'Enter') run(found[current])
+            else return
+            event.preventDefault()
+          }}
+        />
+      </div>
+      <ul id="palette-list" role="listbox" aria-label="Commands" className={styles.list} ref={list}>
+        {found.map((command, index) => (
+          <Fragment key={command.id}>
+            {command.group !== found[index - 1]?.group && (
+              <li role="presentation" className={styles.group}>
+                {command.group}
+              </li>
+            )}
+            <Entry command={command} isChosen={index === current} onChoose={() => run(command)} />
+          </Fragment>
+        ))}
+        {found.length === 0 && <li className={styles.nothing}>Nothing here goes by that name.</li>}
+      </ul>
+    </Dialog>
+  )
+}
+
+function Entry({ command, isChosen, onChoose }: { command: Command; isChosen: boolean; onChoose: () => void }): ReactNode {
+  return (
+    // The input keeps the focus and handles the keys for the whole list.
+    // oxlint-disable-next-line jsx-a11y/click-events-have-key-events
+    <li
+      role="option"
+      id={`command-${command.id}`}
+      aria-selected={isChosen}
+      tabIndex={-1}
+      className={styles.entry}
+      onClick={onChoose}
+    >
+      <span className={styles.title}>{command.title}</span>
+      {command.detail && <span className={styles.detail}>{command.detail}</span>}
+      {command.keys && (
+        <span className={styles.keys}>
+          <Kbd keys={command.keys} />
+        </span>
+      )}
+    </li>
+  )
+}
+
+/** What is together stands together; where one is going comes first. */
+function inGroups(commands: Command[]): Command[] {
+  const groups = [...new Set(commands.map((command) => command.group))].toSorted((a, b) => order.indexOf(a) - order.indexOf(b))
+  return groups.flatMap((group) => commands.filter((command) => command.group === group))
+}
+
+const order = ['Rooms', 'Room', 'Greenroom']

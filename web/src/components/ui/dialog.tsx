@@ -1,0 +1,56 @@
+import { X } from 'lucide-react'
+import { type ReactNode, useEffect, useId, useRef } from 'react'
+import { classNames } from '@/lib/class-names'
+import { IconButton } from './button'
+import styles from './dialog.module.css'
+
+interface DialogProps {
+  title: string
+  onClose: () => void
+  width?: 'normal' | 'wide'
+  /** No visible title bar: the content begins with a field of its own. */
+  isBare?: boolean
+  children: ReactNode
+}
+
+/** The browser's own modal dialog: it keeps the focus inside, closes on Escape and makes the rest inert. */
+export function Dialog({ title, onClose, width = 'normal', isBare = false, children }: DialogProps): ReactNode {
+  const ref = useRef<HTMLDialogElement>(null)
+  const titleId = useId()
+
+  useEffect(() => {
+    const dialog = ref.current
+    dialog?.showModal()
+    return () => dialog?.close()
+  }, [])
+
+  return (
+    // A press on the veil closes; keyboards have Escape.
+    // oxlint-disable-next-line jsx-a11y/click-events-have-key-events, jsx-a11y/no-noninteractive-element-interactions
+    <dialog
+      ref={ref}
+      className={classNames(styles.dialog, width === 'wide' && styles.wide, isBare && styles.bare)}
+      aria-labelledby={isBare ? undefined : titleId}
+      aria-label={isBare ? title : undefined}
+      onCancel={(event) => {
+        event.preventDefault()
+        onClose()
+      }}
+      onClick={(event) => {
+        if (event.target === ref.current) onClose()
+      }}
+    >
+      <div className={styles.content}>
+        {!isBare && (
+          <header className={styles.header}>
+            <h2 id={titleId}>{title}</h2>
+            <IconButton label="Close" onClick={onClose}>
+              <X size={18} aria-hidden />
+            </IconButton>
+          </header>
+        )}
+        {children}
+      </div>
+    </dialog>
+  )
+}

@@ -1,0 +1,36 @@
+import { type ReactNode, memo, useMemo } from 'react'
+import { type DiffLine, diffLines } from '@/lib/diff'
+import styles from './diff-view.module.css'
+
+/** Unchanged lines around a change that are worth reading. */
+const context = 3
+const signs = { same: ' ', added: '+', removed: '−' }
+
+export const DiffView = memo(function DiffView({ before, after }: { before: string; after: string }): ReactNode {
+  const lines = useMemo(() => withoutQuiet(diffLines(before, after)), [before, after])
+  return (
+    // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex
+    <pre className={styles.diff} tabIndex={0} role="region" aria-label="Changes">
+      {lines.map((line, index) =>
+        line === 'skipped' ? (
+          <span key={index} className={styles.skipped}>
+            ⋯
+          </span>
+        ) : (
+          <span key={index} className={styles.line} data-kind={line.kind}>
+            <span className={styles.sign}>{signs[line.kind]}</span>
+            {line.text || ' '}
+          </span>
+        ),
+      )}
+    </pre>
+  )
+})
+
+function withoutQuiet(lines: DiffLine[]): (DiffLine | 'skipped')[] {
+  const isNear = lines.map((_, index) => lines.slice(Math.max(0, index - context), index + context + 1).some((line) => line.kind !== 'same'))
+  return lines.flatMap<DiffLine | 'skipped'>((line, index) => {
+    if (isNear[index]) return [line]
+    return isNear[index - 1] || index === 0 ? ['skipped'] : []
+  })
+}

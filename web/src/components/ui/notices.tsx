@@ -1,0 +1,23 @@
+import { X } from 'lucide-react'
+import type { ReactNode } from 'react'
+import { dismiss, noticeStore } from '@/lib/notices'
+import { useStore } from '@/lib/store'
+import { IconButton } from './button'
+import styles from './notices.module.css'
+
+/** Short words about what was done or went wrong, for things that have no better place to say it. */
+export function Notices(): ReactNode {
+  const notices = useStore(noticeStore)
+  return (
+    <div className={styles.stack} role="status" aria-live="polite">
+      {notices.map((notice) => (
+        <div key={notice.id} className={styles.notice} data-kind={notice.kind}>
+          <span>{notice.text}</span>
+          <IconButton label="Dismiss" onClick={() => dismiss(notice.id)}>
+            <X size={15} aria-hidden />
+          </IconButton>
+        </div>
+      ))}
+    </div>
+  )
+}

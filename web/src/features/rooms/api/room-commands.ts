@@ -1,0 +1,81 @@
+import { answerOf, api, newKey } from '@/lib/api/client'
+import type { EventPage, Message, Receipt, Remembered, Room, RunStatus, WhenBusy } from '@/lib/api/types'
+
+const once = (): { 'Idempotency-Key': string } => ({ 'Idempotency-Key': newKey() })
+
+export interface RoomSettings {
+  name: string
+  agents: string[]
+  whenBusy: WhenBusy
+}
+
+export function createRoom({ name, agents, whenBusy }: RoomSettings, key: string = newKey()): Promise<Room> {
+  const body = { name, agents, policy: { when_busy: whenBusy } }
+  return answerOf(api.POST('/api/rooms', { params: { header: { 'Idempotency-Key': key } }, body }))
+}
+
+export function changeRoom(id: string, { name, agents, whenBusy }: RoomSettings): Promise<Room> {
+  const body = { name, agents, policy: { when_busy: whenBusy } }
+  return answerOf(api.PATCH('/api/rooms/{id}', { params: { path: { id }, header: once() }, body }))
+}
+
+export async function deleteRoom(id: string): Promise<void> {
+  await answerOf(api.DELETE('/api/rooms/{id}', { params: { path: { id }, header: once() } }))
+}
+
+export interface Stopped {
+  id: string
+  status: RunStatus
+  receipt: Receipt
+}
+
+/** Comes back when everything in the room has really stopped. */
+export async function stopRoom(id: string): Promise<Stopped[]> {
+  return (await answerOf(api.POST('/api/rooms/{id}/cancel', { params: { path: { id } } }))).runs
+}
+
+export function stopRun(id: string): Promise<Stopped> {
+  return answerOf(api.POST('/api/runs/{id}/cancel', { params: { path: { id } } }))
+}
+
+export interface ApprovalAnswer {
+  decision: 'allow' | 'deny'
+  input?: unknown
+  /** Do not ask this agent again about this tool in this room. */
+  remember?: true
+}
+
+export async function answerApproval(runId: string, approvalId: string, answer: ApprovalAnswer): Promise<void> {
+  const path = { id: runId, approval: approvalId }
+  await answerOf(api.POST('/api/runs/{id}/approvals/{approval}', { params: { path }, body: { remember: false, ...answer } }))
+}
+
+const pageLimit = 1000
+
+/** The whole conversation, oldest first. */
+export async function allMessages(id: string): Promise<Message[]> {
+  const messages: Message[] = []
+  for (let before: number | undefined; ; ) {
+    const query = { limit: pageLimit, before }
+    const page = await answerOf(api.GET('/api/rooms/{id}/messages', { params: { path: { id }, query } }))
+    messages.unshift(...page.messages)
+    if (page.messages.length < pageLimit) return messages
+    before = page.messages[0]?.seq
+  }
+}
+
+/** A page of events with what the provider sent. */
+export async function rawEvents(id: string, after: number, limit: number): Promise<EventPage> {
+  const query = { after: String(after), limit, raw: true }
+  return (await answerOf(api.GET('/api/rooms/{id}/events', { params: { path: { id }, query } }))) as EventPage
+}
+
+/** The tools that need no asking in a room. */
+export async function rememberedTools(id: string): Promise<Remembered[]> {
+  return (await answerOf(api.GET('/api/rooms/{id}/remembered', { params: { path: { id } } }))).remembered
+}
+
+export async function forgetTool(id: string, { agent_id, tool }: Remembered): Promise<void> {
+  const path = { id, agent: agent_id }
+  await answerOf(api.DELETE('/api/rooms/{id}/remembered/{agent}', { params: { path, query: { tool } } }))
+}

@@ -1,0 +1,45 @@
+import { RotateCcw } from 'lucide-react'
+import { type ReactNode, useState } from 'react'
+import { Button } from '@/components/ui/button'
+import type { Message, RunState } from '@/feed/state'
+import { endOf } from '../model/run-end'
+import { useRetry } from '../model/use-retry'
+import styles from './answer-end.module.css'
+import { RunFigures } from './run-figures'
+
+/** How an answer ended: what it cost where it is whole, what happened and what to do where it is not. */
+export function AnswerEnd({ roomId, message, run }: { roomId: string; message: Message; run: RunState | undefined }): ReactNode {
+  const isSilent = message.status === 'complete' && message.parts.length === 0
+  return (
+    <>
+      {isSilent && <p className={styles.silent}>Chose not to answer.</p>}
+      {message.status === 'partial' && <BadEnd roomId={roomId} run={run} />}
+      {run && <RunFigures run={run} />}
+    </>
+  )
+}
+
+export function BadEnd({ roomId, run }: { roomId: string; run: RunState | undefined }): ReactNode {
+  const [isBusy, setIsBusy] = useState(false)
+  const retry = useRetry(roomId, run)
+  const end = endOf(run)
+  const again = async (): Promise<void> => {
+    setIsBusy(true)
+    await retry?.()
+    setIsBusy(false)
+  }
+  return (
+    <div className={styles.end} data-kind={end.kind} role={end.kind === 'failed' ? 'alert' : undefined}>
+      <div>
+        <strong>{end.title}</strong>
+        {end.detail && <p>{end.detail}</p>}
+      </div>
+      {retry && (
+        <Button size="small" isBusy={isBusy} onClick={() => void again()}>
+          <RotateCcw size={14} aria-hidden />
+          Retry
+        </Button>
+      )}
+    </div>
+  )
+}

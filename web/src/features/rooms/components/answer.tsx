@@ -1,0 +1,74 @@
+import { Braces } from 'lucide-react'
+import { type ReactNode, memo, useEffect, useState } from 'react'
+import { AgentMark } from '@/components/ui/agent-mark'
+import { IconButton } from '@/components/ui/button'
+import { CopyButton } from '@/components/ui/copy-button'
+import { type Message, type RunState, textOf } from '@/feed/state'
+import { useFeed, useRun } from '@/feed/use-feed'
+import { useAgentName } from '../model/use-agents'
+import { AnswerEnd } from './answer-end'
+import { AnswerParts } from './answer-parts'
+import { Entry } from './entry'
+import { EventsDialog } from './events-dialog'
+import { LiveLine } from './live-line'
+import { RepliesTo } from './replies-to'
+
+interface AnswerProps {
+  roomId: string
+  message: Message
+  /** The message right before it on the screen. */
+  previousId: string | null
+  isMarked: boolean
+}
+
+export const Answer = memo(function Answer({ roomId, message, previousId, isMarked }: AnswerProps): ReactNode {
+  const agentId = message.author.kind === 'agent' ? message.author.id : ''
+  const name = useAgentName(roomId, agentId)
+  const run = useRun(roomId, message.runId)
+  const [isShowingEvents, setIsShowingEvents] = useState(false)
+  useWholeRun(roomId, message, run)
+
+  return (
+    <Entry
+      roomId={roomId}
+      seq={message.seq}
+      kind="answer"
+      time={message.createdAt}
+      isMarked={isMarked}
+      who={
+        <>
+          <AgentMark id={agentId} name={name} />
+          <strong>{name}</strong>
+        </>
+      }
+      actions={
+        <>
+          <CopyButton text={() => textOf(message)} label="Copy answer" />
+          <IconButton label="Show its events" onClick={() => setIsShowingEvents(true)}>
+            <Braces size={15} aria-hidden />
+          </IconButton>
+        </>
+      }
+    >
+      <RepliesTo roomId={roomId} messageId={run?.messageId ?? null} previousId={previousId} />
+      <AnswerParts message={message} approvals={run?.approvals ?? noApprovals} />
+      {message.status === 'streaming' ? <LiveLine message={message} run={run} /> : <AnswerEnd roomId={roomId} message={message} run={run} />}
+      {isShowingEvents && (
+        <EventsDialog roomId={roomId} after={(run?.queuedSeq ?? message.seq) - 1} runId={message.runId} onClose={() => setIsShowingEvents(false)} />
+      )}
+    </Entry>
+  )
+})
+
+const noApprovals: RunState['approvals'] = []
+
+/** History has neither the times of tools, nor approvals, nor why an answer was cut off: those come from its events. */
+function useWholeRun(roomId: string, message: Message, run: RunState | undefined): void {
+  const feed = useFeed()
+  const isPoor = run !== undefined && !run.whole && run.queuedSeq !== null
+  const wantsMore = message.status !== 'complete' || message.parts.some((part) => part.type === 'tool')
+  useEffect(() => {
+    // What is missing are details; the answer itself is there, so a failure here is not worth a word.
+    if (isPoor && wantsMore) feed.room(roomId).hydrate(run.id).catch(() => {})
+  }, [feed, roomId, run?.id, isPoor, wantsMore])
+}

@@ -1,0 +1,55 @@
+import { type ReactNode, useState } from 'react'
+import type { Approval } from '@/feed/state'
+import { explain } from '@/lib/api/client'
+import { type ApprovalAnswer, answerApproval } from '../api/room-commands'
+import styles from './approval-card.module.css'
+import { ApprovalChoice } from './approval-choice'
+import { QuestionForm } from './question-form'
+
+/** A tool call that waits for a person, or a question to one; afterwards, what was decided. */
+export function ApprovalCard({ approval, isLive }: { approval: Approval; isLive: boolean }): ReactNode {
+  const [sent, setSent] = useState<ApprovalAnswer | null>(null)
+  const [problem, setProblem] = useState<string | null>(null)
+  if (approval.decision !== null) return <Decided approval={approval} />
+  if (!isLive) return null
+
+  const answer = async (chosen: ApprovalAnswer): Promise<void> => {
+    setSent(chosen)
+    setProblem(null)
+    try {
+      await answerApproval(approval.runId, approval.id, chosen)
+    } catch (error) {
+      setProblem(explain(error))
+      setSent(null)
+    }
+  }
+
+  const Form = approval.isQuestion ? QuestionForm : ApprovalChoice
+  return (
+    <section className={styles.card} aria-label={approval.isQuestion ? 'Question' : `Approval for ${approval.name}`}>
+      <Form approval={approval} sent={sent} onAnswer={(chosen) => void answer(chosen)} />
+      {problem && (
+        <p className={styles.problem} role="alert">
+          {problem}
+        </p>
+      )}
+    </section>
+  )
+}
+
+const words = { allow: 'Allowed', deny: 'Denied', expired: 'Not answered in time, so denied' }
+
+function Decided({ approval }: { approval: Approval }): ReactNode {
+  const changed = approval.changedInput
+  if (approval.isQuestion) {
+    const said = typeof changed === 'object' && changed && 'answer' in changed ? String(changed.answer) : null
+    return <p className={styles.decided}>{approval.decision === 'allow' && said ? `Answered: ${said}` : 'Not answered'}</p>
+  }
+  return (
+    <p className={styles.decided} data-decision={approval.decision}>
+      {words[approval.decision ?? 'expired']}
+      {changed !== undefined && ', with another input'}
+      {approval.isRemembered && ', from now on without asking'}
+    </p>
+  )
+}

@@ -1,0 +1,67 @@
+import { type ReactNode, useState } from 'react'
+import { Button } from '@/components/ui/button'
+import type { Approval } from '@/feed/state'
+import type { ApprovalAnswer } from '../api/room-commands'
+import styles from './approval-card.module.css'
+import { TimeLeft } from './time-left'
+import { ToolInput } from './tool-input'
+
+export interface AnswerFormProps {
+  approval: Approval
+  /** What was chosen and is on its way. */
+  sent: ApprovalAnswer | null
+  onAnswer: (answer: ApprovalAnswer) => void
+}
+
+export function ApprovalChoice({ approval, sent, onAnswer }: AnswerFormProps): ReactNode {
+  const [edited, setEdited] = useState<string | null>(null)
+  const changed = edited === null ? undefined : parsed(edited)
+  const isBroken = edited !== null && changed === undefined
+  const allow: ApprovalAnswer = changed === undefined ? { decision: 'allow' } : { decision: 'allow', input: changed.value }
+
+  return (
+    <>
+      <div className={styles.title}>
+        <strong>May {approval.name} run with this?</strong>
+        <TimeLeft until={approval.expiresAt} className={styles.left} />
+      </div>
+      <div className={styles.input}>
+        {edited === null ? (
+          <ToolInput input={approval.input} />
+        ) : (
+          <textarea
+            className={styles.edit}
+            aria-label="Input, as JSON"
+            aria-invalid={isBroken}
+            value={edited}
+            spellCheck={false}
+            onChange={(event) => setEdited(event.target.value)}
+          />
+        )}
+      </div>
+      <div className={styles.actions}>
+        <Button look="primary" disabled={isBroken || sent !== null} isBusy={sent?.decision === 'allow' && !sent.remember} onClick={() => onAnswer(allow)}>
+          {edited === null ? 'Allow' : 'Allow with this input'}
+        </Button>
+        <Button disabled={sent !== null} isBusy={sent?.decision === 'deny'} onClick={() => onAnswer({ decision: 'deny' })}>
+          Deny
+        </Button>
+        <Button disabled={isBroken || sent !== null} isBusy={sent?.remember} onClick={() => onAnswer({ ...allow, remember: true })}>
+          Always in this room
+        </Button>
+        <Button look="quiet" onClick={() => setEdited(edited === null ? JSON.stringify(approval.input, null, 2) : null)}>
+          {edited === null ? 'Change the input' : 'Leave it as it was'}
+        </Button>
+      </div>
+      {isBroken && <p className={styles.problem}>This is not valid JSON yet.</p>}
+    </>
+  )
+}
+
+function parsed(text: string): { value: unknown } | undefined {
+  try {
+    return { value: JSON.parse(text) as unknown }
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,27 @@
+import { useQuery } from '@tanstack/react-query'
+import type { ReactNode } from 'react'
+import { Segmented } from '@/components/ui/segmented'
+import { providersQuery } from '@/lib/api/queries'
+import type { Agent, WhenBusy } from '@/lib/api/types'
+
+type Choice = Exclude<WhenBusy, 'reject'>
+
+interface BusyChoiceProps {
+  agents: readonly Agent[]
+  value: WhenBusy
+  onChange: (value: WhenBusy) => void
+}
+
+/** What the next message does to the answer under way. */
+export function BusyChoice({ agents, value, onChange }: BusyChoiceProps): ReactNode {
+  const providers = useQuery(providersQuery).data ?? []
+  const steers = (agent: Agent): boolean => providers.find(({ name }) => name === agent.provider)?.capabilities.steer ?? false
+  const canSteer = agents.length > 0 && agents.every(steers)
+  const choices: { value: Choice; label: string; hint: string }[] = [
+    { value: 'enqueue', label: 'Queue', hint: 'Wait until the answer under way is finished' },
+    { value: 'interrupt', label: 'Interrupt', hint: 'Stop the answer under way, keep what was said, and answer this' },
+  ]
+  if (canSteer) choices.push({ value: 'steer', label: 'Steer', hint: 'Hand this to the answer under way' })
+  const shown = choices.find((choice) => choice.value === value)?.value ?? 'enqueue'
+  return <Segmented label="While an agent answers" choices={choices} value={shown} onChange={onChange} />
+}

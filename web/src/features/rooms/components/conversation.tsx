@@ -1,0 +1,134 @@
+import { elementScroll, useVirtualizer } from '@tanstack/react-virtual'
+import { type ReactNode, useCallback, useEffect, useMemo, useRef } from 'react'
+import { type Row, rowsOf } from '@/feed/rows'
+import { useFeed, useRoom } from '@/feed/use-feed'
+import { useReadMark } from '../model/use-read-mark'
+import { useStickToEnd } from '../model/use-stick-to-end'
+import { ConversationRow } from './conversation-row'
+import { ConversationStart } from './conversation-start'
+import styles from './conversation.module.css'
+import { NewMessages } from './new-messages'
+
+/** Rows from the top at which what came before them is fetched. */
+const earlyRows = 4
+
+interface ConversationProps {
+  roomId: string
+  /** The journal number of the message that a link pointed to. */
+  target: number | null
+  empty: ReactNode
+}
+
+export function Conversation({ roomId, target, empty }: ConversationProps): ReactNode {
+  const rows = useRows(roomId)
+  const feed = useFeed()
+  const scroller = useRef<HTMLDivElement>(null)
+  const { isAtEnd, toEnd, letGo, wasMoved } = useStickToEnd(scroller, rows.length > 0, target === null)
+  const seqOfRow = useSeqOfRow(roomId, rows)
+
+  const virtualizer = useVirtualizer({
+    count: rows.length,
+    getScrollElement: () => scroller.current,
+    estimateSize: () => 110,
+    getItemKey: useCallback((index: number) => rows[index]?.key ?? index, [rows]),
+    overscan: 8,
+    // What is loaded above must not move what is being read.
+    anchorTo: 'end',
+    scrollToFn: (offset, options, instance) => {
+      elementScroll(offset, options, instance)
+      wasMoved()
+    },
+    paddingStart: 40,
+    paddingEnd: 24,
+  })
+
+  useTarget(roomId, target, rows, seqOfRow, (index) => {
+    letGo()
+    virtualizer.scrollToIndex(index, { align: 'start' })
+  })
+  useReadMark(roomId, isAtEnd)
+
+  const items = virtualizer.getVirtualItems()
+  const firstIndex = items[0]?.index ?? 0
+  useEffect(() => {
+    if (firstIndex <= earlyRows && rows.length > 0) void feed.room(roomId).loadOlder().catch(() => {})
+  }, [feed, roomId, firstIndex, rows.length])
+
+  if (rows.length === 0) return <div className={styles.empty}>{empty}</div>
+  return (
+    <div className={styles.frame}>
+      <div
+        ref={scroller}
+        className={styles.scroller}
+        role="log"
+        aria-label="Conversation"
+        // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- it scrolls, so the keyboard must reach it
+        tabIndex={0}
+      >
+        <div className={styles.sheet} style={{ height: virtualizer.getTotalSize() }}>
+          <ConversationStart roomId={roomId} />
+          {items.map((item) => {
+            const row = rows[item.index]
+            if (!row) return null
+            const before = rows[item.index - 1]
+            return (
+              <div
+                key={item.key}
+                ref={virtualizer.measureElement}
+                data-index={item.index}
+                className={styles.row}
+                style={{ transform: `translateY(${item.start}px)` }}
+              >
+                <ConversationRow
+                  roomId={roomId}
+                  row={row}
+                  previousId={before?.kind === 'message' ? before.id : null}
+                  isMarked={target !== null && seqOfRow(item.index) === target}
+                />
+              </div>
+            )
+          })}
+        </div>
+      </div>
+      {!isAtEnd && <NewMessages roomId={roomId} onJump={toEnd} />}
+    </div>
+  )
+}
+
+function useRows(roomId: string): Row[] {
+  const order = useRoom(roomId, (view) => view.state?.order)
+  const runs = useRoom(roomId, (view) => view.state?.runs)
+  const pending = useRoom(roomId, (view) => view.state?.pending)
+  const room = useFeed().room(roomId)
+  // Messages are read as they are now: their texts do not change the rows, and which there are is told by the order.
+  return useMemo(() => {
+    const { state } = room.snapshot()
+    return order && runs && pending && state ? rowsOf({ ...state, order, runs, pending }) : []
+  }, [room, order, runs, pending])
+}
+
+function useSeqOfRow(roomId: string, rows: Row[]): (index: number) => number | null {
+  const room = useFeed().room(roomId)
+  return (index) => {
+    const row = rows[index]
+    return row?.kind === 'message' ? (room.snapshot().state?.messages.get(row.id)?.seq ?? null) : null
+  }
+}
+
+/** Scrolls once to the message that a link named, after whatever lies between has been loaded. */
+function useTarget(roomId: string, target: number | null, rows: Row[], seqOf: (index: number) => number | null, scrollTo: (index: number) => void): void {
+  const feed = useFeed()
+  const done = useRef<number | null>(null)
+  useEffect(() => {
+    const { state } = feed.room(roomId).snapshot()
+    if (target === null || done.current === target || !state || rows.length === 0) return
+    if (state.loadedFrom > target) {
+      void feed.room(roomId).loadOlder().catch(() => {})
+      return
+    }
+    done.current = target
+    const index = rows.findIndex((_, at) => (seqOf(at) ?? 0) >= target)
+    // After the list has put itself to its end.
+    if (index >= 0) requestAnimationFrame(() => scrollTo(index))
+  })
+}

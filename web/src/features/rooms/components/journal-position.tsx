@@ -1,0 +1,19 @@
+import type { ReactNode } from 'react'
+import { useRoom } from '@/feed/use-feed'
+import { position } from '@/lib/format'
+import styles from './journal-position.module.css'
+
+/** How far this page has read the journal. When it is behind, it says so rather than pretend. */
+export function JournalPosition({ roomId }: { roomId: string }): ReactNode {
+  const seq = useRoom(roomId, (view) => view.state?.seq ?? 0)
+  const head = useRoom(roomId, (view) => view.state?.head ?? 0)
+  if (seq === 0) return null
+  const isBehind = head > seq
+  return (
+    <span className={styles.position} title="Events of this room's journal that are stored and shown here">
+      <span className="visually-hidden">Journal position </span>
+      {position(seq)}
+      {isBehind && ` of ${position(head)}`}
+    </span>
+  )
+}

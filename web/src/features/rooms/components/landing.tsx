@@ -1,0 +1,50 @@
+import { useQueryClient } from '@tanstack/react-query'
+import { useNavigate } from '@tanstack/react-router'
+import { type ReactNode, useEffect, useRef, useState } from 'react'
+import { PageBar } from '@/components/layout/page-bar'
+import { Button } from '@/components/ui/button'
+import { explain } from '@/lib/api/client'
+import { firstRoom } from '../model/first-room'
+import styles from './room-page.module.css'
+
+/** Nobody stays here: it leads to the room one was in last, or makes the first one. */
+export function Landing(): ReactNode {
+  const navigate = useNavigate()
+  const queries = useQueryClient()
+  const [problem, setProblem] = useState<string | null>(null)
+  const [attempt, setAttempt] = useState(0)
+  const begun = useRef(-1)
+
+  useEffect(() => {
+    if (begun.current === attempt) return
+    begun.current = attempt
+    firstRoom(queries)
+      .then((room) => navigate({ to: '/rooms/$roomId', params: { roomId: room.id }, replace: true }))
+      .catch((error: unknown) => setProblem(explain(error)))
+  }, [attempt, navigate, queries])
+
+  return (
+    <>
+      <PageBar> </PageBar>
+      {problem === null ? (
+        <p className={styles.loading} role="status">
+          Opening a room
+        </p>
+      ) : (
+        <div className={styles.note} role="alert">
+          <h1>No room could be opened</h1>
+          <p>{problem}</p>
+          <Button
+            look="primary"
+            onClick={() => {
+              setProblem(null)
+              setAttempt(attempt + 1)
+            }}
+          >
+            Try again
+          </Button>
+        </div>
+      )}
+    </>
+  )
+}

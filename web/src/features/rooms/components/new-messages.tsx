@@ -1,0 +1,27 @@
+import { ArrowDown } from 'lucide-react'
+import { type ReactNode, useState } from 'react'
+import { Button } from '@/components/ui/button'
+import { useRoom } from '@/feed/use-feed'
+import styles from './new-messages.module.css'
+
+/** Shown while someone reads further up; it is made anew each time they leave the end, and counts from there. */
+export function NewMessages({ roomId, onJump }: { roomId: string; onJump: () => void }): ReactNode {
+  const count = useRoom(roomId, (view) => view.state?.order.length ?? 0)
+  const last = useRoom(roomId, (view) => view.state?.order.at(-1))
+  const isLive = useRoom(roomId, (view) => view.state?.messages.get(last ?? '')?.status === 'streaming')
+  const [left] = useState({ count, last })
+  const isNew = last !== left.last
+  const label = isNew ? newLabel(count - left.count) : isLive ? 'More is being said' : 'To the end'
+  return (
+    <div className={styles.place}>
+      <Button size="small" look={isNew ? 'primary' : 'plain'} className={styles.button} onClick={onJump}>
+        <ArrowDown size={14} aria-hidden />
+        {label}
+      </Button>
+    </div>
+  )
+}
+
+function newLabel(count: number): string {
+  return count === 1 ? '1 new message' : `${Math.max(count, 1)} new messages`
+}

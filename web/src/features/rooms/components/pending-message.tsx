@@ -1,0 +1,35 @@
+import type { ReactNode } from 'react'
+import { Button } from '@/components/ui/button'
+import type { Pending } from '@/feed/state'
+import { useFeed } from '@/feed/use-feed'
+import { Entry } from './entry'
+import styles from './pending-message.module.css'
+import { PersonText } from './person-message'
+
+const words = { sending: 'Sending', offline: 'Will be sent when the connection is back', refused: 'Not sent' }
+
+/** Something that was said here and is not in the journal yet. */
+export function PendingMessage({ roomId, pending }: { roomId: string; pending: Pending }): ReactNode {
+  const outbox = useFeed().outbox(roomId)
+  return (
+    <Entry roomId={roomId} seq={null} kind="person" who={<strong>You</strong>} time={null}>
+      <div className={styles.pending} data-state={pending.state}>
+        <PersonText text={pending.text} />
+        <p className={styles.state} role={pending.state === 'refused' ? 'alert' : 'status'}>
+          {words[pending.state]}
+          {pending.problem && `: ${pending.problem}`}
+        </p>
+        {pending.state !== 'sending' && (
+          <div className={styles.actions}>
+            <Button size="small" onClick={() => void outbox.resend(pending.key)}>
+              Try again
+            </Button>
+            <Button size="small" look="quiet" onClick={() => outbox.discard(pending.key)}>
+              Discard
+            </Button>
+          </div>
+        )}
+      </div>
+    </Entry>
+  )
+}

@@ -1,0 +1,35 @@
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import type { ReactNode } from 'react'
+import { Button } from '@/components/ui/button'
+import { explain } from '@/lib/api/client'
+import { forgetTool, rememberedTools } from '../api/room-commands'
+import { useAgents } from '../model/use-agents'
+import styles from './room-dialog.module.css'
+
+/** What was allowed once and for all, and how to take that back. */
+export function RememberedTools({ roomId }: { roomId: string }): ReactNode {
+  const queries = useQueryClient()
+  const queryKey = ['rooms', roomId, 'remembered']
+  const { data: tools = [] } = useQuery({ queryKey, queryFn: () => rememberedTools(roomId), staleTime: 0 })
+  const agents = useAgents()
+  const forget = useMutation({
+    mutationFn: (tool: (typeof tools)[number]) => forgetTool(roomId, tool),
+    onSettled: () => queries.invalidateQueries({ queryKey }),
+  })
+  if (tools.length === 0) return null
+  return (
+    <fieldset className={styles.agents}>
+      <legend>Tools that need no asking here</legend>
+      {tools.map((tool) => (
+        <div key={`${tool.agent_id} ${tool.tool}`} className={styles.agent}>
+          <code>{tool.tool}</code>
+          <span className={styles.detail}>{agents.find((agent) => agent.id === tool.agent_id)?.name}</span>
+          <Button size="small" className={styles.place} isBusy={forget.isPending && forget.variables === tool} onClick={() => forget.mutate(tool)}>
+            Ask again
+          </Button>
+        </div>
+      ))}
+      {forget.error && <p className={styles.problem}>{explain(forget.error)}</p>}
+    </fieldset>
+  )
+}

@@ -1,0 +1,88 @@
+import { useQueryClient } from '@tanstack/react-query'
+import { useNavigate } from '@tanstack/react-router'
+import { type FormEvent, type ReactNode, useState } from 'react'
+import { AgentMark } from '@/components/ui/agent-mark'
+import { Button } from '@/components/ui/button'
+import { Dialog } from '@/components/ui/dialog'
+import { Field } from '@/components/ui/field'
+import { Segmented } from '@/components/ui/segmented'
+import { explain } from '@/lib/api/client'
+import { roomsQuery } from '@/lib/api/queries'
+import type { Room, WhenBusy } from '@/lib/api/types'
+import { changeRoom, createRoom } from '../api/room-commands'
+import { useAgents } from '../model/use-agents'
+import { RememberedTools } from './remembered-tools'
+import styles from './room-dialog.module.css'
+
+const busyChoices = [
+  { value: 'enqueue', label: 'Queue', hint: 'A new message waits for its turn' },
+  { value: 'interrupt', label: 'Interrupt', hint: 'A new message stops the answer under way' },
+  { value: 'reject', label: 'Refuse', hint: 'A new message is refused' },
+] as const
+
+/** Makes a room, or changes the one it is given. */
+export function RoomDialog({ room, onClose }: { room?: Room; onClose: () => void }): ReactNode {
+  const agents = useAgents()
+  const [name, setName] = useState(room?.name ?? '')
+  const [chosen, setChosen] = useState<readonly string[] | null>(room?.agents ?? null)
+  const [whenBusy, setWhenBusy] = useState<WhenBusy>(room?.policy.when_busy ?? 'enqueue')
+  const [problem, setProblem] = useState<string | null>(null)
+  const [isBusy, setIsBusy] = useState(false)
+  const queries = useQueryClient()
+  const navigate = useNavigate()
+  // A new room begins with the first agent there is: one click less for most people.
+  const seated = chosen ?? agents.slice(0, 1).map((agent) => agent.id)
+
+  const toggle = (id: string): void => setChosen(seated.includes(id) ? seated.filter((other) => other !== id) : [...seated, id])
+
+  const save = async (event: FormEvent): Promise<void> => {
+    event.preventDefault()
+    setIsBusy(true)
+    try {
+      const settings = { name, agents: [...seated], whenBusy }
+      const saved = await (room ? changeRoom(room.id, settings) : createRoom(settings))
+      await queries.invalidateQueries(roomsQuery)
+      onClose()
+      if (!room) await navigate({ to: '/rooms/$roomId', params: { roomId: saved.id } })
+    } catch (error) {
+      setProblem(explain(error))
+      setIsBusy(false)
+    }
+  }
+
+  return (
+    <Dialog title={room ? 'Room settings' : 'New room'} onClose={onClose}>
+      <form className={styles.form} onSubmit={(event) => void save(event)}>
+        <Field label="Name" value={name} required maxLength={120} autoComplete="off" onChange={(event) => setName(event.target.value)} />
+        <fieldset className={styles.agents}>
+          <legend>Agents, in the order they answer</legend>
+          {agents.map((agent) => (
+            <label key={agent.id} className={styles.agent}>
+              <input type="checkbox" checked={seated.includes(agent.id)} onChange={() => toggle(agent.id)} />
+              <AgentMark id={agent.id} name={agent.name} size="small" />
+              {agent.name}
+              <span className={styles.detail}>{[agent.provider, agent.model].filter(Boolean).join(' · ')}</span>
+              {seated.includes(agent.id) && seated.length > 1 && <span className={styles.place}>{seated.indexOf(agent.id) + 1}</span>}
+            </label>
+          ))}
+        </fieldset>
+        <div className={styles.busy}>
+          <span>While an agent answers, a new message will</span>
+          <Segmented label="When busy" choices={busyChoices} value={whenBusy === 'steer' ? 'enqueue' : whenBusy} onChange={setWhenBusy} />
+        </div>
+        {room && <RememberedTools roomId={room.id} />}
+        {problem && (
+          <p className={styles.problem} role="alert">
+            {problem}
+          </p>
+        )}
+        <div className={styles.actions}>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button type="submit" look="primary" isBusy={isBusy} disabled={name.trim() === ''}>
+            {room ? 'Save' : 'Make the room'}
+          </Button>
+        </div>
+      </form>
+    </Dialog>
+  )
+}

@@ -1,0 +1,76 @@
+import { useQueryClient } from '@tanstack/react-query'
+import { useNavigate } from '@tanstack/react-router'
+import { Ellipsis, FileDown, FileJson, Settings2, Trash2 } from 'lucide-react'
+import { type ReactNode, useState } from 'react'
+import { PageBar } from '@/components/layout/page-bar'
+import { Menu } from '@/components/ui/menu'
+import { StatusDot } from '@/components/ui/status-dot'
+import { useRoom } from '@/feed/use-feed'
+import { explain } from '@/lib/api/client'
+import { roomsQuery } from '@/lib/api/queries'
+import type { Room } from '@/lib/api/types'
+import { useCommands } from '@/lib/commands'
+import { download, fileName } from '@/lib/download'
+import { notify } from '@/lib/notices'
+import { allMessages } from '../api/room-commands'
+import { toJson, toMarkdown } from '../model/export-room'
+import { statusOf } from '../model/room-status'
+import { useAgents } from '../model/use-agents'
+import { DeleteRoomDialog } from './delete-room-dialog'
+import { JournalPosition } from './journal-position'
+import { RoomDialog } from './room-dialog'
+import styles from './room-header.module.css'
+
+export function RoomHeader({ room }: { room: Room }): ReactNode {
+  const [dialog, setDialog] = useState<'settings' | 'delete' | null>(null)
+  const status = useRoom(room.id, (view) => statusOf(view.state))
+  const seated = useAgents().filter((agent) => room.agents.includes(agent.id))
+  const queries = useQueryClient()
+  const navigate = useNavigate()
+
+  const commands = [
+    { id: 'room-settings', title: 'Room settings and members', icon: <Settings2 size={15} aria-hidden />, run: () => setDialog('settings') },
+    { id: 'export-markdown', title: 'Export as Markdown', icon: <FileDown size={15} aria-hidden />, run: () => void exportAs(room, 'md') },
+    { id: 'export-json', title: 'Export as JSON', icon: <FileJson size={15} aria-hidden />, run: () => void exportAs(room, 'json') },
+    { id: 'delete-room', title: 'Delete this room', icon: <Trash2 size={15} aria-hidden />, run: () => setDialog('delete') },
+  ]
+  useCommands(commands.map(({ id, title, run }) => ({ id, title, run, group: 'Room' })))
+
+  return (
+    <PageBar
+      actions={
+        <Menu
+          label="More about this room"
+          icon={<Ellipsis size={18} aria-hidden />}
+          items={commands.map(({ id, title, icon, run }) => ({ label: title, icon, onSelect: run, isDangerous: id === 'delete-room' }))}
+        />
+      }
+    >
+      <StatusDot status={status} />
+      <h1 className={styles.name}>{room.name}</h1>
+      <span className={styles.members}>{seated.map((agent) => agent.name).join(', ') || 'nobody here to answer'}</span>
+      <JournalPosition roomId={room.id} />
+      {dialog === 'settings' && <RoomDialog room={room} onClose={() => setDialog(null)} />}
+      {dialog === 'delete' && (
+        <DeleteRoomDialog
+          room={room}
+          onClose={() => setDialog(null)}
+          onDeleted={() => {
+            setDialog(null)
+            void queries.invalidateQueries(roomsQuery).then(() => navigate({ to: '/' }))
+          }}
+        />
+      )}
+    </PageBar>
+  )
+}
+
+async function exportAs(room: Room, kind: 'md' | 'json'): Promise<void> {
+  try {
+    const messages = await allMessages(room.id)
+    if (kind === 'md') download(fileName(room.name, 'md'), 'text/markdown', toMarkdown(room, messages))
+    else download(fileName(room.name, 'json'), 'application/json', toJson(room, messages, new Date()))
+  } catch (error) {
+    notify(`The room was not exported. ${explain(error)}`, 'problem')
+  }
+}

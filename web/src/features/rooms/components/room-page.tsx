@@ -1,0 +1,78 @@
+import { useQuery } from '@tanstack/react-query'
+import { type ReactNode, useEffect } from 'react'
+import { PageBar } from '@/components/layout/page-bar'
+import { Button } from '@/components/ui/button'
+import { useFeed, useRoom } from '@/feed/use-feed'
+import { answerOf, api } from '@/lib/api/client'
+import { roomsQuery } from '@/lib/api/queries'
+import type { Room } from '@/lib/api/types'
+import { remember } from '@/lib/storage'
+import { Composer } from './composer'
+import { Conversation } from './conversation'
+import { RoomHeader } from './room-header'
+import styles from './room-page.module.css'
+import { Welcome } from './welcome'
+
+export function RoomPage({ roomId, target }: { roomId: string; target: number | null }): ReactNode {
+  const feed = useFeed()
+  const room = useRoomRecord(roomId)
+  const phase = useRoom(roomId, (view) => view.phase)
+  const problem = useRoom(roomId, (view) => view.problem)
+
+  useEffect(() => {
+    feed.room(roomId).open()
+    remember('last-room', roomId)
+  }, [feed, roomId])
+
+  useEffect(() => {
+    document.title = room ? `${room.name} · Greenroom` : 'Greenroom'
+  }, [room])
+
+  if (phase === 'gone') return <Note title="This room is gone" detail="It was deleted, or it never was. The others are in the list of rooms." />
+  if (phase === 'failed') {
+    return (
+      <Note title="The room could not be read" detail={problem ?? ''}>
+        <Button look="primary" onClick={() => void feed.room(roomId).load()}>
+          Try again
+        </Button>
+      </Note>
+    )
+  }
+  return (
+    <>
+      {room ? <RoomHeader room={room} /> : <PageBar> </PageBar>}
+      {phase === 'live' && room ? (
+        <Conversation key={roomId} roomId={roomId} target={target} empty={<Welcome room={room} />} />
+      ) : (
+        <p className={styles.loading} role="status">
+          Reading the journal
+        </p>
+      )}
+      {room && <Composer key={`composer ${roomId}`} room={room} isLive={phase === 'live'} />}
+    </>
+  )
+}
+
+/** From the list where it is there already, else by itself: the list may be long, or the link old. */
+function useRoomRecord(roomId: string): Room | undefined {
+  const listed = useQuery(roomsQuery).data?.find((room) => room.id === roomId)
+  const single = useQuery({
+    queryKey: ['rooms', roomId],
+    queryFn: () => answerOf(api.GET('/api/rooms/{id}', { params: { path: { id: roomId } } })),
+    enabled: !listed,
+  })
+  return listed ?? single.data
+}
+
+function Note({ title, detail, children }: { title: string; detail: string; children?: ReactNode }): ReactNode {
+  return (
+    <>
+      <PageBar> </PageBar>
+      <div className={styles.note}>
+        <h1>{title}</h1>
+        <p>{detail}</p>
+        {children}
+      </div>
+    </>
+  )
+}

@@ -1,0 +1,72 @@
+import { type ReactNode, memo, useState } from 'react'
+import { AgentMark } from '@/components/ui/agent-mark'
+import { Button } from '@/components/ui/button'
+import { StatusDot } from '@/components/ui/status-dot'
+import { unfinished } from '@/feed/rows'
+import { type RunState, hasEnded } from '@/feed/state'
+import { useRoom, useRun } from '@/feed/use-feed'
+import { explain } from '@/lib/api/client'
+import { notify } from '@/lib/notices'
+import { stopRun } from '../api/room-commands'
+import { useAgentName } from '../model/use-agents'
+import { BadEnd } from './answer-end'
+import { Entry } from './entry'
+import { RepliesTo } from './replies-to'
+import styles from './run-row.module.css'
+
+/** A run that has said nothing: it waits for its turn, it begins, or it ended before its first word. */
+export const RunRow = memo(function RunRow({ roomId, runId, previousId }: { roomId: string; runId: string; previousId: string | null }): ReactNode {
+  const run = useRun(roomId, runId)
+  const name = useAgentName(roomId, run?.agentId ?? null)
+  if (!run) return null
+  return (
+    <Entry
+      roomId={roomId}
+      seq={hasEnded(run) ? run.queuedSeq : null}
+      kind="aside"
+      time={run.endedAt}
+      who={
+        <>
+          <AgentMark id={run.agentId ?? ''} name={name} />
+          <strong>{name}</strong>
+        </>
+      }
+    >
+      <RepliesTo roomId={roomId} messageId={run.messageId} previousId={previousId} />
+      {hasEnded(run) ? <BadEnd roomId={roomId} run={run} /> : <Waiting roomId={roomId} run={run} />}
+    </Entry>
+  )
+})
+
+function Waiting({ roomId, run }: { roomId: string; run: RunState }): ReactNode {
+  const [isStopping, setIsStopping] = useState(false)
+  const place = useRoom(roomId, (view) => (view.state ? unfinished(view.state.runs).findIndex((other) => other.id === run.id) : 0))
+  const isQueued = run.status === 'queued'
+
+  const drop = async (): Promise<void> => {
+    setIsStopping(true)
+    try {
+      await stopRun(run.id)
+    } catch (error) {
+      notify(explain(error), 'problem')
+      setIsStopping(false)
+    }
+  }
+
+  return (
+    <div className={styles.waiting}>
+      <StatusDot status={isQueued ? 'idle' : 'working'} />
+      <span>{isQueued ? turn(place) : (run.activity ?? 'Begins')}</span>
+      {isQueued && place > 0 && (
+        <Button size="small" look="quiet" isBusy={isStopping} onClick={() => void drop()}>
+          Take back
+        </Button>
+      )}
+    </div>
+  )
+}
+
+function turn(place: number): string {
+  if (place <= 0) return 'Is about to begin'
+  return place === 1 ? 'Is next' : `Waits for its turn, ${place} before it`
+}

@@ -1,0 +1,66 @@
+import { Check, ChevronRight, CircleAlert, LoaderCircle, Wrench } from 'lucide-react'
+import { type ReactNode, memo, useState } from 'react'
+import type { ToolPart } from '@/feed/state'
+import { duration } from '@/lib/format'
+import { briefOf, resultText } from '../model/tool-input'
+import { OutputText } from './output-text'
+import styles from './tool-card.module.css'
+import { ToolInput } from './tool-input'
+
+interface ToolCardProps {
+  call: ToolPart
+  /** Its answer is still under way. */
+  isLive: boolean
+  /** It has not begun: a person has to say yes first. */
+  isWaiting: boolean
+}
+
+export const ToolCard = memo(function ToolCard({ call, isLive, isWaiting }: ToolCardProps): ReactNode {
+  const isRunning = isLive && call.result === null && !isWaiting
+  const isError = call.result?.is_error ?? false
+  const [choice, setChoice] = useState<boolean | null>(null)
+  // Open by itself while there is something to watch or to worry about; after that as the person left it.
+  const isOpen = choice ?? (isError || (isRunning && call.output !== ''))
+
+  return (
+    <section className={styles.card} data-error={isError || undefined} aria-label={`Tool ${call.name}`}>
+      <button type="button" className={styles.head} aria-expanded={isOpen} onClick={() => setChoice(!isOpen)}>
+        <ChevronRight size={14} aria-hidden className={styles.arrow} />
+        <Wrench size={14} aria-hidden className={styles.tool} />
+        <span className={styles.name}>{call.name}</span>
+        <code className={styles.brief}>{briefOf(call.input)}</code>
+        <State call={call} isRunning={isRunning} isWaiting={isWaiting} />
+      </button>
+      {isOpen && (
+        <div className={styles.details}>
+          {!isWaiting && <ToolInput input={call.input} />}
+          {call.output !== '' && <OutputText label="Output" text={call.output} isGrowing={isRunning} />}
+          {call.result && <OutputText label={isError ? 'Error' : 'Result'} text={resultText(call.result.content)} isError={isError} />}
+        </div>
+      )}
+    </section>
+  )
+})
+
+function State({ call, isRunning, isWaiting }: { call: ToolPart; isRunning: boolean; isWaiting: boolean }): ReactNode {
+  const took = call.startedAt && call.endedAt ? new Date(call.endedAt).getTime() - new Date(call.startedAt).getTime() : null
+  if (isWaiting) return <span className={styles.state}>waits</span>
+  if (isRunning) {
+    return (
+      <span className={styles.state}>
+        <LoaderCircle size={14} aria-hidden className={styles.spin} />
+        runs
+      </span>
+    )
+  }
+  return (
+    <span className={styles.state}>
+      {took !== null && duration(took)}
+      {call.result?.is_error ? (
+        <CircleAlert size={14} role="img" aria-label="failed" className={styles.bad} />
+      ) : (
+        call.result && <Check size={14} role="img" aria-label="done" className={styles.good} />
+      )}
+    </span>
+  )
+}

@@ -1,0 +1,36 @@
+import { type RefObject, useEffect, useLayoutEffect, useState } from 'react'
+import { EndKeeper } from './end-keeper'
+
+interface Stick {
+  isAtEnd: boolean
+  toEnd: () => void
+  letGo: () => void
+  /** To be told of every move that is not a person's. */
+  wasMoved: () => void
+}
+
+/** Keeps a list at its end as `EndKeeper` says. */
+export function useStickToEnd(box: RefObject<HTMLElement | null>, isThere: boolean, startsAtEnd: boolean): Stick {
+  const [isAtEnd, setIsAtEnd] = useState(startsAtEnd)
+  const [keeper] = useState(() => new EndKeeper(startsAtEnd, setIsAtEnd))
+
+  useEffect(() => {
+    const element = box.current
+    if (!element || !isThere) return
+    const judge = (): void => keeper.judge(element)
+    element.addEventListener('scroll', judge, { passive: true })
+    return () => element.removeEventListener('scroll', judge)
+  }, [box, isThere, keeper])
+
+  // With every render, for every change of size is one: the list renders when something in it was measured.
+  useLayoutEffect(() => {
+    if (box.current) keeper.keep(box.current)
+  })
+
+  return {
+    isAtEnd,
+    toEnd: () => box.current && keeper.toEnd(box.current),
+    letGo: () => keeper.letGo(),
+    wasMoved: () => box.current && keeper.wasMoved(box.current),
+  }
+}

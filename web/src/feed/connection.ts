@@ -1,0 +1,157 @@
+import { backoff } from './backoff'
+import type { Clock } from './clock'
+import type { RoomEvent } from './event'
+
+export type ServerFrame =
+  | { type: 'subscribed'; room: string; epoch: string; head: number }
+  | { type: 'event'; event: RoomEvent }
+  | { type: 'heartbeat'; epoch: string; heads: Record<string, number> }
+  | { type: 'reset'; room: string; epoch: string; head: number }
+  | { type: 'error'; code: string; detail: string; room?: string | null }
+  | { type: 'unsubscribed'; room: string }
+  | { type: 'pong' }
+
+export type ConnectionStatus =
+  | { state: 'connecting' }
+  | { state: 'connected' }
+  | { state: 'reconnecting'; attempt: number }
+  | { state: 'lost'; attempt: number }
+
+/** The part of a WebSocket that is used. */
+export interface Line {
+  send(text: string): void
+  close(): void
+}
+
+export interface LineEvents {
+  onOpen(): void
+  onText(text: string): void
+  onClose(): void
+}
+
+export type OpenLine = (events: LineEvents) => Line
+
+/** Silence after which the server is asked whether it is still there; its heartbeats come more often than this. */
+const quiet = 20_000
+const patience = 5_000
+const openPatience = 10_000
+/** Failed attempts after which a person is told; trying goes on. */
+const manyAttempts = 5
+
+interface Hooks {
+  onFrame(frame: ServerFrame): void
+  onStatus(status: ConnectionStatus): void
+}
+
+/** One line to the server that comes back by itself. It knows nothing of rooms. */
+export class Connection {
+  private line: Line | null = null
+  private isOpen = false
+  private attempt = 0
+  private heardAt = 0
+  private callOff: (() => void) | null = null
+  private watch: (() => void) | null = null
+  status: ConnectionStatus = { state: 'connecting' }
+
+  constructor(
+    private readonly open: OpenLine,
+    private readonly clock: Clock,
+    private readonly hooks: Hooks,
+  ) {}
+
+  start(): void {
+    this.dial()
+  }
+
+  stop(): void {
+    this.hangUp()
+    this.callOff?.()
+    this.callOff = null
+  }
+
+  /** At once, whatever the backoff says: a person asked, or the network came back. */
+  retry(): void {
+    if (this.isOpen) return
+    this.attempt = 0
+    this.hangUp()
+    this.callOff?.()
+    this.dial()
+  }
+
+  /** The network went away: the line is dead even if nobody has told it yet. */
+  drop(): void {
+    this.hangUp()
+    this.comeBack()
+  }
+
+  /** After a sleep or in a tab that was hidden the line may be dead without a sign. */
+  probe(): void {
+    if (this.isOpen && this.clock.now() - this.heardAt > patience) this.ask()
+  }
+
+  send(request: object): void {
+    if (this.isOpen) this.line?.send(JSON.stringify(request))
+  }
+
+  private dial(): void {
+    this.setStatus(this.attempt === 0 && this.status.state === 'connecting' ? { state: 'connecting' } : this.trying())
+    const line: Line = this.open({
+      onOpen: () => this.line === line && this.opened(),
+      onText: (text) => this.line === line && this.heard(text),
+      onClose: () => this.line === line && this.drop(),
+    })
+    this.line = line
+    this.setWatch(openPatience, () => this.drop())
+  }
+
+  private opened(): void {
+    this.isOpen = true
+    this.attempt = 0
+    this.heardAt = this.clock.now()
+    this.setStatus({ state: 'connected' })
+    this.setWatch(quiet, () => this.ask())
+  }
+
+  private heard(text: string): void {
+    this.heardAt = this.clock.now()
+    this.setWatch(quiet, () => this.ask())
+    const frame = JSON.parse(text) as ServerFrame
+    this.hooks.onFrame(frame)
+  }
+
+  private ask(): void {
+    this.send({ type: 'ping' })
+    this.setWatch(patience, () => this.drop())
+  }
+
+  private comeBack(): void {
+    const pause = backoff(this.attempt, () => this.clock.random())
+    this.attempt += 1
+    this.setStatus(this.trying())
+    this.callOff?.()
+    this.callOff = this.clock.after(pause, () => this.dial())
+  }
+
+  private trying(): ConnectionStatus {
+    const { attempt } = this
+    return { state: attempt > manyAttempts ? 'lost' : 'reconnecting', attempt }
+  }
+
+  private hangUp(): void {
+    const line = this.line
+    this.line = null
+    this.isOpen = false
+    this.setWatch(0, null)
+    line?.close()
+  }
+
+  private setWatch(millis: number, callback: (() => void) | null): void {
+    this.watch?.()
+    this.watch = callback && this.clock.after(millis, callback)
+  }
+
+  private setStatus(status: ConnectionStatus): void {
+    this.status = status
+    this.hooks.onStatus(status)
+  }
+}

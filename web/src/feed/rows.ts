@@ -1,0 +1,44 @@
+import { type Pending, type RoomState, type RunState, hasEnded } from './state'
+
+export type Row =
+  | { kind: 'message'; key: string; id: string }
+  | { kind: 'run'; key: string; id: string }
+  | { kind: 'pending'; key: string; pending: Pending }
+
+type Source = Pick<RoomState, 'order' | 'messages' | 'runs' | 'pending' | 'loadedFrom'>
+
+/**
+ * A conversation from top to bottom. A run that has not begun to speak stands at the end, where its answer will be; one
+ * that ended without a word stands behind the message that it would have answered.
+ */
+export function rowsOf(source: Source): Row[] {
+  const silent = [...source.runs.values()].filter((run) => run.streamId === null && run.queuedSeq !== null)
+  const ended = silent.filter((run) => hasEnded(run) && (run.queuedSeq ?? 0) >= source.loadedFrom).sort(byQueue)
+  const rows: Row[] = []
+  let next = 0
+  for (const id of source.order) {
+    const seq = source.messages.get(id)?.seq ?? 0
+    for (let run = ended[next]; run && (run.queuedSeq ?? 0) < seq; run = ended[++next]) rows.push(runRow(run))
+    rows.push({ kind: 'message', key: id, id })
+  }
+  for (const run of ended.slice(next)) rows.push(runRow(run))
+  for (const pending of source.pending) {
+    const isShown = pending.messageId !== null && source.messages.has(pending.messageId)
+    if (!isShown) rows.push({ kind: 'pending', key: pending.key, pending })
+  }
+  for (const run of silent.filter((one) => !hasEnded(one)).sort(byQueue)) rows.push(runRow(run))
+  return rows
+}
+
+function runRow(run: RunState): Row {
+  return { kind: 'run', key: run.id, id: run.id }
+}
+
+function byQueue(a: RunState, b: RunState): number {
+  return (a.queuedSeq ?? 0) - (b.queuedSeq ?? 0)
+}
+
+/** What is under way in a room, in the order it will be answered. */
+export function unfinished(runs: RoomState['runs']): RunState[] {
+  return [...runs.values()].filter((run) => !hasEnded(run)).sort(byQueue)
+}

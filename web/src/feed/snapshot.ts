@@ -1,0 +1,122 @@
+import type { History, Run, Message as StoredMessage } from '@/lib/api/types'
+import type { RoomEvent } from './event'
+import { reduce } from './reduce'
+import { type Message, type Part, type RoomState, type RunState, emptyRoom, hasEnded, newRun, speakerOf } from './state'
+
+/** A room as the server folded it, at exactly `head`. `asked` is how many messages the request allowed. */
+export function fromHistory(roomId: string, history: History, asked: number): RoomState {
+  const messages = new Map(history.messages.map((stored) => [stored.id, fromStored(stored)]))
+  const runs = new Map<string, RunState>()
+  const names = new Map<string, string>()
+  for (const one of history.messages) {
+    if (one.author.kind === 'agent') names.set(one.author.id, one.author.name)
+    if (one.run_id) runs.set(one.run_id, guessRun(one.run_id, one))
+  }
+  const loadedFrom = history.messages.length < asked ? 0 : (history.messages[0]?.seq ?? 0)
+  const { epoch, head } = history
+  return { ...emptyRoom(roomId, epoch), seq: head, head, messages, runs, names, order: inOrder(messages), loadedFrom }
+}
+
+/** The same room with an older page before it. Both must be folded to the same position, or the page hold nothing open. */
+export function withOlder(state: RoomState, older: RoomState): RoomState {
+  const messages = new Map(older.messages)
+  // What began after the page was read is in it only by the events that brought it here.
+  for (const [id, message] of older.messages) if (message.seq >= state.loadedFrom) messages.delete(id)
+  for (const [id, message] of state.messages) messages.set(id, message)
+  const runs = new Map(older.runs)
+  for (const [id, run] of state.runs) runs.set(id, { ...run, streamId: run.streamId ?? older.runs.get(id)?.streamId ?? null })
+  const names = new Map([...older.names, ...state.names])
+  return { ...state, messages, runs, names, order: inOrder(messages), loadedFrom: older.loadedFrom }
+}
+
+export function isOpenEnded(state: RoomState): boolean {
+  return [...state.messages.values()].some((message) => message.status === 'streaming')
+}
+
+function inOrder(messages: ReadonlyMap<string, Message>): string[] {
+  return [...messages.values()].sort((a, b) => a.seq - b.seq).map((message) => message.id)
+}
+
+function fromStored(stored: StoredMessage): Message {
+  return {
+    id: stored.id,
+    seq: stored.seq,
+    author: speakerOf(stored.author),
+    runId: stored.run_id ?? null,
+    status: stored.status,
+    parts: stored.parts.map(fromStoredPart),
+    attachments: stored.attachments ?? [],
+    createdAt: stored.created_at,
+  }
+}
+
+function fromStoredPart(part: StoredMessage['parts'][number]): Part {
+  if (part.type === 'tool') {
+    const { tool_use_id, name, input, output = '', result = null } = part
+    return { type: 'tool', tool_use_id, name, input, output, result }
+  }
+  return part.item == null ? { type: part.type, text: part.text } : part
+}
+
+/** What a message alone tells of its run; how it really ended is known once the run is. */
+function guessRun(id: string, message: StoredMessage): RunState {
+  const agentId = message.author.kind === 'agent' ? message.author.id : null
+  const guess = { streaming: 'running', complete: 'completed', partial: 'interrupted' } as const
+  return { ...newRun(id), agentId, streamId: message.id, status: guess[message.status] }
+}
+
+/** Runs as REST tells them, which may be further than `seq`: an end is believed, anything else only fills holes. */
+export function withRuns(state: RoomState, list: readonly Run[]): RoomState {
+  const runs = new Map(state.runs)
+  for (const told of list) {
+    const known = runs.get(told.id) ?? newRun(told.id)
+    // One that was queued after `seq` comes by its events, whole.
+    if (!known.whole && told.queued_seq <= state.seq) runs.set(told.id, merge(known, told))
+  }
+  return { ...state, runs }
+}
+
+function merge(known: RunState, told: Run): RunState {
+  const basics = {
+    ...known,
+    agentId: told.agent_id,
+    messageId: told.message_id,
+    queuedSeq: told.queued_seq,
+    model: known.model ?? told.model ?? null,
+    startedAt: known.startedAt ?? told.started_at ?? null,
+  }
+  if (!hasEnded(told)) return hasEnded(known) ? basics : { ...basics, status: told.status }
+  return {
+    ...basics,
+    status: told.status,
+    usage: told.usage,
+    cost: told.cost ?? null,
+    durationMs: told.duration_ms ?? null,
+    error: told.error ?? null,
+    receipt: told.receipt ?? null,
+    endedAt: told.ended_at ?? null,
+    activity: null,
+  }
+}
+
+/**
+ * One run folded anew from its own events, which must reach from its first to at least `seq` or its end. This is how
+ * approvals and times of tools, which history does not carry, come to a run that was loaded from it.
+ */
+export function withRunEvents(state: RoomState, runId: string, events: readonly RoomEvent[]): RoomState {
+  const own = events.filter((event) => event.run_id === runId && event.seq <= state.seq)
+  const first = own[0]
+  if (first?.type !== 'run_queued') return state
+  // Renumbered, because other runs' events lie between them.
+  const numbered = own.map((event, index) => ({ ...event, seq: index + 1 }))
+  const folded = reduce(emptyRoom(state.roomId, state.epoch), numbered)
+  const run = folded.runs.get(runId)
+  if (!run) return state
+  const whole = { ...run, queuedSeq: first.seq }
+  const runs = new Map(state.runs).set(runId, whole)
+  const answer = run.streamId === null ? undefined : folded.messages.get(run.streamId)
+  const began = own.find((event) => event.type === 'stream_start')?.seq ?? 0
+  if (!answer || began < state.loadedFrom) return { ...state, runs }
+  const messages = new Map(state.messages).set(answer.id, { ...answer, seq: began })
+  return { ...state, runs, messages, order: inOrder(messages) }
+}

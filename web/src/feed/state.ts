@@ -1,0 +1,172 @@
+import type { Attachment, Author, MessageStatus, Receipt, RunError, RunStatus, ToolOutcome, Usage, WhenBusy } from '@/lib/api/types'
+import type { Decision, RoomEvent } from './event'
+
+export interface TextPart {
+  type: 'text' | 'thinking'
+  text: string
+  item?: string | null
+}
+
+export interface ToolPart {
+  type: 'tool'
+  tool_use_id: string
+  name: string
+  input: unknown
+  output: string
+  result: ToolOutcome | null
+  /** Known only where the run was folded from its events. */
+  startedAt?: string
+  endedAt?: string
+}
+
+export type Part = TextPart | ToolPart
+
+/** An agent's name is looked up when it is shown: it may be changed at any time. */
+export type Speaker = { kind: 'person'; name: string } | { kind: 'agent'; id: string }
+
+export interface Message {
+  id: string
+  seq: number
+  author: Speaker
+  runId: string | null
+  status: MessageStatus
+  parts: readonly Part[]
+  attachments: readonly Attachment[]
+  createdAt: string
+}
+
+export interface Approval {
+  id: string
+  runId: string
+  toolUseId: string | null
+  name: string
+  input: unknown
+  expiresAt: string
+  isQuestion: boolean
+  /** How many parts its answer had when it came: its place where no tool call shows it. */
+  partsBefore: number
+  decision: Decision | null
+  changedInput?: unknown
+  /** The tool needs no asking from then on. */
+  isRemembered: boolean
+}
+
+export interface RunState {
+  id: string
+  agentId: string | null
+  /** The message that it answers. */
+  messageId: string | null
+  queuedSeq: number | null
+  /** The message that it becomes. */
+  streamId: string | null
+  status: RunStatus
+  provider: string | null
+  model: string | null
+  usage: Usage
+  cost: number | null
+  metered: boolean
+  durationMs: number | null
+  error: RunError | null
+  receipt: Receipt | null
+  /** Why it was interrupted. */
+  reason: string | null
+  skipped: boolean
+  /** What it says it is doing. */
+  activity: string | null
+  startedAt: string | null
+  endedAt: string | null
+  approvals: readonly Approval[]
+  /** Folded from its first event on: approvals and times of its tools are all here. */
+  whole: boolean
+}
+
+/** What a person sent from this tab and the journal has not shown yet. */
+export interface Pending {
+  key: string
+  text: string
+  mentions: readonly string[]
+  whenBusy: WhenBusy | null
+  createdAt: string
+  state: 'sending' | 'offline' | 'refused'
+  problem: string | null
+  /** Told by the server's answer; guessed from an equal text while that answer is on its way. */
+  messageId: string | null
+  confirmed: boolean
+}
+
+export interface RoomState {
+  roomId: string
+  epoch: string
+  /** Everything up to here is folded in, nothing after it. */
+  seq: number
+  /** The highest seq that anybody has spoken of. */
+  head: number
+  /** Messages older than this are not loaded; 0 when all are. */
+  loadedFrom: number
+  messages: ReadonlyMap<string, Message>
+  /** Message ids by seq. */
+  order: readonly string[]
+  runs: ReadonlyMap<string, RunState>
+  names: ReadonlyMap<string, string>
+  pending: readonly Pending[]
+  /** Events that came before the ones between them and `seq`. */
+  early: ReadonlyMap<number, RoomEvent>
+}
+
+export const noUsage: Usage = { input_tokens: 0, output_tokens: 0, cache_read_tokens: 0, cache_write_tokens: 0 }
+
+export function emptyRoom(roomId: string, epoch: string): RoomState {
+  return {
+    roomId,
+    epoch,
+    seq: 0,
+    head: 0,
+    loadedFrom: 0,
+    messages: new Map(),
+    order: [],
+    runs: new Map(),
+    names: new Map(),
+    pending: [],
+    early: new Map(),
+  }
+}
+
+export function newRun(id: string): RunState {
+  return {
+    id,
+    agentId: null,
+    messageId: null,
+    queuedSeq: null,
+    streamId: null,
+    status: 'queued',
+    provider: null,
+    model: null,
+    usage: noUsage,
+    cost: null,
+    metered: false,
+    durationMs: null,
+    error: null,
+    receipt: null,
+    reason: null,
+    skipped: false,
+    activity: null,
+    startedAt: null,
+    endedAt: null,
+    approvals: [],
+    whole: false,
+  }
+}
+
+const ends: ReadonlySet<RunStatus> = new Set(['completed', 'failed', 'cancelled', 'interrupted'])
+
+export function hasEnded(run: Pick<RunState, 'status'>): boolean {
+  return ends.has(run.status)
+}
+
+export function textOf(message: Message, type: 'text' | 'thinking' = 'text'): string {
+  return message.parts.map((part) => (part.type === type ? part.text : '')).join('')
+}
+
+export function speakerOf(author: Author): Speaker {
+  return author.kind === 'agent' ? { kind: 'agent', id: author.id } : author
+}

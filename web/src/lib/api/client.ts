@@ -1,0 +1,56 @@
+import createClient from 'openapi-fetch'
+import type { paths } from './schema'
+import type { Problem } from './types'
+
+export const api = createClient<paths>({ baseUrl: '', fetch: (request) => globalThis.fetch(request) })
+
+/** What went wrong with a request, in words for people. */
+export class ApiError extends Error {
+  constructor(
+    message: string,
+    readonly code: string,
+    readonly status: number,
+  ) {
+    super(message)
+    this.name = 'ApiError'
+  }
+
+  /** Nobody answered: the same request may well succeed later. */
+  get isOffline(): boolean {
+    return this.status === 0 || this.status === 502 || this.status === 503 || this.status === 504
+  }
+}
+
+interface Answer<T> {
+  data?: T
+  error?: unknown
+  response: Response
+}
+
+const signIn = 'This server wants a token, and this page cannot send one yet: use the command line or the API until it can.'
+
+/** The answer's body, or an `ApiError` for anything that is not one. */
+export async function answerOf<T>(request: Promise<Answer<T>>): Promise<T> {
+  let answer: Answer<T>
+  try {
+    answer = await request
+  } catch (error) {
+    if (error instanceof DOMException && error.name === 'AbortError') throw error
+    throw new ApiError('The server cannot be reached. It may be restarting, or the network is down.', 'offline', 0)
+  }
+  if (answer.response.ok) return answer.data as T
+  const { status } = answer.response
+  const problem = (typeof answer.error === 'object' && answer.error ? answer.error : {}) as Partial<Problem>
+  const detail = status === 401 ? signIn : (problem.detail ?? `The server answered with status ${status}.`)
+  throw new ApiError(detail, problem.code ?? `status_${status}`, status)
+}
+
+/** What to tell a person about an error of any kind. */
+export function explain(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}
+
+/** A new name for one request, so that sending it again does it once. */
+export function newKey(): string {
+  return crypto.randomUUID?.() ?? `${Date.now().toString(36)}-${Math.random().toString(36).slice(2)}`
+}

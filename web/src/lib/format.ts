@@ -1,0 +1,63 @@
+import type { Usage } from './api/types'
+
+/** 840 ms, 3.2 s, 1 min 05 s, 2 h 10 min */
+export function duration(millis: number): string {
+  if (millis < 1000) return `${Math.max(0, Math.round(millis))} ms`
+  const seconds = millis / 1000
+  if (seconds < 60) return `${seconds.toFixed(1)} s`
+  const minutes = Math.floor(seconds / 60)
+  const rest = Math.floor(seconds % 60)
+  if (minutes < 60) return `${minutes} min ${String(rest).padStart(2, '0')} s`
+  return `${Math.floor(minutes / 60)} h ${minutes % 60} min`
+}
+
+/** 980, 12.4k, 3.1M */
+export function count(value: number): string {
+  if (value < 1000) return String(value)
+  if (value < 1_000_000) return `${trimmed(value / 1000)}k`
+  return `${trimmed(value / 1_000_000)}M`
+}
+
+function trimmed(value: number): string {
+  return value >= 100 ? value.toFixed(0) : value.toFixed(1).replace(/\.0$/, '')
+}
+
+/** Small sums need more digits to be anything but zero. */
+export function dollars(value: number): string {
+  if (value === 0) return '$0'
+  if (value < 0.0001) return '< $0.0001'
+  return `$${value.toFixed(value < 0.01 ? 4 : value < 1 ? 3 : 2)}`
+}
+
+export function tokens(usage: Usage): number {
+  return usage.input_tokens + usage.output_tokens + usage.cache_read_tokens + usage.cache_write_tokens
+}
+
+export function bytes(length: number): string {
+  if (length < 1000) return `${length} B`
+  if (length < 1_000_000) return `${trimmed(length / 1000)} kB`
+  return `${trimmed(length / 1_000_000)} MB`
+}
+
+const clock = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' })
+const day = new Intl.DateTimeFormat(undefined, { weekday: 'short', day: 'numeric', month: 'short' })
+const exact = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' })
+
+export function timeOfDay(iso: string): string {
+  return clock.format(new Date(iso))
+}
+
+export function fullTime(iso: string): string {
+  return exact.format(new Date(iso))
+}
+
+/** The time for today, the day for anything before. */
+export function shortTime(iso: string, now: Date = new Date()): string {
+  const date = new Date(iso)
+  return date.toDateString() === now.toDateString() ? clock.format(date) : day.format(date)
+}
+
+/** 1 042, with a thin space: journal positions are read aloud and compared. */
+export function position(seq: number): string {
+  return String(seq).replace(/\B(?=(\d{3})+$)/g, '\u2009')
+}
