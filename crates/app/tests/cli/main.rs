@@ -32,6 +32,7 @@ macro_rules! with_each_cli {
 mod answers;
 mod crowd;
 mod failures;
+mod hostile;
 mod sessions;
 mod stage;
 mod stops;

@@ -111,7 +111,7 @@ const MARK: &str = "SCENE_MARK";
 pub struct Stage {
     pub cli: Cli,
     /// Answers as long as it lives.
-    _models: Models,
+    models: Models,
     launch: Launch,
     mark: String,
     process: Mutex<Option<ServerProcess>>,
@@ -141,7 +141,11 @@ impl Stage {
         let process = launch.start().await.unwrap();
         let api = Mutex::new(Api::new(process.base()).unwrap());
         let process = Mutex::new(Some(process));
-        Self { cli, _models: models, launch, mark, process, api, agent: Mutex::default(), _folder: folder }
+        Self { cli, models, launch, mark, process, api, agent: Mutex::default(), _folder: folder }
+    }
+
+    pub fn models(&self) -> &Models {
+        &self.models
     }
 
     pub fn api(&self) -> Api {

@@ -23,7 +23,7 @@ with_each_cli! {
 }
 
 /// Says something that makes the agent ask, and returns the run and what it asked.
-async fn asked(api: &Api, room: RoomId, text: &str) -> (RunId, Value) {
+pub async fn asked(api: &Api, room: RoomId, text: &str) -> (RunId, Value) {
     let mut audience = Audience::of(api, room).await;
     let run = say(api, room, text).await;
     let event = audience
@@ -35,7 +35,7 @@ async fn asked(api: &Api, room: RoomId, text: &str) -> (RunId, Value) {
     (run, data(&event))
 }
 
-async fn decide(api: &Api, run: RunId, asked: &Value, body: Value) {
+pub async fn decide(api: &Api, run: RunId, asked: &Value, body: Value) {
     let approval = asked["approval_id"].as_str().unwrap();
     post(api, &format!("/api/runs/{run}/approvals/{approval}"), &body).await.is(204);
 }

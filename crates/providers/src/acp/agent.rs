@@ -6,7 +6,8 @@
 
 use super::{
     ending, folder,
-    preset::{ModelChoice, Preset},
+    gemini::{self, Surroundings},
+    preset::{Home, ModelChoice, Preset},
     session::Opened,
 };
 use crate::{
@@ -59,18 +60,22 @@ pub struct MadeFor {
     system_prompt: Option<String>,
     skills: Vec<SkillFolder>,
     mcp_servers: Vec<McpServer>,
-    denied: Vec<String>,
+    /// What its policy means to the program itself.
+    rules: String,
+    pub surroundings: Surroundings,
 }
 
 impl MadeFor {
-    pub fn new(place: &Place) -> Self {
+    pub fn new(preset: &Preset, place: &Place, surroundings: Surroundings) -> Self {
+        let has_rules = preset.home == Home::Gemini;
         Self {
             workplace: place.workplace.clone(),
             model: place.agent.spec.model.clone(),
             system_prompt: place.agent.spec.system_prompt.clone(),
             skills: place.skills.clone(),
             mcp_servers: place.mcp_servers.clone(),
-            denied: place.agent.spec.tools.deny.clone(),
+            rules: if has_rules { gemini::rules(&place.agent.spec.tools) } else { String::new() },
+            surroundings,
         }
     }
 }
@@ -104,16 +109,17 @@ impl Maker {
         let prepared = tokio::task::spawn_blocking(move || folder::prepare(&preset, &program, &at)).await;
         let cannot =
             |why: &dyn std::fmt::Display| RunError::new("program_crashed", format!("{name} cannot start: {why}"));
-        let folder::Prepared { environment: env, args: further } =
+        let folder::Prepared { environment: env, args: further, surroundings, folder } =
             prepared.map_err(|panic| cannot(&panic))?.map_err(|error| cannot(&error))?;
         let mut args: Vec<OsString> = self.preset.args.iter().map(OsString::from).chain(further).collect();
         if let (ModelChoice::Flag(flag), Some(model)) = (self.preset.model, &place.agent.spec.model) {
             args.extend([OsString::from(flag), model.into()]);
         }
         args.extend(self.program.args.iter().map(OsString::from));
-        let command = Command { program: path, args, env, folder: place.workplace.clone() };
+        let command = Command { program: path, args, env, folder };
         let child = self.program.supervisor.start(command).await.map_err(|error| cannot(&error))?;
-        let agent = Agent::over(child.stdout, child.stdin, Some(child.handle), MadeFor::new(place));
+        let made_for = MadeFor::new(&self.preset, place, surroundings);
+        let agent = Agent::over(child.stdout, child.stdin, Some(child.handle), made_for);
         agent.map_err(|error| cannot(&error))
     }
 

@@ -1,8 +1,11 @@
 //! What lies on disk before an agent starts: its own folder, which is its `HOME`, the login it may use, its skills.
 //! Nothing outside of the agent's folder and its workplace is written.
 
-use super::preset::{Home, Preset};
-use crate::{Place, host_tools, program::Program};
+use super::{
+    gemini::{self, Surroundings},
+    preset::{Home, Preset},
+};
+use crate::{Place, program::Program};
 use domain::{ids::RoomId, time::Timestamp};
 use serde_json::{Value, json};
 use std::{
@@ -12,6 +15,7 @@ use std::{
     io::{self, Write as _},
     os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, symlink},
     path::{Path, PathBuf},
+    sync::atomic::{AtomicU64, Ordering},
     time::{Duration, SystemTime},
 };
 
@@ -23,9 +27,6 @@ const SESSIONS: &str = "greenroom-sessions";
 /// How long a session is kept that is not used. A room that comes back later is told what was said.
 const UNUSED: Duration = Duration::from_secs(60 * 24 * 60 * 60);
 
-/// The file of instructions that Gemini reads besides the usual one, which it writes to itself.
-const INSTRUCTIONS: &str = "GREENROOM.md";
-
 pub fn home_of(preset: &Preset, place: &Place) -> PathBuf {
     place.home.join(&preset.name)
 }
@@ -35,6 +36,9 @@ pub fn home_of(preset: &Preset, place: &Place) -> PathBuf {
 pub struct Prepared {
     pub environment: BTreeMap<OsString, OsString>,
     pub args: Vec<OsString>,
+    pub surroundings: Surroundings,
+    /// Where it is started. A session has its own folder.
+    pub folder: PathBuf,
 }
 
 /// Makes everything ready. Blocking; may copy files.
@@ -55,62 +59,30 @@ pub fn prepare(preset: &Preset, program: &Program, place: &Place) -> io::Result<
     }
     let mut set: Vec<(&str, &OsStr)> = vec![("HOME", home.as_os_str())];
     set.extend(preset.set.iter().map(|(name, value)| (*name, OsStr::new(*value))));
-    let environment = program.environment(preset.pass, &set);
-    let mut args = Vec::new();
+    let mut environment = program.environment(preset.pass, &set);
+    let (mut args, mut started_in) = (Vec::new(), place.workplace.clone());
     if preset.home == Home::Gemini {
         let folder = home.join(".gemini");
         create(&folder)?;
-        write(&folder.join("settings.json"), &gemini(&environment, &home, place).to_string())?;
-        write(&folder.join(INSTRUCTIONS), place.agent.spec.system_prompt.as_deref().unwrap_or_default())?;
+        let settings = gemini::settings(&environment, &home, place).to_string();
+        write(&folder.join("settings.json"), &settings)?;
+        let system = gemini::system_settings(&home);
+        write(&system, &settings)?;
+        environment.insert("GEMINI_CLI_SYSTEM_SETTINGS_PATH".into(), system.into_os_string());
+        let instructions = place.agent.spec.system_prompt.as_deref().unwrap_or_default();
+        write(&folder.join(gemini::INSTRUCTIONS), instructions)?;
         let rules = folder.join("greenroom-policy.toml");
-        write(&rules, &policy(&place.agent.spec.tools.deny))?;
+        write(&rules, &gemini::rules(&place.agent.spec.tools))?;
         args = vec!["--admin-policy".into(), rules.into_os_string()];
         prune(&folder.join("tmp"), SystemTime::UNIX_EPOCH + since_1970(Timestamp::now()))?;
     }
-    Ok(Prepared { environment, args })
-}
-
-/// Nobody is told what is done here, and nothing is updated.
-fn gemini(environment: &BTreeMap<OsString, OsString>, home: &Path, place: &Place) -> Value {
-    let is_set = |name: &str| environment.get(OsStr::new(name)).is_some_and(|value| !value.is_empty());
-    let auth = if is_set("GEMINI_API_KEY") {
-        Some("gemini-api-key")
-    } else if is_set("GOOGLE_GENAI_USE_VERTEXAI") || is_set("GOOGLE_API_KEY") {
-        Some("vertex-ai")
-    } else if home.join(".gemini/oauth_creds.json").exists() {
-        Some("oauth-personal")
-    } else if is_set("GOOGLE_CLOUD_PROJECT") && is_set("GOOGLE_CLOUD_LOCATION") {
-        Some("vertex-ai")
-    } else {
-        None
-    };
-    let servers = place.mcp_servers.iter().map(|server| server.name.as_str());
-    let servers: Vec<&str> = servers.chain([host_tools::SERVER]).collect();
-    let mut settings = json!({
-        "security": {"auth": {}, "folderTrust": {"enabled": false}, "disableYoloMode": true},
-        // By itself it retries for minutes, in silence.
-        "general": {
-            "maxAttempts": 3,
-            "enableAutoUpdate": false,
-            "enableAutoUpdateNotification": false,
-            "defaultApprovalMode": "default",
-            // Loading a session leaves an empty file with its name, and the next start to clean up removes every file
-            // of that name.
-            "sessionRetention": {"enabled": false}
-        },
-        "privacy": {"usageStatisticsEnabled": false},
-        "telemetry": {"enabled": false},
-        "ide": {"enabled": false},
-        "hooksConfig": {"enabled": false},
-        "mcp": {"allowed": servers},
-        "context": {"fileName": ["GEMINI.md", "AGENTS.md", INSTRUCTIONS]},
-        // A file in the workplace must not send the key to another address.
-        "advanced": {"excludedEnvVars": ["DEBUG", "DEBUG_MODE", "GOOGLE_GEMINI_BASE_URL", "GOOGLE_VERTEX_BASE_URL"]},
-    });
-    if let Some(auth) = auth {
-        settings["security"]["auth"]["selectedType"] = json!(auth);
+    let surroundings = Surroundings::of(preset, place, &home);
+    if preset.home == Home::Gemini {
+        surroundings.apply(&mut environment);
+        // Where it starts it reads settings and starts MCP servers, long before a session tells it better.
+        started_in = home;
     }
-    settings
+    Ok(Prepared { environment, args, surroundings, folder: started_in })
 }
 
 /// Removes the sessions that nobody has used for long; Gemini itself must not, see above.
@@ -137,20 +109,6 @@ fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(Vec::new()),
         Err(error) => Err(error),
     }
-}
-
-/// Rules above all others, since a file in the workplace could allow everything unasked otherwise. What the agent is denied
-/// by name is denied here too: Gemini does not ask for what it holds to be safe, such as reading, or `echo`.
-fn policy(deny: &[String]) -> String {
-    const ASK: &str = r#"["run_shell_command", "write_file", "replace", "web_fetch", "save_memory", "mcp_*"]"#;
-    let is_name = |name: &&String| name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
-    let denied: Vec<String> = deny.iter().filter(is_name).map(|name| format!("\"{name}\"")).collect();
-    let mut rules = format!("[[rule]]\ntoolName = {ASK}\ndecision = \"ask_user\"\npriority = 900\n");
-    if !denied.is_empty() {
-        let names = denied.join(", ");
-        rules.push_str(&format!("\n[[rule]]\ntoolName = [{names}]\ndecision = \"deny\"\npriority = 999\n"));
-    }
-    rules
 }
 
 /// When the room's session with this agent was made: a program that cannot load a fresh one must know.
@@ -200,16 +158,26 @@ fn lend(login: &Path, to: &Path) -> io::Result<()> {
 
 /// Whole or not at all: another process of this agent may be reading it.
 fn write(file: &Path, content: &str) -> io::Result<()> {
-    let new = file.with_extension("new");
+    static WRITTEN: AtomicU64 = AtomicU64::new(0);
+    // Two rooms of one agent may write it at once.
+    let new = file.with_extension(format!("{}.new", WRITTEN.fetch_add(1, Ordering::Relaxed)));
     let mut options = fs::OpenOptions::new();
     options.write(true).create(true).truncate(true).mode(0o600);
-    options.open(&new)?.write_all(content.as_bytes())?;
-    fs::rename(new, file)
+    let written = options.open(&new).and_then(|mut new| new.write_all(content.as_bytes()));
+    match written.and_then(|()| fs::rename(&new, file)) {
+        Ok(()) => Ok(()),
+        Err(error) => {
+            if let Err(error) = fs::remove_file(&new) {
+                tracing::debug!(%error, file = %new.display(), "a file that was not finished stays");
+            }
+            Err(error)
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{FRESH, UNUSED, forget_session, home_of, is_settled, policy, prepare, prune, remember_session};
+    use super::{FRESH, UNUSED, forget_session, home_of, is_settled, prepare, prune, remember_session};
     use crate::{
         acp::{preset::Preset, testing},
         program::Program,
@@ -277,16 +245,6 @@ mod tests {
         }
         prune(folder.path(), written).unwrap();
         assert_eq!(names.map(|name| chats.join(name).exists()), [false, true, true]);
-    }
-
-    #[test]
-    fn what_is_denied_by_name_is_denied_by_the_program_too() {
-        let denied = policy(&["run_shell_command".into(), "mcp_*".into(), "x\"]\ndecision = \"allow\"".into()]);
-        assert!(
-            denied.ends_with("toolName = [\"run_shell_command\"]\ndecision = \"deny\"\npriority = 999\n"),
-            "{denied}"
-        );
-        assert_eq!(policy(&[]).matches("[[rule]]").count(), 1);
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod calls;
 mod ending;
 mod exchange;
 mod folder;
+mod gemini;
 mod parse;
 mod preset;
 mod session;

@@ -14,6 +14,10 @@ use std::{collections::BTreeMap, time::Duration};
 const SESSION: Duration = Duration::from_secs(60);
 const SETTING: Duration = Duration::from_secs(10);
 
+const DISTRUSTED: &str = "The room's folder has Gemini settings of its own (.gemini), which could run programs unasked. \
+                          Gemini works without them, and also without MCP servers, Greenroom's tools and skills. \
+                          Remove .gemini/settings.json and .gemini/.env there to have them back.";
+
 /// The session, and what is known of it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Opened {
@@ -32,6 +36,9 @@ impl Maker {
         notes: &mut Vec<TurnEvent>,
     ) -> Result<(), CallError> {
         agent.initialize().await?;
+        if agent.made_for.surroundings.restricted {
+            notes.push(status("workplace_not_trusted", DISTRUSTED.to_owned()));
+        }
         let servers = self.mcp_servers(agent, place, notes);
         let params = json!({"cwd": place.workplace, "mcpServers": servers});
         let loaded = match wanted {

@@ -2,6 +2,7 @@
 
 use super::{
     agent::{Agent as Running, MadeFor, Maker},
+    gemini::Surroundings,
     preset::{Load, Preset},
     turn::{Shared, key, turn},
 };
@@ -90,7 +91,8 @@ impl Stage {
     pub async fn begin(&mut self) {
         let (output, input, agent) = FarEnd::new();
         self.agent = agent;
-        let running = Running::over(output, input, None, MadeFor::new(&self.request.place)).unwrap();
+        let made_for = MadeFor::new(&self.shared.maker.preset, &self.request.place, Surroundings::default());
+        let running = Running::over(output, input, None, made_for).unwrap();
         let Some(Asked::Granted(place)) = self.shared.pool.ask(key(&self.request.place)) else { panic!("no place") };
         place.keep(running).await;
         self.again(64);

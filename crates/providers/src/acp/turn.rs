@@ -5,6 +5,7 @@ use super::{
     ending::{self, Ending},
     exchange::Exchange,
     folder,
+    gemini::Surroundings,
     parse::Fold,
     preset::Home,
     talk::Talk,
@@ -175,8 +176,10 @@ impl Turn<'_> {
     /// Whether this process can take the turn. One without a session was made ready ahead and takes any.
     fn fits(&self, agent: &Agent, wanted: Option<&str>) -> bool {
         let session = agent.session.as_ref().map(|session| session.id.as_str());
+        let (preset, place) = (&self.shared.maker.preset, &self.request.place);
+        let surroundings = Surroundings::of(preset, place, &folder::home_of(preset, place));
         agent.is_alive()
-            && agent.made_for == MadeFor::new(&self.request.place)
+            && agent.made_for == MadeFor::new(preset, place, surroundings)
             && (session.is_none() || session == wanted)
     }
 

@@ -48,6 +48,8 @@ impl Fixed {
         let mut args: Vec<OsString> = FLAGS.iter().map(OsString::from).collect();
         // With `=`, so that a value can never be taken for a flag.
         args.push(joined("--mcp-config=", self.mcp_file.as_os_str()));
+        // So that the workplace's instructions are read, although its settings are not.
+        args.push(joined("--add-dir=", self.workplace.as_os_str()));
         args.push(format!("--allowedTools=mcp__{}", host_tools::SERVER).into());
         args.extend(model.map(|model| format!("--model={model}").into()));
         args.extend(resume.map(|session| format!("--resume={session}").into()));
@@ -77,8 +79,9 @@ const FLAGS: [&str; 10] = [
     "--permission-prompt-tool=stdio",
     // Whatever a settings file in the workplace says.
     "--permission-mode=default",
-    // The workplace's skills and instructions, not those of the person who runs the server.
-    "--setting-sources=project",
+    // The agent's own, in its own folder. Those of the workplace could start programs unasked, or send the key elsewhere:
+    // whoever writes a file there would decide that.
+    "--setting-sources=user",
     "--strict-mcp-config",
     // These begin turns by themselves later, which nobody asked for and no run pays for; and they do not ask.
     "--disallowedTools=ScheduleWakeup,Monitor,Workflow,CronCreate",
@@ -124,7 +127,7 @@ const VERTEX: (&str, &[&str]) = (
     ],
 );
 
-const SETTINGS: [(&str, &str); 8] = [
+const SETTINGS: [(&str, &str); 9] = [
     ("DISABLE_TELEMETRY", "1"),
     ("DISABLE_ERROR_REPORTING", "1"),
     ("DISABLE_AUTOUPDATER", "1"),
@@ -136,6 +139,8 @@ const SETTINGS: [(&str, &str); 8] = [
     // A command in the background outlives its turn, and its end begins a turn that nobody asked for.
     ("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS", "1"),
     ("CLAUDE_CODE_DISABLE_CRON", "1"),
+    // The instructions in folders that are added.
+    ("CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD", "1"),
 ];
 
 pub(super) fn environment(program: &Program, home: &Path) -> std::collections::BTreeMap<OsString, OsString> {

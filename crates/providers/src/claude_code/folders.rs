@@ -22,7 +22,7 @@ pub(super) fn prepare(fixed: &Fixed, login: Option<&Path>) -> io::Result<()> {
     let skills: Vec<(String, PathBuf)> =
         fixed.skills.iter().map(|(skill, _)| (skill.name.clone(), skill.path.clone())).collect();
     let holder = fixed.home.to_string_lossy();
-    workbench::skills::sync(&skills, &fixed.workplace.join(".claude").join("skills"), &holder)
+    workbench::skills::sync(&skills, &config.join("skills"), &holder)
 }
 
 /// The login of the person who runs the server, where it is to be lent and there is one.

@@ -1,7 +1,12 @@
-//! What a thread is started with, and how it is found again. Pure.
+//! What a thread is started with, and how it is found again.
 
 use crate::{McpServer, McpTransport, Place, host_tools};
 use serde_json::{Map, Value, json};
+use std::{
+    fs,
+    io::Read as _,
+    path::{Path, PathBuf},
+};
 
 /// Commands and patches ask; who decides is the agent's policy, in the engine.
 const APPROVAL: &str = "untrusted";
@@ -20,21 +25,77 @@ fn common(place: &Place) -> Map<String, Value> {
     if let Some(prompt) = &place.agent.spec.system_prompt {
         params.insert("developerInstructions".into(), json!(prompt));
     }
+    let mut config = Map::new();
     if !place.mcp_servers.is_empty() {
         let servers: Map<_, _> = place.mcp_servers.iter().map(|server| (plain(&server.name), mcp(server))).collect();
-        params.insert("config".into(), json!({"mcp_servers": servers}));
+        config.insert("mcp_servers".into(), Value::Object(servers));
     }
+    config.insert("projects".into(), distrusted(&place.workplace));
+    params.insert("config".into(), Value::Object(config));
     params
 }
 
+/// A workplace that may be written to is trusted by itself, and then its `.codex` starts MCP servers and allows commands:
+/// whoever writes a file there would decide that. Codex looks for trust under the folder and under the repository that it
+/// is part of, by the path it was given and by the resolved one.
+fn distrusted(workplace: &Path) -> Value {
+    let mut projects = Map::new();
+    for path in [Some(workplace.to_owned()), fs::canonicalize(workplace).ok()].into_iter().flatten() {
+        let roots = path.ancestors().filter(|folder| folder.join(".git").symlink_metadata().is_ok());
+        for folder in roots.map(Path::to_owned).chain(repository_of_worktree(&path)).chain([path.clone()]) {
+            projects.insert(folder.to_string_lossy().into_owned(), json!({"trust_level": "untrusted"}));
+        }
+    }
+    Value::Object(projects)
+}
+
+/// The repository that a worktree belongs to: there `.git` is a file that says where the rest is.
+fn repository_of_worktree(path: &Path) -> Option<PathBuf> {
+    let file = path.ancestors().map(|folder| folder.join(".git")).find(|git| git.is_file())?;
+    let text = read_start(&file, 4096)?;
+    let git = file.parent()?.join(text.trim().strip_prefix("gitdir:")?.trim());
+    let git = fs::canonicalize(git).ok()?;
+    git.ancestors().find(|folder| folder.file_name().is_some_and(|name| name == ".git"))?.parent().map(Path::to_owned)
+}
+
+/// As much of the workplace's instructions as Codex itself would read.
+const INSTRUCTIONS: u64 = 32 * 1024;
+
+fn read_start(file: &Path, limit: u64) -> Option<String> {
+    // Neither a pipe, which would be waited for, nor a device.
+    if !file.metadata().ok()?.is_file() {
+        return None;
+    }
+    let mut text = Vec::new();
+    fs::File::open(file).ok()?.take(limit).read_to_end(&mut text).ok()?;
+    Some(String::from_utf8_lossy(&text).into_owned())
+}
+
+/// Codex does not read the instructions of a workplace that it does not trust, so they are told. A thread keeps those that
+/// it was started with; they are not part of its mark, since agents edit that file themselves.
+fn instructions(place: &Place) -> Option<String> {
+    let own = place.agent.spec.system_prompt.clone().filter(|text| !text.trim().is_empty());
+    let file = read_start(&place.workplace.join("AGENTS.md"), INSTRUCTIONS).filter(|text| !text.trim().is_empty());
+    let file =
+        file.map(|text| format!("<workspace_instructions file=\"AGENTS.md\">\n{text}\n</workspace_instructions>"));
+    match (own, file) {
+        (Some(own), Some(file)) => Some(format!("{own}\n\n{file}")),
+        (own, file) => own.or(file),
+    }
+}
+
+/// Blocking; reads a small file.
 pub fn start(place: &Place) -> Value {
     let mut params = common(place);
+    if let Some(text) = instructions(place) {
+        params.insert("developerInstructions".into(), json!(text));
+    }
     let tool = |tool: &host_tools::Definition| json!({"type": "function", "name": tool.name, "description": tool.description, "inputSchema": (tool.schema)()});
     params.insert("dynamicTools".into(), host_tools::TOOLS.iter().map(tool).collect());
     Value::Object(params)
 }
 
-/// The thread keeps the tools it was started with.
+/// The thread keeps the tools and instructions it was started with.
 pub fn resume(place: &Place, thread: &str) -> Value {
     let mut params = common(place);
     params.insert("threadId".into(), json!(thread));
@@ -102,7 +163,7 @@ mod tests {
     use super::{resume, session, start, thread_of, turn};
     use crate::{McpServer, McpTransport, codex::tests::place};
     use serde_json::json;
-    use std::path::Path;
+    use std::{fs, path::Path};
 
     #[test]
     fn a_thread_asks_before_it_acts_and_has_our_tools() {
@@ -143,6 +204,45 @@ mod tests {
         assert_eq!((&again["threadId"], &again["excludeTurns"]), (&json!("t"), &json!(true)));
         assert_eq!(again["approvalPolicy"], "untrusted", "it forgets it otherwise");
         assert!(again.get("dynamicTools").is_none());
+    }
+
+    #[test]
+    fn a_workplace_and_the_repository_around_it_are_not_trusted() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let mut place = place(&root);
+        place.workplace = root.join("repository/below");
+        fs::create_dir_all(&place.workplace).unwrap();
+        fs::create_dir_all(root.join("repository/.git")).unwrap();
+        let untrusted = json!({"trust_level": "untrusted"});
+        for params in [start(&place), resume(&place, "t")] {
+            let projects = &params["config"]["projects"];
+            for path in [place.workplace.clone(), root.join("repository")] {
+                assert_eq!(projects[path.to_str().unwrap()], untrusted, "{path:?} in {projects}");
+            }
+        }
+        fs::create_dir_all(root.join("repository/.git/worktrees/tree")).unwrap();
+        place.workplace = root.join("tree");
+        fs::create_dir(&place.workplace).unwrap();
+        fs::write(place.workplace.join(".git"), format!("gitdir: {}/repository/.git/worktrees/tree\n", root.display()))
+            .unwrap();
+        let projects = &start(&place)["config"]["projects"];
+        assert_eq!(projects[root.join("repository").to_str().unwrap()], untrusted, "{projects}");
+    }
+
+    #[test]
+    fn the_instructions_of_the_workplace_are_told_and_limited() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut place = place(folder.path());
+        place.workplace = folder.path().to_owned();
+        assert!(start(&place).get("developerInstructions").is_none());
+        let before = session("t", &place);
+        fs::write(folder.path().join("AGENTS.md"), format!("Speak softly.{}END", " ".repeat(40_000))).unwrap();
+        place.agent.spec.system_prompt = Some("Be brief.".into());
+        let told = start(&place)["developerInstructions"].as_str().unwrap().to_owned();
+        assert!(told.starts_with("Be brief.") && told.contains("Speak softly.") && !told.contains("END"), "{told}");
+        place.agent.spec.system_prompt = None;
+        assert_eq!(session("t", &place), before, "an agent may edit that file and go on");
     }
 
     #[test]

@@ -29,6 +29,7 @@ fn the_whole_command_line() {
     let command = fixed.command(&program(&[], &[]), Some("--dangerously-skip-permissions"), Some("an-id"));
     let args: Vec<&str> = command.args.iter().map(|arg| arg.to_str().unwrap()).collect();
     let mcp = format!("--mcp-config={}", fixed.mcp_file.display());
+    let added = format!("--add-dir={}", theatre.place.workplace.display());
     assert_eq!(
         args,
         [
@@ -39,10 +40,11 @@ fn the_whole_command_line() {
             "--include-partial-messages",
             "--permission-prompt-tool=stdio",
             "--permission-mode=default",
-            "--setting-sources=project",
+            "--setting-sources=user",
             "--strict-mcp-config",
             "--disallowedTools=ScheduleWakeup,Monitor,Workflow,CronCreate",
             &mcp,
+            &added,
             "--allowedTools=mcp__greenroom",
             // One word: what a person chose as a model is never a flag.
             "--model=--dangerously-skip-permissions",
