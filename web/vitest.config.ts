@@ -3,5 +3,6 @@ import { defineConfig } from 'vitest/config'
 
 export default defineConfig({
   resolve: { alias: { '@': fileURLToPath(new URL('./src', import.meta.url)) } },
-  test: { include: ['src/**/*.test.{ts,tsx}'] },
+  // Long enough for a busy machine; no test waits for it to pass.
+  test: { include: ['src/**/*.test.{ts,tsx}'], testTimeout: 60_000 },
 })

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { RoomView, numbers } from './harness/room'
+import { type RoomView, numbers, openRoom } from './harness/room'
 import { Stage } from './harness/stage'
 
 let stage: Stage
@@ -12,13 +12,7 @@ afterAll(async () => {
   expect(stage.complaints).toEqual([])
 })
 
-async function newRoom(): Promise<RoomView> {
-  const { agents } = await stage.server.api<{ agents: { id: string }[] }>('/agents')
-  const room = await stage.server.api<{ id: string }>('/rooms', { name: 'Control', agents: [agents[0]?.id] })
-  const view = new RoomView(await stage.page(`/rooms/${room.id}`))
-  await view.field.waitFor()
-  return view
-}
+const newRoom = (): Promise<RoomView> => openRoom(stage, 'Control')
 
 describe('stopping', () => {
   it('says that it has stopped when it has, and shows the receipt', async () => {

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
-import { RoomView, numbers } from './harness/room'
+import { type RoomView, numbers, openRoom } from './harness/room'
 import { Stage } from './harness/stage'
 
 let stage: Stage
@@ -13,7 +13,7 @@ afterAll(async () => {
 })
 
 it('kill -9 while it streams: the page says so, comes back by itself, and what was said is there once', async () => {
-  const room = new RoomView(await stage.page('/'))
+  const room = await openRoom(stage, 'Outage')
   await room.say('!count 400 25')
   await room.hears(numbers(20))
   await stage.server.kill()
@@ -31,8 +31,7 @@ it('kill -9 while it streams: the page says so, comes back by itself, and what w
 })
 
 it('offline for ten seconds in the middle of an answer: everything is there afterwards, once', async () => {
-  const room = new RoomView(await stage.page('/'))
-  await room.field.waitFor()
+  const room = await openRoom(stage, 'Outage')
   await room.say('!count 160 100')
   await room.hears(numbers(10))
   const context = room.page.context()
@@ -49,8 +48,7 @@ it('offline for ten seconds in the middle of an answer: everything is there afte
 })
 
 it('what is said while offline is kept, sent once the line is back, and answered once', async () => {
-  const room = new RoomView(await stage.page('/'))
-  await room.field.waitFor()
+  const room = await openRoom(stage, 'Outage')
   const context = room.page.context()
   await context.setOffline(true)
   await room.page.getByText(/Reconnecting/).first().waitFor()

@@ -109,3 +109,20 @@ it('scrolling up is left alone, and a button leads back to what is new', async (
   await view.lastAnswer.getByText(/tokens/).waitFor()
   expect(await distance()).toBeLessThan(40)
 })
+
+it('one jump to the top stays there', async () => {
+  const { view } = await open('Jump')
+  for (const text of ['First of all', '!count 2000', 'Short', '!count 900', 'Last of all']) {
+    await view.say(text)
+    await view.lastAnswer.getByText(/tokens/).waitFor()
+  }
+  for (let i = 0; i < 5; i += 1) {
+    await view.log.focus()
+    await view.page.keyboard.press('Home')
+    await view.page.locator('article').filter({ hasText: 'First of all' }).first().waitFor()
+    await view.page.waitForTimeout(200)
+    expect(await view.log.evaluate((log) => log.scrollTop)).toBe(0)
+    await view.page.keyboard.press('End')
+    await view.page.locator('article').filter({ hasText: 'Last of all' }).first().waitFor()
+  }
+})

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { RoomView, numbers } from './harness/room'
+import { RoomView, numbers, openRoom } from './harness/room'
 import { Stage } from './harness/stage'
 
 let stage: Stage
@@ -36,7 +36,7 @@ describe('a newcomer', () => {
 
 describe('an answer that streams', () => {
   it('shows its words one by one, in order', async () => {
-    const room = new RoomView(await stage.page('/'))
+    const room = await openRoom(stage, 'Stream')
     await room.say('!count 30 50')
     await room.hears('1 2 3')
     expect(await textOfLast(room)).not.toContain(' 30')
@@ -44,7 +44,7 @@ describe('an answer that streams', () => {
   })
 
   it('survives a reload in the middle without a missing or doubled word', async () => {
-    const room = new RoomView(await stage.page('/'))
+    const room = await openRoom(stage, 'Stream')
     await room.say('!count 60 50')
     await room.hears('1 2 3 4 5')
     await room.page.reload()
@@ -55,7 +55,7 @@ describe('an answer that streams', () => {
   })
 
   it('is the same in two tabs while it streams and afterwards', async () => {
-    const first = new RoomView(await stage.page('/'))
+    const first = await openRoom(stage, 'Stream')
     const second = new RoomView(await first.page.context().newPage())
     await second.page.goto(first.page.url())
     await second.field.waitFor()
@@ -70,7 +70,7 @@ describe('an answer that streams', () => {
 })
 
 it('a link to a message leads to it', async () => {
-  const room = new RoomView(await stage.page('/'))
+  const room = await openRoom(stage, 'Stream')
   for (const text of ['First of all', '!count 400', 'Last of all']) {
     await room.say(text)
     await room.lastAnswer.getByText(/tokens/).waitFor()

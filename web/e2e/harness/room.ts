@@ -1,4 +1,5 @@
 import type { Locator, Page } from 'playwright-core'
+import type { Stage } from './stage'
 
 /** The room page as a person uses it. */
 export class RoomView {
@@ -33,6 +34,15 @@ export class RoomView {
   button(name: string | RegExp): Locator {
     return this.page.getByRole('button', { name })
   }
+}
+
+/** A room of its own, so that nothing said earlier can be taken for what is waited for. */
+export async function openRoom(stage: Stage, name: string): Promise<RoomView> {
+  const { agents } = await stage.server.api<{ agents: { id: string }[] }>('/agents')
+  const { id } = await stage.server.api<{ id: string }>('/rooms', { name, agents: [agents[0]?.id] })
+  const view = new RoomView(await stage.page(`/rooms/${id}`))
+  await view.field.waitFor()
+  return view
 }
 
 export function numbers(until: number): string {

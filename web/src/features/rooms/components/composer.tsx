@@ -16,11 +16,12 @@ import styles from './composer.module.css'
 import { MentionField } from './mention-field'
 import { StopButton } from './stop-button'
 
-/** One can type before the room is read; only sending waits for that. */
+/** One can type and send before the room is read; what was sent goes when it is. */
 export function Composer({ room, isLive }: { room: Room; isLive: boolean }): ReactNode {
   const feed = useFeed()
   const [text, setText] = useState(() => draftOf(room.id))
   const [chosenBusy, setChosenBusy] = useState<WhenBusy | null>(null)
+  const [isDue, setIsDue] = useState(false)
   const field = useRef<HTMLTextAreaElement>(null)
   const picker = useRef<HTMLInputElement>(null)
   const { files, add, remove, clear } = useAttachedTexts()
@@ -44,7 +45,9 @@ export function Composer({ room, isLive }: { room: Room; isLive: boolean }): Rea
   useCommands([{ id: 'focus-composer', title: 'Write a message', group: 'Room', keys: 'c', run: () => field.current?.focus() }])
 
   const send = (): void => {
-    if (!isSomething || !isLive) return
+    if (!isSomething) return
+    setIsDue(!isLive)
+    if (!isLive) return
     const whole = withAttached(text, files)
     void feed.outbox(room.id).send({ text: whole, mentions: mentionsIn(text, seated), whenBusy: isBusy ? whenBusy : null })
     setText('')
@@ -52,6 +55,10 @@ export function Composer({ room, isLive }: { room: Room; isLive: boolean }): Rea
     clear()
     setChosenBusy(null)
   }
+
+  useEffect(() => {
+    if (isLive && isDue) send()
+  })
 
   return (
     // Dropping is one way of three to attach; the button serves the keyboard.
@@ -90,7 +97,7 @@ export function Composer({ room, isLive }: { room: Room; isLive: boolean }): Rea
           {isBusy && <BusyChoice agents={seated} value={whenBusy} onChange={setChosenBusy} />}
           <div className={styles.end}>
             <StopButton roomId={room.id} isBusy={isBusy} />
-            <button type="submit" className={styles.send} disabled={!isSomething || !isLive} aria-label="Send" title="Send (Enter)">
+            <button type="submit" className={styles.send} disabled={!isSomething || isDue} aria-label="Send" title="Send (Enter)">
               <ArrowUp size={18} aria-hidden />
             </button>
           </div>

@@ -18,8 +18,9 @@ export function useStickToEnd(box: RefObject<HTMLElement | null>, isThere: boole
     const element = box.current
     if (!element || !isThere) return
     const judge = (): void => keeper.judge(element)
-    element.addEventListener('scroll', judge, { passive: true })
-    return () => element.removeEventListener('scroll', judge)
+    // First of all who listen: the list answers with new rows, whose sizes would cloud the judgement.
+    element.addEventListener('scroll', judge, { passive: true, capture: true })
+    return () => element.removeEventListener('scroll', judge, { capture: true })
   }, [box, isThere, keeper])
 
   // With every render, for every change of size is one: the list renders when something in it was measured.
