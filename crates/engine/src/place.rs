@@ -23,15 +23,6 @@ impl Engine {
         let found = self.on_disk(move |engine| engine.equipment(&named).map_err(|missing| engine.refusal(&missing)));
         found.await.map_err(Error::Unavailable)??;
         let Some(provider) = self.providers().get(&spec.provider) else { return Ok(()) };
-        let can = provider.capabilities();
-        for (pointer, named, can) in
-            [("/skills", &spec.skills, can.skills), ("/mcp_servers", &spec.mcp_servers, can.mcp)]
-        {
-            if !named.is_empty() && !can {
-                let detail = format!("agents of {} have no use for them; leave them out", spec.provider);
-                return Err(Error::Refused { pointer, detail });
-            }
-        }
         provider.check(spec).map_err(|detail| Error::Refused { pointer: "/provider", detail })
     }
 
