@@ -14,6 +14,7 @@ mod work;
 
 pub use error::Error;
 pub use folders::Folders;
+use work::Handoff;
 pub use work::Worker;
 
 use commands::Inspections;
@@ -48,6 +49,7 @@ struct Inner {
     store: Store,
     providers: Registry,
     active: Active,
+    handoff: Handoff,
     config: Config,
     inspections: Inspections,
     /// What a command has begun and has to bring to its end, even when nobody waits for it any more.
@@ -60,8 +62,15 @@ const CLOSE: Duration = Duration::from_secs(10);
 impl Engine {
     pub fn new(store: Store, providers: Registry, mut config: Config) -> Self {
         config.folders = config.folders.absolute();
-        let (active, inspections, chores) = (Active::default(), Inspections::default(), TaskTracker::new());
-        Self(Arc::new(Inner { store, providers, active, config, inspections, chores }))
+        Self(Arc::new(Inner {
+            store,
+            providers,
+            active: Active::default(),
+            handoff: Handoff::default(),
+            config,
+            inspections: Inspections::default(),
+            chores: TaskTracker::new(),
+        }))
     }
 
     /// For when the server stops and no run is left: returns when nothing is alive that providers kept between turns, or
@@ -96,6 +105,10 @@ impl Engine {
 
     pub(crate) fn active(&self) -> &Active {
         &self.0.active
+    }
+
+    pub(crate) fn handoff(&self) -> &Handoff {
+        &self.0.handoff
     }
 
     pub(crate) fn chores(&self) -> &TaskTracker {

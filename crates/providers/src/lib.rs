@@ -7,6 +7,7 @@ pub mod acp;
 pub mod claude_code;
 pub mod codex;
 mod crashes;
+mod history;
 pub mod host_tools;
 pub mod jsonrpc;
 pub mod pool;
@@ -18,6 +19,7 @@ pub mod scripted;
 mod transcript;
 mod turn;
 
+pub use history::History;
 pub use registry::Registry;
 pub use turn::{
     Capabilities, CloseFuture, InspectFuture, Inspection, Kept, McpServer, McpTransport, Place, Provider, Reported,

@@ -9,6 +9,8 @@ const MAX_BYTES: usize = 200 * 1024;
 
 /// The prompt, preceded by `missed` where there is something to tell.
 pub fn prompt_with(missed: &[Spoken], prompt: &str) -> String {
+    // Whoever only worked said nothing.
+    let missed: Vec<&Spoken> = missed.iter().filter(|spoken| !spoken.text.is_empty()).collect();
     if missed.is_empty() {
         return prompt.to_owned();
     }
@@ -46,7 +48,7 @@ mod tests {
     use crate::{Speaker, Spoken};
 
     fn said(by: &str, text: &str) -> Spoken {
-        Spoken { speaker: Speaker::Person(by.into()), text: text.into() }
+        Spoken::new(Speaker::Person(by.into()), text)
     }
 
     #[test]
@@ -56,7 +58,7 @@ mod tests {
 
     #[test]
     fn what_was_missed_comes_first_in_order() {
-        let missed = [said("ann", "one"), Spoken { speaker: Speaker::Itself, text: "two".into() }];
+        let missed = [said("ann", "one"), Spoken::new(Speaker::Itself, "two")];
         let prompt = prompt_with(&missed, "three");
         assert_eq!(
             prompt,

@@ -1,9 +1,11 @@
 //! The one trait, and the words a turn is spoken in.
 
+use crate::History;
 use domain::{
     agent::{Agent, AgentSpec},
     event::Decision,
     ids::{ApprovalId, MessageId, RoomId, RunId},
+    message::ToolCall,
     run::{Receipt, RunError},
     usage::{Cost, Usage},
 };
@@ -112,8 +114,8 @@ pub struct TurnRequest {
     pub run_id: RunId,
     pub place: Place,
     pub prompt: String,
-    /// What was said in the room before the prompt, oldest first.
-    pub history: Vec<Spoken>,
+    /// What was said in the room before the prompt.
+    pub history: History,
     /// The provider's own conversation from an earlier run of this agent in this room.
     pub session: Option<Session>,
 }
@@ -125,7 +127,7 @@ impl TurnRequest {
 }
 
 /// A conversation that the provider remembers by itself.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Session {
     pub id: String,
     /// What was said in the room that this session has not been told: others' messages, and what it lost when it was
@@ -133,10 +135,18 @@ pub struct Session {
     pub unheard: Vec<Spoken>,
 }
 
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Spoken {
     pub speaker: Speaker,
     pub text: String,
+    /// The tools that an agent called while it said this.
+    pub tools: Vec<ToolCall>,
+}
+
+impl Spoken {
+    pub fn new(speaker: Speaker, text: impl Into<String>) -> Self {
+        Self { speaker, text: text.into(), tools: Vec::new() }
+    }
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -1,6 +1,6 @@
 //! Posting a message: it and the runs that will answer it are one commit.
 
-use crate::{Engine, Error, run::Halt, tape};
+use crate::{Engine, Error, run::Halt, tape, work::Seated};
 use domain::{
     agent::Agent,
     event::{Interruption, MessagePosted, NewEvent, RunQueued, TapePlanned},
@@ -49,11 +49,16 @@ impl Engine {
         post: Post,
         attempt: Option<&Attempt>,
     ) -> Result<Posted, Error> {
-        if let Some(message) = self.earlier(owner, attempt).await? {
+        // Side by side: somebody waits for the first word.
+        let (earlier, room, seated) = tokio::join!(
+            self.earlier(owner, attempt),
+            self.store().room(owner, room),
+            self.store().agents_in(owner, room),
+        );
+        if let Some(message) = earlier? {
             return self.posted_before(owner, &message).await;
         }
-        let room = self.store().room(owner, room).await?;
-        let seated = self.store().agents_in(owner, room.id).await?;
+        let (room, seated) = (room?, seated?);
         if let Some(stranger) = post.mentions.iter().find(|id| !seated.iter().any(|agent| agent.id == **id)) {
             return Err(Error::Invalid(format!("mentions: agent {stranger} does not sit in this room")));
         }
@@ -118,14 +123,21 @@ impl Engine {
             created_at: Timestamp::now(),
         };
         changes.push(Change::PutMessage { message: message.clone(), seq: SeqOf::Event(posted_at) });
+        // The first of them can begin at once, if the room is idle.
+        let seated = runs.first().and_then(|run| {
+            let seat = self.handoff().seat(run.id)?;
+            Some(Seated { seat, owner: owner.clone(), run: run.id, event: events.len() })
+        });
+        let mut claim = seated.as_ref().map(|seated| seated.seat.claim());
         for run in &runs {
             let seq = SeqOf::Event(events.len());
             events.push(NewEvent::new(RunQueued { message_id }).of_run(run.id, run.agent_id));
             let (run_id, agent_id) = (run.id, run.agent_id);
-            changes.push(Change::QueueRun { owner: owner.clone(), run_id, agent_id, message_id, seq });
+            let claim = claim.take();
+            changes.push(Change::QueueRun { owner: owner.clone(), run_id, agent_id, message_id, seq, claim });
         }
         let guard = if when_busy == WhenBusy::Reject { Guard::RoomIdle } else { Guard::None };
-        let committed = match self.store().commit(Commit { room_id: room.id, guard, events, changes }).await {
+        let committed = match self.commit_and_begin(Commit { room_id: room.id, guard, events, changes }, seated).await {
             // Someone with the same key was quicker: answer as they were answered.
             Err(store::Error::KeyUsed) => {
                 let message = self.earlier(owner, attempt).await?.ok_or(Error::KeyConflict)?;

@@ -88,7 +88,14 @@ impl Engine {
                 guard: Guard::None,
                 // The same event every time: what was stored although the answer got lost is not stored twice.
                 events: vec![event.clone()],
-                changes: vec![Change::QueueRun { owner: owner.clone(), run_id, agent_id, message_id, seq }],
+                changes: vec![Change::QueueRun {
+                    owner: owner.clone(),
+                    run_id,
+                    agent_id,
+                    message_id,
+                    seq,
+                    claim: None,
+                }],
             };
             match self.store().commit(commit).await {
                 Err(store::Error::Unavailable(why)) if Instant::now() < give_up => {

@@ -4,6 +4,7 @@ use super::{
     Ledger, Signals,
     knowledge::Knowledge,
     pump::{Messages, Pump, Turn},
+    told::Told,
 };
 use crate::{
     Engine,
@@ -13,21 +14,17 @@ use domain::{
     agent::Agent,
     event::{RunFailed, RunStarted, StreamStart},
     ids::MessageId,
-    message::{Author, Message},
     run::{Run, RunError, RunStatus},
     time::Timestamp,
     usage::Usage,
 };
-use providers::{Place, Provider, Session, Speaker, Spoken, TurnRequest};
+use providers::{Provider, TurnRequest};
 use std::{collections::BTreeSet, sync::Arc};
 use store::{
     Error,
     journal::{Change, Ending},
     queue::Claim,
 };
-
-/// How much of a room an agent is told when it is asked.
-const HISTORY_MESSAGES: u32 = 200;
 
 /// Returns when the run has its terminal event, or when it is not ours any more.
 pub(crate) async fn drive(engine: Engine, claim: Claim, signals: Signals) {
@@ -60,15 +57,15 @@ async fn try_drive(engine: &Engine, claim: Claim, signals: Signals) -> Result<()
         Ok(place) => place,
         Err(error) => return fail_unstarted(&ledger, &run, error).await,
     };
+    let told = Told { engine: engine.clone(), claim: claim.clone(), agent: agent.clone(), prompt: run.message_id };
     // Side by side: somebody waits for the first word.
-    let (session, prompt, messages, remembered) = tokio::try_join!(
-        store.provider_session(run.room_id, agent.id, provider.name()),
+    let (session, prompt, remembered) = tokio::try_join!(
+        told.to_its_session(provider.name()),
         store.message(&claim.owner, run.room_id, run.message_id),
-        store.said_before(&claim.owner, run.room_id, run.queued_seq, HISTORY_MESSAGES),
         store.remembered_tools(&claim.owner, run.room_id),
     )?;
-    let knowledge = Knowledge::of(session);
-    let request = request(&run, place, &knowledge, prompt.text, messages);
+    let (knowledge, session) = session;
+    let request = TurnRequest { run_id: run.id, place, prompt: prompt.text, history: told.history(), session };
     let remembered = remembered.into_iter().filter(|tool| tool.agent_id == agent.id).map(|tool| tool.tool).collect();
     start(engine, Cast { ledger, run, agent, provider, knowledge, remembered }, request, signals).await
 }
@@ -117,27 +114,6 @@ async fn start(engine: &Engine, cast: Cast, request: TurnRequest, signals: Signa
         messages: Messages::default(),
     };
     pump.run(turn, signals).await
-}
-
-fn request(run: &Run, place: Place, knowledge: &Knowledge, prompt: String, mut messages: Vec<Message>) -> TurnRequest {
-    // The prompt is told as such; whoever said nothing needs no telling.
-    messages.retain(|message| message.id != run.message_id && !message.text.is_empty());
-    let told = |message: &Message| spoken(message, &place.agent);
-    let history = messages.iter().map(told).collect();
-    let session = knowledge.session_id().map(|id| Session {
-        id: id.to_owned(),
-        unheard: messages.iter().filter(|message| !knowledge.has(message)).map(told).collect(),
-    });
-    TurnRequest { run_id: run.id, place, prompt, history, session }
-}
-
-fn spoken(message: &Message, agent: &Agent) -> Spoken {
-    let speaker = match &message.author {
-        Author::Person { name } => Speaker::Person(name.to_string()),
-        Author::Agent { id, .. } if *id == agent.id => Speaker::Itself,
-        Author::Agent { name, .. } => Speaker::OtherAgent(name.to_string()),
-    };
-    Spoken { speaker, text: message.text.clone() }
 }
 
 /// A run that cannot even begin still ends, once, with a reason.

@@ -10,6 +10,7 @@ mod drive;
 mod knowledge;
 mod ledger;
 mod pump;
+mod told;
 
 pub(crate) use active::{Accepted, Active, Halt, Signals};
 pub(crate) use drive::drive;

@@ -3,16 +3,21 @@
 //! One task looks after all runs of this server, so claiming, renewing and noticing an end cannot race. Start-up,
 //! a crash elsewhere and a run that lost its driver are one path: `recovery`.
 
+mod handoff;
 mod recovery;
+
+pub(crate) use handoff::{Handoff, Seated};
 
 use crate::{
     Engine,
     run::{Halt, drive},
 };
 use domain::{event::Interruption, ids::RunId};
-use std::{collections::HashSet, time::Duration};
+use handoff::{Handed, Intake};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 use store::{journal::Stop, queue::Claim, queue::Dead};
 use tokio::{
+    sync::OwnedSemaphorePermit,
     task::JoinSet,
     time::{MissedTickBehavior, interval},
 };
@@ -28,12 +33,15 @@ pub struct Worker {
     engine: Engine,
     /// This worker's name on its leases; new with every start.
     holder: String,
+    intake: Intake,
     runs: JoinSet<RunId>,
 }
 
 impl Worker {
     pub fn new(engine: Engine) -> Self {
-        Self { engine, holder: RunId::generate().to_string(), runs: JoinSet::new() }
+        let holder = RunId::generate().to_string();
+        let intake = engine.handoff().open(&holder, engine.config().concurrency, engine.config().lease);
+        Self { engine, holder, intake, runs: JoinSet::new() }
     }
 
     /// Ends what an earlier server left unfinished. Returns when none of it is running any more.
@@ -57,6 +65,7 @@ impl Worker {
                     self.joined(ended);
                     self.work().await
                 }
+                Some(handed) = self.intake.handed.recv() => self.take(handed).await,
                 () = bell.notified() => self.work().await,
                 _ = look_again.tick() => self.work().await,
                 _ = renew.tick() => self.renew().await,
@@ -71,13 +80,28 @@ impl Worker {
 
     async fn work(&mut self) -> Result<(), store::Error> {
         self.engine.end_stopped_in_queue().await?;
-        let config = self.engine.config();
-        let free = config.concurrency.saturating_sub(self.runs.len());
-        let claims = self.engine.store().claim(&self.holder, free, config.lease).await?;
-        for claim in claims {
-            self.start(claim);
+        if self.engine.store().has_waiting_runs().await? {
+            let mut free = Vec::new();
+            while let Ok(slot) = Arc::clone(&self.intake.slots).try_acquire_owned() {
+                free.push(slot);
+            }
+            let claims = self.engine.store().claim(&self.holder, free.len(), self.engine.config().lease).await?;
+            for (claim, slot) in claims.into_iter().zip(free) {
+                self.start(claim, slot);
+            }
         }
-        // A stop that was asked for between the claim and the entry on the board found nobody to tell.
+        self.hear_of_stops().await
+    }
+
+    async fn take(&mut self, handed: Handed) -> Result<(), store::Error> {
+        let Handed { claim, permit, mark } = handed;
+        self.start(claim, permit);
+        drop(mark);
+        self.hear_of_stops().await
+    }
+
+    /// A stop that was asked for between the claim and the entry on the board found nobody to tell.
+    async fn hear_of_stops(&self) -> Result<(), store::Error> {
         self.pass_on_stops(&self.engine.store().asked_to_stop(&self.holder).await?);
         Ok(())
     }
@@ -93,12 +117,13 @@ impl Worker {
         }
     }
 
-    fn start(&mut self, claim: Claim) {
+    fn start(&mut self, claim: Claim, slot: OwnedSemaphorePermit) {
         let run_id = claim.run_id;
         let signals = self.engine.active().add(&claim);
         let run = drive(self.engine.clone(), claim, signals);
         self.runs.spawn(async move {
             run.await;
+            drop(slot);
             run_id
         });
     }
@@ -121,7 +146,8 @@ impl Worker {
             // It has either just ended, which removes it from the board anyway, or was taken over.
             self.engine.active().halt(*lost, Halt::LeaseLost);
         }
-        for claim in held.iter().filter(|claim| !driven.contains(&claim.run_id)) {
+        let is_lost = |claim: &&Claim| !driven.contains(&claim.run_id) && !self.intake.is_coming(claim.run_id);
+        for claim in held.iter().filter(is_lost) {
             self.engine.recover_run(claim).await?;
         }
         self.recover(Dead::Expired).await
@@ -137,6 +163,10 @@ impl Worker {
 
     /// Interrupts what runs, so that its text is kept; what waits stays queued for the next start.
     async fn stop(mut self) {
+        self.intake.handed.close();
+        while let Some(handed) = self.intake.handed.recv().await {
+            self.engine.put_back(&handed.claim).await;
+        }
         self.engine.active().halt_all(Halt::Interrupt(Interruption::Shutdown));
         let all = async {
             while let Some(ended) = self.runs.join_next().await {

@@ -22,6 +22,7 @@ macro_rules! contract {
 
 mod approvals;
 mod clocks;
+mod handoff;
 mod place;
 mod providers;
 mod scene;

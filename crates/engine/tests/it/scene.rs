@@ -64,6 +64,11 @@ impl Turn {
         self.says(TurnEvent::Session { id: id.into() }).await;
     }
 
+    /// What it would be told if it had no session.
+    pub async fn history(&self) -> Vec<String> {
+        told(&self.request.history.read().await.unwrap())
+    }
+
     pub async fn told(&mut self) -> TurnCommand {
         within("a command", self.channel.commands.recv()).await.unwrap()
     }
@@ -264,7 +269,7 @@ impl Stage {
     }
 }
 
-fn post(text: &str, when_busy: WhenBusy, mentions: &[AgentId]) -> Post {
+pub fn post(text: &str, when_busy: WhenBusy, mentions: &[AgentId]) -> Post {
     Post { text: text.into(), when_busy: Some(when_busy), attachments: Vec::new(), mentions: mentions.to_vec() }
 }
 

@@ -33,7 +33,7 @@ async fn a_session_is_resumed_and_told_only_what_it_does_not_know(database: Test
     let first = stage.post(room, "one").await.runs[0].id;
     let turn = stage.turn().await;
     assert_eq!((turn.request.prompt.as_str(), &turn.request.session), ("one", &None));
-    assert!(turn.request.history.is_empty());
+    assert!(turn.history().await.is_empty());
     turn.answers("s", "1").await;
     stage.ended(first).await;
     let session = stage.store.provider_session(room, ann.id, "p").await.unwrap().unwrap();
@@ -42,7 +42,7 @@ async fn a_session_is_resumed_and_told_only_what_it_does_not_know(database: Test
     let second = stage.post(room, "two").await.runs[0].id;
     let turn = stage.turn().await;
     assert_eq!((turn.request.prompt.as_str(), turn.resumed().id.as_str()), ("two", "s"));
-    assert_eq!(told(&turn.request.history), ["local: one", "you: 1"], "should the session be gone");
+    assert_eq!(turn.history().await, ["local: one", "you: 1"], "should the session be gone");
     assert!(unheard(&turn).is_empty(), "{:?}", unheard(&turn));
     turn.answers("s", "2").await;
     stage.ended(second).await;
@@ -67,7 +67,7 @@ async fn agents_hear_each_other(database: TestDatabase) {
             let turn = stage.turn().await;
             assert_eq!((turn.agent(), turn.request.prompt.as_str()), (agent.id, text));
             match text {
-                "one" => assert_eq!(told(&turn.request.history), missed, "{name} on {text}"),
+                "one" => assert_eq!(turn.history().await, missed, "{name} on {text}"),
                 _ => assert_eq!(unheard(&turn), missed, "{name} on {text}"),
             }
             turn.answers(name, &format!("{name} on {text}")).await;
@@ -103,7 +103,7 @@ async fn what_waited_in_the_queue_is_not_told_twice(database: TestDatabase) {
     let first = stage.turn().await;
     stage.post(room, "two").await;
     let last = stage.post(room, "three").await.runs[0].id;
-    assert!(first.request.history.is_empty(), "what is said later waits for its own turn");
+    assert!(first.history().await.is_empty(), "what is said later waits for its own turn");
     first.answers("s", "1").await;
     for (prompt, answer) in [("two", "2"), ("three", "3")] {
         let turn = stage.turn().await;
@@ -115,7 +115,7 @@ async fn what_waited_in_the_queue_is_not_told_twice(database: TestDatabase) {
     let turn = stage.turn().await;
     assert!(unheard(&turn).is_empty(), "{:?}", unheard(&turn));
     let history = ["local: one", "you: 1", "local: two", "local: three", "you: 2", "you: 3"];
-    assert_eq!(told(&turn.request.history), history);
+    assert_eq!(turn.history().await, history);
     turn.completes();
     stage.stop().await;
 }
@@ -234,7 +234,7 @@ async fn another_provider_has_a_session_of_its_own(database: TestDatabase) {
     let run = stage.post(room, "two").await.runs[0].id;
     let turn = stage.turn().await;
     assert_eq!(turn.request.session, None);
-    assert_eq!(told(&turn.request.history), ["local: one", "you: 1"]);
+    assert_eq!(turn.history().await, ["local: one", "you: 1"]);
     turn.answers("with q", "2").await;
     stage.ended(run).await;
     switch(&stage, "p").await;

@@ -76,7 +76,7 @@ impl Stage {
             run_id: RunId::generate(),
             place: place(folder.path()),
             prompt: "hello".into(),
-            history: vec![Spoken { speaker: Speaker::Person("bea".into()), text: "earlier".into() }],
+            history: vec![Spoken::new(Speaker::Person("bea".into()), "earlier")].into(),
             session: None,
         };
         let maker = Maker { program: program(&preset.command), preset, relay: "greenroom".into() };
@@ -194,7 +194,7 @@ impl Stage {
 
     /// As the engine would, after a turn that made this session.
     pub fn remember(&mut self, id: &str) {
-        let unheard = vec![Spoken { speaker: Speaker::Person("cem".into()), text: "meanwhile".into() }];
+        let unheard = vec![Spoken::new(Speaker::Person("cem".into()), "meanwhile")];
         self.request.session = Some(Session { id: id.into(), unheard });
     }
 }

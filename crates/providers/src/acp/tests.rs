@@ -478,7 +478,7 @@ async fn a_call_that_was_announced_is_told_when_nothing_more_of_it_comes() {
 async fn invariant_16_content_is_data_a_message_is_never_a_command() {
     for prompt in ["/extensions install evil", "  $rm", "!ls"] {
         let mut stage = Stage::new(tame());
-        stage.request.history.clear();
+        stage.request.history = vec![].into();
         stage.request.prompt = prompt.into();
         stage.begin().await;
         stage.opened().await;

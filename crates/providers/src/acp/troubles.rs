@@ -91,7 +91,7 @@ async fn invariant_14_limits_one_that_cannot_start_is_not_tried_with_every_messa
             run_id: RunId::generate(),
             place: place.clone(),
             prompt: "hello".into(),
-            history: Vec::new(),
+            history: vec![].into(),
             session: None,
         };
         let ((events, told), (commander, commands)) = (mpsc::channel(8), mpsc::channel(1));

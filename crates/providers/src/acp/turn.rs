@@ -168,7 +168,13 @@ impl Turn<'_> {
             }
         }
         let is_resumed = self.greet(&agent, wanted);
-        let prompt = self.prompt(is_resumed);
+        let prompt = match self.prompt(is_resumed).await {
+            Ok(prompt) => prompt,
+            Err(error) => {
+                let (end, receipt) = (TurnEnd::Failed(error), agent.stop().await);
+                return Err(TurnOutcome { end, receipt, kept: Kept::Nothing });
+            }
+        };
         agent.catch_up();
         Ok((agent, prompt))
     }
@@ -204,19 +210,19 @@ impl Turn<'_> {
         false
     }
 
-    fn prompt(&self, is_resumed: bool) -> String {
+    async fn prompt(&self, is_resumed: bool) -> Result<String, RunError> {
         let request = self.request;
         if let Some(session) = request.session.as_ref().filter(|_| is_resumed) {
-            return plain(recap::prompt_with(&session.unheard, &request.prompt));
+            return Ok(plain(recap::prompt_with(&session.unheard, &request.prompt)));
         }
-        let told = recap::prompt_with(&request.history, &request.prompt);
+        let told = recap::prompt_with(&request.history.read().await?, &request.prompt);
         let instructions = request.agent().spec.system_prompt.as_deref().filter(|text| !text.trim().is_empty());
-        match instructions {
+        Ok(match instructions {
             // It reads them from its own folder.
             Some(_) if self.shared.maker.preset.home == Home::Gemini => plain(told),
             Some(instructions) => format!("<instructions>\n{instructions}\n</instructions>\n\n{told}"),
             None => plain(told),
-        }
+        })
     }
 
     async fn drive(&mut self, agent: &mut Agent, prompt: String) -> Driven {

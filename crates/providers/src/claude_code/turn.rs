@@ -62,7 +62,10 @@ async fn attempt(shared: &Shared, request: TurnRequest, channel: &mut TurnChanne
                 (started.map_err(failed)?, false)
             }
         };
-        let prompt = prompt(&request, session.as_ref());
+        let prompt = match prompt(&request, session.as_ref()).await {
+            Ok(prompt) => prompt,
+            Err(error) => return Err(TurnOutcome { receipt: process.stop().await, ..failed(error) }),
+        };
         let is_resuming = process.is_resuming();
         let conversation = process.use_it();
         conversation.policy = request.agent().spec.tools.clone();
@@ -90,8 +93,11 @@ async fn attempt(shared: &Shared, request: TurnRequest, channel: &mut TurnChanne
     }
 }
 
-fn prompt(request: &TurnRequest, session: Option<&Session>) -> String {
-    prompt_with(session.map_or(&request.history, |session| &session.unheard), &request.prompt)
+async fn prompt(request: &TurnRequest, session: Option<&Session>) -> Result<String, RunError> {
+    Ok(match session {
+        Some(session) => prompt_with(&session.unheard, &request.prompt),
+        None => prompt_with(&request.history.read().await?, &request.prompt),
+    })
 }
 
 fn rebuilt() -> TurnEvent {

@@ -55,7 +55,7 @@ pub async fn open(instance: Arc<Instance>, request: TurnRequest) -> Result<Opene
         thread: thread.to_owned(),
         model: model(&started),
         total: Some(Usage::default()),
-        prompt: recap::prompt_with(&request.history, &request.prompt),
+        prompt: recap::prompt_with(&request.history.read().await?, &request.prompt),
         rebuilt,
     })
 }

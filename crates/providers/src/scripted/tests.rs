@@ -44,7 +44,7 @@ fn start(prompt: &str, room_for: usize) -> (TurnFuture, Receiver<Reported>, Send
             mcp_servers: Vec::new(),
         },
         prompt: prompt.into(),
-        history: vec![],
+        history: vec![].into(),
         session: None,
     };
     let (events, receiver) = channel(room_for);

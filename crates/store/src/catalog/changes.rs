@@ -3,7 +3,7 @@
 use crate::{
     Error,
     error::signed,
-    journal::{Change, Ending},
+    journal::{Change, Ending, FIRST_FENCE},
 };
 use domain::{run::RunStatus, usage::Usage};
 
@@ -96,7 +96,7 @@ macro_rules! changes_on {
                         .execute(&mut *connection)
                         .await?;
                 }
-                Change::QueueRun { owner, run_id, agent_id, message_id, seq } => {
+                Change::QueueRun { owner, run_id, agent_id, message_id, seq, claim } => {
                     let queued_seq = signed(context.seq(*seq));
                     sqlx::query(
                         "INSERT INTO runs (id, owner, room_id, agent_id, message_id, status, queued_seq, usage, \
@@ -113,13 +113,18 @@ macro_rules! changes_on {
                     .bind(now)
                     .execute(&mut *connection)
                     .await?;
+                    let claim = context.granted(claim.as_ref());
                     sqlx::query(
-                        "INSERT INTO queue (run_id, room_id, owner, queued_seq, fence) VALUES ($1, $2, $3, $4, 0)",
+                        "INSERT INTO queue (run_id, room_id, owner, queued_seq, fence, holder, lease_until) \
+                         VALUES ($1, $2, $3, $4, $5, $6, $7)",
                     )
                     .bind(run_id.0)
                     .bind(room)
                     .bind(owner.as_str())
                     .bind(queued_seq)
+                    .bind(if claim.is_some() { signed(FIRST_FENCE) } else { 0 })
+                    .bind(claim.map(|claim| claim.holder.as_str()))
+                    .bind(claim.map(|claim| (context.now + claim.lease).as_millis()))
                     .execute(&mut *connection)
                     .await?;
                 }

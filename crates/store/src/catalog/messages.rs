@@ -1,7 +1,7 @@
 //! Messages: the folded view, written in the transaction of the event that ends them.
 
 use crate::{
-    Error, Store,
+    Error, ProviderSession, Store,
     database::{reading, snapshot},
     error::{Result, signed, unsigned},
     journal::EventRow,
@@ -81,9 +81,10 @@ impl TryFrom<Row> for Message {
 
 const COLUMNS_IN_RANGE: &str = "SELECT id, room_id, seq, run_id, body, created_at FROM messages \
      WHERE room_id = $1 AND seq > $2 AND seq < $3 ORDER BY seq DESC LIMIT $4";
-/// An answer is written when it ends.
+/// An answer is written when it ends. `$4` and `$5` are the marks of a session that knows what is before them.
 const SAID_BEFORE: &str = "SELECT id, room_id, seq, run_id, body, created_at FROM messages \
-     WHERE room_id = $1 AND (seq < $2 OR run_id IS NOT NULL) ORDER BY seq DESC LIMIT $3";
+     WHERE room_id = $1 AND seq > $6 AND ((run_id IS NULL AND seq > $4 AND seq < $2) \
+     OR (run_id IS NOT NULL AND seq > $5)) ORDER BY seq DESC LIMIT $3";
 const STREAMING: &str = "SELECT e.room_id, e.seq, e.id, e.kind, e.run_id, e.agent_id, e.created_at, e.data, \
      CAST(NULL AS TEXT) AS raw FROM queue q JOIN events e ON e.room_id = q.room_id AND e.seq >= q.queued_seq \
      AND e.run_id = q.run_id WHERE q.room_id = $1 AND q.holder IS NOT NULL ORDER BY e.seq";
@@ -166,9 +167,18 @@ impl Store {
     }
 
     /// What an agent is told when a run that was queued at `seq` begins: what people had said by then, and every answer
-    /// that has ended since, the one before it in the row among them. What people said later waits for its own turn. The
-    /// newest `limit` of it, oldest first.
-    pub async fn said_before(&self, owner: &Owner, room: RoomId, seq: Seq, limit: u32) -> Result<Vec<Message>> {
+    /// that has ended since, the one before it in the row among them. What people said later waits for its own turn. Of
+    /// that, the newest `limit` messages that `session` does not know, oldest first.
+    pub async fn said_before(
+        &self,
+        owner: &Owner,
+        room: RoomId,
+        seq: Seq,
+        session: Option<&ProviderSession>,
+        limit: u32,
+    ) -> Result<Vec<Message>> {
+        let heard = session.map_or(0, |session| signed(session.heard_seq));
+        let spoke = session.and_then(|session| session.spoke_seq).map_or(0, signed);
         let rows: Vec<Row> = snapshot!(self.database(), |transaction| {
             let _: i64 =
                 sqlx::query_scalar("SELECT created_at FROM rooms WHERE id = $1 AND owner = $2 AND deleted_at IS NULL")
@@ -180,6 +190,10 @@ impl Store {
                 .bind(room.0)
                 .bind(signed(seq))
                 .bind(i64::from(limit))
+                .bind(heard)
+                .bind(spoke)
+                // What both marks have behind them need not be looked at.
+                .bind(heard.min(spoke))
                 .fetch_all(&mut *transaction)
                 .await?
         });

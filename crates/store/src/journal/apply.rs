@@ -1,7 +1,7 @@
 //! Applies a group of commits inside one transaction: checks each guard, gives out seqs, makes the changes, and then
 //! writes all events of the group together. Pure bookkeeping over [`Connection`]; the statements are elsewhere.
 
-use super::commit::{Change, Commit, Guard, SeqOf};
+use super::commit::{Change, ClaimFor, Commit, Committed, Guard, SeqOf};
 use crate::Error;
 use domain::{
     event::Event,
@@ -29,11 +29,15 @@ pub(crate) trait Connection: Send {
     fn change(&mut self, context: Context, change: &Change) -> impl Future<Output = Result<(), Error>> + Send;
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Lease {
     pub fence: u64,
-    pub claimed: bool,
+    /// `None`: the run waits.
+    pub holder: Option<String>,
 }
+
+/// A run that waits has fence 0; every claim counts it up.
+pub(crate) const FIRST_FENCE: u64 = 1;
 
 /// Where and when a change happens.
 #[derive(Debug, Clone, Copy)]
@@ -42,6 +46,8 @@ pub(crate) struct Context {
     /// The seq of the commit's first event.
     pub first: Seq,
     pub now: Timestamp,
+    /// Whoever offers to begin with a run at once may.
+    pub grants: bool,
 }
 
 impl Context {
@@ -51,12 +57,16 @@ impl Context {
             SeqOf::Event(index) => self.first + index as Seq,
         }
     }
+
+    pub(crate) fn granted<'a>(&self, offer: Option<&'a ClaimFor>) -> Option<&'a ClaimFor> {
+        offer.filter(|_| self.grants)
+    }
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct Applied {
-    /// Per commit of the group: the seq of its first event, or why nothing of it was stored.
-    pub outcomes: Vec<Result<Seq, Error>>,
+    /// Per commit of the group: its receipt, or why nothing of it was stored.
+    pub outcomes: Vec<Result<Committed, Error>>,
     /// Everything the group appended, per room in seq order.
     pub events: BTreeMap<RoomId, Vec<Event>>,
     /// Rooms of commits that had been stored before, with their heads: nobody may have been told of that.
@@ -75,15 +85,16 @@ pub(crate) async fn group<C: Connection>(
             Admission::Refused(error) => Err(error),
             Admission::Known(first) => {
                 applied.known.extend(book.heads.get(&commit.room_id).map(|&head| (commit.room_id, head)));
-                Ok(first)
+                Ok(Committed { first, at: now, claimed: held_already(connection, commit).await? })
             }
             Admission::At(first) => {
-                let context = Context { room: commit.room_id, first, now };
+                let grants = offer(commit).is_some() && connection.is_idle(commit.room_id).await?;
+                let context = Context { room: commit.room_id, first, now, grants };
                 match make_changes(connection, context, &commit.changes).await {
                     Ok(()) => {
-                        book.record(commit, first);
+                        book.record(commit, context);
                         append(&mut applied.events, commit, context);
-                        Ok(first)
+                        Ok(Committed { first, at: now, claimed: grants.then_some(FIRST_FENCE) })
                     }
                     // Refused by the change that is made first, so nothing of it was done.
                     Err(Error::KeyUsed) => Err(Error::KeyUsed),
@@ -99,6 +110,21 @@ pub(crate) async fn group<C: Connection>(
     }
     connection.set_heads(&book.moved).await?;
     Ok(applied)
+}
+
+/// The run that somebody would begin with at once: the first of a commit, since those of a room are one after another.
+fn offer(commit: &Commit) -> Option<(RunId, &ClaimFor)> {
+    commit.changes.iter().find_map(|change| match change {
+        Change::QueueRun { run_id, claim: Some(claim), .. } => Some((*run_id, claim)),
+        _ => None,
+    })
+}
+
+/// What became of the offer of a commit that was stored before.
+async fn held_already<C: Connection>(connection: &mut C, commit: &Commit) -> Result<Option<u64>, Error> {
+    let Some((run_id, claim)) = offer(commit) else { return Ok(None) };
+    let lease = connection.leases(&[run_id], &[]).await?.remove(&run_id);
+    Ok(lease.filter(|lease| lease.holder.as_ref() == Some(&claim.holder)).map(|lease| lease.fence))
 }
 
 async fn make_changes<C: Connection>(connection: &mut C, context: Context, changes: &[Change]) -> Result<(), Error> {
@@ -184,11 +210,11 @@ impl Book {
         let holds = match commit.guard {
             Guard::None => Ok(()),
             Guard::Lease { run_id, fence } => match self.leases.get(&run_id) {
-                Some(lease) if lease.claimed && lease.fence == fence => Ok(()),
+                Some(lease) if lease.holder.is_some() && lease.fence == fence => Ok(()),
                 _ => Err(Error::Fenced),
             },
             Guard::Unclaimed { run_id } => match self.leases.get(&run_id) {
-                Some(lease) if !lease.claimed => Ok(()),
+                Some(lease) if lease.holder.is_none() => Ok(()),
                 _ => Err(Error::Fenced),
             },
             Guard::RoomIdle if connection.is_idle(commit.room_id).await? => Ok(()),
@@ -201,7 +227,8 @@ impl Book {
         })
     }
 
-    fn record(&mut self, commit: &Commit, first: Seq) {
+    fn record(&mut self, commit: &Commit, context: Context) {
+        let first = context.first;
         if let Some(event) = commit.events.first() {
             self.known.insert(event.id, first);
             let head = first + commit.events.len() as Seq - 1;
@@ -216,8 +243,10 @@ impl Book {
                 Change::CreateRoom { .. } => {
                     self.heads.entry(commit.room_id).or_insert(0);
                 }
-                Change::QueueRun { run_id, .. } => {
-                    self.leases.insert(*run_id, Lease { fence: 0, claimed: false });
+                Change::QueueRun { run_id, claim, .. } => {
+                    let holder = context.granted(claim.as_ref()).map(|claim| claim.holder.clone());
+                    let fence = if holder.is_some() { FIRST_FENCE } else { 0 };
+                    self.leases.insert(*run_id, Lease { fence, holder });
                 }
                 Change::EndRun { run_id, .. } => {
                     self.leases.remove(run_id);

@@ -12,6 +12,7 @@ use domain::{
     time::Timestamp,
     usage::{Cost, Usage},
 };
+use std::time::Duration;
 
 #[derive(Debug)]
 pub struct Commit {
@@ -62,6 +63,8 @@ pub enum Change {
         agent_id: AgentId,
         message_id: MessageId,
         seq: SeqOf,
+        /// Who would begin with it at once. Granted where no run of the room is unfinished; else it waits for its turn.
+        claim: Option<ClaimFor>,
     },
     /// Asks every unfinished run of the room that was queued before this commit to stop.
     StopEarlier {
@@ -92,6 +95,13 @@ pub enum Change {
         attempt: Attempt,
         result: String,
     },
+}
+
+/// A worker that has room for a run as soon as it is queued.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClaimFor {
+    pub holder: String,
+    pub lease: Duration,
 }
 
 /// A seq that a row needs: known already, or that of the commit's n-th event.
@@ -138,4 +148,6 @@ pub struct Committed {
     /// The seq of the first event; of the room's newest one when the commit had none.
     pub first: Seq,
     pub at: Timestamp,
+    /// The worker that offered to begin with a run of this commit holds it now, with this fence.
+    pub claimed: Option<u64>,
 }

@@ -15,9 +15,9 @@ mod sqlite;
 mod tail;
 mod writer;
 
-pub(crate) use apply::Context;
+pub(crate) use apply::{Context, FIRST_FENCE};
 pub(crate) use checkpoint::Checkpointer;
-pub use commit::{Change, Commit, Committed, Ending, Guard, SeqOf, Stop};
+pub use commit::{Change, ClaimFor, Commit, Committed, Ending, Guard, SeqOf, Stop};
 pub use follow::{Batch, Bell, Follower};
 pub use frame::Frame;
 pub(crate) use read::EventRow;

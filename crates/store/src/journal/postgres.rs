@@ -47,9 +47,7 @@ impl Connection for PgConnection {
         .bind(stopping.iter().map(|id| id.0).collect::<Vec<Uuid>>())
         .fetch_all(self)
         .await?;
-        let lease = |(id, fence, holder): (Uuid, i64, Option<String>)| {
-            Ok((RunId(id), Lease { fence: unsigned(fence)?, claimed: holder.is_some() }))
-        };
+        let lease = |(id, fence, holder)| Ok((RunId(id), Lease { fence: unsigned(fence)?, holder }));
         rows.into_iter().map(lease).collect()
     }
 

@@ -48,9 +48,8 @@ static SET_HEADS: LazyLock<[String; 4]> = LazyLock::new(|| {
 });
 static EXISTING: LazyLock<[String; 4]> = LazyLock::new(|| lookups("SELECT id, seq FROM events WHERE id"));
 static HEADS: LazyLock<[String; 4]> = LazyLock::new(|| lookups("SELECT room_id, head FROM journals WHERE room_id"));
-static LEASES: LazyLock<[String; 4]> = LazyLock::new(|| {
-    lookups("SELECT run_id, fence, CASE WHEN holder IS NULL THEN 0 ELSE 1 END FROM queue WHERE run_id")
-});
+static LEASES: LazyLock<[String; 4]> =
+    LazyLock::new(|| lookups("SELECT run_id, fence, holder FROM queue WHERE run_id"));
 
 /// Cuts rows into statements: the largest size that is full, again and again.
 fn cut<T>(mut rows: &[T]) -> impl Iterator<Item = (usize, &[T])> {
@@ -108,8 +107,8 @@ impl Connection for SqliteConnection {
 
     async fn leases(&mut self, runs: &[RunId], _: &[RoomId]) -> Result<HashMap<RunId, Lease>, Error> {
         let keys: Vec<Uuid> = runs.iter().map(|id| id.0).collect();
-        let rows: Vec<(Uuid, i64, i64)> = look_up(self, &LEASES, &keys).await?;
-        let lease = |(id, fence, claimed)| Ok((RunId(id), Lease { fence: unsigned(fence)?, claimed: claimed != 0 }));
+        let rows: Vec<(Uuid, i64, Option<String>)> = look_up(self, &LEASES, &keys).await?;
+        let lease = |(id, fence, holder)| Ok((RunId(id), Lease { fence: unsigned(fence)?, holder }));
         rows.into_iter().map(lease).collect()
     }
 

@@ -3,7 +3,7 @@
 
 use super::{
     apply::{self, Applied},
-    commit::{Commit, Committed},
+    commit::{Change, Commit, Committed},
     frame::Frame,
 };
 use crate::{Error, database::writing, open::Store};
@@ -80,7 +80,7 @@ impl Writer {
         let mut groups = vec![group];
         while let Some(mut group) = groups.pop() {
             match self.save(&group.commits).await {
-                Ok((applied, now)) => self.answer(group, applied, now),
+                Ok(applied) => self.answer(group, applied),
                 Err(error) if group.retried || started.elapsed() >= PATIENCE => {
                     tracing::warn!(%error, commits = group.commits.len(), "commits failed");
                     for reply in group.replies {
@@ -98,19 +98,21 @@ impl Writer {
         }
     }
 
-    fn answer(&self, group: Group, applied: Applied, at: Timestamp) {
+    fn answer(&self, group: Group, applied: Applied) {
         self.show(applied.events);
         for (room, head) in applied.known {
             self.store.tails().stored(room, head);
         }
-        self.ring(&group.commits);
+        if group.commits.iter().zip(&applied.outcomes).any(|(commit, outcome)| is_for_a_worker(commit, outcome)) {
+            self.store.queue_bell().notify_one();
+        }
         for (outcome, reply) in applied.outcomes.into_iter().zip(group.replies) {
             // Nobody waits any more: the commit stands all the same.
-            drop(reply.send(outcome.map(|first| Committed { first, at })));
+            drop(reply.send(outcome));
         }
     }
 
-    async fn save(&self, commits: &[Commit]) -> Result<(Applied, Timestamp), Error> {
+    async fn save(&self, commits: &[Commit]) -> Result<Applied, Error> {
         let started = Instant::now();
         let now = Timestamp::now();
         let applied = tokio::time::timeout(DEADLINE, self.apply(commits, now))
@@ -118,7 +120,7 @@ impl Writer {
             .map_err(|_| Error::Unavailable(format!("no answer within {} s", DEADLINE.as_secs())))??;
         metrics::histogram!("greenroom_commit_seconds").record(started.elapsed().as_secs_f64());
         metrics::histogram!("greenroom_commit_group_size").record(commits.len() as f64);
-        Ok((applied, now))
+        Ok(applied)
     }
 
     async fn apply(&self, commits: &[Commit], now: Timestamp) -> Result<Applied, Error> {
@@ -134,12 +136,6 @@ impl Writer {
             metrics::counter!("greenroom_events_total").increment(events.len() as u64);
             let frames = events.iter().map(|event| Frame::new(self.store.epoch(), event)).collect();
             self.store.tails().publish(room, frames);
-        }
-    }
-
-    fn ring(&self, commits: &[Commit]) {
-        if commits.iter().any(|commit| !commit.changes.is_empty()) {
-            self.store.queue_bell().notify_one();
         }
     }
 
@@ -166,6 +162,16 @@ impl Group {
         let half = self.commits.len() / 2;
         Some(Self { commits: self.commits.split_off(half), replies: self.replies.split_off(half), retried: false })
     }
+}
+
+/// Something waits to be claimed, to be ended, or has made way for the next.
+fn is_for_a_worker(commit: &Commit, outcome: &Result<Committed, Error>) -> bool {
+    let Ok(committed) = outcome else { return false };
+    commit.changes.iter().any(|change| match change {
+        Change::QueueRun { .. } => committed.claimed.is_none(),
+        Change::StopEarlier { .. } | Change::EndRun { .. } => true,
+        _ => false,
+    })
 }
 
 fn size(commit: &Commit) -> usize {

@@ -1,6 +1,7 @@
 //! The queue of unfinished runs: claim, renew, ask to stop, take over what a dead worker held.
 //!
-//! A run is put in and taken out by `journal` commits, with the events that say so. A claim counts the fence up; from
+//! A run is put in and taken out by `journal` commits, with the events that say so; a worker of the same server can claim
+//! it in the commit that puts it in. A claim counts the fence up; from
 //! then on only commits that name the new number are accepted (invariant 11). Within a room, runs are claimed one after
 //! another in the order they were queued: the tape decides that order, the queue keeps it.
 
@@ -84,14 +85,18 @@ macro_rules! change_picked {
 }
 
 impl Store {
-    pub async fn claim(&self, holder: &str, limit: usize, lease: Duration) -> Result<Vec<Claim>> {
-        // A look costs no transaction; an idle server does not write.
+    /// A look costs no transaction: an idle server does not write.
+    pub async fn has_waiting_runs(&self) -> Result<bool> {
         let waiting: Option<i64> = reading!(self.database(), |pool| {
             sqlx::query_scalar("SELECT queued_seq FROM queue WHERE holder IS NULL AND stop IS NULL LIMIT 1")
                 .fetch_optional(pool)
                 .await
         })?;
-        if waiting.is_none() || limit == 0 {
+        Ok(waiting.is_some())
+    }
+
+    pub async fn claim(&self, holder: &str, limit: usize, lease: Duration) -> Result<Vec<Claim>> {
+        if limit == 0 {
             return Ok(Vec::new());
         }
         let until = (Timestamp::now() + lease).as_millis();
@@ -107,6 +112,20 @@ impl Store {
             sqlx::query_as(sql).bind(holder).bind(until).bind(signed(limit as u64)).fetch_all(&mut *transaction).await?
         });
         rows.into_iter().map(Claim::try_from).collect()
+    }
+
+    /// Puts a run back that nobody has begun with.
+    pub async fn release(&self, claim: &Claim) -> Result<()> {
+        let (run, fence) = (claim.run_id.0, signed(claim.fence));
+        writing!(self.database(), |transaction| {
+            sqlx::query("UPDATE queue SET holder = NULL, lease_until = NULL WHERE run_id = $1 AND fence = $2")
+                .bind(run)
+                .bind(fence)
+                .execute(&mut *transaction)
+                .await?;
+        });
+        self.queue_bell().notify_one();
+        Ok::<(), Error>(())
     }
 
     /// Extends every lease of this holder and tells which runs it still holds, and which of them are asked to stop.

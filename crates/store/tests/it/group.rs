@@ -57,7 +57,14 @@ fn full(room: RoomId, guard: Guard) -> (Commit, MessageId, Run) {
         Change::PutMessage { message, seq: SeqOf::Event(0) },
         Change::Join { agent_id: run.agent },
         Change::PutSession { agent_id: run.agent, provider: "p".into(), session: ProviderSession::new("s") },
-        Change::QueueRun { owner: me(), run_id: run.id, agent_id: run.agent, message_id: id, seq: SeqOf::Event(1) },
+        Change::QueueRun {
+            owner: me(),
+            run_id: run.id,
+            agent_id: run.agent,
+            message_id: id,
+            seq: SeqOf::Event(1),
+            claim: None,
+        },
     ];
     (commit, id, run)
 }

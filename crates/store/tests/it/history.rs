@@ -245,7 +245,7 @@ async fn what_was_said_before_a_message(database: TestDatabase) {
         post(&store, room, &n.to_string()).await;
     }
     let last = post(&store, room, "last").await;
-    let said = store.said_before(&me(), room, last.seq, 3).await.unwrap();
+    let said = store.said_before(&me(), room, last.seq, None, 3).await.unwrap();
     assert_eq!(said.iter().map(|message| message.text.as_str()).collect::<Vec<_>>(), ["1", "2", "3"]);
 }
 
@@ -263,7 +263,7 @@ async fn what_was_answered_while_a_run_waited(database: TestDatabase) {
     let said = |limit| {
         let store = &store;
         async move {
-            let said = store.said_before(&me(), room, queued_seq, limit).await.unwrap();
+            let said = store.said_before(&me(), room, queued_seq, None, limit).await.unwrap();
             said.into_iter().map(|message| message.text).collect::<Vec<_>>()
         }
     };
@@ -272,6 +272,17 @@ async fn what_was_answered_while_a_run_waited(database: TestDatabase) {
     post(&store, room, "latest").await;
     assert_eq!(said(10).await, ["asked", "answered"]);
     assert_eq!(said(1).await, ["answered"], "the newest");
+    // A session has heard people up to one seq and answers up to another.
+    let knows = |heard_seq, spoke_seq| ProviderSession { heard_seq, spoke_seq, ..ProviderSession::new("s") };
+    for (session, unheard) in [
+        (knows(0, None), &["asked", "answered"][..]),
+        (knows(queued_seq, None), &["answered"]),
+        (knows(0, Some(queued_seq)), &["asked"]),
+        (knows(queued_seq, Some(queued_seq)), &[]),
+    ] {
+        let said = store.said_before(&me(), room, queued_seq, Some(&session), 10).await.unwrap();
+        assert_eq!(said.iter().map(|message| message.text.as_str()).collect::<Vec<_>>(), unheard, "{session:?}");
+    }
 }
 
 async fn a_message_is_found_by_its_id(database: TestDatabase) {

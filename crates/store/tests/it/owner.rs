@@ -83,7 +83,7 @@ async fn invariant_15_owner_a_foreign_id_is_an_unknown_id(database: TestDatabase
         "head": |id in [mine.room, no_room]| store.head(them, id).await;
         "page": |id in [mine.room, no_room]| store.page(them, id, &at(0), 10, true).await;
         "history": |id in [mine.room, no_room]| store.history(them, id, 0, None, 10).await;
-        "said_before": |id in [mine.room, no_room]| store.said_before(them, id, 9, 10).await;
+        "said_before": |id in [mine.room, no_room]| store.said_before(them, id, 9, None, 10).await;
         "follow": |id in [mine.room, no_room]| store.follow(them, id, &at(0), bell()).await.map(|_| ());
         "follow beyond": |id in [mine.room, no_room]| store.follow(them, id, &at(99), bell()).await.map(|_| ());
         "room": |id in [mine.room, no_room]| store.room(them, id).await;

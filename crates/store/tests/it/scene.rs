@@ -172,6 +172,7 @@ impl Run {
                 agent_id: self.agent,
                 message_id: self.message,
                 seq: SeqOf::Event(0),
+                claim: None,
             }],
         }
     }

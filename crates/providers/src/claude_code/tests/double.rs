@@ -1,7 +1,7 @@
 //! A theatre: instead of processes there are pipes, and the test plays the program at their other end.
 
 use crate::{
-    Place, Provider as _, Reported, Session, TurnChannel, TurnCommand, TurnEvent, TurnOutcome, TurnRequest,
+    History, Place, Provider as _, Reported, Session, TurnChannel, TurnCommand, TurnEvent, TurnOutcome, TurnRequest,
     claude_code::{
         ClaudeCode, Config,
         launch::{Launched, Launcher, Life, Soon},
@@ -119,7 +119,7 @@ impl Theatre {
     }
 
     pub fn request_in(&self, place: Place, prompt: &str) -> TurnRequest {
-        let history = Vec::new();
+        let history = History::from(Vec::new());
         TurnRequest { run_id: RunId::generate(), place, prompt: prompt.into(), history, session: None }
     }
 

@@ -20,9 +20,9 @@ fn resumes(command: &workbench::process::Command) -> bool {
 async fn the_second_turn_is_warm_and_is_told_only_what_it_missed() {
     let theatre = Theatre::new(1, 0);
     let mut actor = theatre.warmed().await;
-    let missed = Spoken { speaker: Speaker::OtherAgent("Bob".into()), text: "I disagree".into() };
+    let missed = Spoken::new(Speaker::OtherAgent("Bob".into()), "I disagree");
     let request = TurnRequest {
-        history: vec![Spoken { speaker: Speaker::Person("ann".into()), text: "say hello".into() }, missed.clone()],
+        history: vec![Spoken::new(Speaker::Person("ann".into()), "say hello"), missed.clone()].into(),
         session: Some(Session { id: SESSION.into(), unheard: vec![missed] }),
         ..theatre.request("and now?")
     };
@@ -51,7 +51,7 @@ async fn a_stored_session_is_resumed_in_a_new_process() {
 #[tokio::test(start_paused = true)]
 async fn a_session_that_is_gone_is_rebuilt_from_what_was_said() {
     let theatre = Theatre::new(1, 0);
-    let history = vec![Spoken { speaker: Speaker::Person("ann".into()), text: "my cat is Tom".into() }];
+    let history = vec![Spoken::new(Speaker::Person("ann".into()), "my cat is Tom")].into();
     let running = theatre.begin(TurnRequest { history, ..theatre.resuming("who is Tom?") });
     let mut first = theatre.actor().await;
     first.hear().await;
@@ -250,7 +250,7 @@ async fn a_spare_is_ready_before_it_is_asked() {
     theatre.provider.prepare(theatre.another_room());
     let mut actor = theatre.actor().await;
     let running = theatre.begin(TurnRequest {
-        history: vec![Spoken { speaker: Speaker::Person("ann".into()), text: "before".into() }],
+        history: vec![Spoken::new(Speaker::Person("ann".into()), "before")].into(),
         ..theatre.request("hello")
     });
     actor.greet().await;

@@ -255,7 +255,7 @@ impl Stage {
             run_id: RunId::generate(),
             place: place.clone(),
             prompt: prompt.into(),
-            history: vec![crate::Spoken { speaker: crate::Speaker::Person("ann".into()), text: "before".into() }],
+            history: vec![crate::Spoken::new(crate::Speaker::Person("ann".into()), "before")].into(),
             session,
         };
         let turn = self.codex.turn(request, TurnChannel { events, commands: received });

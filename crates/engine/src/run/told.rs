@@ -1,0 +1,71 @@
+//! What an agent is told of its room: what its session does not know yet, and all of it for one that has none.
+
+use super::knowledge::Knowledge;
+use crate::Engine;
+use domain::{
+    agent::Agent,
+    ids::MessageId,
+    message::{Author, Message, Part, ToolCall},
+    run::RunError,
+};
+use providers::{History, Session, Speaker, Spoken};
+use store::{Error, ProviderSession, queue::Claim};
+
+/// How much of a room an agent is told when it is asked.
+const MESSAGES: u32 = 200;
+
+#[derive(Clone)]
+pub(super) struct Told {
+    pub engine: Engine,
+    pub claim: Claim,
+    pub agent: Agent,
+    /// Told as such, and so left out of what was said before.
+    pub prompt: MessageId,
+}
+
+impl Told {
+    pub(super) async fn to_its_session(&self, provider: &str) -> Result<(Knowledge, Option<Session>), Error> {
+        let known = self.engine.store().provider_session(self.claim.room_id, self.agent.id, provider).await?;
+        let session = match &known {
+            Some(known) => Some(Session { id: known.id.clone(), unheard: self.said(Some(known)).await? }),
+            None => None,
+        };
+        Ok((Knowledge::of(known), session))
+    }
+
+    pub(super) fn history(self) -> History {
+        History::new(move || {
+            let told = self.clone();
+            async move { told.said(None).await.map_err(|error| unread(&error)) }
+        })
+    }
+
+    async fn said(&self, session: Option<&ProviderSession>) -> Result<Vec<Spoken>, Error> {
+        let Claim { owner, room_id, queued_seq, .. } = &self.claim;
+        let said = self.engine.store().said_before(owner, *room_id, *queued_seq, session, MESSAGES).await?;
+        let told = said.into_iter().filter(|message| message.id != self.prompt).map(|message| self.spoken(message));
+        // Whoever neither said nor did anything needs no telling.
+        Ok(told.filter(|spoken| !spoken.text.is_empty() || !spoken.tools.is_empty()).collect())
+    }
+
+    fn spoken(&self, message: Message) -> Spoken {
+        let speaker = match message.author {
+            Author::Person { name } => Speaker::Person(name.to_string()),
+            Author::Agent { id, .. } if id == self.agent.id => Speaker::Itself,
+            Author::Agent { name, .. } => Speaker::OtherAgent(name.to_string()),
+        };
+        let tools = message.parts.into_iter().filter_map(tool).collect();
+        Spoken { speaker, text: message.text, tools }
+    }
+}
+
+fn tool(part: Part) -> Option<ToolCall> {
+    match part {
+        Part::Tool(call) => Some(call),
+        Part::Text { .. } | Part::Thinking { .. } => None,
+    }
+}
+
+fn unread(error: &Error) -> RunError {
+    RunError::new("history_unavailable", format!("what was said in this room could not be read: {error}; try again"))
+}

@@ -1,0 +1,79 @@
+//! The short way from a post to the worker: a run that is claimed in the commit that queues it is driven, whatever happens
+//! to whoever posted it.
+
+use crate::scene::{Stage, me, post};
+use domain::{room::WhenBusy, run::RunStatus};
+use std::{future::poll_fn, pin::pin, task::Poll};
+use store::RunFilter;
+use testkit::database::TestDatabase;
+
+contract! {
+    a_post_that_is_given_up_at_any_moment_is_answered_or_was_never_made,
+    a_server_takes_no_more_runs_than_it_has_room_for,
+    what_is_posted_while_no_worker_is_there_waits_for_one,
+}
+
+async fn a_post_that_is_given_up_at_any_moment_is_answered_or_was_never_made(database: TestDatabase) {
+    let mut stage = Stage::new(database).await;
+    let ann = stage.agent("Ann", "p").await;
+    for patience in 1..40 {
+        let room = stage.room(&[&ann]).await;
+        let (engine, owner) = (stage.engine.clone(), me());
+        let mut posting = pin!(engine.post(&owner, room, post("hello", WhenBusy::Enqueue, &[]), None));
+        let mut polled = 0;
+        poll_fn(|context| {
+            polled += 1;
+            match posting.as_mut().poll(context) {
+                Poll::Pending if polled < patience => Poll::Pending,
+                Poll::Pending | Poll::Ready(_) => Poll::Ready(()),
+            }
+        })
+        .await;
+    }
+    // Commits that are under way come to their end.
+    stage.engine.close().await;
+    let filter = RunFilter { limit: 100, ..RunFilter::default() };
+    let runs = stage.store.runs(&me(), &filter).await.unwrap();
+    assert!(!runs.is_empty());
+    for _ in &runs {
+        stage.turn().await.answers("s", "hi").await;
+    }
+    for run in runs {
+        assert_eq!(stage.ended(run.id).await.status, RunStatus::Completed);
+    }
+    stage.stop().await;
+}
+
+async fn a_server_takes_no_more_runs_than_it_has_room_for(database: TestDatabase) {
+    let mut stage = Stage::with(database, |config| config.concurrency = 2).await;
+    let ann = stage.agent("Ann", "p").await;
+    let mut runs = Vec::new();
+    for _ in 0..3 {
+        let room = stage.room(&[&ann]).await;
+        runs.push(stage.post(room, "hello").await.runs[0].id);
+    }
+    let (one, two) = (stage.turn().await, stage.turn().await);
+    assert_eq!(stage.store.run(&me(), runs[2]).await.unwrap().status, RunStatus::Queued);
+    two.answers("s", "hi").await;
+    let three = stage.turn().await;
+    assert_eq!(three.request.run_id, runs[2]);
+    one.answers("s", "hi").await;
+    three.answers("s", "hi").await;
+    for run in runs {
+        assert_eq!(stage.ended(run).await.status, RunStatus::Completed);
+    }
+    stage.stop().await;
+}
+
+async fn what_is_posted_while_no_worker_is_there_waits_for_one(database: TestDatabase) {
+    let mut stage = Stage::new(database).await;
+    let ann = stage.agent("Ann", "p").await;
+    let room = stage.room(&[&ann]).await;
+    stage.crash().await;
+    let run = stage.post(room, "hello").await.runs[0].id;
+    assert_eq!(stage.store.run(&me(), run).await.unwrap().status, RunStatus::Queued);
+    stage.start().await;
+    stage.turn().await.answers("s", "hi").await;
+    assert_eq!(stage.ended(run).await.status, RunStatus::Completed);
+    stage.stop().await;
+}
