@@ -14,11 +14,15 @@ use crate::{
 };
 use domain::{event::Interruption, ids::RunId};
 use handoff::{Handed, Intake};
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
 use store::{journal::Stop, queue::Claim, queue::Dead};
 use tokio::{
     sync::OwnedSemaphorePermit,
-    task::JoinSet,
+    task::{self, JoinSet},
     time::{MissedTickBehavior, interval},
 };
 use tokio_util::sync::CancellationToken;
@@ -34,14 +38,16 @@ pub struct Worker {
     /// This worker's name on its leases; new with every start.
     holder: String,
     intake: Intake,
-    runs: JoinSet<RunId>,
+    tasks: JoinSet<()>,
+    /// Which run each of them drives.
+    runs: HashMap<task::Id, RunId>,
 }
 
 impl Worker {
     pub fn new(engine: Engine) -> Self {
         let holder = RunId::generate().to_string();
         let intake = engine.handoff().open(&holder, engine.config().concurrency, engine.config().lease);
-        Self { engine, holder, intake, runs: JoinSet::new() }
+        Self { engine, holder, intake, tasks: JoinSet::new(), runs: HashMap::new() }
     }
 
     /// Ends what an earlier server left unfinished. Returns when none of it is running any more.
@@ -61,7 +67,7 @@ impl Worker {
         loop {
             let done = tokio::select! {
                 () = cancel.cancelled() => break,
-                Some(ended) = self.runs.join_next() => {
+                Some(ended) = self.tasks.join_next_with_id() => {
                     self.joined(ended);
                     self.work().await
                 }
@@ -121,18 +127,23 @@ impl Worker {
         let run_id = claim.run_id;
         let signals = self.engine.active().add(&claim);
         let run = drive(self.engine.clone(), claim, signals);
-        self.runs.spawn(async move {
+        let task = self.tasks.spawn(async move {
             run.await;
             drop(slot);
-            run_id
         });
+        self.runs.insert(task.id(), run_id);
     }
 
-    fn joined(&self, ended: Result<RunId, tokio::task::JoinError>) {
-        match ended {
-            Ok(run) => self.engine.active().remove(run),
-            // The board keeps its entry only until the next renewal finds the run without a driver.
-            Err(error) => tracing::error!(%error, "a run's driver crashed"),
+    fn joined(&mut self, ended: Result<(task::Id, ()), task::JoinError>) {
+        let id = match ended {
+            Ok((id, ())) => id,
+            Err(error) => {
+                tracing::error!(%error, "a run's driver crashed; the next renewal ends the run");
+                error.id()
+            }
+        };
+        if let Some(run) = self.runs.remove(&id) {
+            self.engine.active().remove(run);
         }
     }
 
@@ -169,10 +180,8 @@ impl Worker {
         }
         self.engine.active().halt_all(Halt::Interrupt(Interruption::Shutdown));
         let all = async {
-            while let Some(ended) = self.runs.join_next().await {
-                if let Ok(run) = ended {
-                    self.engine.active().remove(run);
-                }
+            while let Some(ended) = self.tasks.join_next_with_id().await {
+                self.joined(ended);
             }
         };
         if tokio::time::timeout(STOP_ALL, all).await.is_err() {

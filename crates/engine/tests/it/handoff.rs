@@ -1,7 +1,7 @@
 //! The short way from a post to the worker: a run that is claimed in the commit that queues it is driven, whatever happens
 //! to whoever posted it.
 
-use crate::scene::{Stage, me, post};
+use crate::scene::{CRASH, Stage, me, post};
 use domain::{room::WhenBusy, run::RunStatus};
 use std::{future::poll_fn, pin::pin, task::Poll};
 use store::RunFilter;
@@ -11,6 +11,7 @@ contract! {
     a_post_that_is_given_up_at_any_moment_is_answered_or_was_never_made,
     a_server_takes_no_more_runs_than_it_has_room_for,
     what_is_posted_while_no_worker_is_there_waits_for_one,
+    invariant_04_no_ghosts_a_run_whose_driver_crashed_is_ended,
 }
 
 async fn a_post_that_is_given_up_at_any_moment_is_answered_or_was_never_made(database: TestDatabase) {
@@ -75,5 +76,15 @@ async fn what_is_posted_while_no_worker_is_there_waits_for_one(database: TestDat
     stage.start().await;
     stage.turn().await.answers("s", "hi").await;
     assert_eq!(stage.ended(run).await.status, RunStatus::Completed);
+    stage.stop().await;
+}
+
+async fn invariant_04_no_ghosts_a_run_whose_driver_crashed_is_ended(database: TestDatabase) {
+    let mut stage = Stage::new(database).await;
+    let ann = stage.agent("Ann", "p").await;
+    let room = stage.room(&[&ann]).await;
+    let crashed = stage.post(room, CRASH).await.runs[0].id;
+    assert_eq!(stage.ended(crashed).await.status, RunStatus::Interrupted);
+    stage.talk(room, "and on it goes", "s", "yes").await;
     stage.stop().await;
 }

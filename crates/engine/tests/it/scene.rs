@@ -98,6 +98,9 @@ impl Turn {
     }
 }
 
+/// A prompt on which a puppet takes its driver with it.
+pub const CRASH: &str = "crash";
+
 /// Whose every word the test says.
 pub struct Puppet {
     name: &'static str,
@@ -145,6 +148,7 @@ impl Provider for Puppet {
     }
 
     fn turn(&self, request: TurnRequest, channel: TurnChannel) -> TurnFuture {
+        assert_ne!(request.prompt, CRASH, "crashed as it was told to");
         let turns = self.turns.clone();
         Box::pin(async move {
             let (end, ended) = oneshot::channel();
