@@ -4,6 +4,7 @@
 
 use crate::{
     agents,
+    cli::doctor,
     config::{Config, Database},
 };
 use anyhow::Context as _;
@@ -82,10 +83,12 @@ impl Running {
         let supervisor = Supervisor::new(config.keeper.clone());
         end_what_was_left(&supervisor).await;
         let engine = Engine::new(store.clone(), agents::registry(config, &supervisor), engine_config(config)?);
+        engine.sweep_uploads().await;
         let worker = Worker::new(engine.clone());
         // Before the doors open: nobody is shown a run that nothing drives.
         worker.recover_at_start().await?;
-        let app = server::AppState::new(server_config(config, address), engine.clone(), doors_cancel.clone())?;
+        let examine = doctor::examine(config, &engine, address);
+        let app = server::AppState::new(server_config(config, address), engine.clone(), examine, doors_cancel.clone())?;
         let mut doors = JoinSet::new();
         doors.spawn(server::serve(app, listener));
         let mut workers = JoinSet::new();

@@ -50,4 +50,9 @@ id!(
 );
 id!(ApprovalId);
 id!(TokenId);
+id!(
+    /// A browser that is signed in.
+    VisitId
+);
+id!(UploadId);
 id!(ProjectId);

@@ -16,4 +16,6 @@ pub mod prices;
 pub mod room;
 pub mod run;
 pub mod time;
+pub mod timeline;
+pub mod upload;
 pub mod usage;

@@ -33,6 +33,8 @@ pub struct Principal {
     pub owner: Owner,
     /// The token that was shown, or `None` for the implied local owner.
     pub token: Option<crate::ids::TokenId>,
+    /// The visit it was shown for, where a browser showed a cookie instead of the token itself.
+    pub visit: Option<crate::ids::VisitId>,
 }
 
 #[cfg(test)]

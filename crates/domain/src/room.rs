@@ -2,6 +2,7 @@
 
 use crate::{
     ids::{AgentId, ProjectId, RoomId},
+    message::Author,
     name::Name,
     time::Timestamp,
 };
@@ -44,3 +45,28 @@ pub struct Room {
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
 }
+
+/// A room as a list of rooms shows it: with what goes on in it and what was said last.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct RoomSummary {
+    #[serde(flatten)]
+    pub room: Room,
+    /// A run is queued or under way.
+    pub busy: bool,
+    /// A tool call waits for a person.
+    pub waiting: bool,
+    /// What was said last: a person's message, or an answer once it has ended.
+    pub last_message: Option<LastMessage>,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct LastMessage {
+    pub seq: u64,
+    pub author: Author,
+    /// Its first 200 characters.
+    pub text: String,
+    pub created_at: Timestamp,
+}
+
+/// Enough to recognise a conversation by.
+pub const LAST_MESSAGE_CHARS: usize = 200;

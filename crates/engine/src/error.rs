@@ -35,6 +35,7 @@ impl From<store::Error> for Error {
             store::Error::Fenced => Self::RunEnded,
             store::Error::NameTaken(_) => Self::Conflict(error.to_string()),
             store::Error::NoSuchAgent(_) => Self::Invalid(error.to_string()),
+            store::Error::Full(detail) => Self::Refused { pointer: "", detail },
             store::Error::Unavailable(why) => Self::Unavailable(why),
             store::Error::Unreadable(_) | store::Error::Start(_) => Self::Store(error),
         }

@@ -38,6 +38,11 @@ impl Folders {
         self.data.join("agents").join(agent.to_string())
     }
 
+    /// Where the files that people uploaded lie, each under its id.
+    pub(crate) fn uploads(&self) -> PathBuf {
+        self.data.join("uploads")
+    }
+
     /// Makes those of the two that are not there yet.
     pub(crate) fn make(&self, room: RoomId, agent: AgentId) -> io::Result<()> {
         for folder in [self.workplace(room), self.home(agent)] {

@@ -3,6 +3,7 @@
 //! `turn` and `tape` decide and are pure; `run` acts; `work` claims, renews and recovers; `commands` is what the doors
 //! call. Knows no HTTP and no SQL.
 
+mod attachments;
 pub mod commands;
 mod error;
 mod folders;
@@ -10,11 +11,12 @@ mod place;
 mod run;
 mod tape;
 mod turn;
+mod uploads;
 mod work;
 
 pub use error::Error;
 pub use folders::Folders;
-use work::Handoff;
+pub use uploads::Incoming;
 pub use work::Worker;
 
 use commands::Inspections;
@@ -25,6 +27,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use store::Store;
 use tokio::{task::JoinSet, time::timeout};
 use tokio_util::task::TaskTracker;
+use work::Handoff;
 
 #[derive(Debug, Clone)]
 pub struct Config {

@@ -18,10 +18,18 @@ use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 /// Who may pass.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Policy {
-    /// Anyone who may reach the server at all. Such a door shows nothing of anybody and changes nothing.
+    /// Anyone who may reach the server at all. Such a door shows nothing of anybody and changes nothing but who is signed
+    /// in.
     Public,
     /// Someone with an account, or the local owner while there is none. Handlers get them as [`crate::auth::Caller`].
     Owner,
+}
+
+/// What stands before a door.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Gate {
+    pub policy: Policy,
+    pub body_bytes: usize,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -44,14 +52,21 @@ impl Doors {
     }
 
     /// Opens the operations of one path: `doors.open(Policy::Owner, routes!(list, create))`.
-    pub fn open(mut self, policy: Policy, (schemas, paths, handlers): UtoipaMethodRouter<App>) -> Self {
+    pub fn open(self, policy: Policy, routes: UtoipaMethodRouter<App>) -> Self {
+        let body_bytes = self.app.config.max_body_bytes;
+        self.open_for(Gate { policy, body_bytes }, routes)
+    }
+
+    /// The same for a door that takes larger or smaller bodies than the others.
+    pub fn open_for(mut self, gate: Gate, (schemas, paths, handlers): UtoipaMethodRouter<App>) -> Self {
+        let policy = gate.policy;
         // `routes!` would put every handler it is given on every path among them.
         assert!(paths.paths.len() == 1, "open one path at a time, not {:?}", paths.paths.keys());
         for (path, item) in &paths.paths {
             let door = |(method, _)| Door { method, path: path.clone(), policy };
             self.list.extend(openapi::operations(item).map(door));
         }
-        let handlers = self.guarded(policy, handlers);
+        let handlers = self.guarded(gate, handlers);
         self.router = self.router.routes((schemas, paths, handlers));
         self
     }
@@ -59,20 +74,22 @@ impl Doors {
     /// Opens a page for people, which has no place in the API's description.
     pub fn page(mut self, policy: Policy, path: &str, handlers: MethodRouter<App>) -> Self {
         self.list.push(Door { method: Method::GET, path: path.to_owned(), policy });
-        let handlers = self.guarded(policy, handlers);
+        let gate = Gate { policy, body_bytes: self.app.config.max_body_bytes };
+        let handlers = self.guarded(gate, handlers);
         self.router = self.router.route(path, handlers);
         self
     }
 
-    fn guarded(&self, policy: Policy, handlers: MethodRouter<App>) -> MethodRouter<App> {
-        handlers.layer(from_fn_with_state((Arc::clone(&self.app), policy), guard))
+    fn guarded(&self, gate: Gate, handlers: MethodRouter<App>) -> MethodRouter<App> {
+        handlers.layer(from_fn_with_state((Arc::clone(&self.app), gate), guard))
     }
 
     pub fn into_router(self) -> (Router, Vec<Door>) {
         let Self { app, router, list } = self;
         let (router, api) = router.split_for_parts();
         app.openapi.get_or_init(|| openapi::document(api, &list));
-        let anyone = || from_fn_with_state((Arc::clone(&app), Policy::Public), guard);
+        let gate = Gate { policy: Policy::Public, body_bytes: app.config.max_body_bytes };
+        let anyone = || from_fn_with_state((Arc::clone(&app), gate), guard);
         let router = router
             .fallback(nowhere.layer(anyone()))
             .method_not_allowed_fallback(wrong_method.layer(anyone()))

@@ -16,12 +16,15 @@ pub mod observe;
 pub mod openapi;
 pub mod web;
 
-use auth::{Accounts, Bearer, origin::Hosts, rate::Rate};
+use auth::{Accounts, Bearer, last_used::LastUsed, origin::Hosts, rate::Rate};
 use bytes::Bytes;
 use doors::{Door, Doors};
 use engine::Engine;
 use error::BoxError;
-use http::health::{Probe, Readiness};
+use http::{
+    doctor::{Doctor, Examine},
+    health::{Probe, Readiness},
+};
 use std::{
     net::SocketAddr,
     num::NonZeroU32,
@@ -84,6 +87,8 @@ pub struct AppState {
     pub hosts: Hosts,
     pub rate: Rate,
     pub readiness: Readiness,
+    pub doctor: Doctor,
+    pub last_used: LastUsed,
     /// Cancelled when the server stops. Streams end when they see it; nothing else would end them.
     pub stopping: CancellationToken,
     /// Work that a request began and may outlive; [`serve`] waits for it.
@@ -94,14 +99,14 @@ pub struct AppState {
 pub type App = Arc<AppState>;
 
 impl AppState {
-    pub fn new(config: Config, engine: Engine, stopping: CancellationToken) -> Result<App, Error> {
+    pub fn new(config: Config, engine: Engine, examine: Examine, stopping: CancellationToken) -> Result<App, Error> {
         let store = engine.store().clone();
         let accounts = Box::new(store.clone());
         let probe: Probe = Box::new(move || {
             let store = store.clone();
             Box::pin(async move { Ok(store.check_writable().await?) })
         });
-        Self::with(config, engine, accounts, probe, stopping)
+        Self::with(config, engine, accounts, probe, examine, stopping)
     }
 
     /// With other accounts and another probe than the store's: for tests of what happens when those fail.
@@ -110,6 +115,7 @@ impl AppState {
         engine: Engine,
         accounts: Box<dyn Accounts>,
         ready: Probe,
+        examine: Examine,
         stopping: CancellationToken,
     ) -> Result<App, Error> {
         metrics::install();
@@ -119,6 +125,8 @@ impl AppState {
             hosts: Hosts::new(&config.public_hosts).map_err(Error::Config)?,
             rate: Rate::new(config.requests_per_second, config.request_burst),
             readiness: Readiness::new(ready),
+            doctor: Doctor::new(examine),
+            last_used: LastUsed::default(),
             stopping,
             background: TaskTracker::new(),
             openapi: OnceLock::new(),
@@ -167,6 +175,7 @@ async fn keep_house(app: App) {
     loop {
         tick.tick().await;
         app.rate.prune();
+        app.last_used.prune();
         metrics::upkeep();
     }
 }

@@ -4,6 +4,7 @@
 use crate::{
     App,
     error::{Problem, log_cause},
+    http::uploads,
     metrics,
 };
 use axum::{
@@ -56,9 +57,11 @@ pub async fn observe(State(app): State<App>, mut request: Request, next: Next) -
     let route = request.extensions().get::<MatchedPath>().cloned();
     let route = route.as_ref().map_or("unmatched", MatchedPath::as_str);
 
+    // A large file takes its time; that door watches over each piece of it.
+    let deadline = if route == uploads::PATH { uploads::DEADLINE } else { app.config.request_deadline };
     // A handler that unwinds has only its own request to leave behind: all that is shared is behind locks and actors.
     let answer = AssertUnwindSafe(next.run(request)).catch_unwind();
-    let mut response = match tokio::time::timeout(app.config.request_deadline, answer).await {
+    let mut response = match tokio::time::timeout(deadline, answer).await {
         Ok(Ok(response)) => response,
         Ok(Err(panic)) => Problem::internal(format!("a handler panicked: {}", message(&*panic))).into_response(),
         Err(late) => Problem::unavailable(late).into_response(),

@@ -3,6 +3,7 @@
 
 use crate::{
     App,
+    auth::visit,
     doors::{Door, Policy},
     error::ProblemSchema,
 };
@@ -13,7 +14,7 @@ use axum::{
 };
 use bytes::Bytes;
 use domain::{
-    ids::{AgentId, ApprovalId, MessageId, RoomId, RunId},
+    ids::{AgentId, ApprovalId, MessageId, RoomId, RunId, TokenId, UploadId},
     room::WhenBusy,
     run::RunStatus,
 };
@@ -23,7 +24,7 @@ use utoipa::{
         Components, ContentBuilder, HeaderBuilder, InfoBuilder, ObjectBuilder, OpenApi, PathItem, Ref, RefOr, Required,
         Response, ResponseBuilder, Type,
         path::{Operation, Parameter, ParameterBuilder, ParameterIn},
-        security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme},
+        security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme},
     },
 };
 
@@ -33,6 +34,7 @@ const ABOUT: &str = "Greenroom runs AI agents in rooms. Every event is stored be
 
 const IDEMPOTENCY_KEY: &str = "IdempotencyKey";
 const BEARER: &str = "bearer";
+const SESSION: &str = "session";
 
 /// The API's description
 #[utoipa::path(get, path = "/openapi.json", tag = "server", responses(
@@ -66,6 +68,8 @@ fn describe_shared(components: &mut Components) {
     share::<MessageId>(components);
     share::<RoomId>(components);
     share::<RunId>(components);
+    share::<TokenId>(components);
+    share::<UploadId>(components);
     share::<RunStatus>(components);
     share::<WhenBusy>(components);
     components.responses.insert("Problem".to_owned(), problem("What went wrong, and what to do about it").into());
@@ -83,6 +87,9 @@ fn describe_shared(components: &mut Components) {
         .description(Some("Made by `greenroom token create`. Not needed on this machine while no account exists."))
         .build();
     components.security_schemes.insert(BEARER.to_owned(), RefOr::T(SecurityScheme::Http(bearer)));
+    let about = "Of a browser that signed in; what it changes needs an Origin of this server.";
+    let session = SecurityScheme::ApiKey(ApiKey::Cookie(ApiKeyValue::with_description(visit::COOKIE, about)));
+    components.security_schemes.insert(SESSION.to_owned(), RefOr::T(session));
 }
 
 fn share<T: ToSchema>(components: &mut Components) {
@@ -100,14 +107,19 @@ fn complete(operation: &mut Operation, method: &Method, path: &str, policy: Opti
     if path.contains('{') {
         answers.push(("404", "There is nothing with this id"));
     }
-    if operation.request_body.is_some() {
+    if let Some(body) = &operation.request_body {
         answers.push(("413", "The body is too large"));
-        answers.push(("415", "The body is not JSON"));
+        if matches!(body, RefOr::T(body) if body.content.contains_key("application/json")) {
+            answers.push(("415", "The body is not JSON"));
+        }
     }
     if policy == Some(Policy::Owner) {
         answers.push(("401", "A valid token is needed"));
-        operation.security =
-            Some(vec![SecurityRequirement::new(BEARER, Vec::<String>::new()), SecurityRequirement::default()]);
+        operation.security = Some(vec![
+            SecurityRequirement::new(BEARER, Vec::<String>::new()),
+            SecurityRequirement::new(SESSION, Vec::<String>::new()),
+            SecurityRequirement::default(),
+        ]);
         if !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS) {
             let key = Ref::new(format!("#/components/parameters/{IDEMPOTENCY_KEY}"));
             operation.parameters.get_or_insert_default().push(RefOr::Ref(key));

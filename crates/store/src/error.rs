@@ -21,6 +21,9 @@ pub enum Error {
     /// The same Idempotency-Key was used before.
     #[error("this Idempotency-Key has been used")]
     KeyUsed,
+    /// A limit on how much one owner may have; the text says which and what to do.
+    #[error("{0}")]
+    Full(String),
     /// The database cannot be written or read now: full disk, lost connection, shutting down.
     #[error("the database is unavailable: {0}")]
     Unavailable(String),
@@ -38,6 +41,7 @@ impl Error {
             Self::Fenced => Self::Fenced,
             Self::RoomBusy => Self::RoomBusy,
             Self::KeyUsed => Self::KeyUsed,
+            Self::Full(why) => Self::Full(why.clone()),
             Self::Unavailable(why) => Self::Unavailable(why.clone()),
             other => Self::Unavailable(other.to_string()),
         }

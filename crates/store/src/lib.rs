@@ -14,10 +14,12 @@ pub mod queue;
 pub use catalog::{
     idempotency::{Attempt, Remembered},
     messages::History,
-    runs::RunFilter,
+    runs::{NamedRun, NoCursor, RunCursor, RunFilter},
     sessions::ProviderSession,
-    tokens::TokenRecord,
+    tokens::{MAX_TOKENS, TokenRecord},
     tools::RememberedTool,
+    usage::{Figures, UsageBy, UsageQuery, UsageRow},
+    visits::VISIT,
 };
 pub use error::Error;
 pub use open::{Access, Backend, Config, Planted, Store};

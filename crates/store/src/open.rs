@@ -4,7 +4,7 @@ use crate::{
     Error,
     database::Database,
     error::Result,
-    journal::{Bell, Checkpointer, Commit, Committed, Follower, Request, Tails, Writer},
+    journal::{Bell, Checkpointer, Commit, Committed, Follower, Request, Tails, Watch, Watches, Writer},
 };
 use domain::{
     ids::RoomId,
@@ -83,6 +83,7 @@ struct Inner {
     backend: Backend,
     epoch: Epoch,
     tails: Tails,
+    watches: Watches,
     requests: mpsc::Sender<Request>,
     queue_bell: Arc<Notify>,
     #[cfg(feature = "planted-bugs")]
@@ -122,6 +123,7 @@ impl Store {
             backend: config.backend.clone(),
             epoch,
             tails: Tails::new(config.tail_bytes),
+            watches: Watches::default(),
             requests,
             queue_bell: Arc::default(),
             #[cfg(feature = "planted-bugs")]
@@ -146,6 +148,11 @@ impl Store {
     /// A reader of a room from a position on. Rings `bell` whenever the room has moved.
     pub async fn follow(&self, owner: &Owner, room: RoomId, after: &Position, bell: Arc<Bell>) -> Result<Follower> {
         Follower::open(self, owner, room, after, bell).await
+    }
+
+    /// Tells when something happens in any of an owner's rooms.
+    pub fn watch(&self, owner: &Owner) -> Watch {
+        Watch::begin(self, owner)
     }
 
     pub fn epoch(&self) -> &Epoch {
@@ -203,6 +210,10 @@ impl Store {
 
     pub(crate) fn tails(&self) -> &Tails {
         &self.0.tails
+    }
+
+    pub(crate) fn watches(&self) -> &Watches {
+        &self.0.watches
     }
 
     #[cfg(feature = "planted-bugs")]

@@ -11,7 +11,7 @@ mod beside;
 mod cancel;
 mod client;
 mod completions;
-mod doctor;
+pub(crate) mod doctor;
 mod events;
 pub mod exit;
 mod rooms;

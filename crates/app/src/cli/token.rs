@@ -116,7 +116,8 @@ mod tests {
         assert_eq!(out, b"grm_secret\n");
         assert!(!String::from_utf8(side).unwrap().contains("grm_secret"));
         let (created_at, revoked_at) = (Timestamp::from_millis(0), None);
-        let record = TokenRecord { id, owner: Owner::local(), label: "laptop".into(), created_at, revoked_at };
+        let (label, last_used_at) = ("laptop".into(), None);
+        let record = TokenRecord { id, owner: Owner::local(), label, created_at, last_used_at, revoked_at };
         let mut out = Vec::new();
         print_list(&mut out, &[record]).unwrap();
         let text = String::from_utf8(out).unwrap();

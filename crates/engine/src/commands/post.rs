@@ -77,6 +77,7 @@ impl Engine {
         attempt: Option<&Attempt>,
     ) -> Result<Posted, Error> {
         check(&post)?;
+        let attachments = self.attached(owner, &post.attachments).await?;
         let when_busy = post.when_busy.unwrap_or(room.policy.when_busy);
         let planned = tape::plan(seated, &post.mentions);
         let under_way = match when_busy {
@@ -104,7 +105,7 @@ impl Engine {
             text: post.text.clone(),
             when_busy,
             mentions: post.mentions,
-            attachments: post.attachments.clone(),
+            attachments: attachments.clone(),
         }));
         if runs.len() > 1 {
             events.push(NewEvent::new(TapePlanned { cells: runs.iter().map(|run| run.agent_id).collect() }));
@@ -119,7 +120,7 @@ impl Engine {
             text: post.text.clone(),
             thinking: String::new(),
             parts: vec![Part::Text { text: post.text, item: None }],
-            attachments: post.attachments,
+            attachments,
             created_at: Timestamp::now(),
         };
         changes.push(Change::PutMessage { message: message.clone(), seq: SeqOf::Event(posted_at) });

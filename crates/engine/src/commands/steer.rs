@@ -67,8 +67,14 @@ impl Engine {
         // Apart from the request: a client that goes away must not leave its message without an answer.
         let chore = self.chores().spawn(async move {
             let mut answering = Vec::with_capacity(runs.len());
+            let workplace = engine.config().folders.workplace(message.room_id);
+            // What cannot be handed over is told by the run that is queued for it instead.
+            let text = engine.hand_over(&owner, &workplace, &message).await.ok();
             for run in runs {
-                let taken = engine.active().steer(run.id, message.id, message.seq, message.text.clone()).await;
+                let taken = match &text {
+                    Some(text) => engine.active().steer(run.id, message.id, message.seq, text.clone()).await,
+                    None => false,
+                };
                 answering.push(if taken { run } else { engine.queue_for(&owner, &message, run).await? });
             }
             Ok(answering)

@@ -65,7 +65,11 @@ async fn try_drive(engine: &Engine, claim: Claim, signals: Signals) -> Result<()
         store.remembered_tools(&claim.owner, run.room_id),
     )?;
     let (knowledge, session) = session;
-    let request = TurnRequest { run_id: run.id, place, prompt: prompt.text, history: told.history(), session };
+    let prompt = match engine.hand_over(&claim.owner, &place.workplace, &prompt).await {
+        Ok(prompt) => prompt,
+        Err(error) => return fail_unstarted(&ledger, &run, error).await,
+    };
+    let request = TurnRequest { run_id: run.id, place, prompt, history: told.history(), session };
     let remembered = remembered.into_iter().filter(|tool| tool.agent_id == agent.id).map(|tool| tool.tool).collect();
     start(engine, Cast { ledger, run, agent, provider, knowledge, remembered }, request, signals).await
 }

@@ -1,7 +1,7 @@
 //! What an agent is told of its room: what its session does not know yet, and all of it for one that has none.
 
 use super::knowledge::Knowledge;
-use crate::Engine;
+use crate::{Engine, attachments};
 use domain::{
     agent::Agent,
     ids::MessageId,
@@ -49,13 +49,14 @@ impl Told {
     }
 
     fn spoken(&self, message: Message) -> Spoken {
-        let speaker = match message.author {
+        let speaker = match &message.author {
             Author::Person { name } => Speaker::Person(name.to_string()),
-            Author::Agent { id, .. } if id == self.agent.id => Speaker::Itself,
+            Author::Agent { id, .. } if *id == self.agent.id => Speaker::Itself,
             Author::Agent { name, .. } => Speaker::OtherAgent(name.to_string()),
         };
+        let text = attachments::told(&message);
         let tools = message.parts.into_iter().filter_map(tool).collect();
-        Spoken { speaker, text: message.text, tools }
+        Spoken { speaker, text, tools }
     }
 }
 

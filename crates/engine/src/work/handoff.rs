@@ -122,14 +122,14 @@ impl Engine {
             let committed = engine.store().commit(commit).await?;
             if let Some(fence) = committed.claimed {
                 let queued_seq = committed.first + event as u64;
-                engine.hand_over(seat, Claim { run_id: run, room_id, owner, queued_seq, fence, stop: None }).await;
+                engine.pass_on(seat, Claim { run_id: run, room_id, owner, queued_seq, fence, stop: None }).await;
             }
             Ok(committed)
         });
         chore.await.unwrap_or_else(|error| Err(Error::Unavailable(error.to_string())))
     }
 
-    async fn hand_over(&self, seat: Seat, claim: Claim) {
+    async fn pass_on(&self, seat: Seat, claim: Claim) {
         let Seat { desk, mark, permit } = seat;
         if let Err(unsent) = desk.handed.try_send(Handed { claim, permit, mark }) {
             // The worker has just stopped: the next one finds the run in the queue.

@@ -1,13 +1,14 @@
-//! `Authorization: Bearer …` → principal; and the local owner, who needs none while no account exists.
+//! `Authorization: Bearer …` or the cookie of a visit → principal; and the local owner, who needs none while no account
+//! exists.
 
-use super::{origin::Reach, token};
+use super::{origin::Reach, token, visit};
 use crate::{
     error::{BoxError, Code, Problem},
     listen::Peer,
 };
 use axum::http::{HeaderMap, HeaderValue, header};
 use domain::{
-    ids::TokenId,
+    ids::{TokenId, VisitId},
     owner::{Owner, Principal},
 };
 use futures_util::future::BoxFuture;
@@ -25,6 +26,15 @@ pub trait Accounts: Send + Sync {
 
     /// Whose token has this hash; `None` for an unknown or revoked one.
     fn principal_of(&self, token_sha256: [u8; 32]) -> BoxFuture<'_, Result<Option<Principal>, BoxError>>;
+
+    fn begin_visit(&self, token: TokenId, cookie_sha256: [u8; 32]) -> BoxFuture<'_, Result<(), BoxError>>;
+
+    fn end_visit(&self, cookie_sha256: [u8; 32]) -> BoxFuture<'_, Result<(), BoxError>>;
+
+    fn visit_is_good(&self, id: VisitId) -> BoxFuture<'_, Result<bool, BoxError>>;
+
+    /// Whose browser shows the cookie with this hash; `None` once it is signed out.
+    fn visitor(&self, cookie_sha256: [u8; 32]) -> BoxFuture<'_, Result<Option<Principal>, BoxError>>;
 }
 
 impl Accounts for store::Store {
@@ -38,6 +48,22 @@ impl Accounts for store::Store {
 
     fn principal_of(&self, token_sha256: [u8; 32]) -> BoxFuture<'_, Result<Option<Principal>, BoxError>> {
         Box::pin(async move { Ok(self.principal_of(&token_sha256).await?) })
+    }
+
+    fn begin_visit(&self, token: TokenId, cookie_sha256: [u8; 32]) -> BoxFuture<'_, Result<(), BoxError>> {
+        Box::pin(async move { Ok(self.begin_visit(token, &cookie_sha256).await.map(drop)?) })
+    }
+
+    fn end_visit(&self, cookie_sha256: [u8; 32]) -> BoxFuture<'_, Result<(), BoxError>> {
+        Box::pin(async move { Ok(self.end_visit(&cookie_sha256).await?) })
+    }
+
+    fn visit_is_good(&self, id: VisitId) -> BoxFuture<'_, Result<bool, BoxError>> {
+        Box::pin(async move { Ok(self.visit_is_good(id).await?) })
+    }
+
+    fn visitor(&self, cookie_sha256: [u8; 32]) -> BoxFuture<'_, Result<Option<Principal>, BoxError>> {
+        Box::pin(async move { Ok(self.visitor(&cookie_sha256).await?) })
     }
 }
 
@@ -65,19 +91,47 @@ impl Bearer {
         {
             return Ok(principal);
         }
+        if let Some(cookie) = visit::shown(headers)
+            && let Some(principal) = self.accounts.visitor(token::hash(cookie)).await.map_err(Problem::unavailable)?
+        {
+            return Ok(principal);
+        }
         if comes_from_here(headers, peer, reach) && !self.accounts_exist().await.map_err(Problem::unavailable)? {
-            return Ok(Principal { owner: Owner::local(), token: None });
+            return Ok(Principal { owner: Owner::local(), token: None, visit: None });
         }
         Err(unauthorized())
     }
 
     /// Whether someone who was let in earlier would still be: for streams, which outlive the check at their door.
     pub async fn recheck(&self, principal: &Principal) -> Result<(), Problem> {
-        let welcome = match principal.token {
-            Some(token) => self.accounts.token_is_good(token).await,
-            None => self.accounts_exist().await.map(|exist| !exist),
+        let welcome = match (principal.visit, principal.token) {
+            (Some(visit), _) => self.accounts.visit_is_good(visit).await,
+            (None, Some(token)) => self.accounts.token_is_good(token).await,
+            (None, None) => self.accounts_exist().await.map(|exist| !exist),
         };
         if welcome.map_err(Problem::unavailable)? { Ok(()) } else { Err(unauthorized()) }
+    }
+
+    /// Begins a visit with a token and gives its cookie.
+    pub async fn sign_in(&self, shown: &str) -> Result<token::Secret, Problem> {
+        let sha256 = token::hash(shown.trim().as_bytes());
+        let principal = self.accounts.principal_of(sha256).await.map_err(Problem::unavailable)?;
+        let Some(token) = principal.and_then(|principal| principal.token) else { return Err(unauthorized()) };
+        let (cookie, hash) = token::generate().map_err(Problem::internal)?;
+        self.accounts.begin_visit(token, hash).await.map_err(Problem::unavailable)?;
+        Ok(cookie)
+    }
+
+    pub async fn sign_out(&self, headers: &HeaderMap) -> Result<(), Problem> {
+        match visit::shown(headers) {
+            Some(cookie) => self.accounts.end_visit(token::hash(cookie)).await.map_err(Problem::unavailable),
+            None => Ok(()),
+        }
+    }
+
+    /// To be said when the first token was made here: the door closes at once.
+    pub fn ask_again(&self) {
+        *self.exist.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = None;
     }
 
     pub async fn accounts_exist(&self) -> Result<bool, BoxError> {
@@ -113,7 +167,8 @@ fn comes_from_here(headers: &HeaderMap, peer: Option<Peer>, reach: Option<Reach>
 fn unauthorized() -> Problem {
     Problem::new(
         Code::Unauthorized,
-        "Send a valid token in the header `Authorization: Bearer grm_…`; `greenroom token create` makes one.",
+        "Send a valid token in the header `Authorization: Bearer grm_…`, or sign in with one; `greenroom token create` \
+         makes one.",
     )
     .header(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
 }

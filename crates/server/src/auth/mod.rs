@@ -1,14 +1,22 @@
 //! Who is asking. Every door has a policy (see [`crate::doors`]); this folder enforces it: Host and Origin first, then
-//! the bearer token, then the rate limit. It knows no SQL: what it needs from the store is [`Accounts`].
+//! the bearer token or the cookie of a visit, then the rate limit. It knows no SQL: what it needs from the store is [`Accounts`].
 //!
 //! Start at [`guard`].
 
 pub mod bearer;
+pub mod last_used;
 pub mod origin;
 pub mod rate;
 pub mod token;
+pub mod visit;
 
-use crate::{App, doors::Policy, error::Problem, extract, listen::Peer};
+use crate::{
+    App,
+    doors::{Gate, Policy},
+    error::Problem,
+    extract,
+    listen::Peer,
+};
 use axum::{
     extract::{FromRequestParts, Request, State},
     http::request,
@@ -46,19 +54,25 @@ impl FromRequestParts<App> for Caller {
 
 /// Stands before every handler. [`crate::doors::Doors`] puts it there; nothing else adds routes.
 pub async fn guard(
-    State((app, policy)): State<(App, Policy)>,
+    State((app, gate)): State<(App, Gate)>,
     mut request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
     let peer = request.extensions().get::<Peer>().copied();
     let by_address = rate::Key::peer(peer.map(|peer| peer.remote.ip()));
-    match policy {
+    match gate.policy {
         Policy::Public => app.rate.check(&by_address)?,
         Policy::Owner => {
             origin::refuse_cross_site(request.headers())?;
             let reach = request.extensions().get::<origin::Reach>().copied();
             match app.bearer.principal(request.headers(), peer, reach).await {
                 Ok(principal) => {
+                    if principal.visit.is_some() {
+                        origin::refuse_other_pages(&request)?;
+                    }
+                    if let Some(token) = principal.token {
+                        app.last_used.note(&app, token);
+                    }
                     app.rate.check(&principal.token.map_or(by_address, rate::Key::Token))?;
                     request.extensions_mut().insert(Caller(principal));
                 }
@@ -67,7 +81,7 @@ pub async fn guard(
             }
         }
     }
-    let request = extract::body::refuse_oversize(request, app.config.max_body_bytes).await?;
+    let request = extract::body::refuse_oversize(request, gate.body_bytes).await?;
     Ok(next.run(request).await)
 }
 

@@ -24,6 +24,17 @@ pub enum Reach {
     Public,
 }
 
+/// Which page asks, by its Origin.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Asker {
+    /// A page of this server: of the name it was asked for, or of one from the configuration.
+    Own,
+    /// Another page of this machine: it may ask, but not with this server's cookie, which browsers send to every port.
+    Neighbour,
+    /// No Origin was sent: a program, or a browser that only reads.
+    Unsaid,
+}
+
 /// Names from the configuration, such as `greenroom.example.org`; with a port they hold for that port only.
 #[derive(Clone, Debug, Default)]
 pub struct Hosts(Vec<Authority>);
@@ -59,17 +70,22 @@ impl Hosts {
 pub async fn check(State(app): State<App>, mut request: Request, next: Next) -> Result<Response, Problem> {
     // A connection to 0.0.0.0 has a real local address; without a connection there is only what was configured.
     let local = request.extensions().get::<Peer>().map_or(app.config.listen, |peer| peer.local).ip();
-    let reach = host(&request).and_then(|host| app.hosts.reach(&host, local)).ok_or_else(|| {
+    let asked = host(&request);
+    let reach = asked.as_ref().and_then(|host| app.hosts.reach(host, local)).ok_or_else(|| {
         Problem::new(
             Code::ForbiddenHost,
             "This server does not answer to the Host that was asked for; use its address, or add the name to \
              server.public_hosts in the configuration.",
         )
     })?;
+    let mut asker = Asker::Unsaid;
     if request.headers().contains_key(header::ORIGIN) {
-        origin(request.headers()).and_then(|origin| app.hosts.reach(&origin, local)).ok_or_else(foreign)?;
+        let page = origin(request.headers()).ok_or_else(foreign)?;
+        let from = app.hosts.reach(&page, local).ok_or_else(foreign)?;
+        asker = if from == Reach::Public || asked.as_ref() == Some(&page) { Asker::Own } else { Asker::Neighbour };
     }
     request.extensions_mut().insert(reach);
+    request.extensions_mut().insert(asker);
     Ok(next.run(request).await)
 }
 
@@ -79,6 +95,23 @@ pub fn refuse_cross_site(headers: &HeaderMap) -> Result<(), Problem> {
     let cross_site = headers.get("sec-fetch-site").is_some_and(|site| site.as_bytes() == b"cross-site");
     // With an Origin, the check above has already decided.
     if cross_site && !headers.contains_key(header::ORIGIN) { Err(foreign()) } else { Ok(()) }
+}
+
+/// A cookie comes with whatever a browser sends here, whichever page made it. What changes something, or opens a
+/// connection that can, must say that a page of ours did; what only reads must not be known to come from elsewhere.
+pub fn refuse_other_pages(request: &Request) -> Result<(), Problem> {
+    let asker = request.extensions().get::<Asker>().copied().unwrap_or(Asker::Unsaid);
+    let only_reads = request.method().is_safe() && !request.headers().contains_key(header::UPGRADE);
+    let site = request.headers().get("sec-fetch-site").map(axum::http::HeaderValue::as_bytes);
+    let from_here = matches!(site, None | Some(b"same-origin" | b"none"));
+    match asker {
+        Asker::Own => Ok(()),
+        Asker::Unsaid if only_reads && from_here => Ok(()),
+        Asker::Unsaid | Asker::Neighbour => Err(Problem::new(
+            Code::ForbiddenOrigin,
+            "Who is signed in by a cookie asks from a page of this server, with its Origin; programs send a token instead.",
+        )),
+    }
 }
 
 fn foreign() -> Problem {

@@ -93,7 +93,7 @@ pub async fn refuse_oversize(request: Request, limit: usize) -> Result<Request, 
     Err(too_large(limit))
 }
 
-async fn discard(mut stream: axum::body::BodyDataStream) {
+pub(crate) async fn discard(mut stream: axum::body::BodyDataStream) {
     let mut left = DISCARD_BYTES;
     let all = async {
         while let Some(Ok(chunk)) = stream.next().await
@@ -106,7 +106,7 @@ async fn discard(mut stream: axum::body::BodyDataStream) {
     tokio::time::timeout(DISCARD_DEADLINE, all).await.unwrap_or_default();
 }
 
-fn too_large(limit: usize) -> Problem {
+pub(crate) fn too_large(limit: usize) -> Problem {
     Problem::new(Code::PayloadTooLarge, format!("A body has at most {limit} bytes here; send less."))
         .with("max_bytes", limit)
 }

@@ -40,10 +40,29 @@ pub struct Fingerprint(pub [u8; 32]);
 
 impl Fingerprint {
     pub fn of(method: &Method, uri: &Uri, body: &[u8]) -> Self {
+        let mut print = Fingerprinting::of(method, uri);
+        print.add(body);
+        print.finish()
+    }
+}
+
+/// The same of a body that is too large to hold.
+pub struct Fingerprinting(Sha256);
+
+impl Fingerprinting {
+    pub fn of(method: &Method, uri: &Uri) -> Self {
         let target = uri.path_and_query().map_or("", |target| target.as_str());
         // Neither can hold a line feed, so no two requests run into the same bytes.
         let hash = Sha256::new().chain_update(method.as_str()).chain_update("\n").chain_update(target);
-        Self(hash.chain_update("\n").chain_update(body).finalize().into())
+        Self(hash.chain_update("\n"))
+    }
+
+    pub fn add(&mut self, body: &[u8]) {
+        self.0.update(body);
+    }
+
+    pub fn finish(self) -> Fingerprint {
+        Fingerprint(self.0.finalize().into())
     }
 }
 

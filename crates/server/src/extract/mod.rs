@@ -7,5 +7,5 @@ pub mod json;
 pub mod params;
 
 pub use body::Body;
-pub use idempotency::{Fingerprint, IdempotencyKey};
+pub use idempotency::{Fingerprint, Fingerprinting, IdempotencyKey};
 pub use params::{Id, Params};

@@ -1,5 +1,6 @@
-//! WebSocket: many rooms on one connection, each followed from a position.
+//! WebSocket: many rooms on one connection, each followed from a position, and the list of all of them.
 
+use super::roster::{News, Roster};
 use crate::{App, error::Problem};
 use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, close_code};
 use bytes::Bytes;
@@ -34,6 +35,8 @@ enum Request {
     Unsubscribe {
         room: RoomId,
     },
+    WatchRooms {},
+    UnwatchRooms {},
     Ping {},
 }
 
@@ -63,6 +66,8 @@ struct Connection {
     socket: WebSocket,
     bell: Arc<Bell>,
     rooms: BTreeMap<RoomId, Subscription>,
+    /// Where the client watches the list of rooms.
+    roster: Option<Roster>,
     /// A ping was sent and nothing has come since.
     silent: bool,
 }
@@ -82,7 +87,8 @@ impl From<axum::Error> for End {
 
 pub async fn serve(app: App, principal: Principal, socket: WebSocket) {
     let bell = Arc::new(Bell::default());
-    let mut connection = Connection { app, principal, socket, bell, rooms: BTreeMap::new(), silent: false };
+    let mut connection =
+        Connection { app, principal, socket, bell, rooms: BTreeMap::new(), roster: None, silent: false };
     let Err(end) = connection.run().await;
     if let End::Tell(frame) = end
         && connection.socket.send(Message::Close(Some(frame))).await.is_err()
@@ -120,6 +126,10 @@ impl Connection {
                     said = self.socket.next() => Some(said),
                     () = self.bell.rung() => {
                         self.look();
+                        None
+                    }
+                    () = due(&mut self.roster) => {
+                        self.tell_of_rooms(false).await?;
                         None
                     }
                 }
@@ -173,6 +183,30 @@ impl Connection {
         Ok(self.rooms.values().any(|subscription| !subscription.caught_up))
     }
 
+    /// What changed in the list of rooms.
+    async fn tell_of_rooms(&mut self, all: bool) -> Result<(), End> {
+        let Some(roster) = &mut self.roster else { return Ok(()) };
+        let news = match roster.news(all).await {
+            Ok(news) => news,
+            Err(error) => {
+                // It is told with the next heartbeat, or with whatever happens before.
+                Problem::from(error).log("websocket");
+                return Ok(());
+            }
+        };
+        if news.is_empty() {
+            return Ok(());
+        }
+        for one in news {
+            let told = match one {
+                News::Room(summary) => json!({"type": "room", "room": summary}),
+                News::Gone(room) => json!({"type": "room_gone", "id": room}),
+            };
+            self.socket.feed(Message::text(told.to_string())).await?;
+        }
+        Ok(self.socket.flush().await?)
+    }
+
     async fn heartbeat(&mut self) -> Result<(), End> {
         if std::mem::replace(&mut self.silent, true) {
             let reason = Utf8Bytes::from_static("no answer to a ping");
@@ -193,6 +227,7 @@ impl Connection {
             }
         }
         self.look();
+        self.tell_of_rooms(true).await?;
         let heads: BTreeMap<RoomId, Seq> = self.rooms.iter().map(|(room, s)| (*room, s.follower.head())).collect();
         let epoch = self.app.engine.store().epoch();
         let beat = json!({"type": "heartbeat", "epoch": epoch, "heads": heads});
@@ -207,7 +242,9 @@ impl Connection {
             Message::Text(text) => match serde_json::from_str(&text) {
                 Ok(request) => self.obey(request).await,
                 Err(error) => {
-                    let what = format!("not understood: {error}; say subscribe, unsubscribe or ping");
+                    let what = format!(
+                        "not understood: {error}; say subscribe, unsubscribe, watch_rooms, unwatch_rooms or ping"
+                    );
                     self.refuse(&Problem::invalid(what), None).await
                 }
             },
@@ -219,6 +256,18 @@ impl Connection {
 
     async fn obey(&mut self, request: Request) -> Result<(), End> {
         match request {
+            Request::WatchRooms {} => match Roster::open(self.app.engine.store(), &self.principal.owner).await {
+                Ok((roster, rooms)) => {
+                    self.roster = Some(roster);
+                    let list = json!({"type": "rooms", "rooms": rooms});
+                    Ok(self.socket.send(Message::text(list.to_string())).await?)
+                }
+                Err(error) => self.refuse(&Problem::from(error), None).await,
+            },
+            Request::UnwatchRooms {} => {
+                self.roster = None;
+                Ok(self.socket.send(Message::text(r#"{"type":"unwatched_rooms"}"#)).await?)
+            }
             Request::Ping {} => Ok(self.socket.send(Message::text(r#"{"type":"pong"}"#)).await?),
             Request::Unsubscribe { room } => {
                 self.rooms.remove(&room);
@@ -248,6 +297,13 @@ impl Connection {
     async fn refuse(&mut self, problem: &Problem, room: Option<RoomId>) -> Result<(), End> {
         let refusal = json!({"type": "error", "code": problem.code(), "detail": problem.detail(), "room": room});
         Ok(self.socket.send(Message::text(refusal.to_string())).await?)
+    }
+}
+
+async fn due(roster: &mut Option<Roster>) {
+    match roster {
+        Some(roster) => roster.due().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -2,6 +2,7 @@
 //! nothing. Start here: [`open`] lists every door there is.
 
 pub mod agents;
+pub mod doctor;
 pub mod events;
 pub mod execute;
 pub mod health;
@@ -10,10 +11,14 @@ pub mod providers;
 pub mod remembered;
 pub mod rooms;
 pub mod runs;
+pub mod session;
+pub mod tokens;
+pub mod uploads;
+pub mod usage;
 
 use crate::{
     App,
-    doors::{Doors, Policy},
+    doors::{Doors, Gate, Policy},
     error::{Code, Problem},
     extract::{Fingerprint, IdempotencyKey},
     metrics, openapi, web,
@@ -25,10 +30,13 @@ use store::Attempt;
 use utoipa_axum::routes;
 
 pub fn open(doors: Doors) -> Doors {
+    let for_files = Gate { policy: Policy::Owner, body_bytes: uploads::MAX_BYTES };
     let doors = doors
         .open(Policy::Public, routes!(health::healthz))
         .open(Policy::Public, routes!(health::readyz))
         .open(Policy::Public, routes!(openapi::openapi_json))
+        // How one comes to be let in, so it cannot ask for that.
+        .open(Policy::Public, routes!(session::show, session::sign_in, session::sign_out))
         // Route names and counts tell of use; they are the owner's.
         .open(Policy::Owner, routes!(metrics::prometheus))
         .open(Policy::Owner, routes!(providers::list))
@@ -44,9 +52,16 @@ pub fn open(doors: Doors) -> Doors {
         .open(Policy::Owner, routes!(events::socket))
         .open(Policy::Owner, routes!(runs::list))
         .open(Policy::Owner, routes!(runs::show))
+        .open(Policy::Owner, routes!(runs::timeline))
         .open(Policy::Owner, routes!(runs::stream))
         .open(Policy::Owner, routes!(runs::cancel))
         .open(Policy::Owner, routes!(runs::approve))
+        .open_for(for_files, routes!(uploads::create))
+        .open(Policy::Owner, routes!(uploads::show, uploads::delete))
+        .open(Policy::Owner, routes!(usage::usage))
+        .open(Policy::Owner, routes!(tokens::list, tokens::create))
+        .open(Policy::Owner, routes!(tokens::revoke))
+        .open(Policy::Owner, routes!(doctor::examine))
         .open(Policy::Owner, routes!(execute::get, execute::post));
     web::open(doors)
 }

@@ -5,25 +5,25 @@ use crate::{
     auth::Caller,
     error::Problem,
     extract::{Body, Fingerprint, Id, IdempotencyKey, Params},
-    http::{Write, agents::LimitParams, attempt, once},
+    http::{agents::LimitParams, attempt, once},
 };
 use axum::{Json, extract::State, http::StatusCode};
 use domain::{
     ids::{AgentId, ProjectId, RoomId},
     name::Name,
-    room::{Room, RoomPolicy},
+    room::{RoomPolicy, RoomSummary},
 };
 use engine::commands::{NewRoom, Stopped};
 use serde::{Deserialize, Serialize};
 
 #[derive(Serialize, utoipa::ToSchema)]
 pub struct RoomList {
-    rooms: Vec<Room>,
+    rooms: Vec<RoomSummary>,
 }
 
 /// The rooms there are
 ///
-/// Newest activity first.
+/// Newest activity first, each with what goes on in it and what was said last.
 #[utoipa::path(get, path = "/api/rooms", tag = "rooms", params(crate::http::agents::Limit),
                responses((status = 200, body = RoomList)))]
 pub async fn list(
@@ -49,26 +49,26 @@ pub struct RoomSpec {
 
 /// Make a room
 #[utoipa::path(post, path = "/api/rooms", tag = "rooms", request_body = RoomSpec,
-               responses((status = 201, body = Room)))]
+               responses((status = 201, body = RoomSummary)))]
 pub async fn create(
     State(app): State<App>,
     caller: Caller,
     key: IdempotencyKey,
     Body(spec, fingerprint): Body<RoomSpec>,
-) -> Result<(StatusCode, Json<Room>), Problem> {
+) -> Result<(StatusCode, Json<RoomSummary>), Problem> {
     if spec.project_id.is_some() {
         return Err(Problem::invalid("project_id: this server has no projects yet; leave it out."));
     }
     let new = NewRoom { name: spec.name, agents: spec.agents, project_id: None, policy: spec.policy };
     let room = app.engine.create_room(&caller.owner, new, attempt(key, fingerprint).as_ref()).await?;
-    Ok((StatusCode::CREATED, Json(room)))
+    Ok((StatusCode::CREATED, Json(app.engine.store().room_summary(&caller.owner, room.id).await?)))
 }
 
 /// One room
 #[utoipa::path(get, path = "/api/rooms/{id}", tag = "rooms", params(("id" = RoomId, Path)),
-               responses((status = 200, body = Room)))]
-pub async fn show(State(app): State<App>, caller: Caller, Id(id): Id<RoomId>) -> Result<Json<Room>, Problem> {
-    Ok(Json(app.engine.store().room(&caller.owner, id).await?))
+               responses((status = 200, body = RoomSummary)))]
+pub async fn show(State(app): State<App>, caller: Caller, Id(id): Id<RoomId>) -> Result<Json<RoomSummary>, Problem> {
+    Ok(Json(app.engine.store().room_summary(&caller.owner, id).await?))
 }
 
 #[derive(Deserialize, utoipa::ToSchema)]
@@ -87,14 +87,14 @@ pub struct RoomChange {
 ///
 /// What the body names is replaced, the rest stays. Who joins or leaves is an event of the room.
 #[utoipa::path(patch, path = "/api/rooms/{id}", tag = "rooms", params(("id" = RoomId, Path)),
-               request_body = RoomChange, responses((status = 200, body = Room)))]
+               request_body = RoomChange, responses((status = 200, body = RoomSummary)))]
 pub async fn change(
     State(app): State<App>,
     caller: Caller,
     Id(id): Id<RoomId>,
     key: IdempotencyKey,
     Body(change, fingerprint): Body<RoomChange>,
-) -> Result<Json<Room>, Problem> {
+) -> Result<Json<RoomSummary>, Problem> {
     let (store, owner, attempt) = (app.engine.store(), &caller.owner, attempt(key, fingerprint));
     let write = async {
         let room = store.room(owner, id).await?;
@@ -105,10 +105,8 @@ pub async fn change(
         let policy = change.policy.unwrap_or(room.policy);
         Ok(store.update_room(owner, id, &name, &policy, attempt.as_ref()).await?)
     };
-    Ok(Json(match once(&app, owner, attempt.as_ref(), write).await? {
-        Write::Now(room) => room,
-        Write::Before(_) => store.room(owner, id).await?,
-    }))
+    once(&app, owner, attempt.as_ref(), write).await?;
+    Ok(Json(store.room_summary(owner, id).await?))
 }
 
 /// Delete a room

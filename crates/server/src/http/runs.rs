@@ -15,34 +15,54 @@ use axum::{
 };
 use domain::{
     event::Decision,
-    ids::{ApprovalId, MessageId, RoomId, RunId},
+    ids::{AgentId, ApprovalId, MessageId, RoomId, RunId},
     position::Position,
     run::{Run, RunStatus},
+    timeline::Timeline,
 };
 use engine::commands::{Approval, Stopped};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use store::RunFilter;
+use store::{NamedRun, NoCursor, RunCursor, RunFilter};
 
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct Filter {
-    room_id: Option<RoomId>,
+    /// Also as `room_id`.
+    #[serde(alias = "room_id")]
+    room: Option<RoomId>,
+    /// Also as `agent_id`.
+    #[serde(alias = "agent_id")]
+    agent: Option<AgentId>,
     message_id: Option<MessageId>,
     status: Option<RunStatus>,
+    /// The `next` of the page before.
+    before: Option<String>,
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<u32>,
 }
 
 #[derive(Serialize, utoipa::ToSchema)]
 pub struct RunList {
-    runs: Vec<Run>,
+    runs: Vec<NamedRunView>,
+    /// Send it as `before` to go on; `null` at the end.
+    next: Option<String>,
+}
+
+/// A run, and what its room and its agent are called.
+#[derive(Serialize, utoipa::ToSchema)]
+#[schema(as = NamedRun)]
+pub struct NamedRunView {
+    #[serde(flatten)]
+    run: Run,
+    room_name: String,
+    agent_name: String,
 }
 
 /// The runs there were
 ///
-/// Newest first.
+/// Newest first, a page at a time.
 #[utoipa::path(get, path = "/api/runs", tag = "runs", params(Filter), responses((status = 200, body = RunList)))]
 pub async fn list(
     State(app): State<App>,
@@ -53,9 +73,17 @@ pub async fn list(
         limit @ 1..=1000 => limit,
         _ => return Err(Problem::invalid("limit: a number from 1 to 1000.")),
     };
-    let Filter { room_id, message_id, status, .. } = filter;
-    let filter = RunFilter { room_id, message_id, status, limit };
-    Ok(Json(RunList { runs: app.engine.store().runs(&caller.owner, &filter).await? }))
+    let Filter { room: room_id, agent: agent_id, message_id, status, before, .. } = filter;
+    let before = before.as_deref().map(str::parse).transpose();
+    let before = before.map_err(|error: NoCursor| Problem::invalid(format!("before: {error}.")))?;
+    // One more than wanted says whether there is a next page.
+    let filter = RunFilter { room_id, agent_id, message_id, status, before, limit: limit + 1 };
+    let mut found = app.engine.store().named_runs(&caller.owner, &filter).await?;
+    let more = found.len() > limit as usize;
+    found.truncate(limit as usize);
+    let next = found.last().filter(|_| more).map(|last| RunCursor::of(&last.run).to_string());
+    let view = |NamedRun { run, room_name, agent_name }| NamedRunView { run, room_name, agent_name };
+    Ok(Json(RunList { runs: found.into_iter().map(view).collect(), next }))
 }
 
 /// One run
@@ -63,6 +91,17 @@ pub async fn list(
                responses((status = 200, body = Run)))]
 pub async fn show(State(app): State<App>, caller: Caller, Id(id): Id<RunId>) -> Result<Json<Run>, Problem> {
     Ok(Json(app.engine.store().run(&caller.owner, id).await?))
+}
+
+/// What a run spent its time on
+///
+/// Spans in milliseconds since it was queued: waiting for its turn, the model, tools, people. Open ones have no end yet.
+#[utoipa::path(get, path = "/api/runs/{id}/timeline", tag = "runs", params(("id" = RunId, Path)),
+               responses((status = 200, body = Timeline)))]
+pub async fn timeline(State(app): State<App>, caller: Caller, Id(id): Id<RunId>) -> Result<Json<Timeline>, Problem> {
+    let store = app.engine.store();
+    let run = store.run(&caller.owner, id).await?;
+    Ok(Json(domain::timeline::timeline(id, &store.run_milestones(&run).await?)))
 }
 
 /// The events of one run

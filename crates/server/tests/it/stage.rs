@@ -8,7 +8,7 @@ use axum::{
 };
 use domain::limits::Limits;
 use domain::{
-    ids::{RoomId, RunId, TokenId},
+    ids::{RoomId, RunId, TokenId, VisitId},
     name::Name,
     owner::{Owner, Principal},
 };
@@ -26,7 +26,7 @@ use server::{
 };
 use std::{
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
@@ -46,6 +46,8 @@ pub struct Desk {
     pub broken: AtomicBool,
     pub questions: AtomicUsize,
     pub probes: AtomicUsize,
+    /// The one browser that is signed in: its token and the hash of its cookie.
+    pub visit: Mutex<Option<(TokenId, [u8; 32])>>,
 }
 
 #[derive(Clone)]
@@ -70,9 +72,41 @@ impl Accounts for SharedDesk {
         Box::pin(async move {
             let known = self.0.exist.load(Ordering::SeqCst) && sha256 == token::hash(TOKEN.as_bytes());
             let owner = Owner::new(Name::parse("ada").unwrap());
-            Ok(known.then(|| Principal { owner, token: Some(TokenId::generate()) }))
+            Ok(known.then(|| Principal { owner, token: Some(TokenId::generate()), visit: None }))
         })
     }
+
+    fn begin_visit(&self, token: TokenId, cookie: [u8; 32]) -> BoxFuture<'_, Result<(), BoxError>> {
+        Box::pin(async move {
+            *self.0.visit.lock().unwrap() = Some((token, cookie));
+            Ok(())
+        })
+    }
+
+    fn end_visit(&self, cookie: [u8; 32]) -> BoxFuture<'_, Result<(), BoxError>> {
+        Box::pin(async move {
+            self.0.visit.lock().unwrap().take_if(|(_, known)| *known == cookie);
+            Ok(())
+        })
+    }
+
+    fn visit_is_good(&self, _: VisitId) -> BoxFuture<'_, Result<bool, BoxError>> {
+        Box::pin(async { Ok(self.0.visit.lock().unwrap().is_some()) })
+    }
+
+    fn visitor(&self, cookie: [u8; 32]) -> BoxFuture<'_, Result<Option<Principal>, BoxError>> {
+        Box::pin(async move {
+            let visit = *self.0.visit.lock().unwrap();
+            let owner = Owner::new(Name::parse("ada").unwrap());
+            let known = visit.filter(|(_, known)| *known == cookie);
+            Ok(known.map(|(token, _)| Principal { owner, token: Some(token), visit: Some(VisitId::generate()) }))
+        })
+    }
+}
+
+/// A look at the machine that finds nothing.
+fn examine() -> server::http::doctor::Examine {
+    Box::new(|| Box::pin(async { Vec::new() }))
 }
 
 /// A real engine on a real store; these tests only pass by it. Opened on a thread of its own, because some of them hold
@@ -133,7 +167,8 @@ impl Stage {
             })
         };
         let accounts = Box::new(SharedDesk(Arc::clone(&desk)));
-        let app = AppState::with(config, engine(), accounts, Box::new(probe), CancellationToken::new()).unwrap();
+        let app = AppState::with(config, engine(), accounts, Box::new(probe), examine(), CancellationToken::new());
+        let app = app.unwrap();
         let (router, doors) = open(server::http::open(Doors::new(&app))).into_router();
         Self { app, desk, router, doors }
     }

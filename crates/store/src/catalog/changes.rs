@@ -7,7 +7,7 @@ use crate::{
 };
 use domain::{run::RunStatus, usage::Usage};
 
-use super::messages::StoredBody;
+use super::{messages::StoredBody, rooms::StoredLast};
 
 /// What a provider calls its models, tools and sessions is not ours, and PostgreSQL's text holds no NUL: left in, it would keep
 /// the run from ever ending.
@@ -90,11 +90,15 @@ macro_rules! changes_on {
                     .bind(message.created_at.as_millis())
                     .execute(&mut *connection)
                     .await?;
-                    sqlx::query("UPDATE rooms SET updated_at = $2 WHERE id = $1")
-                        .bind(room)
-                        .bind(now)
-                        .execute(&mut *connection)
-                        .await?;
+                    let last = StoredLast::of(message, context.seq(*seq)).map(|last| serde_json::to_string(&last));
+                    sqlx::query(
+                        "UPDATE rooms SET updated_at = $2, last_message = COALESCE($3, last_message) WHERE id = $1",
+                    )
+                    .bind(room)
+                    .bind(now)
+                    .bind(last.transpose()?)
+                    .execute(&mut *connection)
+                    .await?;
                 }
                 Change::QueueRun { owner, run_id, agent_id, message_id, seq, claim } => {
                     let queued_seq = signed(context.seq(*seq));

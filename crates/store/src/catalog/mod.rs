@@ -10,3 +10,6 @@ pub(crate) mod runs;
 pub(crate) mod sessions;
 pub(crate) mod tokens;
 pub(crate) mod tools;
+pub(crate) mod uploads;
+pub(crate) mod usage;
+pub(crate) mod visits;

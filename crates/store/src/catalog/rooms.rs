@@ -8,11 +8,14 @@ use crate::{
 };
 use domain::{
     ids::{AgentId, ProjectId, RoomId},
+    message::{Author, Message},
     name::Name,
     owner::Owner,
-    room::{Room, RoomPolicy},
+    position::Seq,
+    room::{LAST_MESSAGE_CHARS, LastMessage, Room, RoomPolicy, RoomSummary},
     time::Timestamp,
 };
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use uuid::Uuid;
 
@@ -25,6 +28,71 @@ struct Row {
     head: i64,
     created_at: i64,
     updated_at: i64,
+}
+
+#[derive(sqlx::FromRow)]
+struct SummaryRow {
+    #[sqlx(flatten)]
+    room: Row,
+    last_message: Option<String>,
+    unfinished: i64,
+    waiting: i64,
+}
+
+/// What was said last, in the room's own row.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct StoredLast {
+    seq: Seq,
+    author: Author,
+    text: String,
+    at: i64,
+}
+
+impl StoredLast {
+    /// `None` for who said nothing.
+    pub(crate) fn of(message: &Message, seq: Seq) -> Option<Self> {
+        if message.text.is_empty() && message.attachments.is_empty() {
+            return None;
+        }
+        let text = message.text.chars().take(LAST_MESSAGE_CHARS).collect();
+        Some(Self { seq, author: message.author.clone(), text, at: message.created_at.as_millis() })
+    }
+}
+
+impl From<StoredLast> for LastMessage {
+    fn from(last: StoredLast) -> Self {
+        let StoredLast { seq, author, text, at } = last;
+        Self { seq, author, text, created_at: Timestamp::from_millis(at) }
+    }
+}
+
+impl SummaryRow {
+    fn with(self, agents: Vec<AgentId>) -> Result<RoomSummary> {
+        let last: Option<StoredLast> = self.last_message.as_deref().map(serde_json::from_str).transpose()?;
+        Ok(RoomSummary {
+            room: self.room.with(agents)?,
+            busy: self.unfinished > 0,
+            waiting: self.waiting > 0,
+            last_message: last.map(LastMessage::from),
+        })
+    }
+}
+
+const SEATS: &str = "SELECT p.agent_id FROM participants p JOIN agents a ON a.id = p.agent_id \
+     WHERE p.room_id = $1 AND a.deleted_at IS NULL ORDER BY p.ordinal";
+
+/// Everything a list shows of a room, each part found by an index.
+macro_rules! select_summaries {
+    ($rest:literal) => {
+        concat!(
+            "SELECT r.id, r.name, r.policy, r.project_id, j.head, r.created_at, r.updated_at, r.last_message, ",
+            "(SELECT COUNT(*) FROM queue q WHERE q.room_id = r.id) AS unfinished, ",
+            "(SELECT COUNT(*) FROM queue q JOIN runs u ON u.id = q.run_id WHERE q.room_id = r.id ",
+            "AND u.status = 'waiting_for_approval') AS waiting ",
+            "FROM rooms r JOIN journals j ON j.room_id = r.id WHERE r.owner = $1 AND r.deleted_at IS NULL ",
+            $rest
+        )
+    };
 }
 
 impl Row {
@@ -43,18 +111,15 @@ impl Row {
 }
 
 impl Store {
-    /// Newest activity first.
-    pub async fn rooms(&self, owner: &Owner, limit: u32) -> Result<Vec<Room>> {
+    /// Newest activity first. Two queries, however many rooms there are.
+    pub async fn rooms(&self, owner: &Owner, limit: u32) -> Result<Vec<RoomSummary>> {
         let (rows, seats) = snapshot!(self.database(), |transaction| {
-            let rows: Vec<Row> = sqlx::query_as(
-                "SELECT r.id, r.name, r.policy, r.project_id, j.head, r.created_at, r.updated_at FROM rooms r \
-                 JOIN journals j ON j.room_id = r.id WHERE r.owner = $1 AND r.deleted_at IS NULL \
-                 ORDER BY r.updated_at DESC, r.id DESC LIMIT $2",
-            )
-            .bind(owner.as_str())
-            .bind(i64::from(limit))
-            .fetch_all(&mut *transaction)
-            .await?;
+            let rows: Vec<SummaryRow> =
+                sqlx::query_as(select_summaries!("ORDER BY r.updated_at DESC, r.id DESC LIMIT $2"))
+                    .bind(owner.as_str())
+                    .bind(i64::from(limit))
+                    .fetch_all(&mut *transaction)
+                    .await?;
             let seats: Vec<(Uuid, Uuid)> = sqlx::query_as(
                 "SELECT p.room_id, p.agent_id FROM participants p JOIN agents a ON a.id = p.agent_id \
                  JOIN rooms r ON r.id = p.room_id WHERE r.owner = $1 AND r.deleted_at IS NULL \
@@ -71,10 +136,23 @@ impl Store {
         }
         rows.into_iter()
             .map(|row| {
-                let seats = agents.remove(&row.id).unwrap_or_default();
+                let seats = agents.remove(&row.room.id).unwrap_or_default();
                 row.with(seats)
             })
             .collect()
+    }
+
+    pub async fn room_summary(&self, owner: &Owner, id: RoomId) -> Result<RoomSummary> {
+        let (row, seats) = snapshot!(self.database(), |transaction| {
+            let row: SummaryRow = sqlx::query_as(select_summaries!("AND r.id = $2"))
+                .bind(owner.as_str())
+                .bind(id.0)
+                .fetch_one(&mut *transaction)
+                .await?;
+            let seats: Vec<(Uuid,)> = sqlx::query_as(SEATS).bind(id.0).fetch_all(&mut *transaction).await?;
+            (row, seats)
+        });
+        row.with(seats.into_iter().map(|(agent,)| AgentId(agent)).collect())
     }
 
     pub async fn room(&self, owner: &Owner, id: RoomId) -> Result<Room> {
@@ -87,13 +165,7 @@ impl Store {
             .bind(owner.as_str())
             .fetch_one(&mut *transaction)
             .await?;
-            let seats: Vec<(Uuid,)> = sqlx::query_as(
-                "SELECT p.agent_id FROM participants p JOIN agents a ON a.id = p.agent_id \
-                 WHERE p.room_id = $1 AND a.deleted_at IS NULL ORDER BY p.ordinal",
-            )
-            .bind(id.0)
-            .fetch_all(&mut *transaction)
-            .await?;
+            let seats: Vec<(Uuid,)> = sqlx::query_as(SEATS).bind(id.0).fetch_all(&mut *transaction).await?;
             (row, seats)
         });
         row.with(seats.into_iter().map(|(agent,)| AgentId(agent)).collect())
@@ -126,6 +198,7 @@ impl Store {
                 return Err(Error::NotFound);
             }
         });
+        self.watches().listed(owner);
         self.room(owner, id).await
     }
 
@@ -144,6 +217,7 @@ impl Store {
                 return Err(Error::NotFound);
             }
         });
+        self.watches().listed(owner);
         Ok(())
     }
 }

@@ -1,5 +1,6 @@
 //! Bearer tokens. Only their SHA-256 is stored (invariant 17).
 
+use super::idempotency::{Attempt, remember};
 use crate::{
     Error, Store,
     database::{reading, writing},
@@ -19,6 +20,7 @@ pub struct TokenRecord {
     pub owner: Owner,
     pub label: String,
     pub created_at: Timestamp,
+    pub last_used_at: Option<Timestamp>,
     pub revoked_at: Option<Timestamp>,
 }
 
@@ -28,25 +30,63 @@ struct Row {
     owner: String,
     label: String,
     created_at: i64,
+    last_used_at: Option<i64>,
     revoked_at: Option<i64>,
 }
 
-fn owner(text: &str) -> Result<Owner> {
+impl TryFrom<Row> for TokenRecord {
+    type Error = Error;
+    fn try_from(row: Row) -> Result<Self> {
+        Ok(Self {
+            id: TokenId(row.id),
+            owner: owner(&row.owner)?,
+            label: row.label,
+            created_at: Timestamp::from_millis(row.created_at),
+            last_used_at: row.last_used_at.map(Timestamp::from_millis),
+            revoked_at: row.revoked_at.map(Timestamp::from_millis),
+        })
+    }
+}
+
+/// Tokens that one owner may have at a time.
+pub const MAX_TOKENS: i64 = 100;
+
+pub(super) fn owner(text: &str) -> Result<Owner> {
     Name::parse(text).map(Owner::new).map_err(|error| Error::Unreadable(error.to_string()))
 }
 
 impl Store {
+    /// For the operator, who makes tokens for anybody.
     pub async fn create_token(&self, owner: &Owner, label: &Name, hash: &[u8; 32]) -> Result<TokenId> {
-        let id = TokenId::generate();
+        self.add_token(owner, label, hash, None).await
+    }
+
+    /// One of their own, unless they have too many.
+    pub async fn add_token(
+        &self,
+        owner: &Owner,
+        label: &Name,
+        hash: &[u8; 32],
+        attempt: Option<&Attempt>,
+    ) -> Result<TokenId> {
+        let (id, now) = (TokenId::generate(), Timestamp::now());
         writing!(self.database(), |transaction| {
+            remember!(transaction, owner, attempt, id, now);
             sqlx::query("INSERT INTO tokens (id, owner, label, hash, created_at) VALUES ($1, $2, $3, $4, $5)")
                 .bind(id.0)
                 .bind(owner.as_str())
                 .bind(label.as_str())
                 .bind(hash.as_slice())
-                .bind(Timestamp::now().as_millis())
+                .bind(now.as_millis())
                 .execute(&mut *transaction)
                 .await?;
+            let valid: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM tokens WHERE owner = $1 AND revoked_at IS NULL")
+                .bind(owner.as_str())
+                .fetch_one(&mut *transaction)
+                .await?;
+            if valid > MAX_TOKENS {
+                return Err(Error::Full(format!("there are {MAX_TOKENS} tokens already; revoke one first")));
+            }
         });
         Ok(id)
     }
@@ -54,27 +94,34 @@ impl Store {
     /// For the operator, who may see every owner's.
     pub async fn tokens(&self) -> Result<Vec<TokenRecord>> {
         let rows: Vec<Row> = reading!(self.database(), |pool| {
-            sqlx::query_as("SELECT id, owner, label, created_at, revoked_at FROM tokens ORDER BY id")
+            sqlx::query_as("SELECT id, owner, label, created_at, last_used_at, revoked_at FROM tokens ORDER BY id")
                 .fetch_all(pool)
                 .await
         })?;
-        let record = |row: Row| {
-            Ok(TokenRecord {
-                id: TokenId(row.id),
-                owner: owner(&row.owner)?,
-                label: row.label,
-                created_at: Timestamp::from_millis(row.created_at),
-                revoked_at: row.revoked_at.map(Timestamp::from_millis),
-            })
-        };
-        rows.into_iter().map(record).collect()
+        rows.into_iter().map(TokenRecord::try_from).collect()
     }
 
+    /// Those of one owner that are still good, oldest first.
+    pub async fn tokens_of(&self, owner: &Owner) -> Result<Vec<TokenRecord>> {
+        let rows: Vec<Row> = reading!(self.database(), |pool| {
+            sqlx::query_as(
+                "SELECT id, owner, label, created_at, last_used_at, revoked_at FROM tokens \
+                 WHERE owner = $1 AND revoked_at IS NULL ORDER BY id",
+            )
+            .bind(owner.as_str())
+            .fetch_all(pool)
+            .await
+        })?;
+        rows.into_iter().map(TokenRecord::try_from).collect()
+    }
+
+    /// For the operator. Whoever is signed in with it is out.
     pub async fn revoke_token(&self, id: TokenId) -> Result<()> {
+        let now = Timestamp::now();
         writing!(self.database(), |transaction| {
             let changed = sqlx::query("UPDATE tokens SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL")
                 .bind(id.0)
-                .bind(Timestamp::now().as_millis())
+                .bind(now.as_millis())
                 .execute(&mut *transaction)
                 .await?;
             if changed.rows_affected() == 0 {
@@ -82,6 +129,36 @@ impl Store {
             }
         });
         Ok(())
+    }
+
+    /// One of their own.
+    pub async fn revoke_own_token(&self, owner: &Owner, id: TokenId, attempt: Option<&Attempt>) -> Result<()> {
+        let now = Timestamp::now();
+        writing!(self.database(), |transaction| {
+            remember!(transaction, owner, attempt, id, now);
+            let changed =
+                sqlx::query("UPDATE tokens SET revoked_at = $3 WHERE id = $1 AND owner = $2 AND revoked_at IS NULL")
+                    .bind(id.0)
+                    .bind(owner.as_str())
+                    .bind(now.as_millis())
+                    .execute(&mut *transaction)
+                    .await?;
+            if changed.rows_affected() == 0 {
+                return Err(Error::NotFound);
+            }
+        });
+        Ok(())
+    }
+
+    pub async fn note_token_use(&self, id: TokenId) -> Result<()> {
+        writing!(self.database(), |transaction| {
+            sqlx::query("UPDATE tokens SET last_used_at = $2 WHERE id = $1")
+                .bind(id.0)
+                .bind(Timestamp::now().as_millis())
+                .execute(&mut *transaction)
+                .await?;
+        });
+        Ok::<(), Error>(())
     }
 
     /// Whose token this is, if it is one and still good.
@@ -92,7 +169,7 @@ impl Store {
                 .fetch_optional(pool)
                 .await
         })?;
-        row.map(|(id, name)| Ok(Principal { owner: owner(&name)?, token: Some(TokenId(id)) })).transpose()
+        row.map(|(id, name)| Ok(Principal { owner: owner(&name)?, token: Some(TokenId(id)), visit: None })).transpose()
     }
 
     /// Whether a token that was good when a stream began still is.

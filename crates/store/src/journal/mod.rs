@@ -2,7 +2,7 @@
 //!
 //! `writer` gathers what arrived while the last transaction was committing, gives out seqs inside the transaction,
 //! commits with the data synced, and only then acknowledges and shows (invariants 1 and 2). `tail` keeps what was just
-//! written as shared bytes; `follow` is the one reader; `sqlite` and `postgres` are the statements that differ.
+//! written as shared bytes; `follow` is the one reader of a room, `watch` tells of many; `sqlite` and `postgres` are the statements that differ.
 
 mod apply;
 mod checkpoint;
@@ -13,6 +13,7 @@ mod postgres;
 mod read;
 mod sqlite;
 mod tail;
+mod watch;
 mod writer;
 
 pub(crate) use apply::{Context, FIRST_FENCE};
@@ -23,4 +24,6 @@ pub use frame::Frame;
 pub(crate) use read::EventRow;
 pub use read::Page;
 pub(crate) use tail::Tails;
+pub(crate) use watch::Watches;
+pub use watch::{Moved, Watch};
 pub(crate) use writer::{Request, Writer};

@@ -106,6 +106,7 @@ impl Writer {
         if group.commits.iter().zip(&applied.outcomes).any(|(commit, outcome)| is_for_a_worker(commit, outcome)) {
             self.store.queue_bell().notify_one();
         }
+        self.tell_watchers(&group.commits);
         for (outcome, reply) in applied.outcomes.into_iter().zip(group.replies) {
             // Nobody waits any more: the commit stands all the same.
             drop(reply.send(outcome));
@@ -136,6 +137,16 @@ impl Writer {
             metrics::counter!("greenroom_events_total").increment(events.len() as u64);
             let frames = events.iter().map(|event| Frame::new(self.store.epoch(), event)).collect();
             self.store.tails().publish(room, frames);
+        }
+    }
+
+    fn tell_watchers(&self, commits: &[Commit]) {
+        let watches = self.store.watches();
+        watches.moved(commits.iter().map(|commit| commit.room_id));
+        for change in commits.iter().flat_map(|commit| &commit.changes) {
+            if let Change::CreateRoom { owner, .. } = change {
+                watches.listed(owner);
+            }
         }
     }
 

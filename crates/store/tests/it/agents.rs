@@ -70,7 +70,7 @@ async fn a_deleted_agent_is_gone_and_its_name_free(database: TestDatabase) {
     assert!(store.agents(&me()).await.unwrap().is_empty());
     assert!(store.agents_in(&me(), room).await.unwrap().is_empty(), "it leaves every room");
     assert!(store.room(&me(), room).await.unwrap().agents.is_empty());
-    assert!(store.rooms(&me(), 10).await.unwrap()[0].agents.is_empty());
+    assert!(store.rooms(&me(), 10).await.unwrap()[0].room.agents.is_empty());
     let again = store.create_agent(&me(), spec("one"), None).await.unwrap();
     assert_ne!(again.id, agent.id);
 }
@@ -94,5 +94,5 @@ async fn agents_sit_in_the_order_they_joined(database: TestDatabase) {
     assert_eq!(store.room(&me(), room).await.unwrap().agents, [a, b, c], "back at the end of the row");
     assert!(store.agents_in(&me(), other).await.unwrap().is_empty());
     let listed = store.rooms(&me(), 10).await.unwrap();
-    assert_eq!(listed.iter().find(|listed| listed.id == room).unwrap().agents, [a, b, c]);
+    assert_eq!(listed.iter().find(|listed| listed.room.id == room).unwrap().room.agents, [a, b, c]);
 }

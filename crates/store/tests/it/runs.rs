@@ -78,7 +78,7 @@ async fn runs_are_found_by_any_mix_of_filters(database: TestDatabase) {
     for room_id in all {
         for message_id in messages {
             for status in statuses {
-                let filter = RunFilter { room_id, message_id, status, limit: 10 };
+                let filter = RunFilter { room_id, message_id, status, limit: 10, ..RunFilter::default() };
                 let mut found: Vec<RunId> =
                     store.runs(&me(), &filter).await.unwrap().iter().map(|run| run.id).collect();
                 found.sort_unstable();

@@ -23,7 +23,7 @@ async fn a_token_opens_until_it_is_revoked(database: TestDatabase) {
     let id = store.create_token(&me(), &name("laptop"), &hash("secret")).await.unwrap();
     let theirs = store.create_token(&stranger(), &name("phone"), &hash("other")).await.unwrap();
     let principal = store.principal_of(&hash("secret")).await.unwrap();
-    assert_eq!(principal, Some(Principal { owner: me(), token: Some(id) }));
+    assert_eq!(principal, Some(Principal { owner: me(), token: Some(id), visit: None }));
     assert_eq!(store.principal_of(&hash("other")).await.unwrap().unwrap().owner, stranger());
     assert_eq!(store.principal_of(&hash("Secret")).await.unwrap(), None);
     let listed = store.tokens().await.unwrap();

@@ -2,6 +2,7 @@
 
 use super::{Finding, State};
 use crate::{agents, config::Config};
+use engine::{Engine, commands::InspectionView};
 use providers::{Capabilities, Inspection, Provider};
 use std::{sync::Arc, time::Duration};
 use tokio::task::JoinSet;
@@ -9,6 +10,7 @@ use workbench::process::Supervisor;
 
 /// Longer than a provider's own patience with its program.
 const DEADLINE: Duration = Duration::from_secs(15);
+const NOT_HERE: &str = "not ready on this machine";
 /// Always listed; the many others only where they are.
 const WELL_KNOWN: [&str; 4] = ["scripted", "claude_code", "codex", "gemini"];
 
@@ -20,12 +22,35 @@ pub async fn check(config: &Config) -> Vec<Finding> {
         checks.spawn(async move { finding(&provider).await });
     }
     let mut findings: Vec<Finding> = checks.join_all().await.into_iter().flatten().collect();
-    let rank = |finding: &Finding| WELL_KNOWN.iter().position(|name| *name == finding.what).unwrap_or(usize::MAX);
-    findings.sort_by(|a, b| rank(a).cmp(&rank(b)).then_with(|| a.what.cmp(&b.what)));
+    sort(&mut findings);
     for provider in registry.iter() {
         provider.close().await;
     }
     findings
+}
+
+/// The same of a server that is up, as it has found them. `GET /api/providers` says of each how it was found.
+pub async fn check_served(engine: &Engine) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for view in engine.inspect_providers().await {
+        match view.inspection {
+            InspectionView::Ready { version, .. } => {
+                let version = version.unwrap_or_else(|| "built in".to_owned());
+                findings.push(Finding::new(view.name, State::Ok, version));
+            }
+            InspectionView::Missing { advice } if WELL_KNOWN.contains(&view.name.as_str()) => {
+                findings.push(Finding::new(view.name, State::Missing, NOT_HERE).advise(advice));
+            }
+            InspectionView::Missing { .. } => {}
+        }
+    }
+    sort(&mut findings);
+    findings
+}
+
+fn sort(findings: &mut [Finding]) {
+    let rank = |finding: &Finding| WELL_KNOWN.iter().position(|name| *name == finding.what).unwrap_or(usize::MAX);
+    findings.sort_by(|a, b| rank(a).cmp(&rank(b)).then_with(|| a.what.cmp(&b.what)));
 }
 
 async fn finding(provider: &Arc<dyn Provider>) -> Option<Finding> {
@@ -33,12 +58,15 @@ async fn finding(provider: &Arc<dyn Provider>) -> Option<Finding> {
     let can = abilities(provider.capabilities());
     match tokio::time::timeout(DEADLINE, provider.inspect()).await {
         Ok(Inspection::Ready { version, program }) => {
-            let program = program.map(|path| format!(" ({})", path.display())).unwrap_or_default();
             let version = version.unwrap_or_else(|| "built in".to_owned());
-            Some(Finding::new(name, State::Ok, format!("{version}{program}; {can}")))
+            let finding = Finding::new(name, State::Ok, format!("{version}; {can}"));
+            Some(match program {
+                Some(path) => finding.at(path.display()),
+                None => finding,
+            })
         }
         Ok(Inspection::Missing { advice }) if WELL_KNOWN.contains(&name) => {
-            Some(Finding::new(name, State::Missing, advice))
+            Some(Finding::new(name, State::Missing, NOT_HERE).advise(advice))
         }
         Ok(Inspection::Missing { .. }) => None,
         Err(_) => {

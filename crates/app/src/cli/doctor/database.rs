@@ -6,8 +6,10 @@ use crate::{
     config::{Config, Database},
 };
 use std::time::Duration;
+use store::Store;
 
 const WHAT: &str = "database";
+const GOOD: &str = "writable and as durable as it must be";
 const DEADLINE: Duration = Duration::from_secs(10);
 
 pub async fn check(config: &Config) -> Finding {
@@ -16,7 +18,7 @@ pub async fn check(config: &Config) -> Finding {
     if let Database::Sqlite { path } = database
         && !path.exists()
     {
-        return Finding::new(WHAT, State::Ok, format!("{database}, made at the first start"));
+        return Finding::new(WHAT, State::Ok, "made at the first start").at(database);
     }
     let writable = async {
         let store = beside::open(config).await?;
@@ -24,9 +26,23 @@ pub async fn check(config: &Config) -> Finding {
         store.close().await;
         anyhow::Ok(written?)
     };
-    match tokio::time::timeout(DEADLINE, writable).await {
-        Ok(Ok(())) => Finding::new(WHAT, State::Ok, format!("{database}, writable and as durable as it must be")),
-        Ok(Err(error)) => Finding::new(WHAT, State::Broken, format!("{database}: {error:#}")),
-        Err(_) => Finding::new(WHAT, State::Broken, format!("{database} did not answer in {} s", DEADLINE.as_secs())),
+    let finding = match tokio::time::timeout(DEADLINE, writable).await {
+        Ok(Ok(())) => Finding::new(WHAT, State::Ok, GOOD),
+        Ok(Err(error)) => Finding::new(WHAT, State::Broken, format!("{error:#}")),
+        Err(_) => Finding::new(WHAT, State::Broken, format!("no answer in {} s", DEADLINE.as_secs())),
+    };
+    finding.at(database)
+}
+
+/// The same of a server that is up, by its own connections.
+pub async fn check_served(store: &Store) -> Finding {
+    match tokio::time::timeout(DEADLINE, store.check_writable()).await {
+        Ok(Ok(())) => Finding::new(WHAT, State::Ok, GOOD),
+        Ok(Err(error)) => {
+            // What the database says may name places and people.
+            tracing::warn!(%error, "the database cannot be written");
+            Finding::new(WHAT, State::Broken, "it cannot be written now").advise("see the server's log")
+        }
+        Err(_) => Finding::new(WHAT, State::Broken, format!("no answer in {} s", DEADLINE.as_secs())),
     }
 }

@@ -20,22 +20,22 @@ pub fn data_directory(path: &Path) -> Finding {
     // It is made at the first start, so until then what counts is the nearest directory above it.
     let there = path.ancestors().find(|above| above.is_dir()).unwrap_or_else(|| Path::new("."));
     if path.exists() && !path.is_dir() {
-        return Finding::new(what, State::Broken, format!("{} is not a directory", path.display()));
+        return Finding::new(what, State::Broken, "it is not a directory").at(path.display());
     }
     if let Err(error) = try_to_write(there) {
-        let detail = format!("cannot write in {}: {error}; choose another with --data-dir", there.display());
-        return Finding::new(what, State::Broken, detail);
+        let detail = format!("cannot write there: {error}");
+        return Finding::new(what, State::Broken, detail).at(there.display()).advise("choose another with --data-dir");
     }
-    let made = if path.is_dir() { "" } else { ", made at the first start" };
-    let shown = path.display();
-    match rustix::fs::statvfs(there) {
-        Err(error) => Finding::new(what, State::Ok, format!("{shown}{made}; free space unknown: {error}")),
+    let made = if path.is_dir() { "" } else { "made at the first start; " };
+    let finding = match rustix::fs::statvfs(there) {
+        Err(error) => Finding::new(what, State::Ok, format!("{made}free space unknown: {error}")),
         Ok(disk) => {
             let free = disk.f_bavail.saturating_mul(disk.f_frsize);
             let state = if free < LITTLE_SPACE { State::Broken } else { State::Ok };
-            Finding::new(what, state, format!("{shown}{made}; {} MiB free", free / (1024 * 1024)))
+            Finding::new(what, state, format!("{made}{} MiB free", free / (1024 * 1024)))
         }
-    }
+    };
+    finding.at(path.display())
 }
 
 fn try_to_write(directory: &Path) -> io::Result<()> {

@@ -5,10 +5,13 @@ mod agents;
 mod database;
 mod machine;
 mod programs;
+mod served;
+
+pub use served::examine;
 
 use super::{Exit, Place};
 use crate::{config::Config, terminal::table};
-use std::io;
+use std::{fmt, io};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
@@ -22,19 +25,39 @@ enum State {
 struct Finding {
     what: String,
     state: State,
+    /// Where it is on this machine: for who sits at it.
+    place: Option<String>,
     detail: String,
+    /// What to do about it.
+    advice: Option<String>,
 }
 
 impl Finding {
     fn new(what: impl Into<String>, state: State, detail: impl Into<String>) -> Self {
-        Self { what: what.into(), state, detail: detail.into() }
+        Self { what: what.into(), state, place: None, detail: detail.into(), advice: None }
+    }
+
+    fn at(mut self, place: impl fmt::Display) -> Self {
+        self.place = Some(place.to_string());
+        self
+    }
+
+    fn advise(mut self, advice: impl Into<String>) -> Self {
+        self.advice = Some(advice.into());
+        self
+    }
+
+    /// All of it, on one line.
+    fn told(&self) -> String {
+        let parts = [self.place.as_deref(), Some(self.detail.as_str()), self.advice.as_deref()];
+        parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
     }
 }
 
-fn read_from(config: &Config) -> String {
+fn configuration(config: &Config) -> Finding {
     match &config.file {
-        Some(path) => path.display().to_string(),
-        None => "the defaults; no file".to_owned(),
+        Some(path) => Finding::new("configuration", State::Ok, "read").at(path.display()),
+        None => Finding::new("configuration", State::Ok, "the defaults; no file"),
     }
 }
 
@@ -42,12 +65,8 @@ pub async fn run(place: &Place) -> anyhow::Result<Exit> {
     let mut findings = match Config::load(&place.flags()) {
         Ok(config) => {
             let (database, address) = tokio::join!(database::check(&config), machine::address(config.server.listen));
-            let mut findings = vec![
-                Finding::new("configuration", State::Ok, read_from(&config)),
-                machine::data_directory(&config.store.data_dir),
-                database,
-                address,
-            ];
+            let mut findings =
+                vec![configuration(&config), machine::data_directory(&config.store.data_dir), database, address];
             findings.extend(agents::check(&config).await);
             findings
         }
@@ -58,13 +77,13 @@ pub async fn run(place: &Place) -> anyhow::Result<Exit> {
     findings.extend(programs::check().await);
     let rows: Vec<Vec<String>> = findings
         .iter()
-        .map(|Finding { what, state, detail }| {
-            let state = match state {
+        .map(|finding| {
+            let state = match finding.state {
                 State::Ok => "ok",
                 State::Missing => "missing",
                 State::Broken => "BROKEN",
             };
-            vec![what.clone(), state.to_owned(), detail.clone()]
+            vec![finding.what.clone(), state.to_owned(), finding.told()]
         })
         .collect();
     table::print(&mut io::stdout().lock(), &["what", "state", "detail"], &rows)?;

@@ -32,8 +32,10 @@ pub async fn check() -> Vec<Finding> {
 async fn finding(name: &'static str, how: &str) -> Finding {
     match version(name, DEADLINE).await {
         Ok(version) => Finding::new(name, State::Ok, version),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Finding::new(name, State::Missing, how),
-        Err(error) => Finding::new(name, State::Missing, format!("there, but {error}; {how}")),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Finding::new(name, State::Missing, "not installed").advise(how)
+        }
+        Err(error) => Finding::new(name, State::Missing, format!("there, but {error}")).advise(how),
     }
 }
 

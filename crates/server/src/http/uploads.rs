@@ -1,0 +1,186 @@
+//! Uploads: files for messages to attach. What they hold is a stranger's: it is given back as something to save, never as a
+//! page, a script or a style of this server.
+
+use crate::{
+    App,
+    auth::Caller,
+    error::{Code, Problem, ProblemSchema},
+    extract::{Fingerprint, Fingerprinting, Id, IdempotencyKey, Params, body},
+    http::{Write, attempt, once},
+};
+use axum::{
+    Json,
+    body::Body,
+    extract::{Request, State},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use domain::{
+    ids::UploadId,
+    name::Name,
+    upload::{self, Upload},
+};
+use futures_util::StreamExt as _;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+use tokio_util::io::ReaderStream;
+
+pub const PATH: &str = "/api/uploads";
+pub const MAX_BYTES: usize = upload::MAX_BYTES as usize;
+/// Of a whole upload.
+pub const DEADLINE: Duration = Duration::from_secs(600);
+/// Between two pieces of it.
+const PIECE: Duration = Duration::from_secs(30);
+
+/// Shown by browsers as a picture and as nothing else. SVG is not among them: it can hold scripts.
+const SAFE_IMAGES: [&str; 5] = ["image/png", "image/jpeg", "image/gif", "image/webp", "image/avif"];
+/// What may stand in an extended value (RFC 8187).
+const ATTRIBUTE: &AsciiSet = &NON_ALPHANUMERIC.remove(b'.').remove(b'-').remove(b'_');
+
+#[derive(Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct Named {
+    /// What the file is called: one line, at most 120 characters.
+    #[param(value_type = String, min_length = 1, max_length = 120)]
+    name: Name,
+}
+
+#[derive(Serialize, utoipa::ToSchema)]
+#[schema(as = Upload)]
+pub struct UploadView {
+    id: UploadId,
+    name: Name,
+    media_type: String,
+    bytes: u64,
+    /// What a message's attachment names.
+    #[schema(examples("/api/uploads/0199…"))]
+    url: String,
+}
+
+impl From<Upload> for UploadView {
+    fn from(upload: Upload) -> Self {
+        let url = upload.url();
+        let Upload { id, name, media_type, bytes, .. } = upload;
+        Self { id, name, media_type, bytes, url }
+    }
+}
+
+/// Upload a file
+///
+/// The body is the file, its Content-Type what it is; at most 25 MB. Name it in a message's `attachments` by its `url`.
+#[utoipa::path(post, path = "/api/uploads", tag = "uploads", params(Named),
+               request_body(content = Vec<u8>, content_type = "application/octet-stream"),
+               responses((status = 201, body = UploadView),
+                         (status = 422, description = "There are too many already",
+                          content_type = "application/problem+json", body = ProblemSchema)))]
+pub async fn create(
+    State(app): State<App>,
+    caller: Caller,
+    key: IdempotencyKey,
+    Params(Named { name }): Params<Named>,
+    request: Request,
+) -> Result<(StatusCode, Json<UploadView>), Problem> {
+    let owner = &caller.owner;
+    let sent = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let media_type = upload::media_type(sent);
+    let mut print = Fingerprinting::of(request.method(), request.uri());
+    let mut incoming = app.engine.begin_upload().await?;
+    let (mut pieces, mut bytes) = (request.into_body().into_data_stream(), 0);
+    while let Some(piece) = tokio::time::timeout(PIECE, pieces.next()).await.map_err(|_| too_slow())? {
+        let piece = piece.map_err(|_| Problem::invalid("The file ended before it was complete; send it again."))?;
+        bytes += piece.len();
+        if bytes > MAX_BYTES {
+            body::discard(pieces).await;
+            return Err(body::too_large(MAX_BYTES));
+        }
+        print.add(&piece);
+        incoming.write(&piece).await?;
+    }
+    let attempt = attempt(key, print.finish());
+    let write = async { Ok(incoming.keep(owner, name, media_type, attempt.as_ref()).await?) };
+    let upload = match once(&app, owner, attempt.as_ref(), write).await? {
+        Write::Now(upload) => upload,
+        Write::Before(id) => app.engine.store().upload(owner, id.parse().map_err(Problem::internal)?).await?,
+    };
+    Ok((StatusCode::CREATED, Json(upload.into())))
+}
+
+fn too_slow() -> Problem {
+    Problem::new(Code::RequestTimeout, format!("Nothing of the file came for {} s; send it again.", PIECE.as_secs()))
+}
+
+/// The file again
+///
+/// Pictures of the usual kinds are shown, everything else is a download.
+#[utoipa::path(get, path = "/api/uploads/{id}", tag = "uploads", params(("id" = UploadId, Path)),
+               responses((status = 200, content_type = "application/octet-stream", body = Vec<u8>)))]
+pub async fn show(State(app): State<App>, caller: Caller, Id(id): Id<UploadId>) -> Result<Response, Problem> {
+    let (upload, file) = app.engine.open_upload(&caller.owner, id).await?;
+    let headers = headers(&upload)?;
+    Ok((headers, Body::from_stream(ReaderStream::new(file))).into_response())
+}
+
+fn headers(upload: &Upload) -> Result<HeaderMap, Problem> {
+    let image = SAFE_IMAGES.into_iter().find(|kind| *kind == upload.media_type);
+    // Under its own type, a script or a style of a stranger would be one of this server's.
+    let kind = image.unwrap_or("application/octet-stream");
+    let disposition = if image.is_some() { "inline" } else { "attachment" };
+    let name = utf8_percent_encode(upload.name.as_str(), ATTRIBUTE);
+    let disposition = HeaderValue::try_from(format!("{disposition}; filename*=UTF-8''{name}"));
+    Ok(HeaderMap::from_iter([
+        (header::CONTENT_TYPE, HeaderValue::from_static(kind)),
+        (header::CONTENT_LENGTH, HeaderValue::from(upload.bytes)),
+        (header::CONTENT_DISPOSITION, disposition.map_err(Problem::internal)?),
+        (
+            header::CONTENT_SECURITY_POLICY,
+            HeaderValue::from_static("default-src 'none'; sandbox; frame-ancestors 'none'"),
+        ),
+        (header::HeaderName::from_static("cross-origin-resource-policy"), HeaderValue::from_static("same-origin")),
+    ]))
+}
+
+/// Delete a file
+///
+/// Messages still name it; agents that were handed it keep their copy.
+#[utoipa::path(delete, path = "/api/uploads/{id}", tag = "uploads", params(("id" = UploadId, Path)),
+               responses((status = 204)))]
+pub async fn delete(
+    State(app): State<App>,
+    caller: Caller,
+    Id(id): Id<UploadId>,
+    key: IdempotencyKey,
+    fingerprint: Fingerprint,
+) -> Result<StatusCode, Problem> {
+    let (owner, attempt) = (&caller.owner, attempt(key, fingerprint));
+    let write = async { Ok(app.engine.delete_upload(owner, id, attempt.as_ref()).await?) };
+    once(&app, owner, attempt.as_ref(), write).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::headers;
+    use domain::{ids::UploadId, name::Name, time::Timestamp, upload::Upload};
+
+    #[test]
+    fn invariant_16_only_pictures_are_shown_and_a_name_stays_in_its_place() {
+        let shown = |media_type: &str, name: &str| {
+            let (id, name) = (UploadId::generate(), Name::parse(name).unwrap());
+            let created_at = Timestamp::from_millis(0);
+            let headers = headers(&Upload { id, name, media_type: media_type.into(), bytes: 1, created_at }).unwrap();
+            let read = |name: &str| headers[name].to_str().unwrap().to_owned();
+            (read("content-type"), read("content-disposition"), read("content-security-policy"))
+        };
+        let (kind, disposition, policy) = shown("image/png", "Café \"; x=y.png");
+        assert_eq!(kind, "image/png");
+        assert_eq!(disposition, "inline; filename*=UTF-8''Caf%C3%A9%20%22%3B%20x%3Dy.png");
+        assert!(policy.contains("sandbox"));
+        for kind in ["text/html", "image/svg+xml", "text/javascript", "application/pdf", "text/css"] {
+            let (kind, disposition, _) = shown(kind, "a");
+            assert_eq!(kind, "application/octet-stream");
+            assert!(disposition.starts_with("attachment"), "{disposition}");
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Uploads: what is known of files that people uploaded. Their bytes are files of the data folder and no concern of the
+//! database: a file of 25 MB in the one transaction would hold up every journal.
+
+use super::idempotency::{Attempt, remember};
+use crate::{
+    Error, Store,
+    database::{reading, writing},
+    error::{Result, signed, unsigned},
+};
+use domain::{
+    ids::UploadId,
+    name::Name,
+    owner::Owner,
+    time::Timestamp,
+    upload::{MAX_OWNER_BYTES, Upload},
+};
+use uuid::Uuid;
+
+#[derive(sqlx::FromRow)]
+struct Row {
+    id: Uuid,
+    name: String,
+    media_type: String,
+    bytes: i64,
+    created_at: i64,
+}
+
+impl TryFrom<Row> for Upload {
+    type Error = Error;
+    fn try_from(row: Row) -> Result<Self> {
+        Ok(Self {
+            id: UploadId(row.id),
+            name: Name::parse(&row.name).map_err(|error| Error::Unreadable(error.to_string()))?,
+            media_type: row.media_type,
+            bytes: unsigned(row.bytes)?,
+            created_at: Timestamp::from_millis(row.created_at),
+        })
+    }
+}
+
+impl Store {
+    /// For a file that is on disk. Refused when the owner would have too much.
+    pub async fn add_upload(&self, owner: &Owner, upload: &Upload, attempt: Option<&Attempt>) -> Result<()> {
+        let now = upload.created_at;
+        writing!(self.database(), |transaction| {
+            remember!(transaction, owner, attempt, upload.id, now);
+            sqlx::query(
+                "INSERT INTO uploads (id, owner, name, media_type, bytes, created_at) VALUES ($1, $2, $3, $4, $5, $6)",
+            )
+            .bind(upload.id.0)
+            .bind(owner.as_str())
+            .bind(upload.name.as_str())
+            .bind(upload.media_type.as_str())
+            .bind(signed(upload.bytes))
+            .bind(now.as_millis())
+            .execute(&mut *transaction)
+            .await?;
+            let total: i64 =
+                sqlx::query_scalar("SELECT CAST(COALESCE(SUM(bytes), 0) AS BIGINT) FROM uploads WHERE owner = $1")
+                    .bind(owner.as_str())
+                    .fetch_one(&mut *transaction)
+                    .await?;
+            if unsigned(total)? > MAX_OWNER_BYTES {
+                return Err(Error::Full(format!(
+                    "your uploads would be more than {} MB in all; delete some first",
+                    MAX_OWNER_BYTES / 1_000_000
+                )));
+            }
+        });
+        Ok(())
+    }
+
+    pub async fn upload(&self, owner: &Owner, id: UploadId) -> Result<Upload> {
+        let row: Row = reading!(self.database(), |pool| {
+            sqlx::query_as("SELECT id, name, media_type, bytes, created_at FROM uploads WHERE id = $1 AND owner = $2")
+                .bind(id.0)
+                .bind(owner.as_str())
+                .fetch_one(pool)
+                .await
+        })?;
+        row.try_into()
+    }
+
+    pub async fn delete_upload(&self, owner: &Owner, id: UploadId, attempt: Option<&Attempt>) -> Result<()> {
+        let now = Timestamp::now();
+        writing!(self.database(), |transaction| {
+            remember!(transaction, owner, attempt, id, now);
+            let deleted = sqlx::query("DELETE FROM uploads WHERE id = $1 AND owner = $2")
+                .bind(id.0)
+                .bind(owner.as_str())
+                .execute(&mut *transaction)
+                .await?;
+            if deleted.rows_affected() == 0 {
+                return Err(Error::NotFound);
+            }
+        });
+        Ok(())
+    }
+}

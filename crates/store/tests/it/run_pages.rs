@@ -1,0 +1,54 @@
+//! Runs a page at a time, with names, and what they spent their time on.
+
+use crate::scene::{Run, append, me, room, says, stranger};
+use domain::{event::EventType, ids::RunId};
+use store::{RunCursor, RunFilter, journal::Guard};
+use testkit::database::TestDatabase;
+
+contract! {
+    one thread: pages_follow_each_other_without_a_gap, milestones_are_those_of_one_run_up_to_its_end;
+}
+
+async fn pages_follow_each_other_without_a_gap(database: TestDatabase) {
+    let store = database.open().await;
+    let (one, two) = (room(&store).await, room(&store).await);
+    let mut made: Vec<RunId> = Vec::new();
+    for n in 0..25 {
+        made.push(Run::queued(&store, if n % 5 == 0 { two } else { one }).await.id);
+    }
+    made.reverse();
+    let mut filter = RunFilter { limit: 4, ..RunFilter::default() };
+    let mut seen: Vec<RunId> = Vec::new();
+    loop {
+        let page = store.named_runs(&me(), &filter).await.unwrap();
+        let Some(last) = page.last() else { break };
+        assert!(page.iter().all(|named| named.room_name == "a room" && named.agent_name.is_empty()));
+        let cursor = RunCursor::of(&last.run);
+        assert_eq!(cursor.to_string().parse::<RunCursor>().unwrap(), cursor);
+        filter.before = Some(cursor);
+        seen.extend(page.iter().map(|named| named.run.id));
+    }
+    assert_eq!(seen, made, "each once, newest first");
+    let agent_id = Some(store.run(&me(), made[3]).await.unwrap().agent_id);
+    let of_agent = RunFilter { agent_id, limit: 10, ..RunFilter::default() };
+    assert_eq!(store.runs(&me(), &of_agent).await.unwrap().len(), 1);
+    assert!(store.named_runs(&stranger(), &RunFilter { before: None, ..filter }).await.unwrap().is_empty());
+    for odd in ["", ".", "1.", "x.y", "1.00000000-0000-0000-0000-00000000000", "-"] {
+        assert!(odd.parse::<RunCursor>().is_err(), "{odd}");
+    }
+}
+
+async fn milestones_are_those_of_one_run_up_to_its_end(database: TestDatabase) {
+    let store = database.open().await;
+    let room = room(&store).await;
+    let (run, other) = (Run::queued(&store, room).await, Run::queued(&store, room).await);
+    // More than one stretch of the journal lies between its events.
+    for _ in 0..6 {
+        store.commit(append(room, (0..1000).map(|n| says(n.to_string())).collect())).await.unwrap();
+    }
+    store.commit(append(room, vec![run.says("mine"), other.says("not mine")])).await.unwrap();
+    store.commit(run.ending(room, Guard::Unclaimed { run_id: run.id })).await.unwrap();
+    let run = store.run(&me(), run.id).await.unwrap();
+    let kinds: Vec<EventType> = store.run_milestones(&run).await.unwrap().iter().map(|event| event.kind).collect();
+    assert_eq!(kinds, [EventType::RunQueued, EventType::Status, EventType::RunCompleted]);
+}

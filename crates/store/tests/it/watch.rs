@@ -1,0 +1,41 @@
+//! Who watches all rooms of an owner is told which of them moved.
+
+use crate::scene::{append, me, name, room, room_of, says, stranger, within};
+use domain::{ids::RoomId, room::RoomPolicy};
+use std::collections::BTreeSet;
+use testkit::database::TestDatabase;
+
+contract! {
+    many threads: a_watch_hears_of_its_rooms_and_of_the_list;
+}
+
+async fn a_watch_hears_of_its_rooms_and_of_the_list(database: TestDatabase) {
+    let store = database.open().await;
+    let (one, two, theirs) = (room(&store).await, room(&store).await, room_of(&store, &stranger()).await);
+    let mut watch = store.watch(&me());
+    watch.set(BTreeSet::from([one, two]));
+    let moved = async |expected: &[RoomId], list: bool| {
+        within(watch.rung()).await;
+        let moved = watch.take();
+        assert_eq!((moved.rooms, moved.list), (expected.iter().copied().collect(), list));
+    };
+    store.commit(append(theirs, vec![says("x")])).await.unwrap();
+    room_of(&store, &stranger()).await;
+    for n in 0..50 {
+        store.commit(append(two, vec![says(n.to_string())])).await.unwrap();
+    }
+    moved(&[two], false).await;
+    let made = room(&store).await;
+    moved(&[], true).await;
+    store.update_room(&me(), made, &name("new name"), &RoomPolicy::default(), None).await.unwrap();
+    moved(&[], true).await;
+    store.delete_room(&me(), made, None).await.unwrap();
+    moved(&[], true).await;
+
+    let mut watch = watch;
+    watch.set(BTreeSet::from([one]));
+    store.commit(append(two, vec![says("not watched any more")])).await.unwrap();
+    store.commit(append(one, vec![says("watched")])).await.unwrap();
+    within(watch.rung()).await;
+    assert_eq!(watch.take().rooms, BTreeSet::from([one]));
+}
