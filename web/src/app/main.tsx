@@ -5,7 +5,9 @@ import { createRoot } from 'react-dom/client'
 import { browserParts, listenToBrowser } from '@/feed/browser-parts'
 import { Feed } from '@/feed/feed'
 import { FeedProvider } from '@/feed/use-feed'
+import { SessionGate } from '@/features/sign-in/components/session-gate'
 import { agentsQuery, createQueryClient, roomsQuery } from '@/lib/api/queries'
+import { sessionQuery } from '@/lib/api/session'
 import { applyTheme } from '@/lib/theme'
 import { router } from './router'
 import './styles/fonts.css'
@@ -19,6 +21,7 @@ feed.start()
 
 // What every page needs is on its way before there is one.
 const queries = createQueryClient()
+void queries.prefetchQuery(sessionQuery)
 void queries.prefetchQuery(roomsQuery)
 void queries.prefetchQuery(agentsQuery)
 
@@ -28,7 +31,9 @@ if (root) {
     <StrictMode>
       <QueryClientProvider client={queries}>
         <FeedProvider feed={feed}>
-          <RouterProvider router={router} />
+          <SessionGate>
+            <RouterProvider router={router} />
+          </SessionGate>
         </FeedProvider>
       </QueryClientProvider>
     </StrictMode>,

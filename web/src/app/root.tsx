@@ -13,16 +13,28 @@ import { useCommands } from '@/lib/commands'
 import { nextTheme, setTheme } from '@/lib/theme'
 import { ConnectionBadge, ConnectionBanner } from './connection-state'
 import { RailFoot } from './rail-foot'
+import { RailNav } from './rail-nav'
+import styles from './root.module.css'
 
 export function Root(): ReactNode {
   const [open, setOpen] = useState<'palette' | 'shortcuts' | null>(null)
   useShortcuts()
   useAppCommands(setOpen)
+  usePageCommands()
   const close = (): void => setOpen(null)
   return (
     <PageBarEnd value={<ConnectionBadge />}>
       <Shell
-        rail={<RoomRail foot={<RailFoot onPalette={() => setOpen('palette')} onShortcuts={() => setOpen('shortcuts')} />} />}
+        rail={
+          <RoomRail
+            foot={
+              <div className={styles.end}>
+                <RailNav />
+                <RailFoot onPalette={() => setOpen('palette')} onShortcuts={() => setOpen('shortcuts')} />
+              </div>
+            }
+          />
+        }
         banner={<ConnectionBanner />}
       >
         <Outlet />
@@ -54,4 +66,14 @@ function useAppCommands(setOpen: (open: 'palette' | 'shortcuts') => void): void 
     { id: 'api', title: 'Open the API guide', group: 'Greenroom', run: () => window.open('/docs', '_blank', 'noopener') },
   ])
   useCommands(rooms.map((room) => ({ id: `room-${room.id}`, title: room.name, detail: 'room', group: 'Rooms', run: () => goTo(room.id) })))
+}
+
+function usePageCommands(): void {
+  const navigate = useNavigate()
+  useCommands([
+    { id: 'runs', title: 'Runs', detail: 'page', group: 'Greenroom', run: () => void navigate({ to: '/runs' }) },
+    { id: 'failed-runs', title: 'Runs that failed', group: 'Greenroom', run: () => void navigate({ to: '/runs', search: { status: 'failed' } }) },
+    { id: 'usage', title: 'Usage and cost', detail: 'page', group: 'Greenroom', run: () => void navigate({ to: '/usage' }) },
+    { id: 'settings', title: 'Settings', detail: 'tokens, colours, about this server', group: 'Greenroom', run: () => void navigate({ to: '/settings' }) },
+  ])
 }

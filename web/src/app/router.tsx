@@ -1,7 +1,9 @@
-import { createRootRoute, createRoute, createRouter } from '@tanstack/react-router'
+import { createRootRoute, createRoute, createRouter, lazyRouteComponent } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import { Landing } from '@/features/rooms/components/landing'
 import { RoomPage } from '@/features/rooms/components/room-page'
+import { readFilter } from '@/features/runs/model/run-filter'
+import { readUsageFilter } from '@/features/usage/model/usage-filter'
 import { NotFound } from './not-found'
 import { Root } from './root'
 
@@ -24,8 +26,44 @@ const roomRoute = createRoute({
   },
 })
 
-// Agents, runs, usage and settings each get a route here, loaded when first visited.
-export const router = createRouter({ routeTree: rootRoute.addChildren([landingRoute, roomRoute]) })
+// Each further page is loaded when first visited.
+const RunsPage = lazyRouteComponent(() => import('@/features/runs/components/runs-page'), 'RunsPage')
+const RunPage = lazyRouteComponent(() => import('@/features/runs/components/run-page'), 'RunPage')
+const UsagePage = lazyRouteComponent(() => import('@/features/usage/components/usage-page'), 'UsagePage')
+const SettingsPage = lazyRouteComponent(() => import('@/features/settings/components/settings-page'), 'SettingsPage')
+
+const runsRoute = createRoute({
+  getParentRoute: () => rootRoute,
+  path: '/runs',
+  validateSearch: readFilter,
+  component: function Runs(): ReactNode {
+    return <RunsPage filter={runsRoute.useSearch()} />
+  },
+})
+
+const runRoute = createRoute({
+  getParentRoute: () => rootRoute,
+  path: '/runs/$runId',
+  component: function Run(): ReactNode {
+    const { runId } = runRoute.useParams()
+    return <RunPage key={runId} runId={runId} />
+  },
+})
+
+const usageRoute = createRoute({
+  getParentRoute: () => rootRoute,
+  path: '/usage',
+  validateSearch: readUsageFilter,
+  component: function Usage(): ReactNode {
+    return <UsagePage filter={usageRoute.useSearch()} />
+  },
+})
+
+const settingsRoute = createRoute({ getParentRoute: () => rootRoute, path: '/settings', component: SettingsPage })
+
+export const router = createRouter({
+  routeTree: rootRoute.addChildren([landingRoute, roomRoute, runsRoute, runRoute, usageRoute, settingsRoute]),
+})
 
 declare module '@tanstack/react-router' {
   interface Register {

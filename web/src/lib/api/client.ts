@@ -1,4 +1,5 @@
 import createClient from 'openapi-fetch'
+import { createStore } from '../store'
 import type { paths } from './schema'
 import type { Problem } from './types'
 
@@ -27,7 +28,10 @@ interface Answer<T> {
   response: Response
 }
 
-const signIn = 'This server wants a token, and this page cannot send one yet: use the command line or the API until it can.'
+const signedOut = 'You are not signed in here any more. Sign in, then do it again; what you typed is kept.'
+
+/** Told of each request that was refused because nobody is signed in. */
+export const refusals = createStore(0)
 
 /** The answer's body, or an `ApiError` for anything that is not one. */
 export async function answerOf<T>(request: Promise<Answer<T>>): Promise<T> {
@@ -41,7 +45,8 @@ export async function answerOf<T>(request: Promise<Answer<T>>): Promise<T> {
   if (answer.response.ok) return answer.data as T
   const { status } = answer.response
   const problem = (typeof answer.error === 'object' && answer.error ? answer.error : {}) as Partial<Problem>
-  const detail = status === 401 ? signIn : (problem.detail ?? `The server answered with status ${status}.`)
+  if (status === 401) refusals.set(refusals.get() + 1)
+  const detail = status === 401 ? signedOut : (problem.detail ?? `The server answered with status ${status}.`)
   throw new ApiError(detail, problem.code ?? `status_${status}`, status)
 }
 

@@ -44,6 +44,27 @@ export interface paths {
         patch: operations["agents_change"];
         trace?: never;
     };
+    "/api/doctor": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Is everything as it should be?
+         * @description What `greenroom doctor` finds on the server's machine, without saying where things lie there. Looked up at most twice a
+         *     minute.
+         */
+        get: operations["server_examine"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/execute/agent/{id}": {
         parameters: {
             query?: never;
@@ -98,7 +119,7 @@ export interface paths {
         };
         /**
          * The rooms there are
-         * @description Newest activity first.
+         * @description Newest activity first, each with what goes on in it and what was said last.
          */
         get: operations["rooms_list"];
         put?: never;
@@ -251,7 +272,7 @@ export interface paths {
         };
         /**
          * The runs there were
-         * @description Newest first.
+         * @description Newest first, a page at a time.
          */
         get: operations["runs_list"];
         put?: never;
@@ -328,6 +349,162 @@ export interface paths {
          * @description Server-sent events from the run's first on; ends after its last. Resumes by `Last-Event-ID`.
          */
         get: operations["runs_stream"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/runs/{id}/timeline": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What a run spent its time on
+         * @description Spans in milliseconds since it was queued: waiting for its turn, the model, tools, people. Open ones have no end yet.
+         */
+        get: operations["runs_timeline"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/session": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Am I signed in? */
+        get: operations["session_show"];
+        put?: never;
+        /**
+         * Sign in
+         * @description Sets the cookie `greenroom_session`, which opens every door that the token opens, for pages of this server only. It ends
+         *     with its token, after 30 days, or when it is signed out.
+         */
+        post: operations["session_sign_in"];
+        /**
+         * Sign out
+         * @description Whoever is not signed in is answered alike.
+         */
+        delete: operations["session_sign_out"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/tokens": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Your tokens
+         * @description Those that are good, without their secrets.
+         */
+        get: operations["tokens_list"];
+        put?: never;
+        /**
+         * Make a token
+         * @description It opens what you may open. The first one turns accounts on, and can only be made on this machine: until then nobody
+         *     else is let in.
+         */
+        post: operations["tokens_create"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/tokens/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Take a token back
+         * @description Whoever uses it is refused from now on, and whoever signed in with it is out. Taking back the last one locks the doors;
+         *     `greenroom token create` on the server's machine opens them again.
+         */
+        delete: operations["tokens_revoke"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/uploads": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Upload a file
+         * @description The body is the file, its Content-Type what it is; at most 25 MB. Name it in a message's `attachments` by its `url`.
+         */
+        post: operations["uploads_create"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/uploads/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The file again
+         * @description Pictures of the usual kinds are shown, everything else is a download.
+         */
+        get: operations["uploads_show"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete a file
+         * @description Messages still name it; agents that were handed it keep their copy.
+         */
+        delete: operations["uploads_delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/usage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What was used
+         * @description Sums over your runs, by when they were queued. At most 800 stretches: a month of hours, two years of days.
+         */
+        get: operations["usage_usage"];
         put?: never;
         post?: never;
         delete?: never;
@@ -481,6 +658,8 @@ export interface components {
             kind: "agent";
             name: components["schemas"]["Name"];
         };
+        /** @enum {string} */
+        Bucket: "hour" | "day";
         /** @description What a provider can do. */
         Capabilities: {
             approvals: boolean;
@@ -491,6 +670,14 @@ export interface components {
             /** @description Takes a new message in the middle of an answer. */
             steer: boolean;
             thinking: boolean;
+        };
+        Check: {
+            /** @description What to do about it. */
+            advice?: string | null;
+            /** @description What was found. */
+            detail: string;
+            name: string;
+            status: components["schemas"]["Verdict"];
         };
         /** @enum {string} */
         Choice: "allow" | "deny";
@@ -505,6 +692,14 @@ export interface components {
          * @example 0.0123
          */
         Cost: number;
+        CreatedToken: {
+            id: components["schemas"]["TokenId"];
+            name: components["schemas"]["Name"];
+            /** @description Shown now and never again. */
+            token: string;
+            /** @description It was the first: from now on every request needs a token, or a browser that signed in with one. */
+            turned_accounts_on: boolean;
+        };
         /** @example 7c9e6f2a */
         Epoch: string;
         Event: {
@@ -540,6 +735,42 @@ export interface components {
         };
         /** @enum {string} */
         EventType: "message_posted" | "tape_planned" | "run_queued" | "run_started" | "status" | "stream_start" | "content_delta" | "thinking_delta" | "retract" | "tool_use" | "tool_output_delta" | "tool_result" | "approval_requested" | "approval_resolved" | "usage" | "stream_end" | "run_completed" | "run_failed" | "run_cancelled" | "run_interrupted" | "participant_joined" | "participant_left" | "file_changed" | "error";
+        Examination: {
+            checks: components["schemas"]["Check"][];
+            version: string;
+        };
+        Figures: {
+            /** Format: int64 */
+            cache_read_tokens: number;
+            /** Format: int64 */
+            cache_write_tokens: number;
+            /** Format: int64 */
+            completed: number;
+            cost?: components["schemas"]["Cost"] | null;
+            /**
+             * Format: int64
+             * @description Of all runs together.
+             */
+            duration_ms: number;
+            /** Format: int64 */
+            failed: number;
+            /** Format: int64 */
+            input_tokens: number;
+            /** Format: int64 */
+            output_tokens: number;
+            /** Format: int64 */
+            runs: number;
+            /**
+             * Format: int64
+             * @description Cancelled or interrupted.
+             */
+            stopped: number;
+            /**
+             * Format: int64
+             * @description Runs that used a model whose price is not known; they are not in `cost`.
+             */
+            unpriced: number;
+        };
         Health: {
             status: string;
         };
@@ -564,6 +795,14 @@ export interface components {
             advice: string;
             /** @enum {string} */
             state: "missing";
+        };
+        LastMessage: {
+            author: components["schemas"]["Author"];
+            created_at: components["schemas"]["Timestamp"];
+            /** Format: int64 */
+            seq: number;
+            /** @description Its first 200 characters. */
+            text: string;
         };
         /** @description What an agent's configuration may set; what it leaves out comes from the server's defaults. */
         LimitOverrides: {
@@ -637,6 +876,11 @@ export interface components {
         /** @enum {string} */
         MessageStatus: "streaming" | "complete" | "partial";
         Name: string;
+        /** @description A run, and what its room and its agent are called. */
+        NamedRun: components["schemas"]["Run"] & {
+            agent_name: string;
+            room_name: string;
+        };
         NewMessage: {
             attachments?: components["schemas"]["Attachment"][];
             /** @description Only these agents answer; all when left out. */
@@ -645,11 +889,17 @@ export interface components {
             text: string;
             when_busy?: components["schemas"]["WhenBusy"] | null;
         };
+        NewToken: {
+            /** @description What it is for. */
+            name: components["schemas"]["Name"];
+        };
         /**
          * @description What becomes of a run whose client goes away.
          * @enum {string}
          */
         OnDisconnect: "continue" | "cancel";
+        /** @description Whose objects a query may see. Every store query takes one: a foreign id and an unknown id look the same. */
+        Owner: string;
         /** @description One stretch of an answer, in the order it was said. */
         Part: {
             item?: string | null;
@@ -665,6 +915,10 @@ export interface components {
             /** @enum {string} */
             type: "tool";
         });
+        Point: components["schemas"]["Figures"] & {
+            /** @description Where the stretch begins. */
+            at: components["schemas"]["Timestamp"];
+        };
         Posted: {
             message: components["schemas"]["Message"];
             runs: components["schemas"]["RunRef"][];
@@ -747,7 +1001,7 @@ export interface components {
         /** Format: uuid */
         RoomId: string;
         RoomList: {
-            rooms: components["schemas"]["Room"][];
+            rooms: components["schemas"]["RoomSummary"][];
         };
         /** @description How a room behaves. What it leaves out has a default. */
         RoomPolicy: {
@@ -763,6 +1017,14 @@ export interface components {
             name: components["schemas"]["Name"];
             policy?: components["schemas"]["RoomPolicy"];
             project_id?: components["schemas"]["ProjectId"] | null;
+        };
+        /** @description A room as a list of rooms shows it: with what goes on in it and what was said last. */
+        RoomSummary: components["schemas"]["Room"] & {
+            /** @description A run is queued or under way. */
+            busy: boolean;
+            last_message?: components["schemas"]["LastMessage"] | null;
+            /** @description A tool call waits for a person. */
+            waiting: boolean;
         };
         Run: {
             agent_id: components["schemas"]["AgentId"];
@@ -796,7 +1058,9 @@ export interface components {
         /** Format: uuid */
         RunId: string;
         RunList: {
-            runs: components["schemas"]["Run"][];
+            /** @description Send it as `before` to go on; `null` at the end. */
+            next?: string | null;
+            runs: components["schemas"]["NamedRun"][];
         };
         RunRef: {
             agent_id: components["schemas"]["AgentId"];
@@ -807,6 +1071,41 @@ export interface components {
          * @enum {string}
          */
         RunStatus: "queued" | "running" | "waiting_for_approval" | "waiting_for_quota" | "completed" | "failed" | "cancelled" | "interrupted";
+        Series: {
+            /** @description The id of the agent or room, or the model; empty where the model is not known. */
+            key: string;
+            name: string;
+            /** @description Oldest first; stretches in which nothing ran are not there. */
+            points: components["schemas"]["Point"][];
+            total: components["schemas"]["Figures"];
+        };
+        Session: {
+            /** @description Tokens exist: whoever is not signed in has to be. */
+            accounts: boolean;
+            name?: components["schemas"]["Owner"] | null;
+            /** @description This request would be let in: by its cookie, its token, or as the local owner while there are no accounts. */
+            signed_in: boolean;
+        };
+        SignIn: {
+            /** @example grm_… */
+            token: string;
+        };
+        Span: {
+            /** Format: int64 */
+            from_ms: number;
+            is_error?: boolean | null;
+            kind: components["schemas"]["SpanKind"];
+            /** @description The tool, the model, or what is waited for. */
+            name?: string | null;
+            /**
+             * Format: int64
+             * @description `null` while it lasts.
+             */
+            to_ms?: number | null;
+            tool_use_id?: string | null;
+        };
+        /** @enum {string} */
+        SpanKind: "queued" | "model" | "tool" | "approval" | "waiting";
         Stopped: {
             id: components["schemas"]["RunId"];
             receipt: components["schemas"]["Receipt"];
@@ -823,11 +1122,32 @@ export interface components {
             on_disconnect?: components["schemas"]["OnDisconnect"];
             when_busy?: components["schemas"]["WhenBusy"] | null;
         };
+        /** @description Times are milliseconds since the run was queued. */
+        Timeline: {
+            ended_at?: components["schemas"]["Timestamp"] | null;
+            run_id: components["schemas"]["RunId"];
+            /** @description In the order they began. Tools may overlap; the model's own time never overlaps with anything. */
+            spans: components["schemas"]["Span"][];
+            started_at?: components["schemas"]["Timestamp"] | null;
+        };
         /**
          * Format: date-time
          * @example 2026-11-15T09:30:00.250Z
          */
         Timestamp: string;
+        Token: {
+            created_at: components["schemas"]["Timestamp"];
+            /** @description This request was let in by it. */
+            current: boolean;
+            id: components["schemas"]["TokenId"];
+            last_used_at?: components["schemas"]["Timestamp"] | null;
+            name: string;
+        };
+        /** Format: uuid */
+        TokenId: string;
+        TokenList: {
+            tokens: components["schemas"]["Token"][];
+        };
         ToolCall: {
             input: unknown;
             name: string;
@@ -852,6 +1172,20 @@ export interface components {
             /** @default [] */
             deny: string[];
         };
+        Upload: {
+            /** Format: int64 */
+            bytes: number;
+            id: components["schemas"]["UploadId"];
+            media_type: string;
+            name: components["schemas"]["Name"];
+            /**
+             * @description What a message's attachment names.
+             * @example /api/uploads/0199…
+             */
+            url: string;
+        };
+        /** Format: uuid */
+        UploadId: string;
         Usage: {
             /**
              * Format: int64
@@ -875,6 +1209,18 @@ export interface components {
              */
             output_tokens: number;
         };
+        UsageReport: {
+            bucket: components["schemas"]["Bucket"];
+            from: components["schemas"]["Timestamp"];
+            /** @description How many agents, models or rooms are in the total only. */
+            left_out: number;
+            /** @description The largest first. */
+            series: components["schemas"]["Series"][];
+            to: components["schemas"]["Timestamp"];
+            total: components["schemas"]["Figures"];
+        };
+        /** @enum {string} */
+        Verdict: "ok" | "warn" | "fail";
         /** @enum {string} */
         WhenBusy: "enqueue" | "interrupt" | "reject" | "steer";
     };
@@ -1264,6 +1610,55 @@ export interface operations {
             default: components["responses"]["Problem"];
         };
     };
+    server_examine: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Examination"];
+                };
+            };
+            /** @description A valid token is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin is not one of this server's */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
     execute_get: {
         parameters: {
             query: {
@@ -1566,7 +1961,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Room"];
+                    "application/json": components["schemas"]["RoomSummary"];
                 };
             };
             /** @description The request is not valid; `detail` says why */
@@ -1644,7 +2039,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Room"];
+                    "application/json": components["schemas"]["RoomSummary"];
                 };
             };
             /** @description A valid token is needed */
@@ -1772,7 +2167,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Room"];
+                    "application/json": components["schemas"]["RoomSummary"];
                 };
             };
             /** @description The request is not valid; `detail` says why */
@@ -2291,9 +2686,14 @@ export interface operations {
     runs_list: {
         parameters: {
             query?: {
-                room_id?: components["schemas"]["RoomId"];
+                /** @description Also as `room_id`. */
+                room?: components["schemas"]["RoomId"];
+                /** @description Also as `agent_id`. */
+                agent?: components["schemas"]["AgentId"];
                 message_id?: components["schemas"]["MessageId"];
                 status?: components["schemas"]["RunStatus"];
+                /** @description The `next` of the page before. */
+                before?: string;
                 limit?: number;
             };
             header?: never;
@@ -2623,6 +3023,699 @@ export interface operations {
             };
             /** @description There is nothing with this id */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    runs_timeline: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["schemas"]["RunId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Timeline"];
+                };
+            };
+            /** @description A valid token is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin is not one of this server's */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is nothing with this id */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    session_show: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Session"];
+                };
+            };
+            /** @description The Host or the Origin is not one of this server's */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    session_sign_in: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SignIn"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            204: {
+                headers: {
+                    "Set-Cookie"?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such token */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin is not one of this server's */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    session_sign_out: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The Host or the Origin is not one of this server's */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    tokens_list: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TokenList"];
+                };
+            };
+            /** @description A valid token is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin is not one of this server's */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    tokens_create: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Makes it safe to send this again: the same key and request give the same result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewToken"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreatedToken"];
+                };
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid token is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin is not one of this server's */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There are too many already */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    tokens_revoke: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Makes it safe to send this again: the same key and request give the same result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                id: components["schemas"]["TokenId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A valid token is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin is not one of this server's */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is nothing with this id */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    uploads_create: {
+        parameters: {
+            query: {
+                /** @description What the file is called: one line, at most 120 characters. */
+                name: string;
+            };
+            header?: {
+                /** @description Makes it safe to send this again: the same key and request give the same result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/octet-stream": number[];
+            };
+        };
+        responses: {
+            /** @description Done */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Upload"];
+                };
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid token is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin is not one of this server's */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There are too many already */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    uploads_show: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["schemas"]["UploadId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": number[];
+                };
+            };
+            /** @description A valid token is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin is not one of this server's */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is nothing with this id */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    uploads_delete: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Makes it safe to send this again: the same key and request give the same result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                id: components["schemas"]["UploadId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A valid token is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin is not one of this server's */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is nothing with this id */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    usage_usage: {
+        parameters: {
+            query?: {
+                /** @description Runs queued from here on; a week before `to` when left out. */
+                from?: components["schemas"]["Timestamp"];
+                /** @description Runs queued before this; now when left out. */
+                to?: components["schemas"]["Timestamp"];
+                /** @description `agent` when left out. */
+                by?: "agent" | "model" | "room";
+                /** @description In UTC. `day` when left out. */
+                bucket?: "hour" | "day";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UsageReport"];
+                };
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid token is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin is not one of this server's */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };

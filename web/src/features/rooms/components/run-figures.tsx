@@ -1,3 +1,4 @@
+import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import type { RunState } from '@/feed/state'
 import { count, dollars, duration, tokens } from '@/lib/format'
@@ -20,6 +21,14 @@ export function RunFigures({ run }: { run: RunState }): ReactNode {
       {used > 0 && <Figure name="Tokens" value={`${count(used)} tokens`} hint={breakdown.join(', ')} />}
       {used > 0 && <Figure name="Cost" value={run.cost === null ? 'cost unknown' : dollars(run.cost)} />}
       {run.model && <Figure name="Model" value={run.model} />}
+      <div>
+        <dt className="visually-hidden">Its run</dt>
+        <dd>
+          <Link to="/runs/$runId" params={{ runId: run.id }}>
+            Details
+          </Link>
+        </dd>
+      </div>
     </dl>
   )
 }

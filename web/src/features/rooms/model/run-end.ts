@@ -1,6 +1,5 @@
 import type { RunState } from '@/feed/state'
-import type { Receipt } from '@/lib/api/types'
-import { duration } from '@/lib/format'
+import { receiptText } from '@/lib/receipt'
 
 export interface End {
   kind: 'failed' | 'stopped'
@@ -33,12 +32,4 @@ function interruption(reason: string | null): string {
     default:
       return 'Interrupted'
   }
-}
-
-/** What stopping took, from the receipt. */
-export function receiptText({ millis, processes, signals }: Receipt): string {
-  const took = millis < 1 ? 'It stopped at once' : `It had really stopped after ${duration(millis)}`
-  if (processes === 0) return signals.length === 0 ? `${took}.` : `${took}, by ${signals.join(', ')}.`
-  const what = processes === 1 ? '1 process was ended' : `${processes} processes were ended`
-  return signals.length === 0 ? `${took}; ${what}.` : `${took}; ${what} with ${signals.join(', ')}.`
 }

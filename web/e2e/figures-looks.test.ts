@@ -1,0 +1,168 @@
+import { mkdirSync } from 'node:fs'
+import type { BrowserContextOptions, Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { barriersOn } from './harness/axe'
+import { type Deeds, doEverything } from './harness/deeds'
+import { Stage } from './harness/stage'
+
+const folder = new URL('../../target/screens/', import.meta.url).pathname
+const phone = { viewport: { width: 360, height: 740 }, isMobile: true, hasTouch: true, deviceScaleFactor: 2 }
+
+const forms: Record<string, BrowserContextOptions> = {
+  light: { colorScheme: 'light' },
+  dark: { colorScheme: 'dark' },
+  phone: { colorScheme: 'light', ...phone },
+  wide: { colorScheme: 'light', viewport: { width: 2560, height: 1300 } },
+}
+
+/** Many pages in one test, on a machine that may be busy. */
+const patience = 180_000
+
+interface Scene {
+  name: string
+  path: string
+  prepare: (page: Page) => Promise<unknown>
+}
+
+/** Runs, usage and settings, and each dialog of theirs. */
+function scenes(deeds: Deeds): Scene[] {
+  const list = (page: Page) => page.getByRole('table', { name: 'Runs, newest first' }).waitFor()
+  const timeline = (page: Page) => page.getByRole('heading', { name: 'Timeline' }).waitFor()
+  const checked = (page: Page) => page.getByText(/^Greenroom \d/).waitFor()
+  return [
+    { name: 'runs', path: '/runs', prepare: list },
+    { name: 'runs-filtered', path: `/runs?status=completed&agent=${deeds.reviewer}&since=day`, prepare: list },
+    { name: 'runs-none', path: '/runs?status=queued', prepare: (page) => page.getByText('No run is like that.').waitFor() },
+    { name: 'run', path: `/runs/${deeds.priced}`, prepare: timeline },
+    {
+      name: 'run-step',
+      path: `/runs/${deeds.priced}`,
+      prepare: async (page) => {
+        await timeline(page)
+        await page.getByRole('button', { name: /Tool: Bash/ }).focus()
+        await page.keyboard.press('Enter')
+      },
+    },
+    { name: 'run-failed', path: `/runs/${deeds.failed}`, prepare: timeline },
+    { name: 'run-stopped', path: `/runs/${deeds.stopped}`, prepare: timeline },
+    { name: 'run-waiting', path: `/runs/${deeds.waiting}`, prepare: timeline },
+    { name: 'run-unpriced', path: `/runs/${deeds.unpriced}`, prepare: timeline },
+    { name: 'run-missing', path: '/runs/00000000-0000-7000-8000-000000000000', prepare: (page) => page.getByText('There is no such run.').waitFor() },
+    { name: 'usage', path: '/usage', prepare: (page) => page.getByRole('table', { name: 'Usage by agent' }).waitFor() },
+    {
+      name: 'usage-hours',
+      path: '/usage?range=day&by=model&show=tokens',
+      prepare: async (page) => {
+        await page.getByText('Figures as a table').click()
+        await page.locator('[data-column="23"]').focus()
+      },
+    },
+    { name: 'usage-none', path: '/usage?from=2020-01-01&to=2020-01-05', prepare: (page) => page.getByText('Nothing was used').waitFor() },
+    { name: 'settings', path: '/settings', prepare: checked },
+    {
+      name: 'new-token',
+      path: '/settings',
+      prepare: async (page) => {
+        await checked(page)
+        await page.getByRole('button', { name: 'New token' }).click()
+        await page.getByRole('dialog').waitFor()
+      },
+    },
+  ]
+}
+
+/** What can only be seen once there are accounts. */
+function guarded(token: string): Scene[] {
+  return [
+    { name: 'sign-in', path: '/settings', prepare: (page) => page.getByLabel('Token').waitFor() },
+    {
+      name: 'sign-in-wrong',
+      path: '/settings',
+      prepare: async (page) => {
+        await page.getByLabel('Token').fill('grm_wrong')
+        await page.keyboard.press('Enter')
+        await page.getByRole('alert').waitFor()
+      },
+    },
+    {
+      name: 'settings-accounts',
+      path: '/settings',
+      prepare: async (page) => {
+        await page.getByLabel('Token').fill(token)
+        await page.keyboard.press('Enter')
+        await page.getByRole('button', { name: 'Revoke first' }).waitFor()
+        await page.getByText(/^Greenroom \d/).waitFor()
+      },
+    },
+    {
+      name: 'token-shown',
+      path: '/settings',
+      prepare: async (page) => {
+        await page.getByRole('button', { name: 'New token' }).click()
+        await page.getByLabel('Name', { exact: true }).fill('nightly job')
+        await page.keyboard.press('Enter')
+        await page.getByText('it is shown this once').waitFor()
+      },
+    },
+    {
+      name: 'revoke-token',
+      path: '/settings',
+      prepare: async (page) => {
+        await page.getByRole('button', { name: 'Revoke first' }).click()
+        await page.getByRole('dialog').waitFor()
+      },
+    },
+    {
+      name: 'sign-in-again',
+      path: '/settings',
+      prepare: async (page) => {
+        await page.getByRole('button', { name: 'Revoke first' }).waitFor()
+        await page.context().clearCookies()
+        await page.getByRole('button', { name: 'Check again' }).click()
+        await page.getByRole('heading', { name: 'Sign in again' }).waitFor()
+      },
+    },
+  ]
+}
+
+let stage: Stage
+let deeds: Deeds
+beforeAll(async () => {
+  mkdirSync(folder, { recursive: true })
+  stage = await Stage.open()
+  deeds = await doEverything(stage)
+})
+afterEach(() => stage.closeBrowsers())
+afterAll(async () => {
+  await stage.close()
+  expect(stage.complaints.filter((complaint) => !complaint.includes('status of 401'))).toEqual([])
+})
+
+async function lookAt(form: string, all: readonly Scene[]): Promise<void> {
+  const barriers: string[] = []
+  const page = await stage.page('/', { ...forms[form], reducedMotion: 'reduce' })
+  for (const scene of all) {
+    await page.goto(stage.url + scene.path)
+    await scene.prepare(page)
+    await page.evaluate(() => document.fonts.ready)
+    await page.waitForTimeout(150)
+    await page.screenshot({ path: `${folder}${scene.name}-${form}.png` })
+    const overflow = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth)
+    if (overflow > 0) barriers.push(`${scene.name}: ${overflow} px too wide`)
+    if (form !== 'wide') barriers.push(...(await barriersOn(page)).map((barrier) => `${scene.name}: ${barrier}`))
+  }
+  expect(barriers).toEqual([])
+}
+
+describe('every page is within its width, without a barrier, and pictured', () => {
+  it.each(Object.keys(forms))('in the form %s', (form) => lookAt(form, scenes(deeds)), patience)
+})
+
+// The last of this file: from here on the server is closed to who has no token.
+describe('so is every page with accounts', () => {
+  let token: string
+  beforeAll(async () => {
+    token = (await stage.server.api<{ token: string }>('/tokens', { name: 'first' })).token
+  })
+  it.each(Object.keys(forms))('in the form %s', (form) => lookAt(form, guarded(token)), patience)
+})

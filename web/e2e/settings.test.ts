@@ -1,0 +1,129 @@
+import type { Page } from 'playwright-core'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { RoomView } from './harness/room'
+import { Stage } from './harness/stage'
+
+let stage: Stage
+afterEach(() => stage.closeBrowsers())
+
+/** Being refused is what these tests are about, and a browser tells of each time. */
+async function closeCalmly(): Promise<void> {
+  await stage.close()
+  expect(stage.complaints.filter((complaint) => !complaint.includes('status of 401'))).toEqual([])
+}
+
+describe('while there are no accounts', () => {
+  beforeAll(async () => {
+    stage = await Stage.open()
+  })
+  afterAll(closeCalmly)
+
+  it('says what the server finds of itself', async () => {
+    const page = await stage.page('/settings')
+    const server = page.getByRole('region', { name: 'This server' })
+    await server.getByText(/^Greenroom \d/).waitFor()
+    expect(await server.getByRole('listitem').count()).toBeGreaterThan(2)
+    expect(await page.getByRole('button', { name: 'Sign out' }).count()).toBe(0)
+  })
+
+  it('takes colours', async () => {
+    const page = await stage.page('/settings', { colorScheme: 'light' })
+    const ground = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor)
+    const light = await ground()
+    await page.getByText('Dark', { exact: true }).click()
+    expect(await ground()).not.toBe(light)
+  })
+
+  it('the first token is shown once, signs this page in, and shuts out the others', async () => {
+    const page = await stage.page('/settings')
+    await page.getByRole('button', { name: 'New token' }).click()
+    await page.getByLabel('Name').fill('laptop')
+    await page.getByText('From the first token on').waitFor()
+    await page.getByRole('button', { name: 'Make the token' }).click()
+    const token = await page.getByRole('dialog').locator('code').innerText()
+    expect(token).toMatch(/^grm_/)
+    await page.getByRole('button', { name: 'I have kept it' }).click()
+    await page.getByRole('region', { name: 'Tokens' }).getByText('laptop').waitFor()
+    expect(await page.content()).not.toContain(token)
+    expect(await page.evaluate(() => document.cookie + JSON.stringify(localStorage))).not.toContain(token.slice(4))
+
+    const stranger = await stage.page('/settings')
+    await stranger.getByRole('heading', { name: 'Sign in' }).waitFor()
+    expect(await stranger.getByRole('button', { name: 'New token' }).count()).toBe(0)
+  })
+})
+
+describe('with accounts', () => {
+  let token: string
+  let room: string
+
+  beforeEach(async () => {
+    stage = await Stage.open()
+    const { agents } = await stage.server.api<{ agents: { id: string }[] }>('/agents')
+    room = (await stage.server.api<{ id: string }>('/rooms', { name: 'Kept', agents: [agents[0]?.id] })).id
+    token = (await stage.server.api<{ token: string }>('/tokens', { name: 'first' })).token
+  })
+  afterEach(closeCalmly)
+
+  async function signIn(page: Page, secret = token): Promise<void> {
+    await page.getByLabel('Token').fill(secret)
+    await page.keyboard.press('Enter')
+  }
+
+  it('asks who one is and goes where one wanted to', async () => {
+    const page = await stage.page(`/rooms/${room}`)
+    await page.getByText('greenroom token create').waitFor()
+    await signIn(page, 'grm_wrong')
+    await page.getByRole('alert').filter({ hasText: 'does not know that token' }).waitFor()
+    await signIn(page)
+    const view = new RoomView(page)
+    await view.field.waitFor()
+    expect(new URL(page.url()).pathname).toBe(`/rooms/${room}`)
+    await view.say('!count 3')
+    await view.hears('1 2 3')
+    await page.reload()
+    await view.hears('1 2 3')
+  })
+
+  it('lets one out again, and nobody in after', async () => {
+    const page = await stage.page('/settings')
+    await signIn(page)
+    await page.getByRole('button', { name: 'Sign out' }).click()
+    await page.getByRole('heading', { name: 'Sign in' }).waitFor()
+    await page.goto(`${stage.url}/rooms/${room}`)
+    await page.getByRole('heading', { name: 'Sign in' }).waitFor()
+    expect(await page.getByText('Kept').count()).toBe(0)
+  })
+
+  it('a token that is revoked asks for another one over the page, and nothing typed is lost', async () => {
+    const page = await stage.page(`/rooms/${room}`)
+    await signIn(page)
+    const view = new RoomView(page)
+    await view.field.fill('half a thought')
+    const other = await page.context().newPage()
+    await other.goto(`${stage.url}/settings`)
+    await make(other, 'second')
+    const second = await other.getByRole('dialog').locator('code').innerText()
+    await other.getByRole('button', { name: 'I have kept it' }).click()
+    await other.getByRole('button', { name: 'Revoke first' }).click()
+    await other.getByText('This browser signed in with it too').waitFor()
+    await other.getByRole('button', { name: 'Revoke the token' }).click()
+    await other.getByRole('heading', { name: 'Sign in again' }).waitFor()
+
+    await page.bringToFront()
+    await view.field.press('Enter')
+    await page.getByRole('heading', { name: 'Sign in again' }).waitFor()
+    await signIn(page, second)
+    await page.getByRole('heading', { name: 'Sign in again' }).waitFor({ state: 'detached' })
+    await page.getByRole('button', { name: 'Try again' }).click()
+    await view.hears('half a thought')
+  })
+})
+
+async function make(page: Page, name: string): Promise<void> {
+  await page.getByRole('button', { name: 'New token' }).click()
+  // Nobody has to press into the field first.
+  await page.keyboard.type(name)
+  await page.keyboard.press('Enter')
+  await page.getByText('it is shown this once').waitFor()
+}

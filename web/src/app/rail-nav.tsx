@@ -1,0 +1,28 @@
+import { Link } from '@tanstack/react-router'
+import { Activity, ChartColumn, Settings } from 'lucide-react'
+import type { ReactNode } from 'react'
+import { drawerStore } from '@/components/layout/drawer-store'
+import styles from './rail-nav.module.css'
+
+const pages = [
+  { to: '/runs', label: 'Runs', Icon: Activity },
+  { to: '/usage', label: 'Usage', Icon: ChartColumn },
+  { to: '/settings', label: 'Settings', Icon: Settings },
+] as const
+
+/** The pages beside the rooms. */
+export function RailNav(): ReactNode {
+  const leave = (): void => drawerStore.set(false)
+  return (
+    <ul className={styles.pages} aria-label="Pages">
+      {pages.map(({ to, label, Icon }) => (
+        <li key={to}>
+          <Link to={to} className={styles.page} onClick={leave}>
+            <Icon size={16} aria-hidden />
+            {label}
+          </Link>
+        </li>
+      ))}
+    </ul>
+  )
+}

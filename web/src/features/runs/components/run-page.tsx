@@ -1,0 +1,69 @@
+import { useQuery } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import { ArrowLeft } from 'lucide-react'
+import type { ReactNode } from 'react'
+import { PageBody } from '@/components/layout/page-body'
+import { ProblemNote } from '@/components/ui/problem-note'
+import { ApiError } from '@/lib/api/client'
+import { agentsQuery } from '@/lib/api/queries'
+import type { Run } from '@/lib/api/types'
+import { useNow } from '@/lib/use-now'
+import { runQuery, timelineQuery } from '../api/runs'
+import { isEnded } from '../model/run-filter'
+import { RunEnd } from './run-end'
+import { RunFacts } from './run-facts'
+import styles from './run-page.module.css'
+import { RunQuestion } from './run-question'
+import { StopRun } from './stop-run'
+import { Timeline } from './timeline'
+
+export function RunPage({ runId }: { runId: string }): ReactNode {
+  const { data: run, error, refetch } = useQuery(runQuery(runId))
+  const agents = useQuery(agentsQuery)
+  const agent = agents.data?.find(({ id }) => id === run?.agent_id)?.name ?? (agents.data && run ? 'a deleted agent' : null)
+  const title = agent === null ? 'Run' : `Run of ${agent}`
+  return (
+    <PageBody title={title} before={<Back />} actions={run && !isEnded(run.status) && <StopRun runId={runId} />}>
+      {run && (
+        <>
+          <RunQuestion run={run} />
+          <RunEnd run={run} />
+          <RunFacts run={run} agent={agent ?? ''} />
+          <RunTimeline run={run} />
+        </>
+      )}
+      {!run && !error && (
+        <p className={styles.loading} role="status">
+          Reading the run
+        </p>
+      )}
+      {error && !run && isMissing(error) && (
+        <p className={styles.missing}>
+          There is no such run. The link may be from another server, or its room was deleted. <Link to="/runs">Show all runs</Link>
+        </p>
+      )}
+      {error && !isMissing(error) && <ProblemNote title="The run could not be read" error={error} onRetry={() => void refetch()} />}
+    </PageBody>
+  )
+}
+
+function Back(): ReactNode {
+  return (
+    <Link to="/runs" className={styles.back}>
+      <ArrowLeft size={16} aria-hidden />
+      Runs
+    </Link>
+  )
+}
+
+function RunTimeline({ run }: { run: Run }): ReactNode {
+  const { data, error, refetch } = useQuery(timelineQuery(run.id))
+  const now = useNow(!isEnded(run.status)) - new Date(run.created_at).getTime()
+  if (error && !data) return <ProblemNote title="The timeline could not be read" error={error} onRetry={() => void refetch()} />
+  if (!data) return null
+  return <Timeline spans={data.spans} now={now} />
+}
+
+function isMissing(error: unknown): boolean {
+  return error instanceof ApiError && (error.status === 404 || error.status === 400)
+}

@@ -1,0 +1,67 @@
+import { useQuery } from '@tanstack/react-query'
+import { Link, useNavigate } from '@tanstack/react-router'
+import type { ReactNode } from 'react'
+import { PageBody } from '@/components/layout/page-body'
+import { ProblemNote } from '@/components/ui/problem-note'
+import { useNow } from '@/lib/use-now'
+import { runsQuery } from '../api/runs'
+import { type RunFilter, isEnded, isNarrowed, newerThan } from '../model/run-filter'
+import { useFreshRuns } from '../model/use-fresh-runs'
+import { RunFilters } from './run-filters'
+import { RunTable } from './run-table'
+import styles from './runs-page.module.css'
+
+/** What every agent did, newest first. The address holds what one is looking for. */
+export function RunsPage({ filter }: { filter: RunFilter }): ReactNode {
+  const navigate = useNavigate()
+  useFreshRuns()
+  const { data, error, isPlaceholderData, refetch } = useQuery(runsQuery(filter))
+  const now = useNow(data?.runs.some((run) => !isEnded(run.status)) ?? false)
+  const page = data && newerThan(data, filter.since, now)
+  const go = (search: RunFilter): void => void navigate({ to: '/runs', search })
+
+  return (
+    <PageBody title="Runs">
+      <RunFilters filter={filter} onChange={go} />
+      {error && <ProblemNote title="The runs could not be read" error={error} onRetry={() => void refetch()} />}
+      {page && page.runs.length > 0 && (
+        <div className={styles.list} aria-busy={isPlaceholderData}>
+          <RunTable runs={page.runs} now={now} />
+        </div>
+      )}
+      {page?.runs.length === 0 && <Nothing filter={filter} />}
+      {!data && !error && (
+        <p className={styles.loading} role="status">
+          Reading the runs
+        </p>
+      )}
+      <nav className={styles.pages} aria-label="Pages of runs">
+        {filter.before !== undefined && (
+          <Link to="/runs" search={{ ...filter, before: undefined }}>
+            Newest runs
+          </Link>
+        )}
+        {page?.next && (
+          <Link to="/runs" search={{ ...filter, before: page.next }}>
+            Older runs
+          </Link>
+        )}
+      </nav>
+    </PageBody>
+  )
+}
+
+function Nothing({ filter }: { filter: RunFilter }): ReactNode {
+  if (isNarrowed(filter)) {
+    return (
+      <p className={styles.nothing}>
+        No run is like that. <Link to="/runs">Show all runs</Link>
+      </p>
+    )
+  }
+  return (
+    <p className={styles.nothing}>
+      Each answer of an agent is a run, and there was none yet. <Link to="/">Say something in a room</Link>
+    </p>
+  )
+}

@@ -1,0 +1,97 @@
+import { useQueryClient } from '@tanstack/react-query'
+import { type ReactNode, useEffect, useRef, useState } from 'react'
+import { Button } from '@/components/ui/button'
+import { CopyButton } from '@/components/ui/copy-button'
+import { Dialog } from '@/components/ui/dialog'
+import { Field } from '@/components/ui/field'
+import { explain } from '@/lib/api/client'
+import { sessionQuery, signIn } from '@/lib/api/session'
+import { makeToken, tokensQuery } from '../api/settings'
+import styles from './settings.module.css'
+
+/** `isFirst`: the server has no accounts yet, and this gives it some. */
+export function NewTokenDialog({ isFirst, onClose }: { isFirst: boolean; onClose: () => void }): ReactNode {
+  const [name, setName] = useState('')
+  const [token, setToken] = useState<string | null>(null)
+  const [isBusy, setIsBusy] = useState(false)
+  const [problem, setProblem] = useState<string | null>(null)
+  const queries = useQueryClient()
+  const form = useRef<HTMLFormElement>(null)
+
+  // The dialog is there to ask for just this; by itself it begins at its way out.
+  useEffect(() => {
+    form.current?.querySelector('input')?.focus()
+  }, [])
+
+  const make = async (): Promise<void> => {
+    setIsBusy(true)
+    setProblem(null)
+    try {
+      const made = await makeToken(name.trim())
+      setToken(made.token)
+      // From now on nobody gets in without one, this page neither.
+      if (made.turned_accounts_on) await signIn(made.token)
+      await Promise.all([queries.invalidateQueries(tokensQuery), queries.invalidateQueries(sessionQuery)])
+    } catch (error) {
+      setProblem(explain(error))
+    }
+    setIsBusy(false)
+  }
+
+  return (
+    <Dialog title={token === null ? 'New token' : 'Your new token'} onClose={onClose}>
+      <form
+        ref={form}
+        className={styles.form}
+        onSubmit={(event) => {
+          event.preventDefault()
+          if (token !== null) onClose()
+          else if (name.trim() !== '') void make()
+        }}
+      >
+        {token === null ? (
+          <>
+            <Field
+              label="Name"
+              value={name}
+              maxLength={100}
+              onChange={(event) => setName(event.target.value)}
+              hint="What it is for, such as “laptop” or “nightly job”."
+            />
+            {isFirst && (
+              <p className={styles.warning}>
+                From the first token on, every browser and program has to show one, on this machine too. This page is signed in with it at once;
+                to let in others, make a token for each.
+              </p>
+            )}
+          </>
+        ) : (
+          <ShownOnce token={token} />
+        )}
+        {problem && (
+          <p className={styles.problem} role="alert">
+            {problem}
+          </p>
+        )}
+        <div className={styles.actions}>
+          {token === null && <Button onClick={onClose}>Cancel</Button>}
+          <Button type="submit" look="primary" isBusy={isBusy} disabled={token === null && name.trim() === ''}>
+            {token === null ? 'Make the token' : 'I have kept it'}
+          </Button>
+        </div>
+      </form>
+    </Dialog>
+  )
+}
+
+function ShownOnce({ token }: { token: string }): ReactNode {
+  return (
+    <>
+      <p>Keep it now: it is shown this once, and the server itself does not know it any more.</p>
+      <div className={styles.secret}>
+        <code>{token}</code>
+        <CopyButton text={() => token} label="Copy the token" />
+      </div>
+    </>
+  )
+}

@@ -1,0 +1,20 @@
+import { useQuery } from '@tanstack/react-query'
+import type { ReactNode } from 'react'
+import { PageBody } from '@/components/layout/page-body'
+import { sessionQuery } from '@/lib/api/session'
+import { AboutSection } from './about-section'
+import { SignOutSection } from './sign-out-section'
+import { ThemeSection } from './theme-section'
+import { TokensSection } from './tokens-section'
+
+export function SettingsPage(): ReactNode {
+  const session = useQuery(sessionQuery).data
+  return (
+    <PageBody title="Settings" width="narrow">
+      <ThemeSection />
+      <TokensSection hasAccounts={session?.accounts ?? false} />
+      <AboutSection />
+      {session?.accounts && <SignOutSection name={session.name ?? null} />}
+    </PageBody>
+  )
+}

@@ -1,0 +1,67 @@
+import { useQuery } from '@tanstack/react-query'
+import { Plus } from 'lucide-react'
+import { type ReactNode, useState } from 'react'
+import { Button } from '@/components/ui/button'
+import { ProblemNote } from '@/components/ui/problem-note'
+import type { Token } from '@/lib/api/types'
+import { fullTime, shortTime } from '@/lib/format'
+import { tokensQuery } from '../api/settings'
+import { NewTokenDialog } from './new-token-dialog'
+import { RevokeDialog } from './revoke-dialog'
+import { Section } from './section'
+import styles from './settings.module.css'
+
+export function TokensSection({ hasAccounts }: { hasAccounts: boolean }): ReactNode {
+  const { data: tokens, error, refetch } = useQuery(tokensQuery)
+  const [isMaking, setIsMaking] = useState(false)
+  const [revoking, setRevoking] = useState<Token | null>(null)
+  return (
+    <Section
+      title="Tokens"
+      lead={
+        hasAccounts
+          ? 'A token lets a browser, a program or another machine in as you. Give each its own, so that one can be taken back alone.'
+          : 'Nobody needs a token here yet: on this machine you are the owner. The first one changes that.'
+      }
+      action={
+        <Button onClick={() => setIsMaking(true)}>
+          <Plus size={15} aria-hidden />
+          New token
+        </Button>
+      }
+    >
+      {error && <ProblemNote title="The tokens could not be read" error={error} onRetry={() => void refetch()} />}
+      {tokens && tokens.length > 0 && (
+        <ul className={styles.tokens}>
+          {tokens.map((token) => (
+            <li key={token.id}>
+              <div className={styles.token}>
+                <strong>{token.name}</strong>
+                <span>
+                  made <time dateTime={token.created_at} title={fullTime(token.created_at)}>{shortTime(token.created_at)}</time>
+                  {', '}
+                  <Used at={token.last_used_at ?? null} />
+                  {token.current && '; this browser came in with it'}
+                </span>
+              </div>
+              <Button size="small" look="danger" aria-label={`Revoke ${token.name}`} onClick={() => setRevoking(token)}>
+                Revoke
+              </Button>
+            </li>
+          ))}
+        </ul>
+      )}
+      {isMaking && <NewTokenDialog isFirst={!hasAccounts} onClose={() => setIsMaking(false)} />}
+      {revoking && <RevokeDialog token={revoking} onClose={() => setRevoking(null)} />}
+    </Section>
+  )
+}
+
+function Used({ at }: { at: string | null }): ReactNode {
+  if (at === null) return 'never used'
+  return (
+    <>
+      last used <time dateTime={at} title={fullTime(at)}>{shortTime(at)}</time>
+    </>
+  )
+}

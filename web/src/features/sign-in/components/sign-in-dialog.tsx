@@ -1,0 +1,22 @@
+import { type ReactNode, useEffect, useRef } from 'react'
+import { SignInForm } from './sign-in-form'
+import styles from './sign-in.module.css'
+
+/** Over the page that one was on, which stays as it is. It cannot be waved away: nothing behind it would work. */
+export function SignInDialog({ onSignedIn }: { onSignedIn: () => Promise<void> }): ReactNode {
+  const ref = useRef<HTMLDialogElement>(null)
+  useEffect(() => {
+    const dialog = ref.current
+    dialog?.showModal()
+    return () => dialog?.close()
+  }, [])
+  return (
+    <dialog ref={ref} className={styles.dialog} aria-labelledby="sign-in-title" onCancel={(event) => event.preventDefault()}>
+      <div className={styles.card}>
+        <h2 id="sign-in-title">Sign in again</h2>
+        <p className={styles.lead}>Your sign-in has ended: its token was revoked, or it was too long ago. What you typed is still here.</p>
+        <SignInForm onSignedIn={onSignedIn} />
+      </div>
+    </dialog>
+  )
+}

@@ -1,0 +1,65 @@
+import { useQuery } from '@tanstack/react-query'
+import { Link, useNavigate } from '@tanstack/react-router'
+import { FileDown } from 'lucide-react'
+import type { ReactNode } from 'react'
+import { PageBody } from '@/components/layout/page-body'
+import { Button } from '@/components/ui/button'
+import { ProblemNote } from '@/components/ui/problem-note'
+import { download } from '@/lib/download'
+import { useNow } from '@/lib/use-now'
+import { usageQuery } from '../api/usage'
+import { drawUsage } from '../model/chart'
+import { toCsv } from '../model/csv'
+import { type UsageFilter, boundsOf } from '../model/usage-filter'
+import { UsageChart } from './usage-chart'
+import { UsageControls } from './usage-controls'
+import styles from './usage-page.module.css'
+import { UsageTable } from './usage-table'
+import { UsageTotals } from './usage-totals'
+
+/** What agents used and cost, over time. The address holds what one is looking at. */
+export function UsagePage({ filter }: { filter: UsageFilter }): ReactNode {
+  const navigate = useNavigate()
+  const by = filter.by ?? 'agent'
+  const measure = filter.show ?? 'cost'
+  const bounds = boundsOf(filter, useNow(true, 60_000))
+  const { data: report, error, isPlaceholderData, refetch } = useQuery(usageQuery(bounds, by))
+  const chart = report && drawUsage(report, measure)
+  const save = (): void => {
+    if (report) download(`usage-by-${by}-${report.from.slice(0, 10)}-to-${report.to.slice(0, 10)}.csv`, 'text/csv', toCsv(report, by))
+  }
+  return (
+    <PageBody
+      title="Usage"
+      actions={
+        <Button size="small" disabled={!report || report.series.length === 0} onClick={save}>
+          <FileDown size={14} aria-hidden />
+          Export CSV
+        </Button>
+      }
+    >
+      <UsageControls filter={filter} onChange={(search) => void navigate({ to: '/usage', search })} />
+      {error && <ProblemNote title="The usage could not be read" error={error} onRetry={() => void refetch()} />}
+      {report && chart && (
+        <div className={styles.report} aria-busy={isPlaceholderData}>
+          <UsageTotals total={report.total} />
+          {report.series.length === 0 ? (
+            <p className={styles.nothing}>
+              Nothing was used in this time. <Link to="/">Say something in a room</Link>, or look further back.
+            </p>
+          ) : (
+            <div className={styles.sides}>
+              <UsageChart chart={chart} bucket={report.bucket} measure={measure} />
+              <UsageTable report={report} hues={chart.hues} by={by} measure={measure} />
+            </div>
+          )}
+        </div>
+      )}
+      {!report && !error && (
+        <p className={styles.nothing} role="status">
+          Adding up
+        </p>
+      )}
+    </PageBody>
+  )
+}

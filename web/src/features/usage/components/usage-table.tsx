@@ -1,0 +1,82 @@
+import { Link } from '@tanstack/react-router'
+import type { ReactNode } from 'react'
+import type { UsageReport, UsageSeries } from '@/lib/api/types'
+import { count, duration, tokens } from '@/lib/format'
+import { ranked } from '../model/chart'
+import { costText, successRate } from '../model/figures'
+import type { GroupBy, Measure } from '../model/usage-filter'
+import chart from './usage-chart.module.css'
+import styles from './usage-table.module.css'
+
+interface UsageTableProps {
+  report: UsageReport
+  hues: ReadonlyMap<string, number>
+  by: GroupBy
+  measure: Measure
+}
+
+const heads: Record<GroupBy, string> = { agent: 'Agent', model: 'Model', room: 'Room' }
+
+/** Also the key to the colours of the chart. */
+export function UsageTable({ report, hues, by, measure }: UsageTableProps): ReactNode {
+  return (
+    <div className={styles.series}>
+      <table className={styles.table}>
+        <caption className="visually-hidden">Usage by {by}</caption>
+        <thead>
+          <tr>
+            <th scope="col">{heads[by]}</th>
+            <th scope="col" data-number>
+              Cost
+            </th>
+            <th scope="col" data-number>
+              Tokens
+            </th>
+            <th scope="col" data-number>
+              Runs
+            </th>
+            <th scope="col" data-number data-room="some">
+              Time
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {ranked(report, measure).map((series) => (
+            <Row key={series.key} series={series} hue={hues.get(series.key) ?? 0} by={by} />
+          ))}
+        </tbody>
+      </table>
+      {report.left_out > 0 && <p className={styles.more}>{report.left_out} more are in the totals only.</p>}
+    </div>
+  )
+}
+
+function Row({ series, hue, by }: { series: UsageSeries; hue: number; by: GroupBy }): ReactNode {
+  const { total, name, key } = series
+  const rate = successRate(total)
+  return (
+    <tr>
+      <th scope="row">
+        <span className={styles.name}>
+          <span className={chart.swatch} data-hue={hue} aria-hidden />
+          {by === 'model' ? (
+            name
+          ) : (
+            <Link to="/runs" search={{ [by]: key }} title="Its runs">
+              {name}
+            </Link>
+          )}
+        </span>
+      </th>
+      <td data-number>{costText(total)}</td>
+      <td data-number>{count(tokens(total))}</td>
+      <td data-number>
+        {count(total.runs)}
+        {rate !== null && rate < 1 && <small>{Math.round(rate * 100)} % completed</small>}
+      </td>
+      <td data-number data-room="some">
+        {duration(total.duration_ms)}
+      </td>
+    </tr>
+  )
+}

@@ -1,0 +1,32 @@
+import type { UsageFigures } from '@/lib/api/types'
+import { count, dollars, tokens } from '@/lib/format'
+import type { Measure } from './usage-filter'
+
+type Counts = Pick<UsageFigures, 'runs' | 'input_tokens' | 'output_tokens' | 'cache_read_tokens' | 'cache_write_tokens' | 'cost' | 'unpriced'>
+
+/** How high it is drawn. A price that is not known has no height; words say that it is not known. */
+export function valueOf(figures: Counts, measure: Measure): number {
+  if (measure === 'tokens') return tokens(figures)
+  return measure === 'runs' ? figures.runs : (figures.cost ?? 0)
+}
+
+/** The sum of what has a price, and whether there was more. */
+export function costText({ cost, unpriced }: Pick<Counts, 'cost' | 'unpriced'>): string {
+  if (unpriced === 0) return dollars(cost ?? 0)
+  return cost ? `${dollars(cost)} + unknown` : 'unknown'
+}
+
+export function valueText(figures: Counts, measure: Measure): string {
+  if (measure === 'cost') return costText(figures)
+  return measure === 'tokens' ? `${count(tokens(figures))} tokens` : runsText(figures.runs)
+}
+
+export function runsText(runs: number): string {
+  return runs === 1 ? '1 run' : `${runs} runs`
+}
+
+/** Of those that came to an end; nothing where none did. */
+export function successRate({ completed, failed }: Pick<UsageFigures, 'completed' | 'failed'>): number | null {
+  const ended = completed + failed
+  return ended === 0 ? null : completed / ended
+}

@@ -1,0 +1,21 @@
+import { queryOptions } from '@tanstack/react-query'
+import { answerOf, api } from './client'
+import type { Session } from './types'
+
+/** Whether this server has accounts, and who this browser is to it. Open to all, so it answers where nothing else does. */
+export const sessionQuery = queryOptions({
+  queryKey: ['session'],
+  queryFn: (): Promise<Session> => answerOf(api.GET('/api/session')),
+  // Nothing is shown before it is answered: one that cannot be reached has to say so at once.
+  retry: false,
+  staleTime: 60_000,
+})
+
+/** Lets this browser in by a token, which it forgets at once: what stays is a cookie that no script can read. */
+export async function signIn(token: string): Promise<void> {
+  await answerOf(api.POST('/api/session', { body: { token } }))
+}
+
+export async function signOut(): Promise<void> {
+  await answerOf(api.DELETE('/api/session'))
+}
