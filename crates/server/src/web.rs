@@ -30,7 +30,20 @@ const ASSETS: &[(&str, &str)] = &[
 const WEB_APP: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/web_app.rs"));
 
 /// Where the app shows something of its own: the app reads the address itself.
-const APP_PATHS: [&str; 6] = ["/", "/rooms/{id}", "/runs", "/runs/{id}", "/usage", "/settings"];
+const APP_PATHS: &[&str] = &[
+    "/",
+    "/rooms/{id}",
+    "/agents",
+    "/agents/{id}",
+    "/skills",
+    "/skills/{name}",
+    "/mcp-servers",
+    "/mcp-servers/{name}",
+    "/runs",
+    "/runs/{id}",
+    "/usage",
+    "/settings",
+];
 
 const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; \
                               img-src 'self' data: blob:; connect-src 'self'; worker-src 'self'; base-uri 'none'; \

@@ -1,10 +1,14 @@
 import { Link } from '@tanstack/react-router'
-import { Activity, ChartColumn, Settings } from 'lucide-react'
+import { Activity, Bot, ChartColumn, Play, Plug, Settings } from 'lucide-react'
 import type { ReactNode } from 'react'
 import { drawerStore } from '@/components/layout/drawer-store'
+import { IconButton } from '@/components/ui/button'
+import { askForTask } from '@/lib/execute-request'
 import styles from './rail-nav.module.css'
 
 const pages = [
+  { to: '/agents', label: 'Agents', Icon: Bot },
+  { to: '/mcp-servers', label: 'MCP servers', Icon: Plug },
   { to: '/runs', label: 'Runs', Icon: Activity },
   { to: '/usage', label: 'Usage', Icon: ChartColumn },
   { to: '/settings', label: 'Settings', Icon: Settings },
@@ -21,6 +25,17 @@ export function RailNav(): ReactNode {
             <Icon size={16} aria-hidden />
             {label}
           </Link>
+          {to === '/agents' && (
+            <IconButton
+              label="Run a task"
+              onClick={() => {
+                leave()
+                askForTask()
+              }}
+            >
+              <Play size={15} aria-hidden />
+            </IconButton>
+          )}
         </li>
       ))}
     </ul>

@@ -1,6 +1,6 @@
 import { Outlet, useNavigate, useParams } from '@tanstack/react-router'
 import { useQuery } from '@tanstack/react-query'
-import { type ReactNode, useState } from 'react'
+import { type ReactNode, Suspense, lazy, useState } from 'react'
 import { PageBarEnd } from '@/components/layout/page-bar'
 import { Palette } from '@/components/layout/palette'
 import { Shell } from '@/components/layout/shell'
@@ -8,19 +8,25 @@ import { ShortcutsDialog } from '@/components/layout/shortcuts-dialog'
 import { useShortcuts } from '@/components/layout/use-shortcuts'
 import { Notices } from '@/components/ui/notices'
 import { RoomRail } from '@/features/rooms/components/room-rail'
-import { roomsQuery } from '@/lib/api/queries'
+import { agentsQuery, roomsQuery } from '@/lib/api/queries'
 import { useCommands } from '@/lib/commands'
+import { askForTask, executeStore } from '@/lib/execute-request'
+import { useStore } from '@/lib/store'
 import { nextTheme, setTheme } from '@/lib/theme'
 import { ConnectionBadge, ConnectionBanner } from './connection-state'
 import { RailFoot } from './rail-foot'
 import { RailNav } from './rail-nav'
 import styles from './root.module.css'
 
+const ExecuteDialog = lazy(async () => ({ default: (await import('@/features/agents/components/execute-dialog')).ExecuteDialog }))
+
 export function Root(): ReactNode {
   const [open, setOpen] = useState<'palette' | 'shortcuts' | null>(null)
   useShortcuts()
   useAppCommands(setOpen)
   usePageCommands()
+  useAgentCommands()
+  const task = useStore(executeStore)
   const close = (): void => setOpen(null)
   return (
     <PageBarEnd value={<ConnectionBadge />}>
@@ -41,6 +47,11 @@ export function Root(): ReactNode {
       </Shell>
       {open === 'palette' && <Palette onClose={close} />}
       {open === 'shortcuts' && <ShortcutsDialog onClose={close} />}
+      {task && (
+        <Suspense>
+          <ExecuteDialog request={task} onClose={() => executeStore.set(null)} />
+        </Suspense>
+      )}
       <Notices />
     </PageBarEnd>
   )
@@ -75,5 +86,20 @@ function usePageCommands(): void {
     { id: 'failed-runs', title: 'Runs that failed', group: 'Greenroom', run: () => void navigate({ to: '/runs', search: { status: 'failed' } }) },
     { id: 'usage', title: 'Usage and cost', detail: 'page', group: 'Greenroom', run: () => void navigate({ to: '/usage' }) },
     { id: 'settings', title: 'Settings', detail: 'tokens, colours, about this server', group: 'Greenroom', run: () => void navigate({ to: '/settings' }) },
+  ])
+}
+
+function useAgentCommands(): void {
+  const navigate = useNavigate()
+  const agents = useQuery(agentsQuery).data ?? []
+  useCommands([
+    { id: 'agents', title: 'Agents', detail: 'page', group: 'Agents', run: () => void navigate({ to: '/agents' }) },
+    { id: 'new-agent', title: 'New agent', group: 'Agents', run: () => void navigate({ to: '/agents/new' }) },
+    { id: 'mcp-servers', title: 'MCP servers', detail: 'page', group: 'Agents', run: () => void navigate({ to: '/mcp-servers' }) },
+    { id: 'run-task', title: 'Run a task', group: 'Agents', keys: 'x', run: () => askForTask() },
+    ...agents.flatMap(({ id, name }) => [
+      { id: `agent-${id}`, title: name, detail: 'agent', group: 'Agents', run: () => void navigate({ to: '/agents/$agentId', params: { agentId: id } }) },
+      { id: `task-${id}`, title: `Run a task with ${name}`, group: 'Agents', run: () => askForTask([id]) },
+    ]),
   ])
 }

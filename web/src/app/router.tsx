@@ -61,9 +61,59 @@ const usageRoute = createRoute({
 
 const settingsRoute = createRoute({ getParentRoute: () => rootRoute, path: '/settings', component: SettingsPage })
 
-export const router = createRouter({
-  routeTree: rootRoute.addChildren([landingRoute, roomRoute, runsRoute, runRoute, usageRoute, settingsRoute]),
+const agentPages = (): Promise<typeof import('./agent-pages')> => import('./agent-pages')
+
+const agentsRoute = createRoute({ getParentRoute: () => rootRoute, path: '/agents', component: lazyRouteComponent(agentPages, 'AgentsPage') })
+
+/** `from` is the agent that the new one is to be like. */
+const newAgentRoute = createRoute({
+  getParentRoute: () => rootRoute,
+  path: '/agents/new',
+  validateSearch: ({ from, provider }: Record<string, unknown>): { from?: string; provider?: string } => ({
+    ...(typeof from === 'string' ? { from } : {}),
+    ...(typeof provider === 'string' ? { provider } : {}),
+  }),
+  component: lazyRouteComponent(agentPages, 'NewAgentRoute'),
 })
+
+const agentRoute = createRoute({
+  getParentRoute: () => rootRoute,
+  path: '/agents/$agentId',
+  validateSearch: ({ test, show }: Record<string, unknown>): { test?: true; show?: 'effective' } => ({
+    ...(test === true ? { test } : {}),
+    ...(show === 'effective' ? { show } : {}),
+  }),
+  component: lazyRouteComponent(agentPages, 'AgentRoute'),
+})
+
+const mcpPages = (): Promise<typeof import('./mcp-server-pages')> => import('./mcp-server-pages')
+
+const mcpServersRoute = createRoute({ getParentRoute: () => rootRoute, path: '/mcp-servers', component: lazyRouteComponent(mcpPages, 'McpServersPage') })
+
+const newMcpServerRoute = createRoute({ getParentRoute: () => rootRoute, path: '/mcp-servers/new', component: lazyRouteComponent(mcpPages, 'NewMcpServerPage') })
+
+const mcpServerRoute = createRoute({
+  getParentRoute: () => rootRoute,
+  path: '/mcp-servers/$name',
+  validateSearch: ({ show }: Record<string, unknown>): { show?: 'settings' | 'logs' } => (show === 'settings' || show === 'logs' ? { show } : {}),
+  component: lazyRouteComponent(mcpPages, 'McpServerRoute'),
+})
+
+const pages = [
+  landingRoute,
+  roomRoute,
+  agentsRoute,
+  newAgentRoute,
+  agentRoute,
+  mcpServersRoute,
+  newMcpServerRoute,
+  mcpServerRoute,
+  runsRoute,
+  runRoute,
+  usageRoute,
+  settingsRoute,
+] as const
+export const router = createRouter({ routeTree: rootRoute.addChildren(pages) })
 
 declare module '@tanstack/react-router' {
   interface Register {

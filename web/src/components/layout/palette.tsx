@@ -97,4 +97,4 @@ function inGroups(commands: Command[]): Command[] {
   return groups.flatMap((group) => commands.filter((command) => command.group === group))
 }
 
-const order = ['Rooms', 'Room', 'Greenroom']
+const order = ['Rooms', 'Room', 'Agents', 'Greenroom']

@@ -11,6 +11,8 @@ export class ApiError extends Error {
     message: string,
     readonly code: string,
     readonly status: number,
+    /** Where in what was sent the mistake is (RFC 6901). */
+    readonly pointer: string | null = null,
   ) {
     super(message)
     this.name = 'ApiError'
@@ -47,7 +49,7 @@ export async function answerOf<T>(request: Promise<Answer<T>>): Promise<T> {
   const problem = (typeof answer.error === 'object' && answer.error ? answer.error : {}) as Partial<Problem>
   if (status === 401) refusals.set(refusals.get() + 1)
   const detail = status === 401 ? signedOut : (problem.detail ?? `The server answered with status ${status}.`)
-  throw new ApiError(detail, problem.code ?? `status_${status}`, status)
+  throw new ApiError(detail, problem.code ?? `status_${status}`, status, problem.pointer)
 }
 
 /** What to tell a person about an error of any kind. */

@@ -1,5 +1,5 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query'
-import { useNavigate } from '@tanstack/react-router'
+import { Link, useNavigate } from '@tanstack/react-router'
 import { type ReactNode, useState } from 'react'
 import { Button } from '@/components/ui/button'
 import { answerOf, api, explain } from '@/lib/api/client'
@@ -42,6 +42,9 @@ export function RealAgents(): ReactNode {
               {version && <span className={styles.version}>{version}</span>}
             </Button>
           ))}
+          <Link to="/agents/new" className={styles.own}>
+            Make one of your own
+          </Link>
         </div>
       </div>
     )
@@ -54,7 +57,8 @@ export function RealAgents(): ReactNode {
         <>
           For an agent with a model behind it, <code>greenroom doctor</code> in a terminal says what this machine has and what is missing.
         </>
-      )}
+      )}{' '}
+      <Link to="/agents/new">Make an agent of your own</Link>
     </p>
   )
 }

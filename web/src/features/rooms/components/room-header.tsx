@@ -1,6 +1,6 @@
 import { useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
-import { Ellipsis, FileDown, FileJson, Settings2, Trash2 } from 'lucide-react'
+import { Ellipsis, FileDown, FileJson, Play, Settings2, Trash2 } from 'lucide-react'
 import { type ReactNode, useState } from 'react'
 import { PageBar } from '@/components/layout/page-bar'
 import { Menu } from '@/components/ui/menu'
@@ -11,6 +11,7 @@ import { roomsQuery } from '@/lib/api/queries'
 import type { Room } from '@/lib/api/types'
 import { useCommands } from '@/lib/commands'
 import { download, fileName } from '@/lib/download'
+import { askForTask } from '@/lib/execute-request'
 import { notify } from '@/lib/notices'
 import { allMessages } from '../api/room-commands'
 import { toJson, toMarkdown } from '../model/export-room'
@@ -30,6 +31,7 @@ export function RoomHeader({ room }: { room: Room }): ReactNode {
 
   const commands = [
     { id: 'room-settings', title: 'Room settings and members', icon: <Settings2 size={15} aria-hidden />, run: () => setDialog('settings') },
+    { id: 'room-task', title: 'Run a task with an agent here', icon: <Play size={15} aria-hidden />, run: () => askForTask(room.agents) },
     { id: 'export-markdown', title: 'Export as Markdown', icon: <FileDown size={15} aria-hidden />, run: () => void exportAs(room, 'md') },
     { id: 'export-json', title: 'Export as JSON', icon: <FileJson size={15} aria-hidden />, run: () => void exportAs(room, 'json') },
     { id: 'delete-room', title: 'Delete this room', icon: <Trash2 size={15} aria-hidden />, run: () => setDialog('delete') },

@@ -1,0 +1,167 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
+import { AgentsView, makeAgent, openAgents } from './harness/agents'
+import { RoomView } from './harness/room'
+import { Stage } from './harness/stage'
+
+interface AgentRecord {
+  name: string
+  provider: string
+  model: string | null
+  system_prompt: string | null
+  tools: { allow: string[]; ask: string[]; deny: string[] }
+  limits: Record<string, number>
+}
+
+let stage: Stage
+beforeAll(async () => {
+  stage = await Stage.open()
+})
+afterEach(() => stage.closeBrowsers())
+afterAll(async () => {
+  await stage.close()
+  // Refusals are what some of these tests are about; a browser notes each.
+  expect(stage.complaints.filter((text) => !/status of (400|422)/.test(text))).toEqual([])
+})
+
+const read = (id: string): Promise<AgentRecord> => stage.server.api(`/agents/${id}`)
+
+it('a newcomer makes an agent from the first room on, and tries it at once', async () => {
+  const page = await stage.page('/')
+  await page.getByRole('link', { name: /Make (one|an agent) of your own/ }).click()
+  const view = new AgentsView(page)
+  await view.heading('New agent').waitFor()
+  await page.getByRole('radio', { name: /^Claude Code(?! over)/ }).check()
+  expect(await view.field('Name').inputValue()).toBe('Claude Code')
+  await page.getByRole('radio', { name: /Scripted/ }).check()
+  await view.field('Name').fill('Ada')
+  await view.field('Instructions').fill('You are short.')
+  await view.button('Make and test it').click()
+  await view.heading('Ada').waitFor()
+  const side = page.getByRole('region', { name: 'Test of Ada' })
+  await side.getByText('needs no key').waitFor()
+  await side.getByRole('textbox', { name: 'Message' }).fill('!count 5')
+  await side.getByRole('textbox', { name: 'Message' }).press('Enter')
+  await new RoomView(page).hears('1 2 3 4 5')
+  await side.getByText(/tokens/).first().waitFor()
+  await view.button('Close the test').click()
+  await side.waitFor({ state: 'detached' })
+  await page.getByRole('link', { name: 'Agents', exact: true }).first().click()
+  await view.card('Ada').getByText('You are short.').waitFor()
+})
+
+it('what the server refuses is said beside the field it is about', async () => {
+  const view = await openAgents(stage, '/agents/new')
+  await view.field('Name').fill('  ')
+  await view.button('Make the agent').click()
+  await view.page.getByText('A name must not be empty.').waitFor()
+  expect(await view.field('Name').getAttribute('aria-invalid')).toBe('true')
+  expect(await view.field('Name').evaluate((field) => field === document.activeElement)).toBe(true)
+  await view.field('Name').fill('Wrong skill')
+  await view.section('Skills and MCP servers').click()
+  await view.field('Skills').fill('no-such-skill')
+  await view.button('Make the agent').click()
+  await view.page.getByRole('alert').filter({ hasText: 'no-such-skill' }).waitFor()
+  expect(await view.field('Skills').getAttribute('aria-invalid')).toBe('true')
+  await view.page.getByRole('button', { name: 'Remove no-such-skill' }).click()
+  await view.section('Limits').click()
+  await view.field('Model calls').fill('0')
+  await view.button('Make the agent').click()
+  await view.page.getByRole('alert').filter({ hasText: 'at least 1' }).waitFor()
+  await view.field('Model calls').fill('7')
+  await view.button('Make the agent').click()
+  await view.heading('Wrong skill').waitFor()
+})
+
+it('settings are changed, kept over a reload, and only what was changed is sent', async () => {
+  const { id } = await makeAgent(stage, 'Editable', { model: 'one', tools: { allow: ['Read'], ask: [], deny: [] }, limits: { turns: 3 } })
+  const view = await openAgents(stage, `/agents/${id}`)
+  await view.field('Model').fill('two')
+  await view.field('Without asking').fill('mcp__git__*')
+  await view.field('Without asking').press('Enter')
+  await view.field('Never').fill('WebFetch')
+  await view.field('Model calls').fill('')
+  await view.field('Try a tool’s name').fill('mcp__git__log')
+  await view.page.getByText('is used without asking, because of mcp__git__*').waitFor()
+  // Somebody else changes another setting meanwhile: that stays.
+  await fetch(`${stage.server.url}/api/agents/${id}`, { method: 'PATCH', headers: { 'content-type': 'application/json' }, body: '{"system_prompt":"Theirs"}' })
+  await view.page.keyboard.press('Control+s')
+  await view.page.getByText('Unsaved changes').waitFor({ state: 'detached' })
+  expect(await read(id)).toMatchObject({ model: 'two', system_prompt: 'Theirs', tools: { allow: ['Read', 'mcp__git__*'], ask: [], deny: ['WebFetch'] }, limits: {} })
+  await view.page.reload()
+  await view.page.getByRole('button', { name: 'Change mcp__git__*' }).waitFor()
+  expect(await view.field('Model').inputValue()).toBe('two')
+  expect(await view.field('Instructions').inputValue()).toBe('Theirs')
+})
+
+it('asks before unsaved changes are lost', async () => {
+  const { id } = await makeAgent(stage, 'Guarded')
+  const view = await openAgents(stage, `/agents/${id}`)
+  await view.field('Model').fill('typed')
+  await view.button('Discard').click()
+  expect(await view.field('Model').inputValue()).toBe('')
+  await view.field('Model').fill('typed')
+  // Another view of the same agent is no leaving.
+  await view.page.getByText('In effect').click()
+  await view.page.getByText('Settings', { exact: true }).click()
+  expect(await view.field('Model').inputValue()).toBe('typed')
+  await view.page.getByRole('main').getByRole('link', { name: 'Agents', exact: true }).click()
+  await view.dialog.getByRole('button', { name: 'Stay' }).click()
+  expect(await view.field('Model').inputValue()).toBe('typed')
+  await view.page.getByRole('main').getByRole('link', { name: 'Agents', exact: true }).click()
+  await view.dialog.getByRole('button', { name: 'Leave and lose it' }).click()
+  await view.heading('Agents').waitFor()
+  expect((await read(id)).model).toBeNull()
+})
+
+it('an agent is duplicated, and the copy is its own', async () => {
+  const { id } = await makeAgent(stage, 'Original', { model: 'm', system_prompt: 'Be kind.' })
+  const view = await openAgents(stage)
+  await view.choose('Original', 'Duplicate')
+  await view.heading('New agent').waitFor()
+  expect(await view.field('Name').inputValue()).toBe('Original copy')
+  await view.field('Model').fill('other')
+  await view.button('Make the agent').click()
+  await view.heading('Original copy').waitFor()
+  expect(view.page.url()).not.toContain(id)
+  expect(await view.field('Instructions').inputValue()).toBe('Be kind.')
+  expect((await read(id)).model).toBe('m')
+})
+
+it('an agent is exported, deleted, and imported again as it was', async () => {
+  const { id } = await makeAgent(stage, 'Traveller', { model: 'm', system_prompt: 'Go.', tools: { allow: ['*'], ask: [], deny: ['Bash'] }, limits: { turns: 9 } })
+  const before = await read(id)
+  const view = await openAgents(stage, `/agents/${id}`)
+  const saved = view.page.waitForEvent('download')
+  await view.choose('Traveller', 'Export as JSON')
+  const file = await saved
+  expect(file.suggestedFilename()).toBe('Traveller.agent.json')
+  const path = join(tmpdir(), `greenroom-e2e-${id}.json`)
+  writeFileSync(path, readFileSync(await file.path()))
+  await view.choose('Traveller', 'Delete')
+  await view.dialog.getByRole('button', { name: 'Delete the agent' }).click()
+  await view.heading('Agents').waitFor()
+  await view.card('Traveller').waitFor({ state: 'detached' })
+  await view.button('Import').click()
+  await view.dialog.getByLabel('Or paste it here').fill('not json')
+  await view.dialog.getByText('This is not JSON.').waitFor()
+  await view.page.locator('input[type=file]').setInputFiles(path)
+  await view.dialog.getByRole('list', { name: 'Agents in it' }).getByText('Traveller').waitFor()
+  await view.dialog.getByRole('button', { name: 'Make the agent' }).click()
+  await view.heading('Traveller').waitFor()
+  const { name, model, system_prompt, tools, limits } = await read(view.page.url().split('/').at(-1) ?? '')
+  expect({ name, model, system_prompt, tools, limits }).toEqual({
+    name: before.name,
+    model: before.model,
+    system_prompt: before.system_prompt,
+    tools: before.tools,
+    limits: before.limits,
+  })
+})
+
+it('an agent that is gone says so', async () => {
+  const view = await openAgents(stage, '/agents/00000000-0000-7000-8000-000000000000')
+  await view.heading('This agent is gone').waitFor()
+})

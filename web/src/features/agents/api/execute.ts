@@ -1,0 +1,40 @@
+import { ApiError, answerOf, api, newKey } from '@/lib/api/client'
+import { type SseEvent, SseParser } from '../model/sse'
+
+/** The server gives a sign of life every 15 seconds; a line that is silent for so long is dead, though nobody said so. */
+const longestSilence = 40_000
+
+/** Gives a task to an agent and tells what becomes of it, until the server says that this was all. */
+export async function* execute(agentId: string, message: string, signal: AbortSignal): AsyncGenerator<SseEvent> {
+  const params = { path: { id: agentId }, header: { 'Idempotency-Key': newKey() } }
+  const request = api.POST('/api/execute/agent/{id}', { params, body: { message }, parseAs: 'stream', signal })
+  const stream = (await answerOf(request)) as ReadableStream<Uint8Array> | null
+  if (!stream) throw new ApiError('The server answered with nothing.', 'empty', 200)
+  const reader = stream.getReader()
+  const decoder = new TextDecoder()
+  const parser = new SseParser()
+  try {
+    for (;;) {
+      const { done, value } = await heard(reader.read())
+      if (done) return
+      for (const event of parser.push(decoder.decode(value, { stream: true }))) {
+        if (event.data === 'done') return
+        yield event
+      }
+    }
+  } finally {
+    await reader.cancel().catch(() => {})
+  }
+}
+
+async function heard<T>(read: Promise<T>): Promise<T> {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const silence = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new ApiError('The server has gone silent.', 'silent', 0)), longestSilence)
+  })
+  try {
+    return await Promise.race([read, silence])
+  } finally {
+    clearTimeout(timer)
+  }
+}

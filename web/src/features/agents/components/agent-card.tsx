@@ -1,0 +1,83 @@
+import { Link } from '@tanstack/react-router'
+import { Play } from 'lucide-react'
+import type { ReactNode } from 'react'
+import { AgentMark } from '@/components/ui/agent-mark'
+import { Button } from '@/components/ui/button'
+import type { Agent, Provider } from '@/lib/api/types'
+import { askForTask } from '@/lib/execute-request'
+import { count, dollars, fullTime, shortTime } from '@/lib/format'
+import { type AgentFigures, percent } from '../model/figures'
+import { adviceOf, providerTitle } from '../model/providers'
+import styles from './agent-card.module.css'
+import { AgentMenu } from './agent-menu'
+
+interface AgentCardProps {
+  agent: Agent
+  provider: Provider | undefined
+  /** Null until they are known. */
+  figures: AgentFigures | null
+}
+
+export function AgentCard({ agent, provider, figures }: AgentCardProps): ReactNode {
+  const advice = provider ? adviceOf(provider) : null
+  const usage = figures?.usage
+  return (
+    <li className={styles.card}>
+      <div className={styles.head}>
+        <AgentMark id={agent.id} name={agent.name} />
+        <h2 className={styles.name}>
+          <Link to="/agents/$agentId" params={{ agentId: agent.id }}>
+            {agent.name}
+          </Link>
+        </h2>
+        <Button size="small" className={styles.run} aria-label={`Run a task with ${agent.name}`} onClick={() => askForTask([agent.id])}>
+          <Play size={13} aria-hidden />
+          Run a task
+        </Button>
+        <AgentMenu agent={agent} />
+      </div>
+      <p className={styles.provider}>
+        {providerTitle(agent.provider)}
+        {agent.model && <> · {agent.model}</>}
+      </p>
+      {advice !== null && (
+        <p className={styles.missing} title={advice}>
+          Not on this machine: its runs fail until it is.
+        </p>
+      )}
+      {agent.system_prompt && <p className={styles.prompt}>{agent.system_prompt}</p>}
+      <dl className={styles.figures}>
+        {usage && <Figure name="Answers" value={count(usage.runs)} />}
+        {usage && <Figure name="Success" value={usage.successRate === null ? '–' : percent(usage.successRate)} />}
+        {usage && <Figure name="Cost" value={<Cost usage={usage} />} />}
+        <Figure name="Last used" value={<LastUsed figures={figures} />} />
+      </dl>
+    </li>
+  )
+}
+
+function Cost({ usage: { runs, cost, unpriced } }: { usage: NonNullable<AgentFigures['usage']> }): ReactNode {
+  if (cost === null) return runs > 0 ? 'unknown' : '–'
+  if (unpriced === 0) return dollars(cost)
+  return <span title={`The price of ${unpriced} of them is not known`}>{dollars(cost)} or more</span>
+}
+
+function LastUsed({ figures }: { figures: AgentFigures | null }): ReactNode {
+  if (!figures) return '–'
+  const { lastUsed } = figures
+  if (lastUsed === null) return 'never'
+  return (
+    <time dateTime={lastUsed} title={fullTime(lastUsed)}>
+      {shortTime(lastUsed)}
+    </time>
+  )
+}
+
+function Figure({ name, value }: { name: string; value: ReactNode }): ReactNode {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{value}</dd>
+    </div>
+  )
+}

@@ -1,0 +1,140 @@
+import { useNavigate } from '@tanstack/react-router'
+import { FlaskConical, Play } from 'lucide-react'
+import { type ReactNode, useEffect, useRef } from 'react'
+import { LeaveGuard } from '@/components/layout/leave-guard'
+import { PageBar } from '@/components/layout/page-bar'
+import { AgentMark } from '@/components/ui/agent-mark'
+import { Button } from '@/components/ui/button'
+import { Segmented } from '@/components/ui/segmented'
+import type { Agent } from '@/lib/api/types'
+import { useCommands } from '@/lib/commands'
+import { askForTask } from '@/lib/execute-request'
+import { type Draft, withName } from '../model/draft'
+import { useDraft } from '../model/use-draft'
+import { AgentForm } from './agent-form'
+import { AgentMenu } from './agent-menu'
+import type { AgentView, ShowRoom } from './agent-page'
+import styles from './agent-editor.module.css'
+import { EffectiveView } from './effective-view'
+import { SaveBar } from './save-bar'
+import { SideRoom } from './side-room'
+import { Trail } from './trail'
+
+interface AgentEditorProps {
+  /** Null while there is none yet. */
+  agent: Agent | null
+  initial: Draft
+  /** What a new one is called while nobody has thought of a name. */
+  suggestName?: (provider: string) => string
+  view: AgentView
+  showRoom: ShowRoom
+}
+
+const views = [
+  { value: 'settings', label: 'Settings' },
+  { value: 'effective', label: 'In effect' },
+] as const
+
+export function AgentEditor({ agent, initial, suggestName, view, showRoom }: AgentEditorProps): ReactNode {
+  const { draft, change, discard, save, problem, isSaving, isChanged } = useDraft(agent, initial)
+  const navigate = useNavigate()
+  const form = useRef<HTMLFormElement>(null)
+  const title = agent?.name ?? 'New agent'
+  const isEffective = agent !== null && view.show === 'effective'
+  const isTesting = agent !== null && view.test === true
+
+  useEffect(() => {
+    document.title = `${title} · Greenroom`
+  }, [title])
+
+  useEffect(() => {
+    if (problem) form.current?.querySelector<HTMLElement>('[aria-invalid]')?.focus()
+  }, [problem])
+
+  const show = (id: string, search: AgentView): void => void navigate({ to: '/agents/$agentId', params: { agentId: id }, search, replace: agent !== null })
+
+  const saveAnd = async (next: AgentView): Promise<void> => {
+    // What stands half typed in a list of names is taken when the field is left.
+    if (document.activeElement instanceof HTMLElement) document.activeElement.blur()
+    // After that has been drawn, so that it is in what is saved.
+    await new Promise((resolve) => setTimeout(resolve))
+    const saved = await save.current()
+    if (saved && (!agent || next.test)) show(saved.id, next)
+  }
+
+  useCommands([
+    { id: 'save-agent', title: 'Save the agent', group: 'Agents', keys: 'mod+s', run: () => void saveAnd({ ...view }) },
+    ...(agent ? [{ id: 'test-agent', title: 'Test the agent in a side room', group: 'Agents', run: () => void test() }] : []),
+  ])
+
+  const test = async (): Promise<void> => {
+    if (!agent || isChanged) await saveAnd({ test: true })
+    else show(agent.id, { ...view, test: isTesting ? undefined : true })
+  }
+
+  return (
+    <>
+      <PageBar
+        actions={
+          agent && (
+            <>
+              <Button className={styles.action} onClick={() => askForTask([agent.id])} title="Run a task">
+                <Play size={14} aria-hidden />
+                <span>Run a task</span>
+              </Button>
+              <Button className={styles.action} aria-pressed={isTesting} onClick={() => void test()} title="Test it in a side room">
+                <FlaskConical size={14} aria-hidden />
+                <span>{isChanged ? 'Save and test' : 'Test it'}</span>
+              </Button>
+              <AgentMenu agent={agent} />
+            </>
+          )
+        }
+      >
+        <Trail>
+          {agent && <AgentMark id={agent.id} name={agent.name} />}
+          <h1>{title}</h1>
+        </Trail>
+      </PageBar>
+      <div className={styles.split} data-testing={isTesting || undefined}>
+        <div className={styles.main}>
+          <div className={styles.scroller}>
+            <div className={styles.column}>
+              {agent && (
+                <Segmented
+                  label="What to show"
+                  choices={views}
+                  value={isEffective ? 'effective' : 'settings'}
+                  onChange={(value) => show(agent.id, { ...view, show: value === 'effective' ? value : undefined })}
+                />
+              )}
+              {isEffective ? (
+                <EffectiveView agent={agent} isChanged={isChanged} />
+              ) : (
+                <AgentForm
+                  draft={draft}
+                  problem={problem}
+                  form={form}
+                  isNew={agent === null}
+                  onChange={(changes) => change(suggestName ? withName(draft, changes, suggestName) : changes)}
+                  onSave={() => void saveAnd({ ...view })}
+                />
+              )}
+            </div>
+          </div>
+          <SaveBar
+            isNew={agent === null}
+            isChanged={isChanged}
+            isSaving={isSaving}
+            problem={problem}
+            onSave={() => void saveAnd({ ...view })}
+            onTest={() => void saveAnd({ test: true })}
+            onDiscard={discard}
+          />
+        </div>
+        {isTesting && <SideRoom agent={agent} isChanged={isChanged} showRoom={showRoom} onClose={() => show(agent.id, { ...view, test: undefined })} />}
+      </div>
+      <LeaveGuard isChanged={isChanged} isSaving={isSaving} />
+    </>
+  )
+}

@@ -1,0 +1,133 @@
+import { useQuery } from '@tanstack/react-query'
+import { type ReactNode, type RefObject, useId } from 'react'
+import { FormField } from '@/components/ui/form-field'
+import { NameList } from '@/components/ui/name-list'
+import { agentsQuery, providersQuery } from '@/lib/api/queries'
+import { bytes } from '@/lib/format'
+import { mcpServerNamesQuery, skillNamesQuery } from '../api/agent-queries'
+import type { Draft } from '../model/draft'
+import type { FormProblem, Place } from '../model/problems'
+import { providerTitle } from '../model/providers'
+import styles from './agent-form.module.css'
+import { LimitFields } from './limit-fields'
+import { ProviderChoice } from './provider-choice'
+import { Section } from './section'
+import { ToolRules } from './tool-rules'
+
+interface AgentFormProps {
+  draft: Draft
+  problem: FormProblem | null
+  form: RefObject<HTMLFormElement | null>
+  isNew: boolean
+  onChange: (changes: Partial<Draft>) => void
+  onSave: () => void
+}
+
+/** As many bytes as the server takes; said only when it begins to matter. */
+const longestPrompt = 262_144
+
+export function AgentForm({ draft, problem, form, isNew, onChange, onSave }: AgentFormProps): ReactNode {
+  const models = useKnownModels(draft.provider)
+  const listId = useId()
+  const capabilities = useQuery(providersQuery).data?.find(({ name }) => name === draft.provider)?.capabilities
+  const skills = useQuery(skillNamesQuery).data
+  const servers = useQuery(mcpServerNamesQuery).data
+  const at = (place: Place): string | null => (problem?.place === place ? problem.text : null)
+  const promptBytes = new TextEncoder().encode(draft.systemPrompt).length
+  const hasRules = Object.values(draft.tools).some((list) => list.length > 0)
+  const hasLimits = Object.values(draft.limits).some((value) => value !== '')
+  const noUse = (what: string): string => `${providerTitle(draft.provider)} has no use for ${what}; they are kept for another provider.`
+
+  return (
+    <form
+      ref={form}
+      className={styles.form}
+      aria-label="Agent"
+      noValidate
+      onSubmit={(event) => {
+        event.preventDefault()
+        onSave()
+      }}
+    >
+      <FormField label="Name" problem={at('name')} hint="What you call it in a room: @name.">
+        {(control) => (
+          <input {...control} value={draft.name} required maxLength={120} autoComplete="off" onChange={(event) => onChange({ name: event.target.value })} />
+        )}
+      </FormField>
+      <ProviderChoice value={draft.provider} isNew={isNew} problem={at('provider')} onChange={(provider) => onChange({ provider })} />
+      <FormField label="Model" problem={at('model')} hint="Left empty, it is the provider’s own choice.">
+        {(control) => (
+          <>
+            <input
+              {...control}
+              value={draft.model}
+              list={listId}
+              autoComplete="off"
+              autoCapitalize="off"
+              spellCheck={false}
+              placeholder="the provider’s default"
+              onChange={(event) => onChange({ model: event.target.value })}
+            />
+            <datalist id={listId}>
+              {models.map((model) => (
+                <option key={model}>{model}</option>
+              ))}
+            </datalist>
+          </>
+        )}
+      </FormField>
+      <FormField
+        label="Instructions"
+        problem={at('system_prompt')}
+        hint={promptBytes > longestPrompt / 2 ? `${bytes(promptBytes)} of at most ${bytes(longestPrompt)}.` : 'Who it is and how it works; it is told this before every conversation.'}
+      >
+        {(control) => <textarea {...control} value={draft.systemPrompt} rows={5} onChange={(event) => onChange({ systemPrompt: event.target.value })} />}
+      </FormField>
+      <Section title="Tools" summary={hasRules ? 'has rules of its own' : 'asks about everything'} isOpen={hasRules || problem?.place === 'tools'}>
+        <ToolRules tools={draft.tools} problem={at('tools')} onChange={(tools) => onChange({ tools })} />
+      </Section>
+      <Section
+        title="Skills and MCP servers"
+        summary={named(draft.skills.length + draft.mcpServers.length)}
+        isOpen={draft.skills.length + draft.mcpServers.length > 0 || problem?.place === 'skills' || problem?.place === 'mcp_servers'}
+      >
+        <NameList
+          label="Skills"
+          names={draft.skills}
+          known={skills ?? []}
+          problem={at('skills')}
+          hint={capabilities && !capabilities.skills ? noUse('skills') : offered(skills, 'skills')}
+          onChange={(names) => onChange({ skills: names })}
+        />
+        <NameList
+          label="MCP servers"
+          names={draft.mcpServers}
+          known={servers ?? []}
+          problem={at('mcp_servers')}
+          hint={capabilities && !capabilities.mcp ? noUse('MCP servers') : offered(servers, 'MCP servers')}
+          onChange={(names) => onChange({ mcpServers: names })}
+        />
+      </Section>
+      <Section title="Limits" summary={hasLimits ? 'has limits of its own' : 'as the server has them'} isOpen={hasLimits || problem?.place === 'limits'}>
+        <LimitFields values={draft.limits} problem={problem?.place === 'limits' ? problem : null} onChange={(limits) => onChange({ limits })} />
+      </Section>
+      {/* Enter in a field saves; the button for it stands in the bar below. */}
+      <button type="submit" hidden aria-label="Save" />
+    </form>
+  )
+}
+
+function named(count: number): string {
+  return count === 0 ? 'none' : `${count} named`
+}
+
+function offered(names: readonly string[] | null | undefined, what: string): string {
+  if (names === undefined || names === null) return `Names of ${what} on this server.`
+  return names.length === 0 ? `This server has no ${what} yet.` : `This server has: ${names.join(', ')}.`
+}
+
+/** Models that other agents of this provider were given. */
+function useKnownModels(provider: string): string[] {
+  const agents = useQuery(agentsQuery).data ?? []
+  return [...new Set(agents.filter((agent) => agent.provider === provider).flatMap(({ model }) => (model ? [model] : [])))]
+}

@@ -1,0 +1,50 @@
+import { useQueryClient } from '@tanstack/react-query'
+import { useNavigate } from '@tanstack/react-router'
+import { Copy, Ellipsis, FileJson, MessageSquare, Trash2 } from 'lucide-react'
+import { type ReactNode, useState } from 'react'
+import { Menu } from '@/components/ui/menu'
+import { explain } from '@/lib/api/client'
+import { roomsQuery } from '@/lib/api/queries'
+import type { Agent } from '@/lib/api/types'
+import { download, fileName } from '@/lib/download'
+import { notify } from '@/lib/notices'
+import { createRoomWith } from '../api/agent-commands'
+import { toFile } from '../model/transfer'
+import { DeleteAgentDialog } from './delete-agent-dialog'
+
+/** What can be done with an agent beside changing it. */
+export function AgentMenu({ agent }: { agent: Agent }): ReactNode {
+  const [isDeleting, setIsDeleting] = useState(false)
+  const navigate = useNavigate()
+  const queries = useQueryClient()
+
+  const openRoom = async (): Promise<void> => {
+    try {
+      const room = await createRoomWith(agent)
+      await queries.invalidateQueries(roomsQuery)
+      await navigate({ to: '/rooms/$roomId', params: { roomId: room.id } })
+    } catch (error) {
+      notify(`No room was made. ${explain(error)}`, 'problem')
+    }
+  }
+
+  return (
+    <>
+      <Menu
+        label={`More about ${agent.name}`}
+        icon={<Ellipsis size={18} aria-hidden />}
+        items={[
+          { label: 'Open a room with it', icon: <MessageSquare size={15} aria-hidden />, onSelect: () => void openRoom() },
+          { label: 'Duplicate', icon: <Copy size={15} aria-hidden />, onSelect: () => void navigate({ to: '/agents/new', search: { from: agent.id } }) },
+          {
+            label: 'Export as JSON',
+            icon: <FileJson size={15} aria-hidden />,
+            onSelect: () => download(fileName(agent.name, 'agent.json'), 'application/json', toFile([agent])),
+          },
+          { label: 'Delete', icon: <Trash2 size={15} aria-hidden />, onSelect: () => setIsDeleting(true), isDangerous: true },
+        ]}
+      />
+      {isDeleting && <DeleteAgentDialog agent={agent} onClose={() => setIsDeleting(false)} />}
+    </>
+  )
+}

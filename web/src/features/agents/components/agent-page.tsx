@@ -1,0 +1,79 @@
+import { useQuery } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import type { ReactNode } from 'react'
+import { PageBar } from '@/components/layout/page-bar'
+import { Button } from '@/components/ui/button'
+import { ApiError, explain } from '@/lib/api/client'
+import { agentsQuery, providersQuery } from '@/lib/api/queries'
+import { agentQuery } from '../api/agent-queries'
+import { draftOf, emptyDraft, freeName } from '../model/draft'
+import { firstChoice, providerTitle } from '../model/providers'
+import { AgentEditor } from './agent-editor'
+import styles from './agents.module.css'
+
+/** Shows a room inside of a page; the app brings it, because rooms are another feature. */
+export type ShowRoom = (roomId: string) => ReactNode
+
+export interface AgentView {
+  /** The side room is open. */
+  test?: true
+  show?: 'effective'
+}
+
+export function AgentPage({ agentId, view, showRoom }: { agentId: string; view: AgentView; showRoom: ShowRoom }): ReactNode {
+  const { data: agent, error, refetch } = useQuery(agentQuery(agentId))
+  if (agent) return <AgentEditor key={agent.id} agent={agent} initial={draftOf(agent)} view={view} showRoom={showRoom} />
+  if (error instanceof ApiError && error.status === 404) {
+    return <Note title="This agent is gone" detail="It was deleted, or it never was. What it said is still in its rooms." />
+  }
+  if (error) {
+    return (
+      <Note title="The agent could not be read" detail={explain(error)}>
+        <Button look="primary" onClick={() => void refetch()}>
+          Try again
+        </Button>
+      </Note>
+    )
+  }
+  return <Reading />
+}
+
+/** A new agent: from nothing, or as another one is. */
+export function NewAgentPage({ from, provider, showRoom }: { from: string | null; provider: string | null; showRoom: ShowRoom }): ReactNode {
+  const agents = useQuery(agentsQuery)
+  const providers = useQuery(providersQuery)
+  const source = agents.data?.find((agent) => agent.id === from)
+  if (!agents.data || (!source && providers.isPending)) return agents.error ? <Note title="Agents could not be read" detail={explain(agents.error)} /> : <Reading />
+  const chosen = provider ?? firstChoice(providers.data ?? [])
+  const there = agents.data
+  const suggest = (name: string): string => freeName(providerTitle(name), there)
+  const initial = source ? { ...draftOf(source), name: freeName(`${source.name.slice(0, 110)} copy`, there) } : emptyDraft(chosen, suggest(chosen))
+  return <AgentEditor key={`${from} ${provider}`} agent={null} initial={initial} suggestName={source ? undefined : suggest} view={{}} showRoom={showRoom} />
+}
+
+function Reading(): ReactNode {
+  return (
+    <>
+      <PageBar> </PageBar>
+      <p className={styles.reading} role="status">
+        Reading
+      </p>
+    </>
+  )
+}
+
+function Note({ title, detail, children }: { title: string; detail: string; children?: ReactNode }): ReactNode {
+  return (
+    <>
+      <PageBar> </PageBar>
+      <div className={styles.note}>
+        <h1>{title}</h1>
+        <p>{detail}</p>
+        <p>
+          <Link to="/agents">All agents</Link>
+        </p>
+        {children}
+      </div>
+    </>
+  )
+}

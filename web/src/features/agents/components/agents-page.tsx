@@ -1,0 +1,122 @@
+import { useQuery } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import { Plus, Upload } from 'lucide-react'
+import { type ReactNode, useEffect, useState } from 'react'
+import { PageBar } from '@/components/layout/page-bar'
+import { Button } from '@/components/ui/button'
+import { explain } from '@/lib/api/client'
+import { agentsQuery, providersQuery } from '@/lib/api/queries'
+import type { Agent } from '@/lib/api/types'
+import { useCommands } from '@/lib/commands'
+import { download } from '@/lib/download'
+import { recentRunsQuery, usageByAgentQuery, usagePeriod } from '../api/agent-queries'
+import { figuresOf } from '../model/figures'
+import { providerTitle } from '../model/providers'
+import { toFile } from '../model/transfer'
+import { AgentCard } from './agent-card'
+import styles from './agents.module.css'
+import { ImportDialog } from './import-dialog'
+
+/** Fewer than this are found at a glance. */
+const worthFiltering = 7
+
+export function AgentsPage(): ReactNode {
+  const { data: agents, error, refetch } = useQuery(agentsQuery)
+  const [isImporting, setIsImporting] = useState(false)
+  const [filter, setFilter] = useState('')
+  const exportAll = (): void => download('greenroom-agents.json', 'application/json', toFile(agents ?? []))
+
+  useEffect(() => {
+    document.title = 'Agents · Greenroom'
+  }, [])
+
+  useCommands([
+    { id: 'import-agents', title: 'Import agents from a file', group: 'Agents', run: () => setIsImporting(true) },
+    { id: 'export-agents', title: 'Export all agents', group: 'Agents', run: exportAll },
+  ])
+
+  return (
+    <>
+      <PageBar
+        actions={
+          <Link to="/agents/new" className={styles.link}>
+            <Plus size={15} aria-hidden />
+            New agent
+          </Link>
+        }
+      >
+        <h1 className={styles.title}>Agents</h1>
+      </PageBar>
+      <div className={styles.scroller}>
+        <div className={styles.page}>
+          <div className={styles.bar}>
+            {(agents?.length ?? 0) >= worthFiltering ? (
+              <input type="search" className={styles.filter} aria-label="Filter agents" placeholder="Name, provider or model" value={filter} onChange={(event) => setFilter(event.target.value)} />
+            ) : (
+              <p className={styles.period}>Who answers in your rooms.</p>
+            )}
+            <Button look="quiet" onClick={() => setIsImporting(true)}>
+              <Upload size={15} aria-hidden />
+              Import
+            </Button>
+          </div>
+          {error && !agents && (
+            <div className={styles.note} role="alert">
+              <h2>Agents could not be read</h2>
+              <p>{explain(error)}</p>
+              <Button look="primary" onClick={() => void refetch()}>
+                Try again
+              </Button>
+            </div>
+          )}
+          {!error && !agents && (
+            <p className={styles.reading} role="status">
+              Reading
+            </p>
+          )}
+          {agents && <Cards agents={agents.filter((agent) => fits(agent, filter))} isFiltered={filter.trim() !== ''} />}
+        </div>
+      </div>
+      {isImporting && <ImportDialog onClose={() => setIsImporting(false)} />}
+    </>
+  )
+}
+
+function Cards({ agents, isFiltered }: { agents: readonly Agent[]; isFiltered: boolean }): ReactNode {
+  const usage = useQuery(usageByAgentQuery).data ?? null
+  const runs = useQuery(recentRunsQuery).data
+  const providers = useQuery(providersQuery).data
+  if (agents.length === 0) {
+    return (
+      <div className={styles.note}>
+        <h2>{isFiltered ? 'No agent is like that' : 'There is no agent yet'}</h2>
+        <p>{isFiltered ? 'Look for a name, a provider or a model.' : 'An agent is somebody who answers: a program or a model on this machine, with instructions of yours.'}</p>
+        {!isFiltered && (
+          <Link to="/agents/new" className={styles.link}>
+            Make the first one
+          </Link>
+        )}
+      </div>
+    )
+  }
+  return (
+    <>
+      <ul className={styles.cards}>
+        {agents.toSorted((a, b) => a.name.localeCompare(b.name)).map((agent) => (
+          <AgentCard
+            key={agent.id}
+            agent={agent}
+            provider={providers?.find(({ name }) => name === agent.provider)}
+            figures={runs ? figuresOf(agent.id, usage, runs) : null}
+          />
+        ))}
+      </ul>
+      {usage && <p className={styles.period}>Answers, success and cost are of {usagePeriod}.</p>}
+    </>
+  )
+}
+
+function fits({ name, provider, model }: Agent, filter: string): boolean {
+  const all = `${name} ${provider} ${providerTitle(provider)} ${model ?? ''}`.toLowerCase()
+  return filter.toLowerCase().split(/\s+/).every((word) => all.includes(word))
+}

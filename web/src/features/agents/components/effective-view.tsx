@@ -1,0 +1,102 @@
+import { useQuery } from '@tanstack/react-query'
+import { RefreshCw } from 'lucide-react'
+import type { ReactNode } from 'react'
+import { Button } from '@/components/ui/button'
+import { explain } from '@/lib/api/client'
+import type { Agent } from '@/lib/api/types'
+import { effectiveQuery } from '../api/agent-queries'
+import { type Effective, type EffectiveServer, type EffectiveTool, originOf, stateWords, tierWords, verdictWords } from '../model/effective'
+import { providerTitle } from '../model/providers'
+import styles from './effective-view.module.css'
+
+/** What the agent really has to work with, and where each of it comes from. */
+export function EffectiveView({ agent, isChanged }: { agent: Agent; isChanged: boolean }): ReactNode {
+  const { data, error, isFetching, refetch } = useQuery(effectiveQuery(agent))
+  return (
+    <div className={styles.view}>
+      <div className={styles.head}>
+        <p className={styles.note}>
+          The tools it gets in a run, and where each comes from.{isChanged && ' This is as it was saved last; your changes are not in it.'}
+        </p>
+        <Button size="small" look="quiet" isBusy={isFetching} onClick={() => void refetch()}>
+          <RefreshCw size={13} aria-hidden />
+          {isFetching ? 'Asking its servers' : 'Ask again'}
+        </Button>
+      </div>
+      {data === undefined && !error && (
+        <p className={styles.note} role="status">
+          Asking its servers what they have; those that are not running are started for it.
+        </p>
+      )}
+      {error && !data && (
+        <p className={styles.problem} role="alert">
+          {explain(error)}
+        </p>
+      )}
+      {data === null && <p className={styles.note}>This server does not say what an agent has. A newer version does.</p>}
+      {data && <Tiers effective={data} />}
+    </div>
+  )
+}
+
+function Tiers({ effective }: { effective: Effective }): ReactNode {
+  const { provider, servers, built_in: own } = effective
+  return (
+    <>
+      {!provider.mcp && (
+        <p className={styles.warning}>
+          {providerTitle(provider.name)} uses no MCP servers: what is listed here waits for a provider that does.
+        </p>
+      )}
+      {own.length > 0 && (
+        <section className={styles.server} aria-label="Greenroom’s own tools">
+          <h2>Greenroom</h2>
+          <p className={styles.origin}>built in, for every agent whose provider takes tools</p>
+          <Tools tools={own} />
+        </section>
+      )}
+      {servers.map((server) => (
+        <Server key={`${server.tier} ${server.name}`} server={server} />
+      ))}
+      {servers.length === 0 && <p className={styles.note}>No MCP servers: neither the agent, nor its skills, nor a project name one.</p>}
+      <p className={styles.note}>Tools that {providerTitle(provider.name)} brings along itself, such as reading files or running commands, are its own and not listed.</p>
+    </>
+  )
+}
+
+function Server({ server }: { server: EffectiveServer }): ReactNode {
+  return (
+    <section className={styles.server} aria-label={`MCP server ${server.name}`}>
+      <h2>
+        {server.name}
+        <span className={styles.state} data-state={server.state}>
+          {stateWords[server.state]}
+        </span>
+        {server.transport && <span className={styles.transport}>{server.transport}</span>}
+      </h2>
+      <p className={styles.origin}>
+        {originOf(server)}
+        {server.shadowed.length > 0 && `; it goes before the one ${server.shadowed.map(tierWords).join(' and the one ')}`}
+      </p>
+      {server.problem && <p className={styles.problem}>{server.problem.message}</p>}
+      {server.tools && <Tools tools={server.tools} />}
+    </section>
+  )
+}
+
+function Tools({ tools }: { tools: readonly EffectiveTool[] }): ReactNode {
+  if (tools.length === 0) return <p className={styles.note}>It has no tools.</p>
+  return (
+    <ul className={styles.tools}>
+      {tools.map((tool) => (
+        <li key={tool.full_name}>
+          <code title={tool.full_name}>{tool.name}</code>
+          <span className={styles.description}>{tool.quarantined ? `Kept from the agent: ${tool.quarantined}` : tool.description}</span>
+          <span className={styles.verdict} data-verdict={tool.quarantined ? 'deny' : tool.verdict}>
+            {tool.quarantined ? 'kept away' : tool.remembered ? 'allowed in this room' : verdictWords[tool.verdict]}
+          </span>
+        </li>
+      ))}
+    </ul>
+  )
+}

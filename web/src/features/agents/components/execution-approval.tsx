@@ -1,0 +1,44 @@
+import { Link } from '@tanstack/react-router'
+import { type ReactNode, useState } from 'react'
+import { Button } from '@/components/ui/button'
+import type { Approval } from '../model/execution'
+import styles from './execution.module.css'
+
+interface ExecutionApprovalProps {
+  approval: Approval
+  roomId: string | null
+  onAnswer: (approvalId: string, decision: 'allow' | 'deny') => void
+  onClose: () => void
+}
+
+/** A yes or a no. What wants more words than that is answered in the room. */
+export function ExecutionApproval({ approval, roomId, onAnswer, onClose }: ExecutionApprovalProps): ReactNode {
+  const [isBusy, setIsBusy] = useState(false)
+  const isQuestion = approval.name === 'ask_user'
+  const answer = (decision: 'allow' | 'deny') => (): void => {
+    setIsBusy(true)
+    onAnswer(approval.id, decision)
+  }
+  return (
+    <section className={styles.approval} aria-label={`May it use ${approval.name}?`}>
+      <strong>{isQuestion ? 'It asks you something' : `May it use ${approval.name}?`}</strong>
+      <pre>{typeof approval.input === 'string' ? approval.input : JSON.stringify(approval.input, null, 2)}</pre>
+      <div className={styles.answers}>
+        {isQuestion && roomId ? (
+          <Link to="/rooms/$roomId" params={{ roomId }} onClick={onClose}>
+            Answer it in its room
+          </Link>
+        ) : (
+          <>
+            <Button size="small" look="primary" isBusy={isBusy} onClick={answer('allow')}>
+              Allow
+            </Button>
+            <Button size="small" isBusy={isBusy} onClick={answer('deny')}>
+              Deny
+            </Button>
+          </>
+        )}
+      </div>
+    </section>
+  )
+}

@@ -1,0 +1,129 @@
+import { useQueryClient } from '@tanstack/react-query'
+import { useNavigate } from '@tanstack/react-router'
+import { Check, CircleAlert, FileJson } from 'lucide-react'
+import { type ReactNode, useRef, useState } from 'react'
+import { Button } from '@/components/ui/button'
+import { Dialog } from '@/components/ui/dialog'
+import { FormField } from '@/components/ui/form-field'
+import { agentsQuery } from '@/lib/api/queries'
+import type { Agent, AgentSpec } from '@/lib/api/types'
+import { createAgent } from '../api/agent-commands'
+import { freeName } from '../model/draft'
+import { problemOf } from '../model/problems'
+import { providerTitle } from '../model/providers'
+import { fromFile } from '../model/transfer'
+import styles from './agents.module.css'
+import list from './import-dialog.module.css'
+
+/** More would be no file of agents. */
+const largestFile = 20_000_000
+
+type Outcome = { made: Agent } | { problem: string }
+
+export function ImportDialog({ onClose }: { onClose: () => void }): ReactNode {
+  const [text, setText] = useState('')
+  const [outcomes, setOutcomes] = useState<readonly Outcome[]>([])
+  const [isBusy, setIsBusy] = useState(false)
+  const picker = useRef<HTMLInputElement>(null)
+  const queries = useQueryClient()
+  const navigate = useNavigate()
+  const reading = text.trim() === '' ? null : fromFile(text)
+  const specs = reading && 'agents' in reading ? reading.agents : []
+  const isDone = outcomes.length > 0 && outcomes.length === specs.length && !isBusy
+
+  const read = (content: string): void => {
+    setText(content)
+    setOutcomes([])
+  }
+
+  const pick = async (file: File | undefined): Promise<void> => {
+    if (!file) return
+    read(file.size > largestFile ? 'too large' : await file.text())
+  }
+
+  const make = async (): Promise<void> => {
+    setIsBusy(true)
+    const there: { name: string }[] = [...(await queries.fetchQuery(agentsQuery).catch(() => []))]
+    const done: Outcome[] = []
+    for (const spec of specs) {
+      const outcome = await makeOne({ ...spec, name: freeName(spec.name, there) })
+      if ('made' in outcome) there.push(outcome.made)
+      done.push(outcome)
+      setOutcomes([...done])
+    }
+    await queries.invalidateQueries(agentsQuery)
+    setIsBusy(false)
+    const [only] = done
+    if (done.length === 1 && only && 'made' in only) {
+      onClose()
+      await navigate({ to: '/agents/$agentId', params: { agentId: only.made.id } })
+    }
+  }
+
+  return (
+    <Dialog title="Import agents" onClose={onClose}>
+      <div className={styles.dialog}>
+        <div>
+          <Button onClick={() => picker.current?.click()}>
+            <FileJson size={15} aria-hidden />
+            Choose a file
+          </Button>
+          <input
+            ref={picker}
+            type="file"
+            accept=".json,application/json"
+            hidden
+            aria-label="File with agents"
+            onChange={(event) => {
+              void pick(event.target.files?.[0])
+              event.target.value = ''
+            }}
+          />
+        </div>
+        <FormField label="Or paste it here" problem={reading && 'problem' in reading ? reading.problem : null}>
+          {(control) => (
+            <textarea {...control} rows={4} spellCheck={false} placeholder='{"name": "Reviewer", "provider": "claude_code"}' value={text} onChange={(event) => read(event.target.value)} />
+          )}
+        </FormField>
+        {specs.length > 0 && (
+          <ul className={list.found} aria-label="Agents in it">
+            {specs.map((spec, index) => (
+              <Found key={index} spec={spec} outcome={outcomes[index]} />
+            ))}
+          </ul>
+        )}
+        <div className={styles.dialogActions}>
+          <Button onClick={onClose}>{isDone ? 'Done' : 'Cancel'}</Button>
+          {!isDone && (
+            <Button look="primary" isBusy={isBusy} disabled={specs.length === 0} onClick={() => void make()}>
+              {isBusy ? `Making ${outcomes.length + 1} of ${specs.length}` : specs.length > 1 ? `Make ${specs.length} agents` : 'Make the agent'}
+            </Button>
+          )}
+        </div>
+      </div>
+    </Dialog>
+  )
+}
+
+function Found({ spec, outcome }: { spec: AgentSpec; outcome: Outcome | undefined }): ReactNode {
+  return (
+    <li>
+      <strong>{outcome && 'made' in outcome ? outcome.made.name : spec.name}</strong>
+      <span>{[providerTitle(spec.provider), spec.model].filter(Boolean).join(' · ')}</span>
+      {outcome && 'made' in outcome && <Check size={15} role="img" aria-label="made" className={list.good} />}
+      {outcome && 'problem' in outcome && (
+        <p className={styles.problem} role="alert">
+          <CircleAlert size={13} aria-hidden /> {outcome.problem}
+        </p>
+      )}
+    </li>
+  )
+}
+
+async function makeOne(spec: AgentSpec): Promise<Outcome> {
+  try {
+    return { made: await createAgent(spec) }
+  } catch (error) {
+    return { problem: problemOf(error).text }
+  }
+}

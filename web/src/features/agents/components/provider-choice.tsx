@@ -1,0 +1,99 @@
+import { useQuery } from '@tanstack/react-query'
+import { RefreshCw } from 'lucide-react'
+import { type ReactNode, useId } from 'react'
+import { Button } from '@/components/ui/button'
+import { WithCode } from '@/components/ui/with-code'
+import { explain } from '@/lib/api/client'
+import { providersQuery } from '@/lib/api/queries'
+import type { Provider } from '@/lib/api/types'
+import { abilitiesOf, adviceOf, inOrder, isReady, providerTitle, versionOf } from '../model/providers'
+import styles from './provider-choice.module.css'
+
+interface ProviderChoiceProps {
+  value: string
+  /** A newcomer is told what to install; later the choice is made. */
+  isNew: boolean
+  problem: string | null
+  onChange: (provider: string) => void
+}
+
+/** As many as a newcomer can choose from; the others are there for those who know them. */
+const mostTold = 3
+
+/** Who answers: first what this machine has, then what it could have and how. */
+export function ProviderChoice({ value, isNew, problem, onChange }: ProviderChoiceProps): ReactNode {
+  const { data, error, isFetching, refetch } = useQuery(providersQuery)
+  const id = useId()
+  const providers = inOrder(data ?? [])
+  const ready = providers.filter(isReady)
+  const missing = providers.filter((provider) => !isReady(provider))
+  const hasModel = ready.some((provider) => provider.name !== 'scripted')
+  const told = missing.filter((provider, index) => provider.name === value || (isNew && !hasModel && index < mostTold))
+  const others = missing.filter((provider) => !told.includes(provider))
+  const chosen = providers.find((provider) => provider.name === value)
+  const option = (provider: Provider): ReactNode => (
+    <Option key={provider.name} provider={provider} group={id} isChosen={provider.name === value} onChoose={() => onChange(provider.name)} />
+  )
+  const again = (
+    <Button size="small" look="quiet" className={styles.again} isBusy={isFetching} onClick={() => void refetch()}>
+      <RefreshCw size={13} aria-hidden />
+      {isFetching ? 'Looking' : 'Installed one? Look again'}
+    </Button>
+  )
+
+  return (
+    <fieldset className={styles.root} aria-describedby={problem ? `${id}-problem` : undefined}>
+      <legend>Who answers</legend>
+      {error && !data && <p className={styles.problem}>What this machine has could not be read. {explain(error)}</p>}
+      <div className={styles.options}>{ready.map(option)}</div>
+      {data && !chosen && value !== '' && (
+        <p className={styles.problem}>This server knows no provider “{value}”. Choose another one.</p>
+      )}
+      {told.length > 0 && (
+        <>
+          <p className={styles.note}>{isNew && !hasModel ? 'For an agent with a model behind it, install one of these on this machine:' : 'Not on this machine yet:'}</p>
+          <div className={styles.options}>{told.map(option)}</div>
+        </>
+      )}
+      {others.length > 0 && (
+        <details className={styles.missing}>
+          <summary>
+            {others.length} {told.length > 0 ? 'more that are' : 'that are'} not on this machine
+          </summary>
+          <div className={styles.options}>{others.map(option)}</div>
+          {told.length === 0 && again}
+        </details>
+      )}
+      {told.length > 0 && again}
+      {problem && (
+        <p id={`${id}-problem`} className={styles.problem} role="alert">
+          {problem}
+        </p>
+      )}
+    </fieldset>
+  )
+}
+
+interface OptionProps {
+  provider: Provider
+  group: string
+  isChosen: boolean
+  onChoose: () => void
+}
+
+function Option({ provider, group, isChosen, onChoose }: OptionProps): ReactNode {
+  const advice = adviceOf(provider)
+  const version = versionOf(provider)
+  return (
+    <label className={styles.option} data-missing={advice !== null || undefined}>
+      <input type="radio" name={group} checked={isChosen} onChange={onChoose} />
+      <span className={styles.title}>
+        <strong>{providerTitle(provider.name)}</strong>
+        {version && <span className={styles.version}>{version}</span>}
+      </span>
+      <span className={styles.detail}>
+        {advice !== null ? <WithCode text={advice} /> : provider.name === 'scripted' ? 'Needs no key and no program; does what a message tells it to.' : abilitiesOf(provider).join(' · ')}
+      </span>
+    </label>
+  )
+}

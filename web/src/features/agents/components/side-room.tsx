@@ -1,0 +1,82 @@
+import { queryOptions, useQuery, useQueryClient } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import { Maximize2, RotateCcw, X } from 'lucide-react'
+import type { ReactNode } from 'react'
+import { Button, IconButton } from '@/components/ui/button'
+import { answerOf, api, explain } from '@/lib/api/client'
+import { roomsQuery } from '@/lib/api/queries'
+import type { Agent } from '@/lib/api/types'
+import { remember, remembered } from '@/lib/storage'
+import { createTestRoom } from '../api/agent-commands'
+import type { ShowRoom } from './agent-page'
+import styles from './side-room.module.css'
+
+interface SideRoomProps {
+  agent: Agent
+  isChanged: boolean
+  showRoom: ShowRoom
+  onClose: () => void
+}
+
+/** A room beside the form, to try what was just saved. It is a room like any other and stays in the list. */
+export function SideRoom({ agent, isChanged, showRoom, onClose }: SideRoomProps): ReactNode {
+  const { data: roomId, error, isFetching, refetch } = useQuery(testRoomQuery(agent))
+  const queries = useQueryClient()
+
+  const beginAnew = async (): Promise<void> => {
+    remember(`test-room.${agent.id}`, null)
+    await refetch()
+    await queries.invalidateQueries(roomsQuery)
+  }
+
+  return (
+    <section className={styles.side} aria-label={`Test of ${agent.name}`}>
+      <header className={styles.head}>
+        <h2>Test</h2>
+        <p className={styles.said}>{isChanged ? 'Unsaved changes are not in it yet.' : 'Each message goes to the agent as it is saved.'}</p>
+        <IconButton label="Begin a new test room" disabled={isFetching} onClick={() => void beginAnew()}>
+          <RotateCcw size={15} aria-hidden />
+        </IconButton>
+        {roomId && (
+          <Link to="/rooms/$roomId" params={{ roomId }} className={styles.open} aria-label="Open it as a room" title="Open it as a room">
+            <Maximize2 size={15} aria-hidden />
+          </Link>
+        )}
+        <IconButton label="Close the test" onClick={onClose}>
+          <X size={17} aria-hidden />
+        </IconButton>
+      </header>
+      {roomId && showRoom(roomId)}
+      {!roomId && error && (
+        <div className={styles.problem} role="alert">
+          <p>No test room could be made. {explain(error)}</p>
+          <Button size="small" onClick={() => void refetch()}>
+            Try again
+          </Button>
+        </div>
+      )}
+      {!roomId && !error && (
+        <p className={styles.problem} role="status">
+          Making a room for it
+        </p>
+      )}
+    </section>
+  )
+}
+
+/** The one it was tested in before, or a new one. */
+function testRoomQuery(agent: Agent) {
+  return queryOptions({
+    queryKey: ['test-room', agent.id],
+    staleTime: Infinity,
+    queryFn: async ({ client }): Promise<string> => {
+      const known = remembered<string | null>(`test-room.${agent.id}`, null)
+      const room = known === null ? null : await answerOf(api.GET('/api/rooms/{id}', { params: { path: { id: known } } })).catch(() => null)
+      if (room?.agents.includes(agent.id)) return room.id
+      const made = await createTestRoom(agent)
+      remember(`test-room.${agent.id}`, made.id)
+      void client.invalidateQueries(roomsQuery)
+      return made.id
+    },
+  })
+}

@@ -1,0 +1,172 @@
+import type { Receipt, Run, Usage } from '@/lib/api/types'
+import type { SseEvent } from './sse'
+
+export interface ToolCall {
+  id: string
+  name: string
+  input: unknown
+  content: unknown
+  state: 'running' | 'done' | 'failed'
+}
+
+export interface Approval {
+  id: string
+  name: string
+  input: unknown
+}
+
+export interface Metrics {
+  usage: Usage
+  cost: number | null
+  durationMs: number | null
+}
+
+export interface Ending {
+  kind: 'completed' | 'failed' | 'stopped' | 'lost'
+  text: string | null
+}
+
+/** One task as it is seen from outside: the words of `/api/execute`, folded. */
+export interface Execution {
+  runId: string | null
+  roomId: string | null
+  activity: string
+  text: string
+  thinking: string
+  tools: readonly ToolCall[]
+  /** Tool calls that wait for a yes or a no. */
+  approvals: readonly Approval[]
+  metrics: Metrics | null
+  ending: Ending | null
+}
+
+export const begun: Execution = {
+  runId: null,
+  roomId: null,
+  activity: 'Sending',
+  text: '',
+  thinking: '',
+  tools: [],
+  approvals: [],
+  metrics: null,
+  ending: null,
+}
+
+interface Told {
+  status?: string
+  message?: string | null
+  run_id?: string
+  room_id?: string
+  approval_id?: string
+  name?: string
+  input?: unknown
+  type?: string
+  delta?: string
+  id?: string
+  content?: unknown
+  is_error?: boolean
+  text?: string
+  usage?: Usage
+  cost?: number | null
+  duration_ms?: number | null
+  code?: string
+  receipt?: Receipt
+}
+
+export function fold(before: Execution, { event, data }: SseEvent): Execution {
+  const told = parsed(data)
+  if (!told || before.ending) return before
+  switch (event) {
+    case 'status':
+      return withStatus(before, told)
+    case 'message':
+      return withMessage(before, told)
+    case 'completion':
+      return {
+        ...ended(before, { kind: 'completed', text: null }),
+        text: told.text ?? before.text,
+        metrics: told.usage ? { usage: told.usage, cost: told.cost ?? null, durationMs: told.duration_ms ?? null } : null,
+      }
+    case 'error':
+      // Only this stream is at its end then: the answer goes on in its room.
+      if (told.code === 'server_stopping') return ended(before, { kind: 'lost', text: told.message ?? null })
+      return ended(before, { kind: 'failed', text: told.message ?? told.code ?? 'It failed.' })
+    case 'cancelled':
+      return { ...ended(before, { kind: 'stopped', text: told.status === 'interrupted' ? 'Interrupted' : 'Stopped' }), text: told.text ?? before.text }
+    default:
+      return before
+  }
+}
+
+function withStatus(before: Execution, told: Told): Execution {
+  switch (told.status) {
+    case 'queued':
+      return { ...before, runId: told.run_id ?? null, roomId: told.room_id ?? null, activity: 'Waits for its turn' }
+    case 'running':
+      return { ...before, activity: 'Works' }
+    case 'waiting_for_approval': {
+      const approval = { id: told.approval_id ?? '', name: told.name ?? 'a tool', input: told.input }
+      return { ...before, approvals: [...before.approvals, approval], activity: `Wants to use ${approval.name}` }
+    }
+    case 'retracted':
+      // The whole answer comes at the end, without the words that were taken back.
+      return before
+    default:
+      return { ...before, activity: told.message || told.status || before.activity }
+  }
+}
+
+function withMessage(before: Execution, told: Told): Execution {
+  switch (told.type) {
+    case 'assistant':
+      return { ...before, text: before.text + (told.delta ?? ''), approvals: [], activity: 'Answers' }
+    case 'thinking':
+      return { ...before, thinking: before.thinking + (told.delta ?? ''), approvals: [], activity: 'Thinks' }
+    case 'tool_use': {
+      const call: ToolCall = { id: told.id ?? '', name: told.name ?? 'tool', input: told.input, content: null, state: 'running' }
+      return { ...before, tools: [...before.tools, call], activity: `Uses ${call.name}` }
+    }
+    case 'tool_result': {
+      const finished = { content: told.content, state: told.is_error ? ('failed' as const) : ('done' as const) }
+      const name = before.tools.find((call) => call.id === told.id)?.name
+      const tools = before.tools.map((call) => (call.id === told.id ? { ...call, ...finished } : call))
+      const answered = before.approvals.findIndex((approval) => approval.name === name)
+      return { ...before, tools, approvals: before.approvals.filter((_, index) => index !== answered), activity: 'Works' }
+    }
+    default:
+      return before
+  }
+}
+
+/** It was answered here; what comes of it is told by the events after it. */
+export function withAnswered(before: Execution, approvalId: string): Execution {
+  return { ...before, approvals: before.approvals.filter(({ id }) => id !== approvalId), activity: 'Works' }
+}
+
+export function ended(before: Execution, ending: Ending): Execution {
+  return { ...before, ending, approvals: [], activity: '' }
+}
+
+/** The words of an ending that the stream could not tell itself come from the run's record. */
+export function withRecord(before: Execution, run: Run): Execution {
+  const metrics = { usage: run.usage, cost: run.cost ?? null, durationMs: run.duration_ms ?? null }
+  if (before.ending?.kind !== 'lost' || !run.ended_at) return { ...before, metrics: before.metrics ?? metrics }
+  const text = run.error?.message ?? endings[run.status] ?? 'It has ended.'
+  const kind = run.status === 'completed' ? 'completed' : run.status === 'failed' ? 'failed' : 'stopped'
+  return { ...before, metrics, ending: { kind, text } }
+}
+
+const endings: Partial<Record<Run['status'], string>> = {
+  completed: 'It completed while the connection was down; its answer is in its room.',
+  cancelled: 'It was stopped. What it had said is in its room.',
+  interrupted: 'It was interrupted. What it had said is in its room.',
+}
+
+function parsed(data: string): Told | null {
+  try {
+    const value: unknown = JSON.parse(data)
+    return typeof value === 'object' && value !== null ? value : null
+  } catch {
+    return null
+  }
+}

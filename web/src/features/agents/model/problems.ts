@@ -1,0 +1,32 @@
+import { ApiError, explain } from '@/lib/api/client'
+
+/** Where in the form each part of what is sent has its place. */
+const places = ['name', 'provider', 'model', 'model_options', 'system_prompt', 'tools', 'skills', 'mcp_servers', 'limits'] as const
+
+export type Place = (typeof places)[number]
+
+export interface FormProblem {
+  /** Null where it belongs to the form as a whole. */
+  place: Place | null
+  /** The part of it, such as `turns` of the limits. */
+  part: string | null
+  text: string
+}
+
+/** What a refused save has to say, and beside which field. */
+export function problemOf(error: unknown): FormProblem {
+  const text = explain(error)
+  const pointer = error instanceof ApiError ? error.pointer : null
+  // Some answers name the field in their first word instead: `limits: a limit is at least 1`.
+  const named = pointer ?? `/${/^([a-z_]+):/.exec(text)?.[1] ?? ''}`
+  const [, first = '', part] = named.split('/')
+  const place = places.find((one) => one === first) ?? null
+  return { place, part: place === null ? null : (part ?? null), text: place === null ? text : withoutAddress(text, pointer) }
+}
+
+/** Beside the field its address says nothing more: “`/name` does not fit: a name must not be empty.” */
+function withoutAddress(text: string, pointer: string | null): string {
+  const told = /^`[^`]*` does not fit: (.*)$/s.exec(text)?.[1] ?? (pointer === null ? text : text.replace(/^[a-z_]+: /, ''))
+  const sentence = told.charAt(0).toUpperCase() + told.slice(1)
+  return /[.!?]$/.test(sentence) ? sentence : `${sentence}.`
+}

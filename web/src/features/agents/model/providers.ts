@@ -1,0 +1,62 @@
+import type { Provider } from '@/lib/api/types'
+
+const titles: Record<string, string> = {
+  claude_code: 'Claude Code',
+  codex: 'Codex',
+  gemini: 'Gemini CLI',
+  anthropic: 'Anthropic API',
+  openai: 'OpenAI API',
+  opencode: 'OpenCode',
+  copilot: 'Copilot CLI',
+  cursor: 'Cursor',
+  goose: 'Goose',
+  qwen: 'Qwen Code',
+  vibe: 'Mistral Vibe',
+  'claude-agent-acp': 'Claude Agent over ACP',
+  'codex-acp': 'Codex over ACP',
+  scripted: 'Scripted',
+}
+
+const order = Object.keys(titles)
+
+export function providerTitle(name: string): string {
+  return titles[name] ?? name
+}
+
+export function isReady(provider: Provider): boolean {
+  return provider.inspection.state === 'ready'
+}
+
+/** What is there before what is not; those that most people have come first. */
+export function inOrder(providers: readonly Provider[]): Provider[] {
+  const rank = (provider: Provider): number => {
+    const known = order.indexOf(provider.name)
+    return (isReady(provider) ? 0 : 1000) + (known < 0 ? 500 : known)
+  }
+  return providers.toSorted((a, b) => rank(a) - rank(b))
+}
+
+/** A newcomer most likely wants a model behind the agent, if this machine can give them one. */
+export function firstChoice(providers: readonly Provider[]): string {
+  return inOrder(providers).find(isReady)?.name ?? 'scripted'
+}
+
+export function versionOf({ inspection }: Provider): string | null {
+  return inspection.state === 'ready' ? (inspection.version ?? null) : null
+}
+
+export function adviceOf({ inspection }: Provider): string | null {
+  return inspection.state === 'missing' ? inspection.advice : null
+}
+
+/** What it can do beyond answering, in a few words each. */
+export function abilitiesOf({ capabilities }: Provider): string[] {
+  return [
+    capabilities.approvals && 'asks before tools',
+    capabilities.thinking && 'shows its thinking',
+    capabilities.resume && 'remembers a conversation',
+    capabilities.steer && 'takes messages while it works',
+    capabilities.skills && 'skills',
+    capabilities.mcp && 'MCP servers',
+  ].filter((ability) => ability !== false)
+}

@@ -1,0 +1,44 @@
+import type { Draft, PolicyList } from './draft'
+
+export interface Verdict {
+  list: PolicyList
+  /** The pattern that decided; none where nothing matched. */
+  pattern: string | null
+}
+
+/** As the server decides: deny before ask before allow, and what nobody named asks. */
+export function verdictOf(tools: Draft['tools'], tool: string): Verdict {
+  for (const list of ['deny', 'ask', 'allow'] as const) {
+    const pattern = tools[list].find((one) => matches(one, tool))
+    if (pattern !== undefined) return { list, pattern }
+  }
+  return { list: 'ask', pattern: null }
+}
+
+/** `*` stands for any run of characters. */
+export function matches(pattern: string, text: string): boolean {
+  const [head = '', ...pieces] = pattern.split('*')
+  if (pieces.length === 0) return pattern === text
+  if (!text.startsWith(head)) return false
+  const last = pieces.pop() ?? ''
+  let from = head.length
+  for (const piece of pieces) {
+    const at = text.indexOf(piece, from)
+    if (at < 0) return false
+    from = at + piece.length
+  }
+  return text.length - last.length >= from && text.endsWith(last)
+}
+
+/** One sentence for people who try a name. */
+export function sentenceFor(tool: string, { list, pattern }: Verdict): string {
+  const because = pattern === null ? 'nothing here names it' : `because of ${pattern}`
+  switch (list) {
+    case 'allow':
+      return `${tool} is used without asking, ${because}.`
+    case 'deny':
+      return `${tool} is refused, ${because}.`
+    case 'ask':
+      return `${tool} asks you first, ${because}.`
+  }
+}

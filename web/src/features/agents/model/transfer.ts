@@ -1,0 +1,35 @@
+import type { Agent, AgentSpec } from '@/lib/api/types'
+import { withoutRecord } from './draft'
+
+/** The name of the format, so that a file says what it is. */
+const format = 'greenroom.agents'
+const version = 1
+const mostAgents = 200
+
+export function toFile(agents: readonly Agent[]): string {
+  return `${JSON.stringify({ format, version, agents: agents.map(withoutRecord) }, null, 2)}\n`
+}
+
+export type Reading = { agents: AgentSpec[] } | { problem: string }
+
+/** Takes what `toFile` made, one agent by itself, or a list of them. The server judges what is in each. */
+export function fromFile(text: string): Reading {
+  let content: unknown
+  try {
+    content = JSON.parse(text)
+  } catch {
+    return { problem: 'This is not JSON. An agent is exported from its menu, as a file that ends in .json.' }
+  }
+  if (isObject(content) && content.format === format && Number(content.version) > version) {
+    return { problem: 'This file is from a newer version. Update this server, or export it again from one like this.' }
+  }
+  const found = isObject(content) && Array.isArray(content.agents) ? content.agents : Array.isArray(content) ? content : [content]
+  const agents = found.filter(isObject).filter(({ name, provider }) => typeof name === 'string' && typeof provider === 'string')
+  if (agents.length === 0) return { problem: 'There is no agent in it: an agent has at least a name and a provider.' }
+  if (agents.length > mostAgents) return { problem: `There are ${agents.length} agents in it; at most ${mostAgents} are taken at once.` }
+  return { agents: agents.map((agent) => withoutRecord(agent) as unknown as AgentSpec) }
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

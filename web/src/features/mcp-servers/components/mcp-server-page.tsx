@@ -1,0 +1,160 @@
+import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { Link, useNavigate } from '@tanstack/react-router'
+import { ChevronRight } from 'lucide-react'
+import { type ReactNode, useEffect, useState } from 'react'
+import { PageBar } from '@/components/layout/page-bar'
+import { Segmented } from '@/components/ui/segmented'
+import { ApiError, explain } from '@/lib/api/client'
+import { notify } from '@/lib/notices'
+import { changeServer, createServer, serverQuery, serversQuery } from '../api/mcp-api'
+import { type EntryDraft, draftOf, entryOf, withoutNulls } from '../model/entry-draft'
+import { addressOf, healthOf } from '../model/health'
+import { type EntryProblem, problemOf } from '../model/problems'
+import type { McpServer } from '../model/types'
+import styles from './mcp-server-page.module.css'
+import { ServerActions } from './server-actions'
+import { ServerForm } from './server-form'
+import { ServerLogs } from './server-logs'
+import { ServerTools } from './server-tools'
+
+export type ServerView = 'tools' | 'settings' | 'logs'
+
+const views = [
+  { value: 'tools', label: 'Tools' },
+  { value: 'settings', label: 'Settings' },
+  { value: 'logs', label: 'Logs' },
+] as const
+
+export function McpServerPage({ name, view }: { name: string; view: ServerView }): ReactNode {
+  const { data: server, error } = useQuery(serverQuery(name))
+  const navigate = useNavigate()
+  useEffect(() => {
+    document.title = `${name} · Greenroom`
+  }, [name])
+  const isGone = error instanceof ApiError && error.status === 404
+  return (
+    <Frame title={name} actions={server && <ServerActions server={server} />}>
+      {!server && !error && <p role="status">Reading</p>}
+      {!server && error && <p role="alert">{isGone ? 'There is no MCP server of this name.' : explain(error)}</p>}
+      {server && (
+        <>
+          <Summary server={server} />
+          <Segmented
+            label="What to show"
+            choices={views}
+            value={view}
+            onChange={(show) => void navigate({ to: '/mcp-servers/$name', params: { name }, search: show === 'tools' ? {} : { show }, replace: true })}
+          />
+          {view === 'tools' && <ServerTools server={server} />}
+          {view === 'logs' && <ServerLogs name={name} />}
+          {view === 'settings' && <Settings server={server} />}
+        </>
+      )}
+    </Frame>
+  )
+}
+
+function Summary({ server }: { server: McpServer }): ReactNode {
+  const health = healthOf(server)
+  const { status } = server
+  return (
+    <div className={styles.summary}>
+      <p className={styles.health} data-tone={health.tone}>
+        {health.words}
+      </p>
+      <code>{addressOf(server)}</code>
+      {health.detail && <p className={styles.detail}>{health.detail}</p>}
+      {status && (
+        <p className={styles.note}>
+          {status.server ? `${status.server.title ?? status.server.name} ${status.server.version}. ` : ''}
+          {status.restarts > 0 && `Started anew ${status.restarts === 1 ? 'once' : `${status.restarts} times`}. `}
+          {status.calls > 0 && `${status.calls} ${status.calls === 1 ? 'call' : 'calls'}, ${status.failures} failed.`}
+        </p>
+      )}
+    </div>
+  )
+}
+
+function Settings({ server }: { server: McpServer }): ReactNode {
+  const save = useSave()
+  if (!server.editable) {
+    return <p className={styles.note}>This one stands in the file of the operator of this server and is changed there.</p>
+  }
+  return (
+    <ServerForm
+      // After a save it begins anew: what was typed as a secret is not shown again.
+      key={server.updated_at}
+      initial={draftOf(server)}
+      isNew={false}
+      mayStartPrograms
+      problem={save.problem}
+      isBusy={save.isBusy}
+      onSave={(draft) => void save.run(() => changeServer(server.name, entryOf(draft)), () => notify('Saved.'))}
+    />
+  )
+}
+
+export function NewMcpServerPage(): ReactNode {
+  const save = useSave()
+  const navigate = useNavigate()
+  const mayStartPrograms = useQuery(serversQuery).data?.may_define_stdio ?? true
+  useEffect(() => {
+    document.title = 'New MCP server · Greenroom'
+  }, [])
+  const add = (draft: EntryDraft): Promise<void> =>
+    save.run(
+      () => createServer(draft.name.trim(), withoutNulls(entryOf(draft)) as Record<string, never>),
+      (made) => void navigate({ to: '/mcp-servers/$name', params: { name: made.name } }),
+    )
+  return (
+    <Frame title="New MCP server">
+      <ServerForm initial={draftOf(null)} isNew mayStartPrograms={mayStartPrograms} problem={save.problem} isBusy={save.isBusy} onSave={(draft) => void add(draft)} />
+    </Frame>
+  )
+}
+
+interface Saving {
+  problem: EntryProblem | null
+  isBusy: boolean
+  run: (write: () => Promise<McpServer>, then: (saved: McpServer) => void) => Promise<void>
+}
+
+function useSave(): Saving {
+  const [problem, setProblem] = useState<EntryProblem | null>(null)
+  const [isBusy, setIsBusy] = useState(false)
+  const queries = useQueryClient()
+  return {
+    problem,
+    isBusy,
+    run: async (write, then) => {
+      setIsBusy(true)
+      setProblem(null)
+      try {
+        const saved = await write()
+        // Its tools and logs are of another server now.
+        then(saved)
+        await queries.invalidateQueries({ queryKey: ['mcp-servers'] })
+      } catch (error) {
+        setProblem(problemOf(error))
+      }
+      setIsBusy(false)
+    },
+  }
+}
+
+function Frame({ title, actions, children }: { title: string; actions?: ReactNode; children: ReactNode }): ReactNode {
+  return (
+    <>
+      <PageBar actions={actions}>
+        <div className={styles.trail}>
+          <Link to="/mcp-servers">MCP servers</Link>
+          <ChevronRight size={14} aria-hidden />
+          <h1>{title}</h1>
+        </div>
+      </PageBar>
+      <div className={styles.scroller}>
+        <div className={styles.column}>{children}</div>
+      </div>
+    </>
+  )
+}

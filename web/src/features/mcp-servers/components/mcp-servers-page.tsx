@@ -1,0 +1,129 @@
+import { useQuery } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import { Download, Plus, Upload } from 'lucide-react'
+import { type ReactNode, useEffect, useState } from 'react'
+import { PageBar } from '@/components/layout/page-bar'
+import { Button } from '@/components/ui/button'
+import { ApiError, explain } from '@/lib/api/client'
+import { useCommands } from '@/lib/commands'
+import { download } from '@/lib/download'
+import { notify } from '@/lib/notices'
+import { exportServers, serversQuery } from '../api/mcp-api'
+import { addressOf, healthOf } from '../model/health'
+import type { McpServer } from '../model/types'
+import { ImportDialog } from './import-dialog'
+import styles from './mcp-servers.module.css'
+
+export function McpServersPage(): ReactNode {
+  const { data, error, refetch } = useQuery(serversQuery)
+  const [isImporting, setIsImporting] = useState(false)
+
+  useEffect(() => {
+    document.title = 'MCP servers · Greenroom'
+  }, [])
+
+  useCommands([{ id: 'import-mcp', title: 'Import MCP servers from .mcp.json', group: 'Agents', run: () => setIsImporting(true) }])
+
+  return (
+    <>
+      <PageBar
+        actions={
+          <Link to="/mcp-servers/new" className={styles.link}>
+            <Plus size={15} aria-hidden />
+            Add a server
+          </Link>
+        }
+      >
+        <h1 className={styles.title}>MCP servers</h1>
+      </PageBar>
+      <div className={styles.scroller}>
+        <div className={styles.page}>
+          <div className={styles.bar}>
+            <p className={styles.note}>Programs and addresses that give tools to your agents.</p>
+            <div className={styles.actions}>
+              <Button look="quiet" onClick={() => setIsImporting(true)}>
+                <Upload size={15} aria-hidden />
+                Import
+              </Button>
+              {data && data.servers.some(({ source }) => source === 'database') && (
+                <Button look="quiet" onClick={() => void exportAll()}>
+                  <Download size={15} aria-hidden />
+                  Export
+                </Button>
+              )}
+            </div>
+          </div>
+          {error && !data && <Unreadable error={error} onRetry={() => void refetch()} />}
+          {!error && !data && (
+            <p className={styles.note} role="status">
+              Reading
+            </p>
+          )}
+          {data?.servers.length === 0 && <Empty />}
+          {data && data.servers.length > 0 && (
+            <ul className={styles.list}>
+              {data.servers.map((server) => (
+                <Row key={`${server.name} ${server.source}`} server={server} />
+              ))}
+            </ul>
+          )}
+        </div>
+      </div>
+      {isImporting && <ImportDialog onClose={() => setIsImporting(false)} />}
+    </>
+  )
+}
+
+function Row({ server }: { server: McpServer }): ReactNode {
+  const health = healthOf(server)
+  const name = <strong>{server.name}</strong>
+  return (
+    <li className={styles.row}>
+      <div className={styles.head}>
+        {server.shadowed ? name : <Link to="/mcp-servers/$name" params={{ name: server.name }} className={styles.name}>{name}</Link>}
+        <span className={styles.kind}>{server.type}</span>
+        {server.source === 'file' && <span className={styles.kind}>from the server’s file</span>}
+        <span className={styles.health} data-tone={health.tone}>
+          {health.words}
+        </span>
+      </div>
+      <code className={styles.address}>{addressOf(server) || 'its address is not shown to you'}</code>
+      {health.detail && (
+        <p className={styles.detail} data-tone={health.tone}>
+          {health.detail}
+        </p>
+      )}
+    </li>
+  )
+}
+
+function Empty(): ReactNode {
+  return (
+    <div className={styles.empty}>
+      <h2>There is no MCP server yet</h2>
+      <p>An MCP server gives an agent tools: files, a repository, an issue tracker, a browser. Add one, or take over the .mcp.json that you have.</p>
+      <Link to="/mcp-servers/new" className={styles.link}>
+        Add the first one
+      </Link>
+    </div>
+  )
+}
+
+function Unreadable({ error, onRetry }: { error: Error; onRetry: () => void }): ReactNode {
+  const isOld = error instanceof ApiError && error.status === 404
+  return (
+    <div className={styles.empty} role="alert">
+      <h2>{isOld ? 'This server knows no MCP servers' : 'MCP servers could not be read'}</h2>
+      <p>{isOld ? 'A newer version does.' : explain(error)}</p>
+      <Button onClick={onRetry}>Try again</Button>
+    </div>
+  )
+}
+
+async function exportAll(): Promise<void> {
+  try {
+    download('mcp.json', 'application/json', `${JSON.stringify(await exportServers(), null, 2)}\n`)
+  } catch (error) {
+    notify(`Nothing was exported. ${explain(error)}`, 'problem')
+  }
+}

@@ -1,0 +1,123 @@
+import { useQueryClient } from '@tanstack/react-query'
+import { useNavigate } from '@tanstack/react-router'
+import { Ellipsis, Power, Stethoscope, Trash2 } from 'lucide-react'
+import { type ReactNode, useState } from 'react'
+import { Button } from '@/components/ui/button'
+import { Dialog } from '@/components/ui/dialog'
+import { Menu } from '@/components/ui/menu'
+import { explain } from '@/lib/api/client'
+import { duration } from '@/lib/format'
+import { notify } from '@/lib/notices'
+import { changeServer, deleteServer, testServer } from '../api/mcp-api'
+import type { McpServer, TestReport } from '../model/types'
+import dialogs from './dialog.module.css'
+import styles from './mcp-server-page.module.css'
+
+/** Test it, switch it off and on, delete it. */
+export function ServerActions({ server }: { server: McpServer }): ReactNode {
+  const [open, setOpen] = useState<'test' | 'delete' | null>(null)
+  const queries = useQueryClient()
+  const navigate = useNavigate()
+  const renew = (): Promise<void> => queries.invalidateQueries({ queryKey: ['mcp-servers'] })
+
+  const attempt = async (write: () => Promise<unknown>): Promise<boolean> => {
+    try {
+      await write()
+      await renew()
+      return true
+    } catch (error) {
+      notify(explain(error), 'problem')
+      return false
+    }
+  }
+
+  const remove = async (): Promise<void> => {
+    if (await attempt(() => deleteServer(server.name))) await navigate({ to: '/mcp-servers' })
+  }
+
+  return (
+    <>
+      <Button onClick={() => setOpen('test')}>
+        <Stethoscope size={14} aria-hidden />
+        Test
+      </Button>
+      {server.editable && (
+        <Menu
+          label={`More about ${server.name}`}
+          icon={<Ellipsis size={18} aria-hidden />}
+          items={[
+            {
+              label: server.disabled ? 'Switch on' : 'Switch off',
+              icon: <Power size={15} aria-hidden />,
+              onSelect: () => void attempt(() => changeServer(server.name, { disabled: !server.disabled })),
+            },
+            { label: 'Delete', icon: <Trash2 size={15} aria-hidden />, onSelect: () => setOpen('delete'), isDangerous: true },
+          ]}
+        />
+      )}
+      {open === 'test' && <TestDialog name={server.name} onClose={() => setOpen(null)} />}
+      {open === 'delete' && (
+        <Dialog title={`Delete ${server.name}?`} onClose={() => setOpen(null)}>
+          <div className={dialogs.dialog}>
+            <p>Agents that name it fail until they no longer do, or it is there again. Its secrets are gone for good.</p>
+            <div className={dialogs.dialogActions}>
+              <Button onClick={() => setOpen(null)}>Keep it</Button>
+              <Button look="danger" onClick={() => void remove()}>
+                Delete the server
+              </Button>
+            </div>
+          </div>
+        </Dialog>
+      )}
+    </>
+  )
+}
+
+/** Starts it once, apart from the one that agents use, and says how that went. */
+function TestDialog({ name, onClose }: { name: string; onClose: () => void }): ReactNode {
+  const [report, setReport] = useState<TestReport | string | null>(null)
+  const [isBusy, setIsBusy] = useState(false)
+  const run = async (): Promise<void> => {
+    setIsBusy(true)
+    setReport(null)
+    setReport(await testServer(name).catch(explain))
+    setIsBusy(false)
+  }
+  return (
+    <Dialog title={`Test ${name}`} width="wide" onClose={onClose}>
+      <div className={dialogs.dialog}>
+        <p className={styles.note}>It is started once on its own, asked for its tools and stopped again. That takes up to 50 seconds.</p>
+        {isBusy && <p role="status">Testing</p>}
+        {typeof report === 'string' && (
+          <p className={styles.problem} role="alert">
+            {report}
+          </p>
+        )}
+        {report && typeof report !== 'string' && <Report report={report} />}
+        <div className={dialogs.dialogActions}>
+          <Button onClick={onClose}>Close</Button>
+          <Button look="primary" isBusy={isBusy} onClick={() => void run()}>
+            {report ? 'Test again' : 'Start the test'}
+          </Button>
+        </div>
+      </div>
+    </Dialog>
+  )
+}
+
+function Report({ report: { ok, millis, error, listing, stderr, noise_lines: noise } }: { report: TestReport }): ReactNode {
+  return (
+    <>
+      <div className={styles.report} data-ok={ok} role={ok ? 'status' : 'alert'}>
+        <strong>{ok ? `It works: ${listing?.tools.length ?? 0} tools in ${duration(millis)}.` : (error?.message ?? 'It does not work.')}</strong>
+        {noise > 0 && <p>{noise} lines on its output were no messages. It should write those to its error output.</p>}
+      </div>
+      {stderr !== '' && (
+        // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- it scrolls, so the keyboard must reach it
+        <pre className={styles.output} role="region" aria-label="What it wrote" tabIndex={0}>
+          {stderr}
+        </pre>
+      )}
+    </>
+  )
+}

@@ -1,0 +1,75 @@
+import { useQuery } from '@tanstack/react-query'
+import { RefreshCw } from 'lucide-react'
+import { type ReactNode, useState } from 'react'
+import { Button } from '@/components/ui/button'
+import { CodeBlock } from '@/components/ui/code-block'
+import { explain } from '@/lib/api/client'
+import { toolsQuery } from '../api/mcp-api'
+import type { McpServer, Tool } from '../model/types'
+import styles from './mcp-server-page.module.css'
+import { TryTool } from './try-tool'
+
+/** What it offers, with schemas and a way to try each. */
+export function ServerTools({ server }: { server: McpServer }): ReactNode {
+  const isUsable = !server.disabled && server.problem === null
+  const { data, error, isFetching, refetch } = useQuery({ ...toolsQuery(server.name), enabled: isUsable })
+  if (!isUsable) return <p className={styles.note}>{server.disabled ? 'Switch it on to see its tools.' : 'Its tools can be seen once it can be used.'}</p>
+  return (
+    <>
+      {error && (
+        <p className={styles.problem} role="alert">
+          {explain(error)}
+        </p>
+      )}
+      {!data && isFetching && <p role="status">Starting it and asking what it has</p>}
+      {data?.instructions && <p className={styles.note}>It says of itself: {data.instructions}</p>}
+      {data && (
+        <div className={styles.tools}>
+          {data.tools.map((tool) => (
+            <ToolCard key={tool.name} server={server.name} tool={tool} />
+          ))}
+          {data.tools.length === 0 && <p className={styles.note}>It has no tools.</p>}
+          {data.quarantined.map(({ name, reason }, index) => (
+            <p key={index} className={styles.problem}>
+              {name ?? 'A tool without a name'} is kept from agents: {reason}
+            </p>
+          ))}
+        </div>
+      )}
+      <div>
+        <Button size="small" look="quiet" isBusy={isFetching} onClick={() => void refetch()}>
+          <RefreshCw size={13} aria-hidden />
+          Ask again
+        </Button>
+      </div>
+    </>
+  )
+}
+
+function ToolCard({ server, tool }: { server: string; tool: Tool }): ReactNode {
+  const [isOpen, setIsOpen] = useState(false)
+  const { read_only: readOnly, destructive } = tool.annotations
+  return (
+    <details className={styles.tool} onToggle={(event) => setIsOpen(event.currentTarget.open)}>
+      <summary>
+        <code>{tool.name}</code>
+        {readOnly && <span>only reads</span>}
+        {destructive && <span>may destroy</span>}
+        <span>{tool.title ?? tool.description?.split('\n')[0]}</span>
+      </summary>
+      {isOpen && (
+        <div className={styles.inside}>
+          {tool.description && <p className={styles.note}>{tool.description}</p>}
+          <p className={styles.note}>
+            Agents call it <code>{tool.full_name}</code>.
+          </p>
+          <TryTool server={server} tool={tool} />
+          <details className={styles.schema}>
+            <summary>Its schema</summary>
+            <CodeBlock code={JSON.stringify(tool.input_schema, null, 2)} language="json" />
+          </details>
+        </div>
+      )}
+    </details>
+  )
+}

@@ -1,0 +1,54 @@
+import type { ReactNode } from 'react'
+import { duration } from '@/lib/format'
+import type { CallResult, Content } from '../model/types'
+import styles from './mcp-server-page.module.css'
+
+/** Pictures that a browser shows without running anything. */
+const safePictures = ['image/png', 'image/jpeg', 'image/gif', 'image/webp']
+
+/** What a tool answered. It is somebody else's text: shown as it is, never as anything more. */
+export function ToolResult({ result }: { result: CallResult }): ReactNode {
+  return (
+    <section className={styles.result} aria-label="Result">
+      <p className={result.is_error ? styles.problem : styles.note} role="status">
+        {result.is_error ? 'The tool says that it failed' : 'It answered'} after {duration(result.millis)}.
+      </p>
+      {result.notices.map((notice) => (
+        <p key={notice} className={styles.note}>
+          {notice}
+        </p>
+      ))}
+      {result.content.map((content, index) => (
+        <Piece key={index} content={content} label={`Answer ${index + 1}`} />
+      ))}
+      {result.structured !== null && result.structured !== undefined && <Text label="Structured answer" text={JSON.stringify(result.structured, null, 2)} />}
+    </section>
+  )
+}
+
+function Piece({ content, label }: { content: Content; label: string }): ReactNode {
+  switch (content.type) {
+    case 'text':
+      return <Text label={label} text={content.text} />
+    case 'image':
+      if (!safePictures.includes(content.media_type)) return <Text label={label} text={`A picture of the type ${content.media_type}, which is not shown.`} />
+      return <img src={`data:${content.media_type};base64,${content.data}`} alt="From the tool" />
+    case 'audio':
+      return <Text label={label} text={`Sound of the type ${content.media_type}, which is not played here.`} />
+    case 'resource':
+      return <Text label={label} text={content.text ?? `${content.uri}: ${content.media_type ?? 'bytes'}`} />
+    case 'resource_link':
+      return <Text label={label} text={[content.name, content.uri, content.description].filter(Boolean).join(' · ')} />
+    default:
+      return <Text label={label} text={JSON.stringify(content, null, 2)} />
+  }
+}
+
+function Text({ label, text }: { label: string; text: string }): ReactNode {
+  return (
+    // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- it scrolls, so the keyboard must reach it
+    <pre className={styles.output} role="region" aria-label={label} tabIndex={0}>
+      {text}
+    </pre>
+  )
+}

@@ -1,0 +1,52 @@
+// @vitest-environment jsdom
+import { cleanup, fireEvent, render, screen } from '@testing-library/react'
+import { afterEach, expect, it, vi } from 'vitest'
+import type { CallResult, Tool } from '../model/types'
+import { TryTool } from './try-tool'
+
+afterEach(() => {
+  cleanup()
+  vi.unstubAllGlobals()
+})
+
+const tool = {
+  name: 'echo',
+  full_name: 'mcp__files__echo',
+  input_schema: { type: 'object', required: ['text'], properties: { text: { type: 'string', description: 'What to say' }, times: { type: 'integer' } } },
+  annotations: {},
+} as unknown as Tool
+
+function answering(status: number, body: unknown): () => unknown {
+  const sent = vi.fn((_path: string, _init: RequestInit) => Promise.resolve(new Response(JSON.stringify(body), { status })))
+  vi.stubGlobal('fetch', sent)
+  render(<TryTool server="files" tool={tool} />)
+  return () => [sent.mock.calls[0]?.[0], JSON.parse(String(sent.mock.calls[0]?.[1].body))]
+}
+
+it('calls a tool with what was typed, and shows what it says as text', async () => {
+  const result: CallResult = { content: [{ type: 'text', text: '<b>hi</b>' }, { type: 'image', data: 'AAAA', media_type: 'image/svg+xml' }], structured: null, is_error: false, notices: ['It had ended.'], millis: 12 }
+  const sent = answering(200, result)
+  fireEvent.change(screen.getByLabelText('text'), { target: { value: 'hi' } })
+  fireEvent.change(screen.getByLabelText('times (optional)'), { target: { value: '2' } })
+  fireEvent.click(screen.getByRole('button', { name: 'Call it' }))
+  await screen.findByText('<b>hi</b>')
+  screen.getByText('It had ended.')
+  screen.getByText('A picture of the type image/svg+xml, which is not shown.')
+  expect(screen.queryByRole('img')).toBeNull()
+  expect(sent()).toEqual(['/api/mcp-servers/files/call', { tool: 'echo', arguments: { text: 'hi', times: 2 } }])
+})
+
+it('sends nothing that cannot be right', () => {
+  const sent = answering(200, {})
+  fireEvent.change(screen.getByLabelText('times (optional)'), { target: { value: 'x' } })
+  fireEvent.click(screen.getByRole('button', { name: 'Call it' }))
+  screen.getByText('This is no number.')
+  expect(() => sent()).toThrow()
+})
+
+it('says why a server did not answer', async () => {
+  answering(502, { code: 'mcp_failed', detail: 'It does not start.' })
+  fireEvent.change(screen.getByLabelText('text'), { target: { value: 'hi' } })
+  fireEvent.click(screen.getByRole('button', { name: 'Call it' }))
+  await screen.findByText('It does not start.')
+})

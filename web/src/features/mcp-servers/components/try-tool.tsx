@@ -1,0 +1,93 @@
+import { Play } from 'lucide-react'
+import { type ReactNode, useState } from 'react'
+import { Button } from '@/components/ui/button'
+import { type ControlProps, FormField } from '@/components/ui/form-field'
+import { explain } from '@/lib/api/client'
+import { callTool } from '../api/mcp-api'
+import { type ArgumentField, argumentsFromJson, argumentsOf, fieldsOf } from '../model/arguments-form'
+import type { CallResult, Tool } from '../model/types'
+import styles from './mcp-server-page.module.css'
+import { ToolResult } from './tool-result'
+
+/** A form made from the tool's schema; it really calls the tool. */
+export function TryTool({ server, tool }: { server: string; tool: Tool }): ReactNode {
+  const fields = fieldsOf(tool.input_schema)
+  const [typed, setTyped] = useState<Readonly<Record<string, string>>>({})
+  const [problems, setProblems] = useState<Readonly<Record<string, string>>>({})
+  const [result, setResult] = useState<CallResult | string | null>(null)
+  const [isBusy, setIsBusy] = useState(false)
+  const put = (name: string) => (value: string) => setTyped({ ...typed, [name]: value })
+
+  const call = async (): Promise<void> => {
+    const read = fields ? argumentsOf(fields, typed) : argumentsFromJson(typed[''] ?? '')
+    setProblems('problems' in read ? read.problems : {})
+    if ('problems' in read) return
+    setIsBusy(true)
+    setResult(null)
+    setResult(await callTool(server, tool.name, read.values).catch(explain))
+    setIsBusy(false)
+  }
+
+  return (
+    <form
+      className={styles.try}
+      aria-label={`Try ${tool.name}`}
+      noValidate
+      onSubmit={(event) => {
+        event.preventDefault()
+        void call()
+      }}
+    >
+      {fields?.map((field) => (
+        <FormField key={field.name} label={field.isRequired ? field.name : `${field.name} (optional)`} hint={field.description} problem={problems[field.name]}>
+          {(control) => <Control field={field} control={control} value={typed[field.name] ?? field.initial} onChange={put(field.name)} />}
+        </FormField>
+      ))}
+      {fields === null && (
+        <FormField label="Arguments as JSON" problem={problems['']}>
+          {(control) => <textarea {...control} rows={4} spellCheck={false} value={typed[''] ?? '{}'} onChange={(event) => put('')(event.target.value)} />}
+        </FormField>
+      )}
+      <div>
+        <Button type="submit" isBusy={isBusy}>
+          <Play size={14} aria-hidden />
+          {isBusy ? 'Calling' : 'Call it'}
+        </Button>
+      </div>
+      {typeof result === 'string' && (
+        <p className={styles.problem} role="alert">
+          {result}
+        </p>
+      )}
+      {result && typeof result !== 'string' && <ToolResult result={result} />}
+    </form>
+  )
+}
+
+interface ControlOptions {
+  field: ArgumentField
+  control: ControlProps
+  value: string
+  onChange: (value: string) => void
+}
+
+function Control({ field, control, value, onChange }: ControlOptions): ReactNode {
+  switch (field.kind) {
+    case 'boolean':
+    case 'choice':
+      return (
+        <select {...control} value={value} onChange={(event) => onChange(event.target.value)}>
+          <option value="">not given</option>
+          {(field.kind === 'boolean' ? ['true', 'false'] : field.choices).map((choice) => (
+            <option key={choice}>{choice}</option>
+          ))}
+        </select>
+      )
+    case 'json':
+      return <textarea {...control} rows={3} spellCheck={false} placeholder="JSON" value={value} onChange={(event) => onChange(event.target.value)} />
+    default:
+      return (
+        <input {...control} inputMode={field.kind === 'number' ? 'decimal' : undefined} autoComplete="off" spellCheck={false} value={value} onChange={(event) => onChange(event.target.value)} />
+      )
+  }
+}

@@ -1,0 +1,42 @@
+import { duration } from '@/lib/format'
+import type { McpServer } from './types'
+
+export interface Health {
+  tone: 'good' | 'quiet' | 'wait' | 'bad'
+  words: string
+  detail: string | null
+}
+
+/** How a server is, in a few words, and what is behind it. */
+export function healthOf({ disabled, shadowed, problem, status }: Pick<McpServer, 'disabled' | 'shadowed' | 'problem' | 'status'>): Health {
+  if (shadowed) return { tone: 'quiet', words: 'not used', detail: 'The server’s own file has one of the same name, which goes before it.' }
+  if (disabled) return { tone: 'quiet', words: 'switched off', detail: null }
+  if (problem) return { tone: 'bad', words: 'cannot be used', detail: problem.message }
+  switch (status?.state) {
+    case 'ready':
+      return { tone: 'good', words: toolWords(status.tools), detail: status.last_error }
+    case 'starting':
+      return { tone: 'wait', words: 'starting', detail: null }
+    case 'resting': {
+      const pause = status.retry_in_ms === null ? 'soon' : `in ${duration(status.retry_in_ms)}`
+      return { tone: 'wait', words: `failed; tries again ${pause}`, detail: status.last_error }
+    }
+    case 'failed':
+    case 'invalid':
+      return { tone: 'bad', words: 'failed', detail: status.last_error }
+    case 'disabled':
+      return { tone: 'quiet', words: 'switched off', detail: null }
+    default:
+      return { tone: 'quiet', words: 'starts when it is needed', detail: status?.last_error ?? null }
+  }
+}
+
+function toolWords(tools: number | null): string {
+  if (tools === null) return 'running'
+  return tools === 1 ? 'running, 1 tool' : `running, ${tools} tools`
+}
+
+/** What it starts or where it is. */
+export function addressOf({ command, args, url }: Pick<McpServer, 'command' | 'args' | 'url'>): string {
+  return command === undefined ? (url ?? '') : [command, ...(args ?? [])].join(' ')
+}

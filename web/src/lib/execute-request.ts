@@ -1,0 +1,13 @@
+import { createStore } from './store'
+
+/** Who is to do a task; nobody in particular where it is to be chosen. */
+export interface ExecuteRequest {
+  agentIds: readonly string[]
+}
+
+/** The dialog for a task can be asked for from anywhere; the app shows it. */
+export const executeStore = createStore<ExecuteRequest | null>(null)
+
+export function askForTask(agentIds: readonly string[] = []): void {
+  executeStore.set({ agentIds })
+}
