@@ -23,7 +23,7 @@ async function danger(page: Page): Promise<string[]> {
     for (const element of document.querySelectorAll('body *')) {
       const name = element.localName
       if (['script', 'iframe', 'object', 'embed', 'style', 'link', 'base', 'meta', 'template'].includes(name)) found.push(`<${name}>`)
-      if (name === 'img' && !/^(data:image|blob:)/.test(element.getAttribute('src') ?? '')) found.push(element.outerHTML)
+      if (name === 'img' && !/^(data:image|blob:|\/api\/uploads\/)/.test(element.getAttribute('src') ?? '')) found.push(element.outerHTML)
       for (const { name: attribute, value } of element.attributes) {
         if (attribute.startsWith('on') || attribute === 'srcdoc' || attribute === 'formaction') found.push(element.outerHTML)
         if (attribute === 'href' && !/^(https?:|mailto:|\/|#|\?)/.test(value)) found.push(`href ${value}`)

@@ -1,3 +1,4 @@
+import type { Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
 import { RoomView } from './harness/room'
 import { Stage } from './harness/stage'
@@ -22,6 +23,16 @@ async function open(name: string): Promise<{ id: string; view: RoomView }> {
   return { id, view }
 }
 
+/** What the page's own thread has worked so far, in milliseconds: what else this machine is busy with does not count. */
+async function processorTime(page: Page): Promise<() => Promise<number>> {
+  const browser = await page.context().newCDPSession(page)
+  await browser.send('Performance.enable', { timeDomain: 'threadTicks' })
+  return async () => {
+    const { metrics } = await browser.send('Performance.getMetrics')
+    return (metrics.find(({ name }) => name === 'TaskDuration')?.value ?? Number.NaN) * 1000
+  }
+}
+
 /** Markdown of some length, a word at a time. */
 function script(words: number, pause: number): string {
   const text = Array.from({ length: words }, (_, index) => {
@@ -34,34 +45,46 @@ function script(words: number, pause: number): string {
 
 it('typing does not stutter while a hundred tokens a second stream in', async () => {
   const { view } = await open('Fast')
-  await view.say(script(700, 10))
+  const spent = await processorTime(view.page)
+  await view.say(script(900, 10))
   await view.hears('word30')
   await view.page.evaluate(() => {
-    const slow: number[] = []
-    Object.assign(globalThis, { slow })
-    new PerformanceObserver((list) => slow.push(...list.getEntries().map((entry) => entry.duration))).observe({ type: 'longtask' })
+    const keys: number[] = []
+    Object.assign(globalThis, { keys })
+    const note = (list: PerformanceObserverEntryList): void => {
+      for (const entry of list.getEntries()) if (entry.name === 'keydown') keys.push(entry.duration)
+    }
+    new PerformanceObserver(note).observe({ type: 'event', durationThreshold: 16 } as PerformanceObserverInit)
   })
-  const latencies: number[] = []
-  for (const letter of 'typing goes on as if nothing else happened') {
-    const began = performance.now()
-    await view.page.keyboard.press(letter === ' ' ? 'Space' : letter)
-    latencies.push(performance.now() - began)
+  let typed = ''
+  const began = performance.now()
+  const before = await spent()
+  while (performance.now() - began < 5000) {
+    const letter = 'typing goes on '[typed.length % 15] ?? ''
+    await view.page.keyboard.type(letter)
+    await view.page.waitForTimeout(40)
+    typed += letter
   }
-  expect(await view.field.inputValue()).toBe('typing goes on as if nothing else happened')
-  const slow = await view.page.evaluate(() => (globalThis as unknown as { slow: number[] }).slow)
-  const sorted = latencies.toSorted((a, b) => a - b)
-  console.log(`key press p50 ${sorted[21]?.toFixed(1)} ms, worst ${sorted.at(-1)?.toFixed(1)} ms; long tasks ${slow.map(Math.round).join(' ') || 'none'}`)
-  expect(sorted[Math.floor(sorted.length / 2)]).toBeLessThan(50)
-  await view.hears('word699', 20_000)
+  const busy = (await spent()) - before
+  const took = performance.now() - began
+  expect(await view.field.inputValue()).toBe(typed)
+  expect(await view.answers.filter({ hasText: 'word899' }).count(), 'it was still streaming').toBe(0)
+  // From the press of a key to the picture that shows it, of those that took a while.
+  const keys = await view.page.evaluate(() => (globalThis as unknown as { keys: number[] }).keys)
+  const share = busy / took
+  console.log(`${typed.length} keys in ${Math.round(took)} ms, of which the page worked ${Math.round(share * 100)} %; slow keys ${keys.join(' ') || 'none'} ms`)
+  expect(share, 'share of the time that the page needs for itself').toBeLessThan(0.5)
+  await view.hears('word899', 30_000)
 })
 
 it('a flood of a megabyte does not take the page down', async () => {
   const { view } = await open('Flood')
   await view.say('!flood 1048576')
-  await view.lastAnswer.getByText(/tokens/).waitFor({ timeout: 30_000 })
-  const began = performance.now()
+  await view.lastAnswer.getByText(/tokens/).waitFor({ timeout: 120_000 })
+  const spent = await processorTime(view.page)
+  const before = await spent()
   await view.field.fill('still here')
-  expect(performance.now() - began).toBeLessThan(1500)
+  expect((await spent()) - before).toBeLessThan(500)
 })
 
 it('thousands of messages: only those near the screen are in the page, older ones come as one scrolls up', async () => {
@@ -116,7 +139,10 @@ it('one jump to the top stays there', async () => {
     await view.say(text)
     await view.lastAnswer.getByText(/tokens/).waitFor()
   }
-  for (let i = 0; i < 5; i += 1) {
+  // As on a slow machine, where what one key began is not over when the next is pressed.
+  const browser = await view.page.context().newCDPSession(view.page)
+  await browser.send('Emulation.setCPUThrottlingRate', { rate: 4 })
+  for (let i = 0; i < 8; i += 1) {
     await view.log.focus()
     await view.page.keyboard.press('Home')
     await view.page.locator('article').filter({ hasText: 'First of all' }).first().waitFor()

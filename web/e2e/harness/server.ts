@@ -48,9 +48,13 @@ export class Server {
     rmSync(this.folder, { recursive: true, force: true })
   }
 
-  async api<T>(path: string, body?: unknown): Promise<T> {
-    const init = body === undefined ? undefined : { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }
-    const response = await fetch(`${this.url}/api${path}`, init)
+  api<T>(path: string, body?: unknown): Promise<T> {
+    return this.send(body === undefined ? 'GET' : 'POST', path, body)
+  }
+
+  async send<T>(method: string, path: string, body?: unknown): Promise<T> {
+    const content = body === undefined ? {} : { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }
+    const response = await fetch(`${this.url}/api${path}`, { method, ...content })
     if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`)
     return (response.status === 204 ? null : await response.json()) as T
   }

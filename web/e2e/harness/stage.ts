@@ -1,7 +1,6 @@
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
-import { type BrowserContext, type BrowserContextOptions, type Page, chromium } from 'playwright-core'
+import { type Browser, type BrowserContext, type BrowserContextOptions, type Page, chromium } from 'playwright-core'
 import { type PreviewServer, preview } from 'vite'
 import { Server } from './server'
 
@@ -17,7 +16,8 @@ const flags = [
 
 /** A server, its page and browsers to look at it with. */
 export class Stage {
-  private readonly contexts: { context: BrowserContext; profile: string }[] = []
+  private program: Browser | null = null
+  private readonly contexts: BrowserContext[] = []
   /** What browsers complained of: errors, violations of the policy, requests to anywhere else. */
   readonly complaints: string[] = []
 
@@ -38,10 +38,11 @@ export class Stage {
     return new Stage(server, face, face.resolvedUrls?.local[0]?.replace(/\/$/, '') ?? '')
   }
 
+  /** As good as a browser of its own: it shares nothing with the others but the program, which takes its time to start. */
   async browser(options: BrowserContextOptions = {}): Promise<BrowserContext> {
-    const profile = mkdtempSync(join(tmpdir(), 'greenroom-browser-'))
-    const executablePath = process.env.CHROMIUM ?? findChromium()
-    const context = await chromium.launchPersistentContext(profile, { executablePath, headless: true, args: flags, ...options })
+    this.program ??= await chromium.launch({ executablePath: process.env.CHROMIUM ?? findChromium(), headless: true, args: flags })
+    const context = await this.program.newContext(options)
+    context.setDefaultTimeout(60_000)
     context.on('console', (message) => {
       const text = message.text()
       if (message.type() === 'error' && !isExpected(text)) this.complaints.push(text)
@@ -51,26 +52,24 @@ export class Stage {
       const isOurs = request.url().startsWith(this.url) || /^(data|blob):/.test(request.url())
       if (!isOurs) this.complaints.push(`a request left for ${request.url()}`)
     })
-    this.contexts.push({ context, profile })
+    this.contexts.push(context)
     return context
   }
 
   async page(path = '/', options: BrowserContextOptions = {}): Promise<Page> {
     const context = await this.browser({ viewport: { width: 1280, height: 800 }, ...options })
-    const page = context.pages()[0] ?? (await context.newPage())
+    const page = await context.newPage()
     await page.goto(this.url + path)
     return page
   }
 
   async closeBrowsers(): Promise<void> {
-    for (const { context, profile } of this.contexts.splice(0)) {
-      await context.close()
-      rmSync(profile, { recursive: true, force: true })
-    }
+    for (const context of this.contexts.splice(0)) await context.close()
   }
 
   async close(): Promise<void> {
     await this.closeBrowsers()
+    await this.program?.close()
     await this.face?.close()
     await this.server.stop()
   }

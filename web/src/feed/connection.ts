@@ -1,8 +1,10 @@
+import type { RoomsFrame } from '@/lib/room-list'
 import { backoff } from './backoff'
 import type { Clock } from './clock'
 import type { RoomEvent } from './event'
 
 export type ServerFrame =
+  | RoomsFrame
   | { type: 'subscribed'; room: string; epoch: string; head: number }
   | { type: 'event'; event: RoomEvent }
   | { type: 'heartbeat'; epoch: string; heads: Record<string, number> }

@@ -59,7 +59,6 @@ describe('a feed', () => {
       const { feed, server, clock, random } = all
       server.commit(random.below(events.length))
       feed.start()
-      if (random.chance(0.5)) feed.watch([roomId])
       if (random.chance(0.7)) feed.room(roomId).open()
       while (server.head < events.length) {
         await clock.pass(random.below(120))
@@ -120,7 +119,7 @@ describe('a feed', () => {
     const { feed, server, clock } = scene(5)
     server.commit(begun + 2)
     feed.start()
-    feed.watch([roomId])
+    feed.room(roomId).open()
     await clock.pass(1000)
     Object.assign(server, { deliver: () => {} })
     server.commit(answered + 10)
@@ -154,26 +153,43 @@ describe('a feed', () => {
     }
   })
 
-  it('loads a watched room even if someone looked at it before, and the line was there already', async () => {
+  it('reads nothing of a room that nobody has opened', async () => {
     const { feed, server, clock } = scene(3)
     server.commit(events.length)
+    feed.room(roomId)
     feed.start()
     await clock.pass(1000)
     expect(feed.room(roomId).snapshot().state).toBeNull()
-    feed.watch([roomId])
+    expect(server.requests).toEqual([])
+    feed.room(roomId).open()
     await clock.pass(1000)
-    expect(stateOf(feed).order).toHaveLength(1)
+    expect(stateOf(feed).order.length).toBeGreaterThan(0)
+  })
+
+  it('hands on what it hears of all rooms, and asks for that again with every new line', async () => {
+    const { feed, server, clock } = scene(4)
+    const heard: string[] = []
+    feed.onRooms((frame) => heard.push(frame.type))
+    feed.start()
+    await clock.pass(1000)
+    expect(heard).toEqual(['rooms'])
+    server.tellAll({ type: 'room_gone', id: roomId })
+    await clock.pass(1000)
+    expect(heard).toEqual(['rooms', 'room_gone'])
+    server.breakLines()
+    await clock.pass(5000)
+    expect(heard).toEqual(['rooms', 'room_gone', 'rooms'])
   })
 
   it('uses one connection for all rooms', async () => {
     const { feed, server, clock } = scene(2)
     server.commit(events.length)
     feed.start()
-    feed.watch([roomId, 'other-room', 'third-room'])
-    feed.room(roomId).open()
+    const all = [roomId, 'other-room', 'third-room']
+    for (const id of all) feed.room(id).open()
     await clock.pass(1000)
-    const rooms = server.sentFrames.map((text) => (JSON.parse(text) as { room: string }).room)
-    expect(new Set(rooms)).toEqual(new Set([roomId, 'other-room', 'third-room']))
+    const asked = server.sentFrames.map((text) => JSON.parse(text) as { type: string; room: string })
+    expect(new Set(asked.filter(({ type }) => type === 'subscribe').map(({ room }) => room))).toEqual(new Set(all))
     expect(feed.status()).toEqual({ state: 'connected' })
   })
 })

@@ -1,4 +1,4 @@
-import type { RunStatus } from '@/lib/api/types'
+import type { RoomsFrame } from '@/lib/room-list'
 import type { Clock } from './clock'
 import { Connection, type ConnectionStatus, type OpenLine, type ServerFrame } from './connection'
 import type { FeedApi } from './feed-api'
@@ -15,10 +15,6 @@ export interface FeedParts {
   nextFrame(callback: () => void): void
 }
 
-const active: readonly RunStatus[] = ['running', 'waiting_for_approval', 'queued']
-/** Rooms whose last line is read at the same time. */
-const atOnce = 4
-
 /** All rooms of a tab over one connection. */
 export class Feed {
   private readonly rooms = new Map<string, { room: RoomFeed; outbox: Outbox }>()
@@ -26,9 +22,7 @@ export class Feed {
   private readonly listeners = new Listeners()
   readonly subscribe = this.listeners.subscribe
   private readonly dirty = new Set<{ flush(): void }>()
-  private waiting: string[] = []
-  private reading = 0
-  private readonly watched = new Set<string>()
+  private readonly roomListeners = new Set<(frame: RoomsFrame) => void>()
 
   constructor(private readonly parts: FeedParts) {
     this.connection = new Connection(parts.open, parts.clock, {
@@ -59,37 +53,10 @@ export class Feed {
     return this.entry(roomId).outbox
   }
 
-  /** Follows these rooms for a list: their last line and whether someone is at work in them. */
-  watch(roomIds: readonly string[]): void {
-    const fresh = roomIds.filter((id) => !this.watched.has(id))
-    for (const id of fresh) this.watched.add(id)
-    this.waiting.push(...fresh)
-    this.readNext()
-  }
-
-  private readNext(): void {
-    while (this.reading < atOnce && this.waiting.length > 0) {
-      const { room } = this.entry(this.waiting.shift() ?? '')
-      this.reading += 1
-      void room.load().finally(() => {
-        this.reading -= 1
-        this.readNext()
-        if (this.reading === 0) void this.noteActive()
-      })
-    }
-  }
-
-  private async noteActive(): Promise<void> {
-    try {
-      const lists = await Promise.all(active.map((status) => this.parts.api.runs({ status, limit: 1000 })))
-      const runs = lists.flat()
-      for (const [id, { room }] of this.rooms) {
-        const own = runs.filter((run) => run.room_id === id)
-        if (own.length > 0) room.noteRuns(own)
-      }
-    } catch {
-      // Only dots in a list; they come with the next event of the room.
-    }
+  /** Which rooms there are and what goes on in them, as it happens. The returned function stops that. */
+  onRooms(listener: (frame: RoomsFrame) => void): () => void {
+    this.roomListeners.add(listener)
+    return () => this.roomListeners.delete(listener)
   }
 
   private entry(roomId: string): { room: RoomFeed; outbox: Outbox } {
@@ -116,6 +83,12 @@ export class Feed {
 
   private heard(frame: ServerFrame): void {
     switch (frame.type) {
+      case 'rooms':
+      case 'room':
+      case 'room_gone':
+        if (frame.type === 'room_gone') this.rooms.get(frame.id)?.room.gone()
+        for (const listener of this.roomListeners) listener(frame)
+        break
       case 'event':
         this.rooms.get(frame.event.room_id)?.room.receive(frame.event)
         break
@@ -137,6 +110,7 @@ export class Feed {
 
   private changed(status: ConnectionStatus): void {
     if (status.state === 'connected') {
+      this.connection.send({ type: 'watch_rooms' })
       for (const { room, outbox } of this.rooms.values()) {
         room.connected()
         outbox.connected()

@@ -1,5 +1,5 @@
 import { ApiError, explain, newKey } from '@/lib/api/client'
-import type { WhenBusy } from '@/lib/api/types'
+import type { Attachment, WhenBusy } from '@/lib/api/types'
 import type { FeedApi } from './feed-api'
 import { confirmed, discarded, offline, refused, resent, withPending } from './pending'
 import type { RoomFeed } from './room-feed'
@@ -7,6 +7,8 @@ import type { Pending } from './state'
 
 export interface Draft {
   text: string
+  /** By the addresses under which they were uploaded. */
+  attachments?: readonly Attachment[]
   mentions: readonly string[]
   whenBusy: WhenBusy | null
 }
@@ -19,7 +21,7 @@ export class Outbox {
   ) {}
 
   send(draft: Draft): Promise<void> {
-    const sent = { ...draft, key: newKey(), createdAt: new Date().toISOString() }
+    const sent = { ...draft, attachments: draft.attachments ?? [], key: newKey(), createdAt: new Date().toISOString() }
     this.room.update((state) => withPending(state, sent))
     return this.post(sent)
   }
@@ -41,10 +43,10 @@ export class Outbox {
     for (const one of pending) if (one.state === 'offline') void this.resend(one.key)
   }
 
-  private async post(pending: Pick<Pending, 'key' | 'text' | 'mentions' | 'whenBusy'>): Promise<void> {
-    const { key, text, mentions, whenBusy } = pending
+  private async post(pending: Pick<Pending, 'key' | 'text' | 'attachments' | 'mentions' | 'whenBusy'>): Promise<void> {
+    const { key, text, attachments, mentions, whenBusy } = pending
     try {
-      const body = { text, mentions: [...mentions], ...(whenBusy && { when_busy: whenBusy }) }
+      const body = { text, attachments: [...attachments], mentions: [...mentions], ...(whenBusy && { when_busy: whenBusy }) }
       const posted = await this.api.post(this.room.roomId, body, key)
       this.room.update((state) => confirmed(state, key, posted.message))
     } catch (error) {

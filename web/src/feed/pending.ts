@@ -1,7 +1,7 @@
-import type { Message as StoredMessage } from '@/lib/api/types'
+import type { Attachment, Message as StoredMessage } from '@/lib/api/types'
 import type { Pending, RoomState } from './state'
 
-export type NewPending = Pick<Pending, 'key' | 'text' | 'mentions' | 'whenBusy' | 'createdAt'>
+export type NewPending = Pick<Pending, 'key' | 'text' | 'attachments' | 'mentions' | 'whenBusy' | 'createdAt'>
 
 export function withPending(state: RoomState, sent: NewPending): RoomState {
   const pending: Pending = { ...sent, state: 'sending', problem: null, messageId: null, confirmed: false }
@@ -15,13 +15,23 @@ export function withPending(state: RoomState, sent: NewPending): RoomState {
 export function confirmed(state: RoomState, key: string, message: Pick<StoredMessage, 'id' | 'seq'>): RoomState {
   const own = state.pending.find((one) => one.key === key)
   const freed = own && own.messageId !== message.id ? own.messageId : null
-  const isOpen = (one: Pending): boolean => one.key !== key && !one.confirmed && one.text === own?.text
+  const isOpen = (one: Pending): boolean => one.key !== key && !one.confirmed && own !== undefined && saysSame(one, own)
   const mistaken = state.pending.find((one) => isOpen(one) && one.messageId === message.id)
   const heir = mistaken ?? (freed === null ? undefined : state.pending.find((one) => isOpen(one) && one.messageId === null))
   const settled = heir ? change(state, heir.key, { messageId: freed }) : state
   const isShown = state.messages.has(message.id) || message.seq <= state.seq
   if (isShown) return discarded(settled, key)
   return change(settled, key, { messageId: message.id, confirmed: true, state: 'sending', problem: null })
+}
+
+interface Said {
+  text: string
+  attachments: readonly Attachment[]
+}
+
+export function saysSame(one: Said, other: Said): boolean {
+  const files = ({ attachments }: Said): string => attachments.map(({ url }) => url).join(' ')
+  return one.text === other.text && files(one) === files(other)
 }
 
 export function resent(state: RoomState, key: string): RoomState {

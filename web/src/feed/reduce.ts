@@ -1,6 +1,7 @@
 import type { KnownEvent, RoomEvent } from './event'
 import { foldParts } from './fold-parts'
 import { foldRun } from './fold-run'
+import { saysSame } from './pending'
 import { type Message, type Pending, type RoomState, newRun, speakerOf } from './state'
 
 /** How many events may wait for the ones before them; beyond this a page is read anyway. */
@@ -80,7 +81,7 @@ class Draft {
     const parts = [{ type: 'text' as const, text }]
     const { seq, created_at: createdAt } = event
     this.put({ id: message_id, seq, author: speakerOf(author), runId: null, status: 'complete', parts, attachments, createdAt })
-    this.next = { ...this.next, pending: settle(this.next.pending, message_id, text) }
+    this.next = { ...this.next, pending: settle(this.next.pending, message_id, { text, attachments }) }
   }
 
   private ofRun(event: KnownEvent, runId: string): void {
@@ -123,13 +124,13 @@ class Draft {
 
 /**
  * A message that the journal shows is no longer pending. Its event may overtake the answer to the request that sent
- * it; then the first one with the same text is taken for it, until that answer says which it really was.
+ * it; then the first one that says the same is taken for it, until that answer says which it really was.
  */
-function settle(pending: readonly Pending[], messageId: string, text: string): readonly Pending[] {
+function settle(pending: readonly Pending[], messageId: string, said: Pick<Pending, 'text' | 'attachments'>): readonly Pending[] {
   if (pending.some((one) => one.messageId === messageId && one.confirmed)) {
     return pending.filter((one) => one.messageId !== messageId)
   }
-  const index = pending.findIndex((one) => one.messageId === null && one.text === text && one.state !== 'refused')
+  const index = pending.findIndex((one) => one.messageId === null && saysSame(one, said) && one.state !== 'refused')
   const guessed = pending[index]
   return guessed ? pending.with(index, { ...guessed, messageId }) : pending
 }

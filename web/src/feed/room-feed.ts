@@ -1,5 +1,4 @@
 import { ApiError, explain } from '@/lib/api/client'
-import type { Run } from '@/lib/api/types'
 import { backoff } from './backoff'
 import type { RoomEvent } from './event'
 import { Listeners } from './listeners'
@@ -10,7 +9,6 @@ import { unfinished } from './rows'
 import { fromHistory, isOpenEnded, withOlder, withRunEvents, withRuns } from './snapshot'
 import type { RoomState } from './state'
 
-const glance = 1
 /** A heartbeat may name a head whose events are right behind it on the same line. */
 const headGrace = 1500
 
@@ -35,15 +33,16 @@ export class RoomFeed {
 
   readonly snapshot = (): RoomView => this.view
 
-  /** Loads everything that a page about this room needs, not only its last line. */
+  /** From now on it is read and followed; before, it is only a name. */
   open(): void {
     if (this.isOpen) return
     this.isOpen = true
-    void (this.loading ?? Promise.resolve()).then(() => this.load())
+    void this.load()
   }
 
   /** The line is there, perhaps again. */
   connected(): void {
+    if (!this.isOpen) return
     if (this.view.state) this.follow(this.view.state)
     void this.load()
   }
@@ -117,10 +116,6 @@ export class RoomFeed {
     }
   }
 
-  noteRuns(runs: readonly Run[]): void {
-    this.update((state) => withRuns(state, runs))
-  }
-
   /** Folds one run from all of its events, for what history does not carry: approvals, and how long its tools took. */
   async hydrate(runId: string): Promise<void> {
     const begun = this.view.state
@@ -142,9 +137,9 @@ export class RoomFeed {
   private async loadMissing(): Promise<void> {
     const { generation } = this
     if (!this.view.state) await this.loadNewest()
-    if (!this.isOpen || this.hasRuns) return
-    if ((this.view.state?.order.length ?? 0) <= glance) await this.loadOlder()
-    this.noteRuns(await this.context.api.runs({ room_id: this.roomId, limit: 1000 }))
+    if (this.hasRuns) return
+    const runs = await this.context.api.runs({ room_id: this.roomId, limit: 1000 })
+    this.update((state) => withRuns(state, runs))
     const begun = unfinished(this.view.state?.runs ?? new Map()).filter((run) => run.status !== 'queued')
     await Promise.all(begun.map((run) => this.hydrate(run.id)))
     this.hasRuns = generation === this.generation
@@ -152,8 +147,8 @@ export class RoomFeed {
   }
 
   private async loadNewest(): Promise<void> {
-    const asked = this.isOpen ? this.context.pageSize : glance
-    const state = fromHistory(this.roomId, await this.context.api.history(this.roomId, asked), asked)
+    const { api, pageSize } = this.context
+    const state = fromHistory(this.roomId, await api.history(this.roomId, pageSize), pageSize)
     this.inbox = []
     this.set({ phase: 'live', problem: null, state })
     this.follow(state)

@@ -84,6 +84,7 @@ export interface RunState {
 export interface Pending {
   key: string
   text: string
+  attachments: readonly Attachment[]
   mentions: readonly string[]
   whenBusy: WhenBusy | null
   createdAt: string

@@ -1,5 +1,6 @@
+import { useSyncExternalStore } from 'react'
 import { remember, remembered } from './storage'
-import { createStore } from './store'
+import { createStore, useStore } from './store'
 
 export type Theme = 'system' | 'light' | 'dark'
 
@@ -23,4 +24,18 @@ export function applyTheme(): void {
 export function nextTheme(): Theme {
   const index = themes.indexOf(themeStore.get())
   return themes[(index + 1) % themes.length] ?? 'system'
+}
+
+const systemIsDark = globalThis.matchMedia?.('(prefers-color-scheme: dark)')
+
+function subscribe(listener: () => void): () => void {
+  systemIsDark?.addEventListener('change', listener)
+  return () => systemIsDark?.removeEventListener('change', listener)
+}
+
+/** For what cannot take its colours from the styles. */
+export function useIsDark(): boolean {
+  const theme = useStore(themeStore)
+  const system = useSyncExternalStore(subscribe, () => systemIsDark?.matches ?? false)
+  return theme === 'system' ? system : theme === 'dark'
 }

@@ -10,6 +10,7 @@ const others = [
   { title: 'Send the message', keys: 'Enter' },
   { title: 'New line in the message', keys: 'Shift+Enter' },
   { title: 'Name an agent', keys: '@' },
+  { title: 'Call a skill', keys: '/' },
 ]
 
 export function ShortcutsDialog({ onClose }: { onClose: () => void }): ReactNode {

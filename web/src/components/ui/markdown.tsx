@@ -5,6 +5,7 @@ import remarkGfm from 'remark-gfm'
 import { htmlAsText } from '@/lib/html-as-text'
 import { type Block, BlockSplitter, definitionsIn, hasFootnotes } from '@/lib/markdown-blocks'
 import { CodeBlock } from './code-block'
+import { Diagram } from './diagram'
 import styles from './markdown.module.css'
 
 /** A single stretch longer than this is no prose; parsing it again with every word would hold up the page. */
@@ -40,6 +41,7 @@ export function Markdown({ text, isGrowing = false }: MarkdownProps): ReactNode 
 type PieceProps = Pick<Block, 'kind' | 'text' | 'language'> & { isWhole: boolean; definitions: string }
 
 const Piece = memo(function Piece({ kind, text, language, isWhole, definitions }: PieceProps): ReactNode {
+  if (kind === 'code' && language.toLowerCase() === 'mermaid') return <Diagram source={text} isWhole={isWhole} />
   if (kind === 'code') return <CodeBlock code={text} language={language} isWhole={isWhole} />
   if (text.length > longest) return <p className={styles.plain}>{text}</p>
   return piece(definitions ? `${text}\n\n${definitions}` : text)

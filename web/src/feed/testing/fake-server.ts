@@ -47,8 +47,7 @@ export class FakeServer {
     api: {
       history: (_, limit, before) => this.answer('history', () => ({ ...historyAt(this.head, limit, before), epoch: this.epoch })),
       events: (_, after, limit) => this.answer('events', () => this.page(after, limit)),
-      runs: ({ status }) =>
-        this.answer('runs', () => runsAt(this.head).filter((run) => status === undefined || run.status === status)),
+      runs: () => this.answer('runs', () => runsAt(this.head)),
       post: () => Promise.reject(new Error('this server only plays a recording')),
     },
   })
@@ -64,6 +63,10 @@ export class FakeServer {
       const heads = Object.fromEntries([...caller.after.keys()].map((room) => [room, this.head]))
       this.tell(caller, { type: 'heartbeat', epoch: this.epoch, heads })
     }
+  }
+
+  tellAll(frame: object): void {
+    for (const caller of this.callers) this.tell(caller, frame)
   }
 
   /** All lines break, as when the process is killed. */
@@ -97,6 +100,7 @@ export class FakeServer {
     this.sentFrames.push(text)
     const request = JSON.parse(text) as { type: string; room: string; after: string }
     if (request.type === 'ping') this.tell(caller, { type: 'pong' })
+    if (request.type === 'watch_rooms') this.tell(caller, { type: 'rooms', rooms: [] })
     if (request.type === 'unsubscribe') caller.after.delete(request.room)
     if (request.type !== 'subscribe') return
     const isHere = this.isHere(request.after)

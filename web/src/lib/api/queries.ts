@@ -1,6 +1,7 @@
 import { QueryClient, queryOptions } from '@tanstack/react-query'
+import { type RoomSummary, newestOf, summaryOf } from '../room-list'
 import { ApiError, answerOf, api } from './client'
-import type { Agent, Provider, Room } from './types'
+import type { Agent, Provider } from './types'
 
 export function createQueryClient(): QueryClient {
   return new QueryClient({
@@ -13,11 +14,14 @@ export function createQueryClient(): QueryClient {
   })
 }
 
-/** The order is the server's: newest activity first. Rooms made elsewhere show up within the interval. */
+/** Asked for once and after changes of one's own; the feed tells of all others as they happen. */
 export const roomsQuery = queryOptions({
   queryKey: ['rooms'],
-  queryFn: async (): Promise<Room[]> => (await answerOf(api.GET('/api/rooms', { params: { query: { limit: 500 } } }))).rooms,
-  refetchInterval: 20_000,
+  staleTime: Infinity,
+  queryFn: async ({ client, queryKey }): Promise<RoomSummary[]> => {
+    const { rooms } = await answerOf(api.GET('/api/rooms', { params: { query: { limit: 500 } } }))
+    return newestOf(client.getQueryData<RoomSummary[]>(queryKey) ?? [], rooms.map(summaryOf))
+  },
 })
 
 export const agentsQuery = queryOptions({

@@ -19,6 +19,11 @@ export function changeRoom(id: string, { name, agents, whenBusy }: RoomSettings)
   return answerOf(api.PATCH('/api/rooms/{id}', { params: { path: { id }, header: once() }, body }))
 }
 
+/** Who answers in a room, in that order. */
+export function seatAgents(id: string, agents: string[]): Promise<Room> {
+  return answerOf(api.PATCH('/api/rooms/{id}', { params: { path: { id }, header: once() }, body: { agents } }))
+}
+
 export async function deleteRoom(id: string): Promise<void> {
   await answerOf(api.DELETE('/api/rooms/{id}', { params: { path: { id }, header: once() } }))
 }

@@ -1,11 +1,12 @@
 import { Braces } from 'lucide-react'
-import { type ReactNode, memo, useEffect, useState } from 'react'
+import { type ReactNode, memo, useState } from 'react'
 import { AgentMark } from '@/components/ui/agent-mark'
 import { IconButton } from '@/components/ui/button'
 import { CopyButton } from '@/components/ui/copy-button'
 import { type Message, type RunState, textOf } from '@/feed/state'
-import { useFeed, useRun } from '@/feed/use-feed'
+import { useRun } from '@/feed/use-feed'
 import { useAgentName } from '../model/use-agents'
+import { useWholeRun } from '../model/use-whole-run'
 import { AnswerEnd } from './answer-end'
 import { AnswerParts } from './answer-parts'
 import { Entry } from './entry'
@@ -26,7 +27,8 @@ export const Answer = memo(function Answer({ roomId, message, previousId, isMark
   const name = useAgentName(roomId, agentId)
   const run = useRun(roomId, message.runId)
   const [isShowingEvents, setIsShowingEvents] = useState(false)
-  useWholeRun(roomId, message, run)
+  // History has neither the times of tools, nor approvals, nor why an answer was cut off.
+  useWholeRun(roomId, run, message.status !== 'complete' || message.parts.some((part) => part.type === 'tool'))
 
   return (
     <Entry
@@ -61,14 +63,3 @@ export const Answer = memo(function Answer({ roomId, message, previousId, isMark
 })
 
 const noApprovals: RunState['approvals'] = []
-
-/** History has neither the times of tools, nor approvals, nor why an answer was cut off: those come from its events. */
-function useWholeRun(roomId: string, message: Message, run: RunState | undefined): void {
-  const feed = useFeed()
-  const isPoor = run !== undefined && !run.whole && run.queuedSeq !== null
-  const wantsMore = message.status !== 'complete' || message.parts.some((part) => part.type === 'tool')
-  useEffect(() => {
-    // What is missing are details; the answer itself is there, so a failure here is not worth a word.
-    if (isPoor && wantsMore) feed.room(roomId).hydrate(run.id).catch(() => {})
-  }, [feed, roomId, run?.id, isPoor, wantsMore])
-}

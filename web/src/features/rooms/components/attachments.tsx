@@ -6,22 +6,41 @@ import styles from './attachments.module.css'
 export function Attachments({ files }: { files: readonly Attachment[] }): ReactNode {
   if (files.length === 0) return null
   return (
-    <ul className={styles.list}>
+    <ul className={styles.list} aria-label="Attachments">
       {files.map((file) => (
-        <li key={file.url} className={styles.chip}>
-          <Paperclip size={13} aria-hidden />
-          {isSafe(file.url) ? (
-            <a href={file.url} target="_blank" rel="noopener noreferrer nofollow">
-              {file.name}
-            </a>
-          ) : (
-            <span title={file.url}>{file.name}</span>
-          )}
-          <span className={styles.type}>{file.media_type}</span>
-        </li>
+        <li key={file.url}>{isPicture(file) ? <Thumbnail file={file} /> : <Chip file={file} />}</li>
       ))}
     </ul>
   )
+}
+
+function Thumbnail({ file }: { file: Attachment }): ReactNode {
+  return (
+    <a href={file.url} target="_blank" rel="noopener noreferrer nofollow" className={styles.thumbnail} title={file.name}>
+      <img src={file.url} alt={file.name} loading="lazy" />
+    </a>
+  )
+}
+
+function Chip({ file }: { file: Attachment }): ReactNode {
+  return (
+    <span className={styles.chip}>
+      <Paperclip size={13} aria-hidden />
+      {isSafe(file.url) ? (
+        <a href={file.url} target="_blank" rel="noopener noreferrer nofollow">
+          {file.name}
+        </a>
+      ) : (
+        <span title={file.url}>{file.name}</span>
+      )}
+      <span className={styles.type}>{file.media_type}</span>
+    </span>
+  )
+}
+
+/** Only what lies on this server is fetched unasked: anywhere else would learn who reads this, and when. */
+function isPicture({ url, media_type }: Attachment): boolean {
+  return /^\/api\/uploads\/[0-9a-f-]+$/.test(url) && /^image\/(png|jpeg|gif|webp)$/.test(media_type)
 }
 
 /** Where the bytes are is said by whoever posted: only plain web addresses become links. */

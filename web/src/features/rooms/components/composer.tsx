@@ -1,40 +1,45 @@
+import { useQuery } from '@tanstack/react-query'
 import { ArrowUp, Paperclip } from 'lucide-react'
-import { type ReactNode, useEffect, useRef, useState } from 'react'
+import { type DragEvent, type ReactNode, useEffect, useRef, useState } from 'react'
 import { IconButton } from '@/components/ui/button'
 import { unfinished } from '@/feed/rows'
 import { useFeed, useRoom } from '@/feed/use-feed'
 import type { Room, WhenBusy } from '@/lib/api/types'
 import { useCommands } from '@/lib/commands'
-import { withAttached } from '../model/attached-text'
-import { draftOf, keepDraft } from '../model/drafts'
+import { useStore } from '@/lib/store'
+import { type Skill, skillsQuery } from '../api/skills'
 import { mentionsIn } from '../model/mentions'
+import { commandFor } from '../model/skill-command'
+import { uploadsIn } from '../model/upload-list'
+import { readinessOf } from '../model/uploads'
 import { useAgents } from '../model/use-agents'
-import { useAttachedTexts } from '../model/use-attached-texts'
-import { AttachedChips } from './attached-chips'
+import { useDraft } from '../model/use-draft'
 import { BusyChoice } from './busy-choice'
 import styles from './composer.module.css'
-import { MentionField } from './mention-field'
+import { MessageField } from './message-field'
+import { SkillForm } from './skill-form'
 import { StopButton } from './stop-button'
+import { UploadChips } from './upload-chips'
 
-/** One can type and send before the room is read; what was sent goes when it is. */
+/** One can type and send before the room is read and the files are there; what was sent goes when they are. */
 export function Composer({ room, isLive }: { room: Room; isLive: boolean }): ReactNode {
   const feed = useFeed()
-  const [text, setText] = useState(() => draftOf(room.id))
+  const [text, setText] = useDraft(room.id)
   const [chosenBusy, setChosenBusy] = useState<WhenBusy | null>(null)
   const [isDue, setIsDue] = useState(false)
+  const [isOver, setIsOver] = useState(false)
+  const [skill, setSkill] = useState<Skill | null>(null)
   const field = useRef<HTMLTextAreaElement>(null)
   const picker = useRef<HTMLInputElement>(null)
-  const { files, add, remove, clear } = useAttachedTexts()
+  const list = uploadsIn(room.id)
+  const uploads = useStore(list.store)
+  const skills = useQuery(skillsQuery).data ?? []
   const everyone = useAgents()
   const seated = everyone.filter((agent) => room.agents.includes(agent.id))
   const isBusy = useRoom(room.id, (view) => view.state !== null && unfinished(view.state.runs).length > 0)
   const whenBusy = chosenBusy ?? (room.policy.when_busy === 'reject' ? 'enqueue' : room.policy.when_busy)
-  const isSomething = text.trim() !== '' || files.length > 0
-
-  useEffect(() => {
-    const timer = setTimeout(() => keepDraft(room.id, text), 300)
-    return () => clearTimeout(timer)
-  }, [room.id, text])
+  const files = readinessOf(uploads)
+  const isSomething = (text.trim() !== '' || files !== 'nothing') && files !== 'failed' && skill === null
 
   useEffect(() => {
     performance.mark('room-ready')
@@ -42,23 +47,42 @@ export function Composer({ room, isLive }: { room: Room; isLive: boolean }): Rea
     if (matchMedia('(pointer: fine)').matches) field.current?.focus()
   }, [])
 
-  useCommands([{ id: 'focus-composer', title: 'Write a message', group: 'Room', keys: 'c', run: () => field.current?.focus() }])
+  useCommands([
+    { id: 'focus-composer', title: 'Write a message', group: 'Room', keys: 'c', run: () => field.current?.focus() },
+    { id: 'attach', title: 'Attach files', group: 'Room', run: () => picker.current?.click() },
+  ])
 
   const send = (): void => {
-    if (!isSomething) return
-    setIsDue(!isLive)
-    if (!isLive) return
-    const whole = withAttached(text, files)
-    void feed.outbox(room.id).send({ text: whole, mentions: mentionsIn(text, seated), whenBusy: isBusy ? whenBusy : null })
+    if (!isSomething) return setIsDue(false)
+    const canGo = isLive && files !== 'sending'
+    setIsDue(!canGo)
+    if (!canGo) return
+    const attachments = uploads.flatMap(({ attachment }) => attachment ?? [])
+    void feed.outbox(room.id).send({ text: text.trim(), attachments, mentions: mentionsIn(text, seated), whenBusy: isBusy ? whenBusy : null })
     setText('')
-    keepDraft(room.id, '')
-    clear()
+    list.clear()
     setChosenBusy(null)
   }
 
   useEffect(() => {
-    if (isLive && isDue) send()
+    if (isDue) send()
   })
+
+  const call = (command: string): void => {
+    const rest = text.replace(/^\s*\/\S*\s*/, '')
+    setSkill(null)
+    setText(command + rest)
+    requestAnimationFrame(() => {
+      field.current?.focus()
+      field.current?.setSelectionRange(command.length, command.length)
+    })
+  }
+
+  const drag = (isInside: boolean) => (event: DragEvent) => {
+    if (!event.dataTransfer.types.includes('Files')) return
+    event.preventDefault()
+    setIsOver(isInside)
+  }
 
   return (
     // Dropping is one way of three to attach; the button serves the keyboard.
@@ -70,17 +94,28 @@ export function Composer({ room, isLive }: { room: Room; isLive: boolean }): Rea
         event.preventDefault()
         send()
       }}
-      onDragOver={(event) => event.preventDefault()}
+      onDragOver={drag(true)}
+      onDragLeave={drag(false)}
       onDrop={(event) => {
-        event.preventDefault()
-        void add(event.dataTransfer.files)
+        drag(false)(event)
+        list.add(event.dataTransfer.files)
       }}
     >
-      <div className={styles.box}>
-        <AttachedChips files={files} onRemove={remove} />
-        <MentionField ref={field} text={text} agents={seated} onChange={setText} onSend={send} onFiles={(list) => void add(list)} />
+      <div className={styles.box} data-over={isOver || undefined}>
+        {skill && <SkillForm key={skill.name} skill={skill} onDone={(values) => call(commandFor(skill, values))} onCancel={() => call(`/${skill.name} `)} />}
+        <UploadChips uploads={uploads} onRetry={(key) => list.retry(key)} onRemove={(key) => list.remove(key)} />
+        <MessageField
+          ref={field}
+          text={text}
+          agents={seated}
+          skills={skills}
+          onChange={setText}
+          onSend={send}
+          onFiles={(chosen) => list.add(chosen)}
+          onSkill={(called) => (called.parameters.length > 0 ? setSkill(called) : call(commandFor(called, {})))}
+        />
         <div className={styles.tools}>
-          <IconButton label="Attach a text file" onClick={() => picker.current?.click()}>
+          <IconButton label="Attach files" onClick={() => picker.current?.click()}>
             <Paperclip size={17} aria-hidden />
           </IconButton>
           <input
@@ -88,14 +123,18 @@ export function Composer({ room, isLive }: { room: Room; isLive: boolean }): Rea
             type="file"
             multiple
             hidden
-            aria-label="Attach a text file"
+            aria-label="Files to attach"
             onChange={(event) => {
-              if (event.target.files) void add(event.target.files)
+              list.add(event.target.files ?? [])
               event.target.value = ''
             }}
           />
           {isBusy && <BusyChoice agents={seated} value={whenBusy} onChange={setChosenBusy} />}
           <div className={styles.end}>
+            <span role="status" className={styles.due}>
+              {isDue && (isLive ? 'Goes when the files are there' : 'Goes when the room is read')}
+              {files === 'failed' && 'Send the file again or remove it'}
+            </span>
             <StopButton roomId={room.id} isBusy={isBusy} />
             <button type="submit" className={styles.send} disabled={!isSomething || isDue} aria-label="Send" title="Send (Enter)">
               <ArrowUp size={18} aria-hidden />

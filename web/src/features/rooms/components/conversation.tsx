@@ -1,5 +1,5 @@
 import { elementScroll, useVirtualizer } from '@tanstack/react-virtual'
-import { type ReactNode, useCallback, useEffect, useMemo, useRef } from 'react'
+import { type KeyboardEvent, type ReactNode, useCallback, useEffect, useMemo, useRef } from 'react'
 import { type Row, rowsOf } from '@/feed/rows'
 import { useFeed, useRoom } from '@/feed/use-feed'
 import { useReadMark } from '../model/use-read-mark'
@@ -54,9 +54,21 @@ export function Conversation({ roomId, target, empty }: ConversationProps): Reac
     if (firstIndex <= earlyRows && rows.length > 0) void feed.room(roomId).loadOlder().catch(() => {})
   }, [feed, roomId, firstIndex, rows.length])
 
+  // The browser would glide there, and every move of ours on the way would shift where it comes to rest.
+  const jump = (event: KeyboardEvent): void => {
+    if (event.target !== scroller.current || event.altKey || event.shiftKey) return
+    if (event.key === 'Home') {
+      letGo()
+      virtualizer.scrollToOffset(0)
+    } else if (event.key === 'End') toEnd()
+    else return
+    event.preventDefault()
+  }
+
   if (rows.length === 0) return <div className={styles.empty}>{empty}</div>
   return (
     <div className={styles.frame}>
+      {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-element-interactions -- Home and End belong to what scrolls */}
       <div
         ref={scroller}
         className={styles.scroller}
@@ -64,6 +76,7 @@ export function Conversation({ roomId, target, empty }: ConversationProps): Reac
         aria-label="Conversation"
         // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- it scrolls, so the keyboard must reach it
         tabIndex={0}
+        onKeyDown={jump}
       >
         <div className={styles.sheet} style={{ height: virtualizer.getTotalSize() }}>
           <ConversationStart roomId={roomId} />

@@ -2,19 +2,21 @@ import { ArrowDown } from 'lucide-react'
 import { type ReactNode, useState } from 'react'
 import { Button } from '@/components/ui/button'
 import { useRoom } from '@/feed/use-feed'
+import { statusOf } from '../model/room-status'
 import styles from './new-messages.module.css'
 
 /** Shown while someone reads further up; it is made anew each time they leave the end, and counts from there. */
 export function NewMessages({ roomId, onJump }: { roomId: string; onJump: () => void }): ReactNode {
   const count = useRoom(roomId, (view) => view.state?.order.length ?? 0)
   const last = useRoom(roomId, (view) => view.state?.order.at(-1))
+  const isAsking = useRoom(roomId, (view) => statusOf(view.state) === 'waiting')
   const isLive = useRoom(roomId, (view) => view.state?.messages.get(last ?? '')?.status === 'streaming')
   const [left] = useState({ count, last })
   const isNew = last !== left.last
-  const label = isNew ? newLabel(count - left.count) : isLive ? 'More is being said' : 'To the end'
+  const label = isAsking ? 'Waits for your answer' : isNew ? newLabel(count - left.count) : isLive ? 'More is being said' : 'To the end'
   return (
     <div className={styles.place}>
-      <Button size="small" look={isNew ? 'primary' : 'plain'} className={styles.button} onClick={onJump}>
+      <Button size="small" look={isNew || isAsking ? 'primary' : 'plain'} className={styles.button} onClick={onJump}>
         <ArrowDown size={14} aria-hidden />
         {label}
       </Button>

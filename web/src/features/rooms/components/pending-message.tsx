@@ -2,6 +2,7 @@ import type { ReactNode } from 'react'
 import { Button } from '@/components/ui/button'
 import type { Pending } from '@/feed/state'
 import { useFeed } from '@/feed/use-feed'
+import { Attachments } from './attachments'
 import { Entry } from './entry'
 import styles from './pending-message.module.css'
 import { PersonText } from './person-message'
@@ -14,7 +15,10 @@ export function PendingMessage({ roomId, pending }: { roomId: string; pending: P
   return (
     <Entry roomId={roomId} seq={null} kind="person" who={<strong>You</strong>} time={null}>
       <div className={styles.pending} data-state={pending.state}>
-        <PersonText text={pending.text} />
+        <div className={styles.said}>
+          {pending.text !== '' && <PersonText text={pending.text} />}
+          <Attachments files={pending.attachments} />
+        </div>
         <p className={styles.state} role={pending.state === 'refused' ? 'alert' : 'status'}>
           {words[pending.state]}
           {pending.problem && `: ${pending.problem}`}

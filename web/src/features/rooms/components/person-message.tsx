@@ -29,7 +29,7 @@ export const PersonMessage = memo(function PersonMessage({ roomId, message, isMa
       isMarked={isMarked}
       actions={<CopyButton text={() => text} label="Copy message" />}
     >
-      <PersonText text={text} />
+      {text !== '' && <PersonText text={text} />}
       <Attachments files={message.attachments} />
     </Entry>
   )

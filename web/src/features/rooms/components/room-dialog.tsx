@@ -1,4 +1,4 @@
-import { useQueryClient } from '@tanstack/react-query'
+import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { type FormEvent, type ReactNode, useState } from 'react'
 import { AgentMark } from '@/components/ui/agent-mark'
@@ -7,10 +7,9 @@ import { Dialog } from '@/components/ui/dialog'
 import { Field } from '@/components/ui/field'
 import { Segmented } from '@/components/ui/segmented'
 import { explain } from '@/lib/api/client'
-import { roomsQuery } from '@/lib/api/queries'
+import { agentsQuery, roomsQuery } from '@/lib/api/queries'
 import type { Room, WhenBusy } from '@/lib/api/types'
 import { changeRoom, createRoom } from '../api/room-commands'
-import { useAgents } from '../model/use-agents'
 import { RememberedTools } from './remembered-tools'
 import styles from './room-dialog.module.css'
 
@@ -22,7 +21,7 @@ const busyChoices = [
 
 /** Makes a room, or changes the one it is given. */
 export function RoomDialog({ room, onClose }: { room?: Room; onClose: () => void }): ReactNode {
-  const agents = useAgents()
+  const { data: agents = [], isPending } = useQuery(agentsQuery)
   const [name, setName] = useState(room?.name ?? '')
   const [chosen, setChosen] = useState<readonly string[] | null>(room?.agents ?? null)
   const [whenBusy, setWhenBusy] = useState<WhenBusy>(room?.policy.when_busy ?? 'enqueue')
@@ -56,6 +55,7 @@ export function RoomDialog({ room, onClose }: { room?: Room; onClose: () => void
         <Field label="Name" value={name} required maxLength={120} autoComplete="off" onChange={(event) => setName(event.target.value)} />
         <fieldset className={styles.agents}>
           <legend>Agents, in the order they answer</legend>
+          {isPending && <p className={styles.detail}>Looking who is there</p>}
           {agents.map((agent) => (
             <label key={agent.id} className={styles.agent}>
               <input type="checkbox" checked={seated.includes(agent.id)} onChange={() => toggle(agent.id)} />
@@ -78,7 +78,7 @@ export function RoomDialog({ room, onClose }: { room?: Room; onClose: () => void
         )}
         <div className={styles.actions}>
           <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" look="primary" isBusy={isBusy} disabled={name.trim() === ''}>
+          <Button type="submit" look="primary" isBusy={isBusy} disabled={name.trim() === '' || isPending}>
             {room ? 'Save' : 'Make the room'}
           </Button>
         </div>

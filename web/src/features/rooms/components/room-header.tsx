@@ -1,8 +1,9 @@
 import { useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
-import { Ellipsis, FileDown, FileJson, Play, Settings2, Trash2 } from 'lucide-react'
+import { Ellipsis, FileDown, FileJson, Play, Settings2, Trash2, Users } from 'lucide-react'
 import { type ReactNode, useState } from 'react'
 import { PageBar } from '@/components/layout/page-bar'
+import { IconButton } from '@/components/ui/button'
 import { Menu } from '@/components/ui/menu'
 import { StatusDot } from '@/components/ui/status-dot'
 import { useRoom } from '@/feed/use-feed'
@@ -13,8 +14,10 @@ import { useCommands } from '@/lib/commands'
 import { download, fileName } from '@/lib/download'
 import { askForTask } from '@/lib/execute-request'
 import { notify } from '@/lib/notices'
+import { useStore } from '@/lib/store'
 import { allMessages } from '../api/room-commands'
 import { toJson, toMarkdown } from '../model/export-room'
+import { membersStore, toggleMembers } from '../model/members'
 import { statusOf } from '../model/room-status'
 import { useAgents } from '../model/use-agents'
 import { DeleteRoomDialog } from './delete-room-dialog'
@@ -25,7 +28,9 @@ import styles from './room-header.module.css'
 export function RoomHeader({ room }: { room: Room }): ReactNode {
   const [dialog, setDialog] = useState<'settings' | 'delete' | null>(null)
   const status = useRoom(room.id, (view) => statusOf(view.state))
-  const seated = useAgents().filter((agent) => room.agents.includes(agent.id))
+  const agents = useAgents()
+  const seated = room.agents.flatMap((id) => agents.find((agent) => agent.id === id) ?? [])
+  const isShowingMembers = useStore(membersStore)
   const queries = useQueryClient()
   const navigate = useNavigate()
 
@@ -36,16 +41,24 @@ export function RoomHeader({ room }: { room: Room }): ReactNode {
     { id: 'export-json', title: 'Export as JSON', icon: <FileJson size={15} aria-hidden />, run: () => void exportAs(room, 'json') },
     { id: 'delete-room', title: 'Delete this room', icon: <Trash2 size={15} aria-hidden />, run: () => setDialog('delete') },
   ]
-  useCommands(commands.map(({ id, title, run }) => ({ id, title, run, group: 'Room' })))
+  useCommands([
+    ...commands.map(({ id, title, run }) => ({ id, title, run, group: 'Room' })),
+    { id: 'members', title: 'Show or hide the members', group: 'Room', keys: 'm', run: toggleMembers },
+  ])
 
   return (
     <PageBar
       actions={
-        <Menu
-          label="More about this room"
-          icon={<Ellipsis size={18} aria-hidden />}
-          items={commands.map(({ id, title, icon, run }) => ({ label: title, icon, onSelect: run, isDangerous: id === 'delete-room' }))}
-        />
+        <>
+          <IconButton label="Members" aria-expanded={isShowingMembers} onClick={toggleMembers}>
+            <Users size={17} aria-hidden />
+          </IconButton>
+          <Menu
+            label="More about this room"
+            icon={<Ellipsis size={18} aria-hidden />}
+            items={commands.map(({ id, title, icon, run }) => ({ label: title, icon, onSelect: run, isDangerous: id === 'delete-room' }))}
+          />
+        </>
       }
     >
       <StatusDot status={status} />
@@ -68,11 +81,15 @@ export function RoomHeader({ room }: { room: Room }): ReactNode {
 }
 
 async function exportAs(room: Room, kind: 'md' | 'json'): Promise<void> {
+  // A long conversation takes a while to read; a short one is there before anyone could read this.
+  const slow = setTimeout(() => notify(`Reading ${room.name} to export it`), 700)
   try {
     const messages = await allMessages(room.id)
     if (kind === 'md') download(fileName(room.name, 'md'), 'text/markdown', toMarkdown(room, messages))
     else download(fileName(room.name, 'json'), 'application/json', toJson(room, messages, new Date()))
   } catch (error) {
     notify(`The room was not exported. ${explain(error)}`, 'problem')
+  } finally {
+    clearTimeout(slow)
   }
 }

@@ -7,8 +7,11 @@ import { answerOf, api } from '@/lib/api/client'
 import { roomsQuery } from '@/lib/api/queries'
 import type { Room } from '@/lib/api/types'
 import { remember } from '@/lib/storage'
+import { useStore } from '@/lib/store'
+import { membersStore } from '../model/members'
 import { Composer } from './composer'
 import { Conversation } from './conversation'
+import { MembersPanel } from './members-panel'
 import { RoomHeader } from './room-header'
 import styles from './room-page.module.css'
 import { Welcome } from './welcome'
@@ -18,6 +21,7 @@ export function RoomPage({ roomId, target }: { roomId: string; target: number | 
   const room = useRoomRecord(roomId)
   const phase = useRoom(roomId, (view) => view.phase)
   const problem = useRoom(roomId, (view) => view.problem)
+  const isShowingMembers = useStore(membersStore)
 
   useEffect(() => {
     feed.room(roomId).open()
@@ -41,14 +45,19 @@ export function RoomPage({ roomId, target }: { roomId: string; target: number | 
   return (
     <>
       {room ? <RoomHeader room={room} /> : <PageBar> </PageBar>}
-      {phase === 'live' && room ? (
-        <Conversation key={roomId} roomId={roomId} target={target} empty={<Welcome room={room} />} />
-      ) : (
-        <p className={styles.loading} role="status">
-          Reading the journal
-        </p>
-      )}
-      {room && <Composer key={`composer ${roomId}`} room={room} isLive={phase === 'live'} />}
+      <div className={styles.room}>
+        <div className={styles.talk}>
+          {phase === 'live' && room ? (
+            <Conversation key={roomId} roomId={roomId} target={target} empty={<Welcome room={room} />} />
+          ) : (
+            <p className={styles.loading} role="status">
+              Reading the journal
+            </p>
+          )}
+          {room && <Composer key={`composer ${roomId}`} room={room} isLive={phase === 'live'} />}
+        </div>
+        {room && isShowingMembers && <MembersPanel key={`members ${roomId}`} room={room} />}
+      </div>
     </>
   )
 }

@@ -1,25 +1,16 @@
 import { useQuery } from '@tanstack/react-query'
 import { Plus } from 'lucide-react'
-import { type ReactNode, useEffect, useState } from 'react'
+import { type ReactNode, useState } from 'react'
 import { Button, IconButton } from '@/components/ui/button'
-import { useFeed } from '@/feed/use-feed'
 import { explain } from '@/lib/api/client'
 import { roomsQuery } from '@/lib/api/queries'
 import { RoomDialog } from './room-dialog'
 import { RoomRailItem } from './room-rail-item'
 import styles from './room-rail.module.css'
 
-/** Rooms whose last line is followed live; the rest of a long list is read when it is opened. */
-const mostWatched = 100
-
 export function RoomRail({ foot }: { foot: ReactNode }): ReactNode {
   const { data: rooms, error, refetch } = useQuery(roomsQuery)
   const [isMaking, setIsMaking] = useState(false)
-  const feed = useFeed()
-
-  useEffect(() => {
-    if (rooms) feed.watch(rooms.slice(0, mostWatched).map((room) => room.id))
-  }, [feed, rooms])
 
   return (
     <>

@@ -9,6 +9,7 @@ import { explain } from '@/lib/api/client'
 import { notify } from '@/lib/notices'
 import { stopRun } from '../api/room-commands'
 import { useAgentName } from '../model/use-agents'
+import { useWholeRun } from '../model/use-whole-run'
 import { BadEnd } from './answer-end'
 import { Entry } from './entry'
 import { RepliesTo } from './replies-to'
@@ -18,6 +19,8 @@ import styles from './run-row.module.css'
 export const RunRow = memo(function RunRow({ roomId, runId, previousId }: { roomId: string; runId: string; previousId: string | null }): ReactNode {
   const run = useRun(roomId, runId)
   const name = useAgentName(roomId, run?.agentId ?? null)
+  // Why it was interrupted is told by its events only.
+  useWholeRun(roomId, run, run !== undefined && hasEnded(run))
   if (!run) return null
   return (
     <Entry

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
 import type { Message } from '@/lib/api/types'
-import { withAttached } from './attached-text'
 import { fenced, toMarkdown } from './export-room'
 
 const base = { room_id: 'r', run_id: null, text: '', thinking: '', created_at: '2026-01-01T00:00:00Z' }
@@ -31,9 +30,5 @@ describe('an exported room', () => {
   it('uses fences that a text cannot end', () => {
     expect(fenced('a')).toBe('```\na\n```')
     expect(fenced('`````')).toBe('``````\n`````\n``````')
-  })
-
-  it('takes texts along inside a message', () => {
-    expect(withAttached(' Look ', [{ name: 'a.rs', text: 'fn a() {}\n' }])).toBe('Look\n\na.rs:\n\n```rs\nfn a() {}\n```')
   })
 })

@@ -1,4 +1,3 @@
-import type { RoomState } from '@/feed/state'
 import { remember, remembered } from '@/lib/storage'
 import { createStore } from '@/lib/store'
 
@@ -21,14 +20,7 @@ export function markRead(roomId: string, seq: number): void {
   readMarks.set(marks)
 }
 
-/** Answers that began after the mark. A room that was never opened here has none: it is new, not unread. */
-export function unreadIn(state: RoomState | null, mark: number | undefined): number {
-  if (!state || mark === undefined) return 0
-  let count = 0
-  for (let i = state.order.length - 1; i >= 0; i -= 1) {
-    const message = state.messages.get(state.order[i] ?? '')
-    if (!message || message.seq <= mark) break
-    if (message.author.kind === 'agent') count += 1
-  }
-  return count
+/** Whether the newest answer came after the mark. A room that was never opened here is new, not unread. */
+export function isUnread(answer: number, mark: number | undefined): boolean {
+  return mark !== undefined && answer > mark
 }

@@ -1,6 +1,7 @@
 import { type Status } from '@/components/ui/status-dot'
 import { unfinished } from '@/feed/rows'
 import { type Message, type RoomState, type RunState, textOf } from '@/feed/state'
+import type { RoomSummary } from '@/lib/room-list'
 
 export function statusOf(state: RoomState | null): Status {
   if (!state) return 'idle'
@@ -16,24 +17,54 @@ function newest(runs: RoomState['runs']): RunState | null {
   return found
 }
 
-const longest = 120
+/** What the list of rooms says of one. */
+export interface RoomLine {
+  status: Status
+  /** The newest thing that was said in it. */
+  text: string
+  time: string
+  /** The journal number of that, where an agent said it. */
+  answer: number
+}
 
-/** What the list of rooms says of one: the newest thing that was said in it. */
-export function lastLineOf(state: RoomState | null): string {
-  if (statusOf(state) === 'waiting') return 'Waits for your answer'
-  const message = state?.messages.get(state.order.at(-1) ?? '')
-  if (!message) return ''
-  const text = firstLine(message)
-  return message.author.kind === 'person' ? `You: ${text}` : text
+/** A room that is open here is known to the word; of the others, what the server tells of all. */
+export function lineOf(room: RoomSummary, state: RoomState | null): RoomLine {
+  const status = state ? statusOf(state) : room.waiting ? 'waiting' : room.busy ? 'working' : 'idle'
+  const said = (state && fromState(state)) ?? fromSummary(room)
+  const text = status === 'waiting' ? 'Waits for your answer' : (said?.text ?? '')
+  return { status, text, time: said?.time ?? room.updated_at, answer: said?.answer ?? 0 }
+}
+
+type Said = Pick<RoomLine, 'text' | 'time' | 'answer'>
+
+function fromState(state: RoomState): Said | null {
+  const message = state.messages.get(state.order.at(-1) ?? '')
+  if (!message) return null
+  const isPerson = message.author.kind === 'person'
+  return { text: line(firstLine(message), isPerson), time: message.createdAt, answer: isPerson ? 0 : message.seq }
+}
+
+function fromSummary({ last_message: last }: RoomSummary): Said | null {
+  if (!last) return null
+  const isPerson = last.author.kind === 'person'
+  return { text: line(plain(last.text) || 'no words', isPerson), time: last.created_at, answer: isPerson ? 0 : last.seq }
+}
+
+function line(text: string, isPerson: boolean): string {
+  return isPerson ? `You: ${text}` : text
 }
 
 function firstLine(message: Message): string {
-  const text = textOf(message).trimStart()
-  const line = text.slice(0, longest).split('\n')[0] ?? ''
-  if (line !== '') return line.replace(/[*_`#>]+/g, '').trim()
+  const text = plain(textOf(message))
+  if (text !== '') return text
+  if (message.attachments.length > 0) return message.attachments.map(({ name }) => name).join(', ')
   return message.parts.some((part) => part.type === 'tool') ? 'used a tool' : message.status === 'streaming' ? 'begins to answer' : 'no words'
 }
 
-export function lastTimeOf(state: RoomState | null): string | null {
-  return state?.messages.get(state.order.at(-1) ?? '')?.createdAt ?? null
+const longest = 120
+
+/** The first line without the marks of Markdown. */
+function plain(text: string): string {
+  const first = text.trimStart().slice(0, longest).split('\n')[0] ?? ''
+  return first.replace(/[*_`#>]+/g, '').trim()
 }

@@ -42,11 +42,16 @@ function commandIn(input: Record<string, unknown>): ToolView | null {
   return { kind: 'command', command: line, rest: others }
 }
 
+/** Of several, the one by which a call is recognised. */
+const tellingKeys = ['command', 'cmd', 'file_path', 'pattern', 'query', 'url', 'path']
+
 /** A word or two of the input for the one line that a closed card has. */
 export function briefOf(input: unknown): string {
   if (typeof input === 'string') return oneLine(input)
   if (!isRecord(input)) return input === null || input === undefined ? '' : oneLine(JSON.stringify(input))
-  const first = Object.values(input).find((value) => typeof value === 'string' && value !== '')
+  const says = (value: unknown): boolean => typeof value === 'string' && value !== ''
+  const telling = tellingKeys.find((key) => says(input[key]))
+  const first = telling === undefined ? Object.values(input).find(says) : input[telling]
   if (typeof first === 'string') return oneLine(first)
   return Object.keys(input).length === 0 ? '' : oneLine(JSON.stringify(input))
 }

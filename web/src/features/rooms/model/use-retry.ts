@@ -7,5 +7,5 @@ export function useRetry(roomId: string, run: RunState | undefined): (() => Prom
   const question = useRoom(roomId, (view) => (run?.messageId ? view.state?.messages.get(run.messageId) : undefined))
   const agentId = run?.agentId
   if (!question || !agentId) return null
-  return () => feed.outbox(roomId).send({ text: textOf(question), mentions: [agentId], whenBusy: 'enqueue' })
+  return () => feed.outbox(roomId).send({ text: textOf(question), attachments: question.attachments, mentions: [agentId], whenBusy: 'enqueue' })
 }

@@ -20,7 +20,14 @@ export function useStickToEnd(box: RefObject<HTMLElement | null>, isThere: boole
     const judge = (): void => keeper.judge(element)
     // First of all who listen: the list answers with new rows, whose sizes would cloud the judgement.
     element.addEventListener('scroll', judge, { passive: true, capture: true })
-    return () => element.removeEventListener('scroll', judge, { capture: true })
+    // The window, the composer and what opens beside change its size without a render of the list.
+    const sizes = new ResizeObserver(() => keeper.keep(element))
+    sizes.observe(element)
+    if (element.firstElementChild) sizes.observe(element.firstElementChild)
+    return () => {
+      element.removeEventListener('scroll', judge, { capture: true })
+      sizes.disconnect()
+    }
   }, [box, isThere, keeper])
 
   // With every render, for every change of size is one: the list renders when something in it was measured.

@@ -1,24 +1,27 @@
 import { type ReactNode, type RefObject, useLayoutEffect, useState } from 'react'
-import { AgentMark } from '@/components/ui/agent-mark'
 import type { Agent } from '@/lib/api/types'
-import { complete, completionAt } from '../model/mentions'
-import styles from './mention-field.module.css'
+import type { Skill } from '../api/skills'
+import { suggestionsAt } from '../model/suggestions'
+import styles from './message-field.module.css'
+import { SuggestionList } from './suggestion-list'
 
-interface MentionFieldProps {
+interface MessageFieldProps {
   ref: RefObject<HTMLTextAreaElement | null>
   text: string
   agents: readonly Agent[]
+  skills: readonly Skill[]
   onChange: (text: string) => void
   onSend: () => void
   onFiles: (files: FileList) => void
+  onSkill: (skill: Skill) => void
 }
 
-/** The text field of the composer: it grows with the text, and completes the names of agents after an @. */
-export function MentionField({ ref, text, agents, onChange, onSend, onFiles }: MentionFieldProps): ReactNode {
+/** The text field of the composer: it grows with the text, and completes agents after an @ and skills after a /. */
+export function MessageField({ ref, text, agents, skills, onChange, onSend, onFiles, onSkill }: MessageFieldProps): ReactNode {
   const [caret, setCaret] = useState(0)
   const [chosen, setChosen] = useState(0)
   const [isDismissed, setIsDismissed] = useState(false)
-  const completion = isDismissed ? null : completionAt(text, caret, agents)
+  const suggestions = isDismissed ? null : suggestionsAt(text, caret, agents, skills)
 
   useLayoutEffect(() => {
     const field = ref.current
@@ -28,17 +31,22 @@ export function MentionField({ ref, text, agents, onChange, onSend, onFiles }: M
   }, [ref, text])
 
   const take = (index: number): void => {
-    const agent = completion?.matches[index]
-    if (!completion || !agent) return
-    const done = complete(text, completion, caret, agent)
-    onChange(done.text)
-    setCaret(done.caret)
-    requestAnimationFrame(() => ref.current?.setSelectionRange(done.caret, done.caret))
+    const taken = suggestions?.list[index]?.chosen
+    if (!taken) return
+    setChosen(0)
+    if (taken.kind === 'skill') {
+      setIsDismissed(true)
+      onSkill(taken.skill)
+      return
+    }
+    onChange(taken.text)
+    setCaret(taken.caret)
+    requestAnimationFrame(() => ref.current?.setSelectionRange(taken.caret, taken.caret))
   }
 
   const pressed = (key: string, isShifted: boolean): boolean => {
-    if (completion) {
-      const { length } = completion.matches
+    if (suggestions) {
+      const { length } = suggestions.list
       if (key === 'ArrowDown') setChosen((chosen + 1) % length)
       else if (key === 'ArrowUp') setChosen((chosen - 1 + length) % length)
       else if (key === 'Escape') setIsDismissed(true)
@@ -53,26 +61,7 @@ export function MentionField({ ref, text, agents, onChange, onSend, onFiles }: M
 
   return (
     <div className={styles.place}>
-      {completion && (
-        <ul className={styles.list} role="listbox" id="mention-list" aria-label="Agents in this room">
-          {completion.matches.map((agent, index) => (
-            // The field keeps the focus and handles the keys.
-            // oxlint-disable-next-line jsx-a11y/click-events-have-key-events
-            <li
-              key={agent.id}
-              id={`mention-${agent.id}`}
-              role="option"
-              tabIndex={-1}
-              aria-selected={index === chosen}
-              onMouseDown={(event) => event.preventDefault()}
-              onClick={() => take(index)}
-            >
-              <AgentMark id={agent.id} name={agent.name} size="small" />
-              {agent.name}
-            </li>
-          ))}
-        </ul>
-      )}
+      {suggestions && <SuggestionList suggestions={suggestions} chosen={chosen} onTake={take} />}
       <textarea
         ref={ref}
         className={styles.field}
@@ -80,9 +69,9 @@ export function MentionField({ ref, text, agents, onChange, onSend, onFiles }: M
         value={text}
         aria-label="Message"
         aria-autocomplete="list"
-        aria-controls={completion ? 'mention-list' : undefined}
-        aria-activedescendant={completion?.matches[chosen] ? `mention-${completion.matches[chosen].id}` : undefined}
-        placeholder={agents.length > 1 ? 'Say something; @ names one agent' : 'Say something'}
+        aria-controls={suggestions ? 'suggestions' : undefined}
+        aria-activedescendant={suggestions?.list[chosen] ? `suggestion-${suggestions.list[chosen].key}` : undefined}
+        placeholder={placeholder(agents.length, skills.length)}
         onChange={(event) => {
           onChange(event.target.value)
           setCaret(event.target.selectionStart)
@@ -104,4 +93,9 @@ export function MentionField({ ref, text, agents, onChange, onSend, onFiles }: M
       />
     </div>
   )
+}
+
+function placeholder(agents: number, skills: number): string {
+  const hints = [agents > 1 && '@ names one agent', skills > 0 && '/ calls a skill'].filter(Boolean)
+  return ['Say something', ...hints].join('; ')
 }

@@ -1,0 +1,64 @@
+import { Code, Workflow } from 'lucide-react'
+import { type ReactNode, memo, useEffect, useState } from 'react'
+import { type DiagramColours, drawDiagram, drawnBefore } from '@/lib/diagram'
+import { useIsDark } from '@/lib/theme'
+import { IconButton } from './button'
+import { CodeBlock } from './code-block'
+import { CopyButton } from './copy-button'
+import styles from './diagram.module.css'
+
+/** A diagram as a picture, with its text at hand; only the text while it grows or where it cannot be drawn. */
+export const Diagram = memo(function Diagram({ source, isWhole }: { source: string; isWhole: boolean }): ReactNode {
+  const [isText, setIsText] = useState(false)
+  const picture = usePicture(isWhole ? source : null)
+  if (!picture) return <CodeBlock code={source} language="mermaid" isWhole={isWhole} />
+  return (
+    <figure className={styles.diagram}>
+      <div className={styles.bar}>
+        <span>diagram</span>
+        <IconButton label={isText ? 'Show the picture' : 'Show the text'} className={styles.button} onClick={() => setIsText(!isText)}>
+          {isText ? <Workflow size={15} aria-hidden /> : <Code size={15} aria-hidden />}
+        </IconButton>
+        <CopyButton text={() => source} label="Copy the text of the diagram" className={styles.button} />
+      </div>
+      {/* A large one scrolls inside; the keyboard needs a way in to do that. */}
+      {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex */}
+      <div className={styles.scroll} tabIndex={0} role="region" aria-label="Diagram">
+        {isText ? <pre>{source}</pre> : <img src={picture} alt="Diagram; its text can be shown instead" />}
+      </div>
+    </figure>
+  )
+})
+
+function usePicture(source: string | null): string | null {
+  const isDark = useIsDark()
+  const [drawn, setDrawn] = useState<{ isDark: boolean; picture: string | null } | null>(null)
+
+  useEffect(() => {
+    if (source === null) return
+    let isCurrent = true
+    void drawDiagram(source, colours()).then((picture) => isCurrent && setDrawn({ isDark, picture }))
+    return () => {
+      isCurrent = false
+    }
+  }, [source, isDark])
+
+  if (source === null) return null
+  // In a list that forgets what is out of sight, one that comes back must not grow again under the reader.
+  return drawn?.isDark === isDark ? drawn.picture : drawnBefore(source, colours())
+}
+
+/** A picture knows nothing of the page's colours: they go along with it. */
+function colours(): DiagramColours {
+  const tokens = getComputedStyle(document.documentElement)
+  const token = (name: string): string => tokens.getPropertyValue(`--${name}`).trim()
+  return {
+    bg: token('surface'),
+    fg: token('ink'),
+    line: token('line-strong'),
+    accent: token('accent'),
+    muted: token('ink-faint'),
+    surface: token('sunken'),
+    border: token('line-strong'),
+  }
+}

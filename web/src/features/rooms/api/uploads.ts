@@ -1,0 +1,42 @@
+import { ApiError } from '@/lib/api/client'
+import type { Attachment, Problem } from '@/lib/api/types'
+
+interface UploadRequest {
+  done: Promise<Attachment>
+  cancel: () => void
+}
+
+/** Sends one file. `onProgress` is told how much of it has gone, from 0 to 1; `fetch` could not say. */
+export function uploadFile(file: File, onProgress: (share: number) => void): UploadRequest {
+  const request = new XMLHttpRequest()
+  const done = new Promise<Attachment>((resolve, reject) => {
+    request.upload.addEventListener('progress', ({ loaded, total }) => total > 0 && onProgress(loaded / total))
+    request.addEventListener('load', () => {
+      if (request.status === 201) resolve(attachmentFrom(request.responseText))
+      else reject(problemFrom(request.status, request.responseText))
+    })
+    const lost = (): void => reject(new ApiError('The connection broke while it was sent. Try again.', 'offline', 0))
+    for (const name of ['error', 'timeout', 'abort'] as const) request.addEventListener(name, lost)
+  })
+  request.open('POST', `/api/uploads?name=${encodeURIComponent(file.name)}`)
+  request.timeout = 10 * 60_000
+  request.setRequestHeader('content-type', file.type || 'application/octet-stream')
+  request.send(file)
+  return { done, cancel: () => request.abort() }
+}
+
+function attachmentFrom(text: string): Attachment {
+  const { name, media_type, url } = JSON.parse(text) as Attachment
+  return { name, media_type, url }
+}
+
+function problemFrom(status: number, text: string): ApiError {
+  let problem: Partial<Problem> = {}
+  try {
+    problem = JSON.parse(text) as Partial<Problem>
+  } catch {
+    // Whoever answered was not the server itself; the status is all there is.
+  }
+  const detail = problem.detail ?? `The server answered with status ${status}. Try again, or send it another way.`
+  return new ApiError(detail, problem.code ?? `status_${status}`, status)
+}

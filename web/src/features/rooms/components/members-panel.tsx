@@ -1,0 +1,93 @@
+import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { UserMinus, UserPlus, X } from 'lucide-react'
+import type { ReactNode } from 'react'
+import { AgentMark } from '@/components/ui/agent-mark'
+import { IconButton } from '@/components/ui/button'
+import { useRoom } from '@/feed/use-feed'
+import { explain } from '@/lib/api/client'
+import { roomsQuery } from '@/lib/api/queries'
+import type { Agent, Room } from '@/lib/api/types'
+import { seatAgents } from '../api/room-commands'
+import { doingOf, toggleMembers } from '../model/members'
+import { useAgents } from '../model/use-agents'
+import styles from './members-panel.module.css'
+
+/** Who is in the room, who could be, and what each of them does. */
+export function MembersPanel({ room }: { room: Room }): ReactNode {
+  const queries = useQueryClient()
+  const agents = useAgents()
+  const seated = room.agents.flatMap((id) => agents.find((agent) => agent.id === id) ?? [])
+  const others = agents.filter((agent) => !room.agents.includes(agent.id))
+  const seat = useMutation({
+    mutationFn: ({ members }: { agent: string; members: string[] }) => seatAgents(room.id, members),
+    onSuccess: () => queries.invalidateQueries(roomsQuery),
+  })
+  const isMoving = (id: string): boolean => seat.isPending && seat.variables.agent === id
+
+  return (
+    <aside className={styles.panel} aria-label="Members">
+      <header className={styles.head}>
+        <h2>Members</h2>
+        <IconButton label="Close the members" onClick={toggleMembers}>
+          <X size={17} aria-hidden />
+        </IconButton>
+      </header>
+      <p className={styles.note}>{seated.length > 1 ? 'They answer in this order, unless a message names one.' : 'A message is answered by whoever is here.'}</p>
+      <ul className={styles.list}>
+        {seated.map((agent) => (
+          <Member key={agent.id} roomId={room.id} agent={agent}>
+            <IconButton
+              label={`Take ${agent.name} out of the room`}
+              disabled={seat.isPending}
+              aria-busy={isMoving(agent.id)}
+              onClick={() => seat.mutate({ agent: agent.id, members: room.agents.filter((id) => id !== agent.id) })}
+            >
+              <UserMinus size={16} aria-hidden />
+            </IconButton>
+          </Member>
+        ))}
+      </ul>
+      {seated.length === 0 && <p className={styles.note}>Nobody is here to answer. Ask someone in.</p>}
+      {seat.error && (
+        <p className={styles.problem} role="alert">
+          {explain(seat.error)}
+        </p>
+      )}
+      {others.length > 0 && (
+        <>
+          <h3 className={styles.others}>Could be asked in</h3>
+          <ul className={styles.list}>
+            {others.map((agent) => (
+              <Member key={agent.id} roomId={room.id} agent={agent}>
+                <IconButton
+                  label={`Ask ${agent.name} into the room`}
+                  disabled={seat.isPending}
+                  aria-busy={isMoving(agent.id)}
+                  onClick={() => seat.mutate({ agent: agent.id, members: [...room.agents, agent.id] })}
+                >
+                  <UserPlus size={16} aria-hidden />
+                </IconButton>
+              </Member>
+            ))}
+          </ul>
+        </>
+      )}
+    </aside>
+  )
+}
+
+function Member({ roomId, agent, children }: { roomId: string; agent: Agent; children: ReactNode }): ReactNode {
+  const doing = useRoom(roomId, (view) => doingOf(view.state, agent.id))
+  return (
+    <li className={styles.member}>
+      <AgentMark id={agent.id} name={agent.name} />
+      <span className={styles.who}>
+        <span className={styles.name}>{agent.name}</span>
+        <span className={styles.detail} data-doing={doing ?? undefined}>
+          {doing ?? [agent.provider, agent.model].filter(Boolean).join(' · ')}
+        </span>
+      </span>
+      {children}
+    </li>
+  )
+}

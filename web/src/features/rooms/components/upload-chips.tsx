@@ -1,0 +1,48 @@
+import { FileText, RotateCcw, X } from 'lucide-react'
+import type { ReactNode } from 'react'
+import { bytes } from '@/lib/format'
+import type { Upload } from '../model/uploads'
+import styles from './upload-chips.module.css'
+
+interface UploadChipsProps {
+  uploads: readonly Upload[]
+  onRetry: (key: number) => void
+  onRemove: (key: number) => void
+}
+
+export function UploadChips({ uploads, onRetry, onRemove }: UploadChipsProps): ReactNode {
+  if (uploads.length === 0) return null
+  return (
+    <ul className={styles.list} aria-label="Attached files">
+      {uploads.map((upload) => (
+        <li key={upload.key} className={styles.chip} data-failed={upload.problem !== null || undefined}>
+          {upload.preview ? <img src={upload.preview} alt="" className={styles.preview} /> : <FileText size={15} aria-hidden />}
+          <span className={styles.text}>
+            <span className={styles.name}>{upload.name}</span>
+            <State upload={upload} />
+          </span>
+          {upload.problem !== null && (
+            <button type="button" aria-label={`Send ${upload.name} again`} title="Try again" onClick={() => onRetry(upload.key)}>
+              <RotateCcw size={14} aria-hidden />
+            </button>
+          )}
+          <button type="button" aria-label={`Remove ${upload.name}`} title="Remove" onClick={() => onRemove(upload.key)}>
+            <X size={14} aria-hidden />
+          </button>
+        </li>
+      ))}
+    </ul>
+  )
+}
+
+function State({ upload }: { upload: Upload }): ReactNode {
+  if (upload.problem !== null) {
+    return (
+      <span className={styles.problem} role="alert">
+        {upload.problem}
+      </span>
+    )
+  }
+  if (upload.attachment) return <span className={styles.size}>{bytes(upload.size)}</span>
+  return <progress className={styles.progress} aria-label={`Sending ${upload.name}`} max={1} value={upload.share} />
+}

@@ -1,0 +1,27 @@
+import { unfinished } from '@/feed/rows'
+import type { RoomState } from '@/feed/state'
+import { remember, remembered } from '@/lib/storage'
+import { createStore } from '@/lib/store'
+
+/** Where there is no room for them beside the conversation they lie over it, and nobody wants to come back to that. */
+const hasRoom = (): boolean => globalThis.matchMedia?.('(min-width: 68rem)').matches ?? false
+
+/** Whether the members are shown. */
+export const membersStore = createStore<boolean>(hasRoom() && remembered('members', false))
+
+export function toggleMembers(): void {
+  membersStore.set(!membersStore.get())
+  if (hasRoom()) remember('members', membersStore.get() || null)
+}
+
+/** What an agent does in a room just now, in a word or two. */
+export function doingOf(state: RoomState | null, agentId: string): 'answers' | 'waits for you' | 'is next' | 'is queued' | null {
+  if (!state) return null
+  const open = unfinished(state.runs)
+  const own = open.filter((run) => run.agentId === agentId)
+  if (own.some((run) => run.status === 'waiting_for_approval')) return 'waits for you'
+  if (own.some((run) => run.status === 'running')) return 'answers'
+  const queued = open.filter((run) => run.status === 'queued')
+  if (own.length === 0) return null
+  return queued[0]?.agentId === agentId ? 'is next' : 'is queued'
+}

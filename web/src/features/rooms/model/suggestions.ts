@@ -1,0 +1,32 @@
+import type { Agent } from '@/lib/api/types'
+import type { Skill } from '../api/skills'
+import { complete, completionAt } from './mentions'
+import { skillsAt } from './skill-command'
+
+export interface Suggestion {
+  key: string
+  name: string
+  detail: string | null
+  chosen: { kind: 'agent'; text: string; caret: number } | { kind: 'skill'; skill: Skill }
+}
+
+export interface Suggestions {
+  label: string
+  list: readonly Suggestion[]
+}
+
+/** What could be meant by what is being typed just before the caret: an agent after an `@`, a skill after a first `/`. */
+export function suggestionsAt(text: string, caret: number, agents: readonly Agent[], skills: readonly Skill[]): Suggestions | null {
+  const called = skillsAt(text, caret, skills)
+  if (called) {
+    const list = called.matches.map((skill) => ({ key: skill.name, name: `/${skill.name}`, detail: skill.description, chosen: { kind: 'skill' as const, skill } }))
+    return { label: 'Skills', list }
+  }
+  const named = completionAt(text, caret, agents)
+  if (!named) return null
+  const list = named.matches.map((agent) => {
+    const done = complete(text, named, caret, agent)
+    return { key: agent.id, name: agent.name, detail: null, chosen: { kind: 'agent' as const, ...done } }
+  })
+  return { label: 'Agents in this room', list }
+}
