@@ -1,7 +1,8 @@
 //! An agent: a configured persona that a provider makes answer.
 
-use crate::{ids::AgentId, limits::LimitOverrides, name::Name, time::Timestamp};
+use crate::{ids::AgentId, limits::LimitOverrides, name::Name, skill::Given, time::Timestamp};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 pub const MAX_SYSTEM_PROMPT_BYTES: usize = 256 * 1024;
 
@@ -19,6 +20,10 @@ pub struct AgentSpec {
     pub system_prompt: Option<String>,
     #[serde(default)]
     pub skills: Vec<String>,
+    /// Values for the parameters of its skills, by skill and parameter.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schema(value_type = BTreeMap<String, Object>)]
+    pub skill_parameters: BTreeMap<String, Given>,
     #[serde(default)]
     pub mcp_servers: Vec<String>,
     #[serde(default)]
@@ -36,6 +41,7 @@ impl AgentSpec {
             model: None,
             system_prompt: None,
             skills: Vec::new(),
+            skill_parameters: BTreeMap::new(),
             mcp_servers: Vec::new(),
             tools: ToolPolicy::default(),
             limits: LimitOverrides::default(),

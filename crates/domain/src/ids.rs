@@ -56,3 +56,9 @@ id!(
 );
 id!(UploadId);
 id!(ProjectId);
+id!(SkillId);
+id!(
+    /// One entry of a skill's training history.
+    RoundId
+);
+id!(ProposalId);

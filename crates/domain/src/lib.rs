@@ -15,6 +15,7 @@ pub mod position;
 pub mod prices;
 pub mod room;
 pub mod run;
+pub mod skill;
 pub mod time;
 pub mod timeline;
 pub mod upload;

@@ -1,5 +1,7 @@
 //! Why a command was refused or failed.
 
+use domain::skill::Finding;
+
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("not found")]
@@ -10,6 +12,9 @@ pub enum Error {
     /// Understood, but this server cannot do it as asked; `pointer` says which part of the body it is about.
     #[error("{detail}")]
     Refused { pointer: &'static str, detail: String },
+    /// A skill that breaks a rule: at least one of these is an error.
+    #[error("{}", first(.0))]
+    Findings(Vec<Finding>),
     #[error("{0}")]
     Conflict(String),
     #[error("an agent is still answering in this room; wait, cancel it, or post with when_busy=interrupt or enqueue")]
@@ -33,11 +38,17 @@ impl From<store::Error> for Error {
             store::Error::RoomBusy => Self::RoomBusy,
             store::Error::KeyUsed => Self::KeyConflict,
             store::Error::Fenced => Self::RunEnded,
-            store::Error::NameTaken(_) => Self::Conflict(error.to_string()),
+            store::Error::NameTaken(_) | store::Error::SkillTaken(_) | store::Error::SkillChanged => {
+                Self::Conflict(error.to_string())
+            }
             store::Error::NoSuchAgent(_) => Self::Invalid(error.to_string()),
             store::Error::Full(detail) => Self::Refused { pointer: "", detail },
             store::Error::Unavailable(why) => Self::Unavailable(why),
             store::Error::Unreadable(_) | store::Error::Start(_) => Self::Store(error),
         }
     }
+}
+
+fn first(findings: &[Finding]) -> &str {
+    findings.first().map_or("the skill breaks a rule", |finding| &finding.message)
 }

@@ -1,16 +1,20 @@
 //! Where agents work on disk.
 
-use domain::ids::{AgentId, RoomId};
+use domain::{
+    ids::{AgentId, RoomId},
+    skill::{SKILL_FILE, document},
+};
 use std::{
-    fs::DirBuilder,
-    io,
+    fs::{DirBuilder, File},
+    io::{self, Read as _},
     os::unix::fs::DirBuilderExt as _,
     path::{Component, Path, PathBuf},
 };
 
 /// What is in them is the agents' and the operator's business: nobody else on the machine may look.
 const MODE: u32 = 0o700;
-const SKILL_FILE: &str = "SKILL.md";
+/// How much of a skill is read to know what it is for.
+const MAX_LOOK: u64 = 256 * 1024;
 
 /// What is in them belongs to the agents.
 #[derive(Debug, Clone)]
@@ -67,6 +71,27 @@ impl Folders {
         let mut names: Vec<String> = names.filter(|name| self.skill(name).is_some()).collect();
         names.sort_unstable();
         names
+    }
+
+    /// The skills there are, with their descriptions.
+    pub(crate) fn described_skills(&self) -> Vec<(String, Option<String>)> {
+        let describe = |name: String| {
+            let mut start = String::new();
+            let file = File::open(self.skills().join(&name).join(SKILL_FILE));
+            let read = file.and_then(|file| file.take(MAX_LOOK).read_to_string(&mut start));
+            let description = read.ok().and_then(|_| document::summary(&start).0);
+            (name, description)
+        };
+        self.skill_names().into_iter().map(describe).collect()
+    }
+
+    /// What is only there while a run lasts.
+    pub(crate) fn run(&self, name: &str) -> PathBuf {
+        self.runs().join(name)
+    }
+
+    pub(crate) fn runs(&self) -> PathBuf {
+        self.data.join("runs")
     }
 
     fn skills(&self) -> PathBuf {

@@ -9,6 +9,7 @@ mod error;
 mod folders;
 mod place;
 mod run;
+mod skills;
 mod tape;
 mod turn;
 mod uploads;

@@ -1,37 +1,37 @@
 //! Where and with what an agent works: its folders, its skills, its MCP servers. Names are looked up when the agent is
 //! made, so that a mistake is heard of then, and again when it runs, because what they name may be gone.
 
-use crate::{Engine, Error};
+use crate::{
+    Engine, Error,
+    skills::{Occasion, Skilled},
+};
 use domain::{
     agent::{Agent, AgentSpec},
     ids::{AgentId, RoomId},
+    owner::Owner,
     run::RunError,
 };
-use providers::{McpServer, Place, SkillFolder};
+use providers::{McpServer, Place};
 
-/// Something that an agent's settings name and this server does not have.
+/// An MCP server that an agent's settings name and this server does not have.
 #[derive(Debug)]
-pub(crate) enum Missing {
-    Skill(String),
-    McpServer(String),
-}
+pub(crate) struct Missing(String);
 
 impl Engine {
     /// What an agent's settings ask of this server that it cannot give.
-    pub async fn check_agent(&self, spec: &AgentSpec) -> Result<(), Error> {
-        let named = spec.clone();
-        let found = self.on_disk(move |engine| engine.equipment(&named).map_err(|missing| engine.refusal(&missing)));
-        found.await.map_err(Error::Unavailable)??;
+    pub async fn check_agent(&self, owner: &Owner, spec: &AgentSpec) -> Result<(), Error> {
+        self.check_skills(owner, spec).await?;
+        self.servers(spec).map_err(|missing| self.refusal(&missing))?;
         let Some(provider) = self.providers().get(&spec.provider) else { return Ok(()) };
         provider.check(spec).map_err(|detail| Error::Refused { pointer: "/provider", detail })
     }
 
     /// The place of an agent in a room, made ready. The error says what is wrong for the run that needs it.
-    pub(crate) async fn place(&self, room_id: RoomId, agent: &Agent) -> Result<Place, RunError> {
-        let agent = agent.clone();
+    pub(crate) async fn place(&self, room_id: RoomId, skilled: Skilled) -> Result<Place, RunError> {
+        let Skilled { agent, folders: skills, .. } = skilled;
         let id = agent.id;
+        let mcp_servers = self.servers(&agent.spec).map_err(|missing| self.failure(&missing))?;
         let made = self.on_disk(move |engine| {
-            let (skills, mcp_servers) = engine.equipment(&agent.spec).map_err(|missing| engine.failure(&missing))?;
             let folders = &engine.config().folders;
             folders.make(room_id, agent.id).map_err(|error| no_folder(room_id, agent.id, &error))?;
             let (workplace, home) = (folders.workplace(room_id), folders.home(agent.id));
@@ -41,56 +41,39 @@ impl Engine {
     }
 
     /// Somebody may soon ask these agents something. A hint: what stands in its way is told when they are asked.
-    pub(crate) async fn prepare(&self, room: RoomId, agents: &[&Agent]) {
+    pub(crate) async fn prepare(&self, owner: &Owner, room: RoomId, agents: &[&Agent]) {
         for agent in agents {
             let Some(provider) = self.providers().get(&agent.spec.provider) else { continue };
-            match self.place(room, agent).await {
+            let place = async {
+                let skilled = self.skilled(owner, room, agent, Occasion::Preparation).await?;
+                self.place(room, skilled).await
+            };
+            match place.await {
                 Ok(place) => provider.prepare(place),
                 Err(error) => tracing::debug!(%room, agent = %agent.id, code = error.code, "cannot prepare an agent"),
             }
         }
     }
 
-    fn equipment(&self, spec: &AgentSpec) -> Result<(Vec<SkillFolder>, Vec<McpServer>), Missing> {
-        let skill = |name: &String| match self.config().folders.skill(name) {
-            Some(path) => Ok(SkillFolder { name: name.clone(), path }),
-            None => Err(Missing::Skill(name.clone())),
-        };
+    fn servers(&self, spec: &AgentSpec) -> Result<Vec<McpServer>, Missing> {
         let server = |name: &String| match self.config().mcp_servers.get(name) {
             Some(transport) => Ok(McpServer { name: name.clone(), transport: transport.clone() }),
-            None => Err(Missing::McpServer(name.clone())),
+            None => Err(Missing(name.clone())),
         };
-        let skills = spec.skills.iter().map(skill).collect::<Result<_, _>>()?;
-        Ok((skills, spec.mcp_servers.iter().map(server).collect::<Result<_, _>>()?))
+        spec.mcp_servers.iter().map(server).collect()
     }
 
     fn refusal(&self, missing: &Missing) -> Error {
-        let pointer = match missing {
-            Missing::Skill(_) => "/skills",
-            Missing::McpServer(_) => "/mcp_servers",
-        };
-        Error::Refused { pointer, detail: self.explain(missing) }
+        Error::Refused { pointer: "/mcp_servers", detail: self.explain(missing) }
     }
 
     fn failure(&self, missing: &Missing) -> RunError {
-        let code = match missing {
-            Missing::Skill(_) => "skill_missing",
-            Missing::McpServer(_) => "mcp_server_missing",
-        };
-        RunError::new(code, self.explain(missing))
+        RunError::new("mcp_server_missing", self.explain(missing))
     }
 
-    fn explain(&self, missing: &Missing) -> String {
-        match missing {
-            Missing::Skill(name) => format!(
-                "this server has no skill {name:?}; {}. A skill is a folder with a SKILL.md, in skills/ of the data folder",
-                listed(&self.config().folders.skill_names())
-            ),
-            Missing::McpServer(name) => {
-                let known: Vec<String> = self.config().mcp_servers.keys().cloned().collect();
-                format!("this server has no MCP server {name:?}; {}", listed(&known))
-            }
-        }
+    fn explain(&self, Missing(name): &Missing) -> String {
+        let known: Vec<String> = self.config().mcp_servers.keys().cloned().collect();
+        format!("this server has no MCP server {name:?}; {}", listed(&known))
     }
 
     /// Runs what waits for the disk where it holds up nobody.
@@ -100,7 +83,7 @@ impl Engine {
     }
 }
 
-fn listed(names: &[String]) -> String {
+pub(crate) fn listed(names: &[String]) -> String {
     const MOST: usize = 20;
     match names.len() {
         0 => "it has none".to_owned(),

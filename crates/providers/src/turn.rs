@@ -11,7 +11,7 @@ use domain::{
 };
 use serde::Serialize;
 use serde_json::Value;
-use std::{collections::BTreeMap, future::Future, path::PathBuf, pin::Pin};
+use std::{collections::BTreeMap, future::Future, path::PathBuf, pin::Pin, time::SystemTime};
 use tokio::sync::mpsc;
 
 pub type TurnFuture = Pin<Box<dyn Future<Output = TurnOutcome> + Send>>;
@@ -94,6 +94,27 @@ pub struct Place {
 pub struct SkillFolder {
     pub name: String,
     pub path: PathBuf,
+}
+
+/// A skill folder as a process was started with it. It is equal to one with the same content: where that lies is another
+/// place in every run, but the same content has the same time.
+#[derive(Clone, Debug)]
+pub(crate) struct SeenSkill {
+    pub folder: SkillFolder,
+    changed: Option<SystemTime>,
+}
+
+impl SeenSkill {
+    pub fn all(skills: &[SkillFolder]) -> Vec<Self> {
+        let changed = |folder: &SkillFolder| folder.path.join("SKILL.md").metadata().and_then(|file| file.modified());
+        skills.iter().map(|folder| Self { folder: folder.clone(), changed: changed(folder).ok() }).collect()
+    }
+}
+
+impl PartialEq for SeenSkill {
+    fn eq(&self, other: &Self) -> bool {
+        self.folder.name == other.folder.name && self.changed == other.changed
+    }
 }
 
 /// An MCP server that the agent's program is to start or to reach by itself.

@@ -133,6 +133,11 @@ impl Problem {
         &self.0.detail
     }
 
+    /// Where in the body the mistake is (RFC 6901), as far as that is known.
+    pub fn pointer(&self) -> &str {
+        self.0.members.get("pointer").and_then(Value::as_str).unwrap_or_default()
+    }
+
     /// For doors that tell of a problem inside a stream, where no response leaves through [`log_cause`].
     pub fn log(&self, door: &str) {
         if let Some(cause) = &self.0.cause {
@@ -148,6 +153,12 @@ impl From<engine::Error> for Problem {
             E::NotFound => Self::not_found(),
             E::Invalid(detail) => Self::invalid(detail),
             E::Refused { pointer, detail } => Self::new(Code::Unprocessable, detail).with("pointer", pointer),
+            E::Findings(findings) => {
+                let pointer = findings.first().map(|finding| finding.pointer.clone()).unwrap_or_default();
+                let detail = findings.first().map(|finding| finding.message.clone()).unwrap_or_default();
+                let findings = serde_json::to_value(findings).unwrap_or_default();
+                Self::new(Code::Unprocessable, detail).with("pointer", pointer).with("findings", findings)
+            }
             E::Unsupported(detail) => Self::new(Code::Unsupported, detail),
             E::Conflict(detail) => Self::new(Code::Conflict, detail),
             E::RoomBusy => Self::new(Code::RoomBusy, error.to_string()),

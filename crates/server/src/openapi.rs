@@ -14,7 +14,7 @@ use axum::{
 };
 use bytes::Bytes;
 use domain::{
-    ids::{AgentId, ApprovalId, MessageId, RoomId, RunId, TokenId, UploadId},
+    ids::{AgentId, ApprovalId, MessageId, ProposalId, RoomId, RunId, TokenId, UploadId},
     room::WhenBusy,
     run::RunStatus,
 };
@@ -66,6 +66,7 @@ fn describe_shared(components: &mut Components) {
     share::<AgentId>(components);
     share::<ApprovalId>(components);
     share::<MessageId>(components);
+    share::<ProposalId>(components);
     share::<RoomId>(components);
     share::<RunId>(components);
     share::<TokenId>(components);

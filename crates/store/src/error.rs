@@ -11,6 +11,11 @@ pub enum Error {
     NotFound,
     #[error("an agent named {0:?} exists already")]
     NameTaken(String),
+    #[error("a skill named {0:?} exists already")]
+    SkillTaken(String),
+    /// It was made from a version that is not the newest any more.
+    #[error("the skill has changed meanwhile; look at its newest version and try again")]
+    SkillChanged,
     #[error("there is no agent {0}")]
     NoSuchAgent(AgentId),
     /// The lease that this write relied on is not held any more, or the run has ended.

@@ -34,6 +34,7 @@ mod crowd;
 mod failures;
 mod hostile;
 mod sessions;
+mod skills;
 mod stage;
 mod stops;
 mod tools;

@@ -7,6 +7,9 @@ mod execute;
 mod inspect;
 mod post;
 mod rooms;
+mod skill_training;
+mod skill_transfer;
+mod skills;
 mod steer;
 
 pub use approve::Approval;
@@ -16,6 +19,8 @@ pub(crate) use inspect::Inspections;
 pub use inspect::{CapabilitiesView, InspectionView, ProviderView};
 pub use post::{Post, Posted, RunRef};
 pub use rooms::NewRoom;
+pub use skill_training::{NewRating, ProposalSource};
+pub use skills::{CheckedSkill, ComparedVersion, Revision, check_document, check_spec};
 
 use crate::{Engine, Error};
 use domain::owner::Owner;

@@ -80,9 +80,11 @@ impl Engine {
         let attachments = self.attached(owner, &post.attachments).await?;
         let when_busy = post.when_busy.unwrap_or(room.policy.when_busy);
         let planned = tape::plan(seated, &post.mentions);
+        let calls_a_skill = self.check_call(owner, &post.text, &planned).await?;
         let under_way = match when_busy {
-            WhenBusy::Steer => self.under_way(owner, room.id, &planned).await?,
-            WhenBusy::Enqueue | WhenBusy::Interrupt | WhenBusy::Reject => Vec::new(),
+            // A skill is at hand only in a run of its own.
+            WhenBusy::Steer if !calls_a_skill => self.under_way(owner, room.id, &planned).await?,
+            WhenBusy::Steer | WhenBusy::Enqueue | WhenBusy::Interrupt | WhenBusy::Reject => Vec::new(),
         };
         let message_id = MessageId::generate();
         let author = Author::Person { name: person(owner)? };

@@ -38,7 +38,7 @@ impl Engine {
         }
         match self.store().commit(Commit { room_id: room.id, guard: Guard::None, events, changes }).await {
             Ok(_) => {
-                self.prepare(room.id, &agents.iter().collect::<Vec<_>>()).await;
+                self.prepare(owner, room.id, &agents.iter().collect::<Vec<_>>()).await;
                 Ok(self.store().room(owner, room.id).await?)
             }
             Err(store::Error::KeyUsed) => match self.earlier(owner, attempt).await? {
@@ -62,7 +62,7 @@ impl Engine {
         joining.iter().for_each(|agent| join(agent, &mut events, &mut changes));
         if !changes.is_empty() {
             self.store().commit(Commit { room_id: room.id, guard: Guard::None, events, changes }).await?;
-            self.prepare(room.id, &joining).await;
+            self.prepare(owner, room.id, &joining).await;
         }
         Ok(self.store().room(owner, room.id).await?)
     }

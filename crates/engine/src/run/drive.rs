@@ -8,12 +8,14 @@ use super::{
 };
 use crate::{
     Engine,
+    skills::Occasion,
     turn::{Entry, Machine, Setting},
 };
 use domain::{
     agent::Agent,
     event::{RunFailed, RunStarted, StreamStart},
     ids::MessageId,
+    message::Message,
     run::{Run, RunError, RunStatus},
     time::Timestamp,
     usage::Usage,
@@ -38,10 +40,22 @@ pub(crate) async fn drive(engine: Engine, claim: Claim, signals: Signals) {
 }
 
 async fn try_drive(engine: &Engine, claim: Claim, signals: Signals) -> Result<(), Error> {
+    let run = engine.store().run(&claim.owner, claim.run_id).await?;
+    let (room, agent, id) = (run.room_id, run.agent_id, run.id);
+    let driven = drive_run(engine, claim, run, signals).await;
+    engine.clear_skills(room, agent, id).await;
+    driven
+}
+
+async fn drive_run(engine: &Engine, claim: Claim, run: Run, signals: Signals) -> Result<(), Error> {
     let store = engine.store();
-    let run = store.run(&claim.owner, claim.run_id).await?;
     let ledger = Ledger::new(store.clone(), claim.clone(), run.agent_id);
-    let agent = match store.agent(&claim.owner, run.agent_id).await {
+    // Side by side: somebody waits for the first word.
+    let (agent, message) = tokio::join!(
+        store.agent(&claim.owner, run.agent_id),
+        store.message(&claim.owner, run.room_id, run.message_id),
+    );
+    let agent = match agent {
         Ok(agent) => agent,
         Err(Error::NotFound) => {
             return fail_unstarted(&ledger, &run, RunError::new("agent_deleted", "the agent was deleted")).await;
@@ -53,19 +67,25 @@ async fn try_drive(engine: &Engine, claim: Claim, signals: Signals) -> Result<()
             format!("this server has no provider {:?}; it has: {}", agent.spec.provider, engine.providers().names());
         return fail_unstarted(&ledger, &run, RunError::new("no_provider", message)).await;
     };
-    let place = match engine.place(run.room_id, &agent).await {
+    let message = message?;
+    let occasion = Occasion::Run { id: run.id, message: &message.text };
+    let mut skilled = match engine.skilled(&claim.owner, run.room_id, &agent, occasion).await {
+        Ok(skilled) => skilled,
+        Err(error) => return fail_unstarted(&ledger, &run, error).await,
+    };
+    let text = skilled.prompt.take().unwrap_or_else(|| message.text.clone());
+    let message = Message { text, ..message };
+    let place = match engine.place(run.room_id, skilled).await {
         Ok(place) => place,
         Err(error) => return fail_unstarted(&ledger, &run, error).await,
     };
+    // With what its skills add to its settings.
+    let agent = place.agent.clone();
     let told = Told { engine: engine.clone(), claim: claim.clone(), agent: agent.clone(), prompt: run.message_id };
-    // Side by side: somebody waits for the first word.
-    let (session, prompt, remembered) = tokio::try_join!(
-        told.to_its_session(provider.name()),
-        store.message(&claim.owner, run.room_id, run.message_id),
-        store.remembered_tools(&claim.owner, run.room_id),
-    )?;
+    let (session, remembered) =
+        tokio::try_join!(told.to_its_session(provider.name()), store.remembered_tools(&claim.owner, run.room_id),)?;
     let (knowledge, session) = session;
-    let prompt = match engine.hand_over(&claim.owner, &place.workplace, &prompt).await {
+    let prompt = match engine.hand_over(&claim.owner, &place.workplace, &message).await {
         Ok(prompt) => prompt,
         Err(error) => return fail_unstarted(&ledger, &run, error).await,
     };

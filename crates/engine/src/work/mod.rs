@@ -52,6 +52,7 @@ impl Worker {
 
     /// Ends what an earlier server left unfinished. Returns when none of it is running any more.
     pub async fn recover_at_start(&self) -> Result<(), store::Error> {
+        self.engine.clear_old_skills().await;
         let dead = if self.engine.store().is_sole_user() { Dead::AllOthers } else { Dead::Expired };
         self.recover(dead).await
     }

@@ -27,4 +27,5 @@ mod place;
 mod providers;
 mod scene;
 mod sessions;
+mod skills;
 mod steer;

@@ -48,7 +48,7 @@ async fn an_agent_finds_its_folders_skills_and_servers(database: TestDatabase) {
 
 async fn what_is_not_there_is_refused_when_an_agent_is_made(database: TestDatabase) {
     let stage = stage(database).await;
-    stage.engine.check_agent(&spec("Ann", &["review"], &["files"])).await.unwrap();
+    stage.engine.check_agent(&me(), &spec("Ann", &["review"], &["files"])).await.unwrap();
     let impossible = AgentSpec { model: Some("impossible".into()), ..spec("Ann", &[], &[]) };
     for (spec, at, says) in [
         (spec("Ann", &["review", "revue"], &[]), "/skills", "no skill \"revue\"; it has: review"),
@@ -56,7 +56,7 @@ async fn what_is_not_there_is_refused_when_an_agent_is_made(database: TestDataba
         (spec("Ann", &[], &["mail"]), "/mcp_servers", "no MCP server \"mail\"; it has: files"),
         (impossible, "/provider", "a puppet has no such model"),
     ] {
-        match stage.engine.check_agent(&spec).await {
+        match stage.engine.check_agent(&me(), &spec).await {
             Err(Error::Refused { pointer, detail }) => assert!(pointer == at && detail.contains(says), "{detail}"),
             other => panic!("{other:?}"),
         }

@@ -11,11 +11,12 @@ use super::{
     session::Opened,
 };
 use crate::{
-    McpServer, Place, SkillFolder, TurnEvent,
+    McpServer, Place, TurnEvent,
     host_tools::relay::Carrier,
     jsonrpc::{CallError, CloseReason, Connection, Dialect, Incoming, Peer, RpcError},
     pool::Resident,
     program::{Program, STOP},
+    turn::SeenSkill,
 };
 use domain::run::{Receipt, RunError};
 use serde_json::{Value, json};
@@ -58,7 +59,7 @@ pub struct MadeFor {
     workplace: PathBuf,
     model: Option<String>,
     system_prompt: Option<String>,
-    skills: Vec<SkillFolder>,
+    skills: Vec<SeenSkill>,
     mcp_servers: Vec<McpServer>,
     /// What its policy means to the program itself.
     rules: String,
@@ -72,7 +73,7 @@ impl MadeFor {
             workplace: place.workplace.clone(),
             model: place.agent.spec.model.clone(),
             system_prompt: place.agent.spec.system_prompt.clone(),
-            skills: place.skills.clone(),
+            skills: SeenSkill::all(&place.skills),
             mcp_servers: place.mcp_servers.clone(),
             rules: if has_rules { gemini::rules(&place.agent.spec.tools) } else { String::new() },
             surroundings,

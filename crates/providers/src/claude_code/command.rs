@@ -1,11 +1,10 @@
 //! How Claude Code is started: flags, environment and the file that names its MCP servers. Pure.
 
-use crate::{McpServer, McpTransport, Place, SkillFolder, host_tools, program::Program};
+use crate::{McpServer, McpTransport, Place, host_tools, program::Program, turn::SeenSkill};
 use serde_json::{Value, json};
 use std::{
     ffi::{OsStr, OsString},
     path::{Path, PathBuf},
-    time::SystemTime,
 };
 use workbench::process::Command;
 
@@ -17,7 +16,8 @@ pub(super) struct Fixed {
     pub home: PathBuf,
     pub workplace: PathBuf,
     pub system_prompt: Option<String>,
-    pub skills: Vec<(SkillFolder, Option<SystemTime>)>,
+    /// One that was edited is seen by the next process only.
+    pub skills: Vec<SeenSkill>,
     pub mcp: String,
     /// In the agent's own folder, because it may hold secrets, which have no place on a command line (invariant 17).
     pub mcp_file: PathBuf,
@@ -30,15 +30,12 @@ pub(super) fn config_folder(home: &Path) -> PathBuf {
 
 impl Fixed {
     pub fn of(place: &Place, program: PathBuf) -> Self {
-        // A skill that was edited is seen by the next process only.
-        let changed =
-            |skill: &SkillFolder| skill.path.join("SKILL.md").metadata().and_then(|file| file.modified()).ok();
         Self {
             program,
             home: place.home.clone(),
             workplace: place.workplace.clone(),
             system_prompt: place.agent.spec.system_prompt.clone().filter(|prompt| !prompt.trim().is_empty()),
-            skills: place.skills.iter().map(|skill| (skill.clone(), changed(skill))).collect(),
+            skills: SeenSkill::all(&place.skills),
             mcp: mcp_config(&place.mcp_servers).to_string(),
             mcp_file: place.home.join(format!("mcp-{}.json", place.room_id)),
         }

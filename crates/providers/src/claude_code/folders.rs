@@ -20,7 +20,7 @@ pub(super) fn prepare(fixed: &Fixed, login: Option<&Path>) -> io::Result<()> {
     }
     write_privately(&fixed.mcp_file, &fixed.mcp)?;
     let skills: Vec<(String, PathBuf)> =
-        fixed.skills.iter().map(|(skill, _)| (skill.name.clone(), skill.path.clone())).collect();
+        fixed.skills.iter().map(|seen| (seen.folder.name.clone(), seen.folder.path.clone())).collect();
     let holder = fixed.home.to_string_lossy();
     workbench::skills::sync(&skills, &config.join("skills"), &holder)
 }

@@ -28,6 +28,7 @@ fn start(prompt: &str, room_for: usize) -> (TurnFuture, Receiver<Reported>, Send
         model: None,
         system_prompt: None,
         skills: vec![],
+        skill_parameters: std::collections::BTreeMap::new(),
         mcp_servers: vec![],
         tools: ToolPolicy::default(),
         limits: LimitOverrides::default(),

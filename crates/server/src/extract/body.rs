@@ -6,7 +6,7 @@ use crate::{
     error::{Code, Problem},
 };
 use axum::{
-    body::Body as RawBody,
+    body::Body as Stream,
     extract::{FromRequest, Request},
     http::{HeaderMap, header},
 };
@@ -44,6 +44,21 @@ impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
     }
 }
 
+/// The bytes of a body, whatever they are, and the fingerprint of the request.
+#[derive(Clone, Debug)]
+pub struct RawBody(pub Bytes, pub Fingerprint);
+
+impl FromRequest<App> for RawBody {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
+        let (parts, body) = request.into_parts();
+        let bytes = read(body, app.config.max_body_bytes).await?;
+        let fingerprint = Fingerprint::of(&parts.method, &parts.uri, &bytes);
+        Ok(Self(bytes, fingerprint))
+    }
+}
+
 fn is_json(headers: &HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let essence = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
@@ -51,7 +66,7 @@ fn is_json(headers: &HeaderMap) -> bool {
     essence.strip_prefix("application/").is_some_and(named)
 }
 
-async fn read(body: RawBody, limit: usize) -> Result<Bytes, Problem> {
+async fn read(body: Stream, limit: usize) -> Result<Bytes, Problem> {
     let mut stream = body.into_data_stream();
     let mut bytes = BytesMut::new();
     let whole = tokio::time::timeout(READ_DEADLINE, async {

@@ -11,6 +11,7 @@ use axum::{Json, extract::State, http::StatusCode};
 use domain::{
     agent::{Agent, AgentSpec, MAX_SYSTEM_PROMPT_BYTES},
     ids::AgentId,
+    owner::Owner,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -37,7 +38,7 @@ pub async fn create(
     key: IdempotencyKey,
     Body(spec, fingerprint): Body<AgentSpec>,
 ) -> Result<(StatusCode, Json<Agent>), Problem> {
-    check(&app, &spec).await?;
+    check(&app, &caller.owner, &spec).await?;
     let (store, owner, attempt) = (app.engine.store(), &caller.owner, attempt(key, fingerprint));
     let write = async { Ok(store.create_agent(owner, spec, attempt.as_ref()).await?) };
     let agent = match once(&app, owner, attempt.as_ref(), write).await? {
@@ -74,7 +75,7 @@ pub async fn change(
     let write = async {
         let agent = store.agent(owner, id).await?;
         let spec: AgentSpec = merge(&agent.spec, patch)?;
-        check(&app, &spec).await?;
+        check(&app, owner, &spec).await?;
         Ok(store.update_agent(owner, id, spec, attempt.as_ref()).await?)
     };
     Ok(Json(match once(&app, owner, attempt.as_ref(), write).await? {
@@ -104,7 +105,7 @@ pub async fn delete(
 const MAX_LIST: usize = 200;
 const MAX_WORD: usize = 200;
 
-async fn check(app: &App, spec: &AgentSpec) -> Result<(), Problem> {
+async fn check(app: &App, owner: &Owner, spec: &AgentSpec) -> Result<(), Problem> {
     let providers = app.engine.providers();
     if providers.get(&spec.provider).is_none() {
         return Err(Problem::invalid(format!(
@@ -127,6 +128,10 @@ async fn check(app: &App, spec: &AgentSpec) -> Result<(), Problem> {
             "model, skills, mcp_servers and tools take one-line names of 1 to {MAX_WORD} characters, at most {MAX_LIST} each."
         )));
     }
+    let values: usize = spec.skill_parameters.values().map(|given| given.len()).sum();
+    if values > MAX_LIST || spec.skill_parameters.keys().any(too_long) {
+        return Err(Problem::invalid(format!("skill_parameters: at most {MAX_LIST} values.")));
+    }
     let limits = &spec.limits;
     let counts = [
         limits.turns,
@@ -139,7 +144,7 @@ async fn check(app: &App, spec: &AgentSpec) -> Result<(), Problem> {
     if counts.contains(&Some(0)) || limits.output_bytes == Some(0) {
         return Err(Problem::invalid("limits: a limit is at least 1; leave it out for the server's own."));
     }
-    Ok(app.engine.check_agent(spec).await?)
+    Ok(app.engine.check_agent(owner, spec).await?)
 }
 
 /// The page size of lists that grow.

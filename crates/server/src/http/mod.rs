@@ -12,6 +12,11 @@ pub mod remembered;
 pub mod rooms;
 pub mod runs;
 pub mod session;
+pub mod skill_files;
+pub mod skill_training;
+pub mod skill_transfer;
+pub mod skill_versions;
+pub mod skills;
 pub mod tokens;
 pub mod uploads;
 pub mod usage;
@@ -63,7 +68,7 @@ pub fn open(doors: Doors) -> Doors {
         .open(Policy::Owner, routes!(tokens::revoke))
         .open(Policy::Owner, routes!(doctor::examine))
         .open(Policy::Owner, routes!(execute::get, execute::post));
-    web::open(doors)
+    web::open(skills::open(doors))
 }
 
 /// The request as something that may be tried again, if its client said so.

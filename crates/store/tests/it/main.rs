@@ -44,6 +44,7 @@ mod rooms;
 mod run_pages;
 mod runs;
 mod scene;
+mod skills;
 mod summaries;
 mod text;
 mod tokens;

@@ -63,7 +63,7 @@ impl Contents {
         if self.0.len() > MAX_FILES {
             return Err(too_large(format!("it has more than {MAX_FILES} files")));
         }
-        if self.0.values().map(|found| found.bytes).sum::<u64>() > MAX_BYTES {
+        if self.bytes() > MAX_BYTES {
             return Err(too_large(format!("it is larger than {} MB", MAX_BYTES / 1024 / 1024)));
         }
         Ok(())
@@ -74,6 +74,20 @@ impl Contents {
         let face = |found: &Found| (found.bytes, found.changed, found.mode);
         self.0.len() == other.0.len()
             && self.0.iter().zip(&other.0).all(|((a, this), (b, that))| a == b && face(this) == face(that))
+    }
+
+    /// Where each lies in the folder, whether it may be executed, and what is in it.
+    pub fn read(&self) -> io::Result<Vec<(PathBuf, bool, Vec<u8>)>> {
+        let file = |(place, found): (&PathBuf, &Found)| {
+            let mut content = Vec::new();
+            found.open()?.read_to_end(&mut content)?;
+            Ok((place.clone(), found.mode & 0o100 != 0, content))
+        };
+        self.0.iter().map(file).collect()
+    }
+
+    pub fn bytes(&self) -> u64 {
+        self.0.values().map(|found| found.bytes).sum()
     }
 
     pub fn copy_to(&self, folder: &Path) -> io::Result<()> {
@@ -89,16 +103,21 @@ impl Contents {
 }
 
 impl Found {
-    fn copy_to(&self, target: &Path) -> io::Result<()> {
+    fn open(&self) -> io::Result<io::Take<File>> {
         // It may have become something else since it was looked at: a link is refused, a pipe does not block.
         let flags = i32::try_from((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits()).map_err(io::Error::other)?;
         let source = OpenOptions::new().read(true).custom_flags(flags).open(&self.source)?;
         if !source.metadata()?.is_file() {
             return Err(io::Error::other(format!("{} changed while it was copied", self.source.display())));
         }
-        let mut copy = File::create_new(target)?;
         // And it may be growing.
-        io::copy(&mut source.take(self.bytes), &mut copy)?;
+        Ok(source.take(self.bytes))
+    }
+
+    fn copy_to(&self, target: &Path) -> io::Result<()> {
+        let mut source = self.open()?;
+        let mut copy = File::create_new(target)?;
+        io::copy(&mut source, &mut copy)?;
         copy.set_permissions(fs::Permissions::from_mode(self.mode))?;
         copy.set_modified(self.changed)
     }

@@ -1,8 +1,19 @@
-//! Skill folders, copied to where a program looks for them.
+//! Skill folders: written for a run, and copied to where a program looks for them.
 //!
-//! What is copied carries a marker; folders without it are somebody's own and are left alone. `copy` does one folder.
+//! `write` makes the folders of one run from what the database holds. [`sync`] copies folders on: what is copied carries a
+//! marker; folders without it are somebody's own and are left alone; `copy` does one folder. `archive` packs a skill into
+//! a zip and takes one apart, `folder` reads one from disk, and `diff` tells two texts apart.
 
+mod archive;
 mod copy;
+mod diff;
+mod folder;
+mod write;
+
+pub use archive::{pack, unpack};
+pub use diff::unified;
+pub use folder::{Bundle, Refusal, read};
+pub use write::{Filled, clear, clear_older, write};
 
 use copy::Contents;
 use rustix::fs::{CWD, RenameFlags, renameat_with};

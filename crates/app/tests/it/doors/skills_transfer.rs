@@ -1,0 +1,83 @@
+//! Skills in and out: archives, and the data folder.
+
+use super::scene::{Answer, answer, get, post};
+use reqwest::Method;
+use serde_json::{Value, json};
+use std::fs;
+use testkit::{client::Api, database::TestDatabase, server::TestServer};
+
+doors! {
+    server: what_is_exported_can_be_imported, what_is_no_skill_is_refused;
+    database: a_folder_of_the_data_folder_is_listed_and_imported;
+}
+
+async fn import(api: &Api, query: &str, bytes: Vec<u8>) -> Answer {
+    let request = api.request(Method::POST, &format!("/api/skills/import{query}"));
+    answer(request.header("content-type", "application/zip").body(bytes)).await
+}
+
+async fn export(api: &Api, path: &str) -> Vec<u8> {
+    let response = api.request(Method::GET, path).send().await.unwrap();
+    assert_eq!(response.headers()["content-type"], "application/zip");
+    assert_eq!(response.headers()["content-disposition"], "attachment; filename=\"greet.zip\"");
+    response.bytes().await.unwrap().to_vec()
+}
+
+async fn what_is_exported_can_be_imported(api: &Api) {
+    let spec = json!({"name": "greet", "display_name": "Greeting", "description": "Use when: greeting", "label": "1.10",
+                      "body": "Say {{word}} — ```x```\n", "category": "manners", "license": "MIT",
+                      "metadata": {"author": "ann"}, "tools": {"allow": [], "ask": ["Write"], "deny": ["Bash"]},
+                      "parameters": [{"name": "word", "type": "choice", "choices": ["hi", "true"], "default": "hi",
+                                      "required": false, "description": "which: one"}],
+                      "mcp_servers": {"files": {"command": "x", "args": ["-y"], "env": {"A": "${A}"}}}});
+    let made = post(api, "/api/skills", &spec).await.is(201);
+    let file = api.request(Method::PUT, "/api/skills/greet/files/scripts%2Frun.sh?executable=true");
+    answer(file.body(vec![0_u8, 159, 146, 150])).await.is(200);
+    let archive = export(api, "/api/skills/greet/export").await;
+    import(api, "", archive.clone()).await.is_refused(409, "conflict");
+    let replaced = import(api, "?replace=true", archive.clone()).await.is(201);
+    assert_eq!((&replaced["version"], &replaced["id"]), (&json!(3), &made["id"]));
+    answer(api.request(Method::DELETE, "/api/skills/greet")).await.is(204);
+    let back = import(api, "", archive.clone()).await.is(201);
+    for (key, value) in spec.as_object().unwrap() {
+        assert_eq!(&back[key], value, "{key}");
+    }
+    assert_eq!(back["files"], json!([{"path": "scripts/run.sh", "bytes": 4, "executable": true}]));
+    assert_eq!(export(api, "/api/skills/greet/export").await, archive, "the same skill is the same archive");
+    let first = export(api, "/api/skills/greet/export?version=1").await;
+    assert_eq!(first, archive);
+    get(api, "/api/skills/greet/export?version=9").await.is_refused(404, "not_found");
+}
+
+async fn what_is_no_skill_is_refused(api: &Api) {
+    for bytes in [b"".to_vec(), b"not a zip".to_vec(), b"PK\x05\x06".repeat(10)] {
+        let refused = import(api, "", bytes).await.is_refused(422, "unprocessable");
+        assert!(refused["detail"].as_str().unwrap().contains("zip"), "{refused}");
+    }
+    for folder in ["nothing", "..", "%2Fetc", "a%2Fb"] {
+        import(api, &format!("?folder={folder}"), Vec::new()).await.is_refused(404, "not_found");
+    }
+    import(api, "", vec![0; 3 * 1024 * 1024]).await.is_refused(413, "payload_too_large");
+    assert_eq!(get(api, "/api/skills").await.is(200)["skills"], json!([]));
+}
+
+async fn a_folder_of_the_data_folder_is_listed_and_imported(database: TestDatabase) {
+    let skills = database.folder().join("skills");
+    let server = TestServer::start(database).await;
+    let api = server.api();
+    for (name, text) in [("review", "---\nname: review\ndescription: Looks\n---\nLook."), ("broken", "no frontmatter")]
+    {
+        fs::create_dir_all(skills.join(name).join(".git")).unwrap();
+        fs::write(skills.join(name).join("SKILL.md"), text).unwrap();
+        fs::write(skills.join(name).join("notes.md"), "n").unwrap();
+        fs::write(skills.join(name).join(".git/config"), "secret").unwrap();
+    }
+    let folders = get(api, "/api/skills").await.is(200)["folders"].clone();
+    let expected = json!([{"name": "broken", "description": null}, {"name": "review", "description": "Looks"}]);
+    assert_eq!(folders, expected);
+    let taken = import(api, "?folder=review", Vec::new()).await.is(201);
+    assert_eq!((&taken["body"], taken["files"].as_array().unwrap().len()), (&json!("Look."), 1));
+    let refused: Value = import(api, "?folder=broken", Vec::new()).await.is_refused(422, "unprocessable");
+    assert!(refused["findings"].as_array().unwrap().iter().any(|finding| finding["pointer"] == "/description"));
+    server.finish().await;
+}

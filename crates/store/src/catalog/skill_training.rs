@@ -1,0 +1,435 @@
+//! The training of skills: rooms, rounds, proposals. Each write takes the skill's row first, so that two at once are one
+//! after the other.
+
+use super::{
+    idempotency::{Attempt, remember},
+    skill_files::{FileChange, change_files},
+    skills::{number, write_version},
+};
+use crate::{
+    Error, Store,
+    database::{reading, writing},
+    error::Result,
+};
+use domain::{
+    ids::{AgentId, MessageId, ProposalId, RoomId, RoundId, SkillId},
+    owner::Owner,
+    skill::{
+        Proposal, ProposalStatus, Remarks, Round, RoundKind, Score, SkillName, SkillSpec, TrainingRoom, experience,
+    },
+    time::Timestamp,
+};
+use uuid::Uuid;
+
+const KEPT_ROUNDS: i64 = 2000;
+const KEPT_PROPOSALS: i64 = 200;
+const MAX_ROOMS: i64 = 200;
+
+/// A rating. What it says of the skill follows from it and those before.
+#[derive(Debug, Clone)]
+pub struct NewRound {
+    pub score: Score,
+    pub remarks: Remarks,
+    pub room_id: Option<RoomId>,
+    pub message_id: Option<MessageId>,
+}
+
+#[derive(Debug, Clone)]
+pub struct NewProposal {
+    pub base_version: u32,
+    pub body: String,
+    pub note: Option<String>,
+    pub message_id: Option<MessageId>,
+}
+
+#[derive(sqlx::FromRow)]
+struct RoundRow {
+    id: Uuid,
+    kind: String,
+    score: Option<i64>,
+    remarks: String,
+    version: i64,
+    room_id: Option<Uuid>,
+    message_id: Option<Uuid>,
+    proposal_id: Option<Uuid>,
+    experience: Option<i64>,
+    created_at: i64,
+}
+
+impl TryFrom<RoundRow> for Round {
+    type Error = Error;
+    fn try_from(row: RoundRow) -> Result<Self> {
+        Ok(Self {
+            id: RoundId(row.id),
+            kind: row.kind.parse().map_err(Error::Unreadable)?,
+            score: row.score.map(score).transpose()?,
+            remarks: serde_json::from_str(&row.remarks)?,
+            version: number(row.version)?,
+            room_id: row.room_id.map(RoomId),
+            message_id: row.message_id.map(MessageId),
+            proposal_id: row.proposal_id.map(ProposalId),
+            experience: row.experience.map(number).transpose()?,
+            created_at: Timestamp::from_millis(row.created_at),
+        })
+    }
+}
+
+fn score(stored: i64) -> Result<Score> {
+    Score::try_from(number::<u8>(stored)?).map_err(|error| Error::Unreadable(error.into()))
+}
+
+#[derive(sqlx::FromRow)]
+struct ProposalRow {
+    id: Uuid,
+    status: String,
+    base_version: i64,
+    body: String,
+    note: Option<String>,
+    message_id: Option<Uuid>,
+    accepted_version: Option<i64>,
+    created_at: i64,
+    decided_at: Option<i64>,
+}
+
+impl TryFrom<ProposalRow> for Proposal {
+    type Error = Error;
+    fn try_from(row: ProposalRow) -> Result<Self> {
+        Ok(Self {
+            id: ProposalId(row.id),
+            status: row.status.parse().map_err(Error::Unreadable)?,
+            base_version: number(row.base_version)?,
+            body: row.body,
+            note: row.note,
+            message_id: row.message_id.map(MessageId),
+            accepted_version: row.accepted_version.map(number).transpose()?,
+            created_at: Timestamp::from_millis(row.created_at),
+            decided_at: row.decided_at.map(Timestamp::from_millis),
+        })
+    }
+}
+
+const ROUNDS: &str = "SELECT r.id, r.kind, r.score, r.remarks, r.version, r.room_id, r.message_id, r.proposal_id, \
+     r.experience, r.created_at FROM skills s JOIN skill_rounds r ON r.skill_id = s.id \
+     WHERE s.owner = $1 AND s.name = $2 ORDER BY r.id DESC LIMIT $3";
+const ROUND: &str = "SELECT r.id, r.kind, r.score, r.remarks, r.version, r.room_id, r.message_id, r.proposal_id, \
+     r.experience, r.created_at FROM skills s JOIN skill_rounds r ON r.skill_id = s.id \
+     WHERE s.owner = $1 AND s.name = $2 AND r.id = $3";
+const PROPOSALS: &str = "SELECT p.id, p.status, p.base_version, p.body, p.note, p.message_id, p.accepted_version, \
+     p.created_at, p.decided_at FROM skills s JOIN skill_proposals p ON p.skill_id = s.id \
+     WHERE s.owner = $1 AND s.name = $2 ORDER BY p.id DESC LIMIT $3";
+const PROPOSAL: &str = "SELECT p.id, p.status, p.base_version, p.body, p.note, p.message_id, p.accepted_version, \
+     p.created_at, p.decided_at FROM skills s JOIN skill_proposals p ON p.skill_id = s.id \
+     WHERE s.owner = $1 AND s.name = $2 AND p.id = $3";
+
+/// Takes the skill's row: its id, its version and its experience.
+macro_rules! hold_skill {
+    ($transaction:ident, $owner:expr, $name:expr) => {{
+        let held: (Uuid, i64, Option<i64>) = sqlx::query_as(
+            "UPDATE skills SET updated_at = updated_at WHERE owner = $1 AND name = $2 RETURNING id, version, experience",
+        )
+        .bind($owner.as_str())
+        .bind($name.as_str())
+        .fetch_one(&mut *$transaction)
+        .await?;
+        held
+    }};
+}
+
+/// The newest rows of a skill stay.
+macro_rules! keep {
+    ($transaction:ident, $skill:expr, $table:literal, $most:expr) => {
+        sqlx::query(concat!(
+            "DELETE FROM ",
+            $table,
+            " WHERE skill_id = $1 AND id NOT IN (SELECT id FROM ",
+            $table,
+            " WHERE skill_id = $1 ORDER BY id DESC LIMIT $2)"
+        ))
+        .bind($skill)
+        .bind($most)
+        .execute(&mut *$transaction)
+        .await?
+    };
+}
+
+macro_rules! append_round {
+    ($transaction:ident, $skill:expr, $round:expr) => {{
+        let round: &Round = $round;
+        sqlx::query(
+            "INSERT INTO skill_rounds (id, skill_id, kind, score, remarks, version, room_id, message_id, proposal_id, \
+             experience, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+        )
+        .bind(round.id.0)
+        .bind($skill)
+        .bind(round.kind.as_str())
+        .bind(round.score.map(|score| i64::from(u8::from(score))))
+        .bind(serde_json::to_string(&round.remarks)?)
+        .bind(i64::from(round.version))
+        .bind(round.room_id.map(|id| id.0))
+        .bind(round.message_id.map(|id| id.0))
+        .bind(round.proposal_id.map(|id| id.0))
+        .bind(round.experience.map(i64::from))
+        .bind(round.created_at.as_millis())
+        .execute(&mut *$transaction)
+        .await?;
+        keep!($transaction, $skill, "skill_rounds", KEPT_ROUNDS);
+    }};
+}
+
+/// Once: what was decided already stays.
+macro_rules! decide {
+    ($transaction:ident, $id:expr, $status:expr, $version:expr, $now:expr) => {
+        let decided = sqlx::query(
+            "UPDATE skill_proposals SET status = $2, accepted_version = $3, decided_at = $4 \
+             WHERE id = $1 AND status = 'open'",
+        )
+        .bind($id.0)
+        .bind($status.as_str())
+        .bind($version)
+        .bind($now.as_millis())
+        .execute(&mut *$transaction)
+        .await?;
+        if decided.rows_affected() == 0 {
+            return Err(Error::SkillChanged);
+        }
+    };
+}
+
+impl Store {
+    /// The room must be the owner's.
+    pub async fn open_training(&self, owner: &Owner, name: &SkillName, room: RoomId, agent: AgentId) -> Result<()> {
+        let now = Timestamp::now();
+        writing!(self.database(), |transaction| {
+            let (skill, ..) = hold_skill!(transaction, owner, name);
+            sqlx::query(
+                "INSERT INTO skill_rooms (room_id, skill_id, agent_id, created_at) SELECT id, $2, $3, $4 FROM rooms \
+                 WHERE id = $1 AND owner = $5 ON CONFLICT (room_id) DO NOTHING",
+            )
+            .bind(room.0)
+            .bind(skill)
+            .bind(agent.0)
+            .bind(now.as_millis())
+            .bind(owner.as_str())
+            .execute(&mut *transaction)
+            .await?;
+        });
+        Ok::<(), Error>(())
+    }
+
+    /// Newest first; those that were deleted are left out.
+    pub async fn training_rooms(&self, owner: &Owner, name: &SkillName) -> Result<Vec<TrainingRoom>> {
+        let rows: Vec<(Uuid, Uuid, i64)> = reading!(self.database(), |pool| {
+            sqlx::query_as(
+                "SELECT t.room_id, t.agent_id, t.created_at FROM skills s JOIN skill_rooms t ON t.skill_id = s.id \
+                 JOIN rooms r ON r.id = t.room_id WHERE s.owner = $1 AND s.name = $2 AND r.deleted_at IS NULL \
+                 ORDER BY t.room_id DESC LIMIT $3",
+            )
+            .bind(owner.as_str())
+            .bind(name.as_str())
+            .bind(MAX_ROOMS)
+            .fetch_all(pool)
+            .await
+        })?;
+        let room = |(room, agent, at)| TrainingRoom {
+            room_id: RoomId(room),
+            agent_id: AgentId(agent),
+            created_at: Timestamp::from_millis(at),
+        };
+        Ok(rows.into_iter().map(room).collect())
+    }
+
+    /// The skill that a room is for, if it is for one.
+    pub async fn skill_trained_in(&self, owner: &Owner, room: RoomId) -> Result<Option<SkillName>> {
+        let name: Option<String> = reading!(self.database(), |pool| {
+            sqlx::query_scalar(
+                "SELECT s.name FROM skill_rooms t JOIN skills s ON s.id = t.skill_id WHERE t.room_id = $1 AND s.owner = $2",
+            )
+            .bind(room.0)
+            .bind(owner.as_str())
+            .fetch_optional(pool)
+            .await
+        })?;
+        name.map(|name| name.parse().map_err(|error| Error::Unreadable(format!("{error}")))).transpose()
+    }
+
+    /// Newest first.
+    pub async fn rounds(&self, owner: &Owner, name: &SkillName, limit: u32) -> Result<Vec<Round>> {
+        let rows: Vec<RoundRow> = reading!(self.database(), |pool| {
+            sqlx::query_as(ROUNDS).bind(owner.as_str()).bind(name.as_str()).bind(i64::from(limit)).fetch_all(pool).await
+        })?;
+        rows.into_iter().map(Round::try_from).collect()
+    }
+
+    pub async fn round(&self, owner: &Owner, name: &SkillName, id: RoundId) -> Result<Round> {
+        let row: RoundRow = reading!(self.database(), |pool| {
+            sqlx::query_as(ROUND).bind(owner.as_str()).bind(name.as_str()).bind(id.0).fetch_one(pool).await
+        })?;
+        row.try_into()
+    }
+
+    pub async fn rate(
+        &self,
+        owner: &Owner,
+        name: &SkillName,
+        new: NewRound,
+        attempt: Option<&Attempt>,
+    ) -> Result<Round> {
+        let (id, created_at) = (RoundId::generate(), Timestamp::now());
+        let round = writing!(self.database(), |transaction| {
+            remember!(transaction, owner, attempt, id, created_at);
+            let (skill, version, _) = hold_skill!(transaction, owner, name);
+            let scores: Vec<i64> = sqlx::query_scalar(
+                "SELECT score FROM skill_rounds WHERE skill_id = $1 AND score IS NOT NULL ORDER BY id",
+            )
+            .bind(skill)
+            .fetch_all(&mut *transaction)
+            .await?;
+            let mut scores = scores.into_iter().map(score).collect::<Result<Vec<Score>>>()?;
+            scores.push(new.score);
+            let round = Round {
+                id,
+                kind: RoundKind::Rating,
+                score: Some(new.score),
+                remarks: new.remarks.clone(),
+                version: number(version)?,
+                room_id: new.room_id,
+                message_id: new.message_id,
+                proposal_id: None,
+                experience: experience(scores),
+                created_at,
+            };
+            append_round!(transaction, skill, &round);
+            sqlx::query("UPDATE skills SET experience = $2 WHERE id = $1")
+                .bind(skill)
+                .bind(round.experience.map(i64::from))
+                .execute(&mut *transaction)
+                .await?;
+            round
+        });
+        Ok(round)
+    }
+
+    /// Newest first.
+    pub async fn proposals(&self, owner: &Owner, name: &SkillName) -> Result<Vec<Proposal>> {
+        let rows: Vec<ProposalRow> = reading!(self.database(), |pool| {
+            sqlx::query_as(PROPOSALS)
+                .bind(owner.as_str())
+                .bind(name.as_str())
+                .bind(KEPT_PROPOSALS)
+                .fetch_all(pool)
+                .await
+        })?;
+        rows.into_iter().map(Proposal::try_from).collect()
+    }
+
+    pub async fn proposal(&self, owner: &Owner, name: &SkillName, id: ProposalId) -> Result<Proposal> {
+        let row: ProposalRow = reading!(self.database(), |pool| {
+            sqlx::query_as(PROPOSAL).bind(owner.as_str()).bind(name.as_str()).bind(id.0).fetch_one(pool).await
+        })?;
+        row.try_into()
+    }
+
+    pub async fn propose(
+        &self,
+        owner: &Owner,
+        name: &SkillName,
+        new: NewProposal,
+        attempt: Option<&Attempt>,
+    ) -> Result<Proposal> {
+        let (id, now) = (ProposalId::generate(), Timestamp::now());
+        writing!(self.database(), |transaction| {
+            remember!(transaction, owner, attempt, id, now);
+            let (skill, ..) = hold_skill!(transaction, owner, name);
+            sqlx::query(
+                "INSERT INTO skill_proposals (id, skill_id, status, base_version, body, note, message_id, created_at) \
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+            )
+            .bind(id.0)
+            .bind(skill)
+            .bind(ProposalStatus::Open.as_str())
+            .bind(i64::from(new.base_version))
+            .bind(new.body.as_str())
+            .bind(new.note.as_deref())
+            .bind(new.message_id.map(|id| id.0))
+            .bind(now.as_millis())
+            .execute(&mut *transaction)
+            .await?;
+            keep!(transaction, skill, "skill_proposals", KEPT_PROPOSALS);
+        });
+        self.proposal(owner, name, id).await
+    }
+
+    /// The proposed body becomes a new version, in one transaction with what is remembered of it.
+    pub async fn accept_proposal(
+        &self,
+        owner: &Owner,
+        name: &SkillName,
+        proposal: &Proposal,
+        spec: &SkillSpec,
+        attempt: Option<&Attempt>,
+    ) -> Result<Proposal> {
+        let (now, json) = (Timestamp::now(), serde_json::to_string(spec)?);
+        writing!(self.database(), |transaction| {
+            remember!(transaction, owner, attempt, proposal.id, now);
+            let (skill, base, experience) = hold_skill!(transaction, owner, name);
+            if base != i64::from(proposal.base_version) {
+                return Err(Error::SkillChanged);
+            }
+            let version = base + 1;
+            decide!(transaction, proposal.id, ProposalStatus::Accepted, Some(version), now);
+            sqlx::query("UPDATE skills SET version = $2, updated_at = $3 WHERE id = $1")
+                .bind(skill)
+                .bind(version)
+                .bind(now.as_millis())
+                .execute(&mut *transaction)
+                .await?;
+            let id = SkillId(skill);
+            write_version!(transaction, id, version, json.as_str(), proposal.note.as_deref(), now);
+            change_files!(transaction, id, version, &FileChange::From(proposal.base_version));
+            let round = decision(proposal, RoundKind::Accepted, Remarks::default(), version, experience, now)?;
+            append_round!(transaction, skill, &round);
+        });
+        self.proposal(owner, name, proposal.id).await
+    }
+
+    pub async fn drop_proposal(
+        &self,
+        owner: &Owner,
+        name: &SkillName,
+        proposal: &Proposal,
+        remarks: Remarks,
+        attempt: Option<&Attempt>,
+    ) -> Result<Proposal> {
+        let now = Timestamp::now();
+        writing!(self.database(), |transaction| {
+            remember!(transaction, owner, attempt, proposal.id, now);
+            let (skill, version, experience) = hold_skill!(transaction, owner, name);
+            decide!(transaction, proposal.id, ProposalStatus::Dropped, None::<i64>, now);
+            let round = decision(proposal, RoundKind::Dropped, remarks.clone(), version, experience, now)?;
+            append_round!(transaction, skill, &round);
+        });
+        self.proposal(owner, name, proposal.id).await
+    }
+}
+
+fn decision(
+    proposal: &Proposal,
+    kind: RoundKind,
+    remarks: Remarks,
+    version: i64,
+    experience: Option<i64>,
+    created_at: Timestamp,
+) -> Result<Round> {
+    Ok(Round {
+        id: RoundId::generate(),
+        kind,
+        score: None,
+        remarks,
+        version: number(version)?,
+        room_id: None,
+        message_id: proposal.message_id,
+        proposal_id: Some(proposal.id),
+        experience: experience.map(number).transpose()?,
+        created_at,
+    })
+}

@@ -1,0 +1,99 @@
+//! Which runs had a skill, and what became of them.
+
+use super::skills::number;
+use crate::{
+    Error, Store,
+    database::{reading, writing},
+    error::{Result, unsigned},
+};
+use domain::{
+    ids::{RunId, SkillId},
+    owner::Owner,
+    time::Timestamp,
+};
+use std::collections::BTreeMap;
+use uuid::Uuid;
+
+/// A skill that a run was given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SkillUse {
+    pub skill: SkillId,
+    pub version: u32,
+    /// A person called it by name.
+    pub invoked: bool,
+}
+
+/// How the runs ended that a person invoked the skill in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SkillFigures {
+    /// Runs that had it.
+    pub offered: u64,
+    pub invoked: u64,
+    pub completed: u64,
+    pub failed: u64,
+    pub stopped: u64,
+    /// When it was last invoked.
+    pub last_used_at: Option<Timestamp>,
+}
+
+#[derive(sqlx::FromRow)]
+struct Row {
+    skill_id: Uuid,
+    offered: i64,
+    invoked: i64,
+    completed: i64,
+    failed: i64,
+    stopped: i64,
+    last_used_at: Option<i64>,
+}
+
+const FIGURES: &str = "SELECT u.skill_id, COUNT(*) AS offered, COUNT(CASE WHEN u.invoked = 1 THEN 1 END) AS invoked, \
+     COUNT(CASE WHEN u.invoked = 1 AND r.status = 'completed' THEN 1 END) AS completed, \
+     COUNT(CASE WHEN u.invoked = 1 AND r.status = 'failed' THEN 1 END) AS failed, \
+     COUNT(CASE WHEN u.invoked = 1 AND r.status IN ('cancelled', 'interrupted') THEN 1 END) AS stopped, \
+     MAX(CASE WHEN u.invoked = 1 THEN u.created_at END) AS last_used_at \
+     FROM skills s JOIN skill_uses u ON u.skill_id = s.id LEFT JOIN runs r ON r.id = u.run_id \
+     WHERE s.owner = $1 GROUP BY u.skill_id";
+
+impl Store {
+    /// Said again for the same run, it counts once.
+    pub async fn used_skills(&self, owner: &Owner, run: RunId, uses: &[SkillUse]) -> Result<()> {
+        let now = Timestamp::now();
+        writing!(self.database(), |transaction| {
+            for one in uses {
+                sqlx::query(
+                    "INSERT INTO skill_uses (skill_id, run_id, version, invoked, created_at) \
+                     SELECT id, $3, $4, $5, $6 FROM skills WHERE id = $1 AND owner = $2 \
+                     ON CONFLICT (skill_id, run_id) DO NOTHING",
+                )
+                .bind(one.skill.0)
+                .bind(owner.as_str())
+                .bind(run.0)
+                .bind(i64::from(one.version))
+                .bind(i64::from(one.invoked))
+                .bind(now.as_millis())
+                .execute(&mut *transaction)
+                .await?;
+            }
+        });
+        Ok::<(), Error>(())
+    }
+
+    /// Of all skills that were ever used.
+    pub async fn skill_figures(&self, owner: &Owner) -> Result<BTreeMap<SkillId, SkillFigures>> {
+        let rows: Vec<Row> =
+            reading!(self.database(), |pool| sqlx::query_as(FIGURES).bind(owner.as_str()).fetch_all(pool).await)?;
+        let figures = |row: Row| {
+            let figures = SkillFigures {
+                offered: unsigned(row.offered)?,
+                invoked: unsigned(row.invoked)?,
+                completed: unsigned(row.completed)?,
+                failed: unsigned(row.failed)?,
+                stopped: number(row.stopped)?,
+                last_used_at: row.last_used_at.map(Timestamp::from_millis),
+            };
+            Ok((SkillId(row.skill_id), figures))
+        };
+        rows.into_iter().map(figures).collect()
+    }
+}
