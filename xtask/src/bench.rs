@@ -16,7 +16,7 @@ pub fn command(arguments: &[String]) -> Outcome<ExitCode> {
         true => Some(prerequisites::ensure(&[NODE]).and_then(|()| Clis::install())?),
         false => None,
     };
-    workspace.build(Profile::Release, &["greenroom", "testkit"], &["greenroom", "bench"])?;
+    workspace.build(Profile::Release, &["greenroom", "testkit"], &["greenroom", "bench", "fake-mcp"])?;
     let mut bench = workspace.program(&workspace.binary(Profile::Release, "bench"));
     bench.args(arguments);
     if !arguments.iter().any(|argument| argument == "--binary") {

@@ -14,9 +14,9 @@ use crate::workspace::{Outcome, cannot_run, succeed, variable};
 
 /// The one place to change a version. Recorded transcripts and `docs/providers.md` tell what these
 /// do.
-const CLAUDE: Package = Package { name: "@anthropic-ai/claude-code", version: "2.1.325" };
-const CODEX: Package = Package { name: "@openai/codex", version: "0.166.0" };
-const GEMINI: Package = Package { name: "@google/gemini-cli", version: "0.61.0" };
+const CLAUDE: Package<'_> = Package { name: "@anthropic-ai/claude-code", version: "2.1.325" };
+const CODEX: Package<'_> = Package { name: "@openai/codex", version: "0.166.0" };
+const GEMINI: Package<'_> = Package { name: "@google/gemini-cli", version: "0.61.0" };
 
 /// What the oldest of them asks for; below it npm would choose other versions or they would not
 /// start.
@@ -25,9 +25,11 @@ const OLDEST_NODE: u32 = 20;
 /// In the name of a folder that is being filled, before the id of the process that fills it.
 const PARTIAL: &str = ".partial-";
 
-struct Package {
-    name: &'static str,
-    version: &'static str,
+/// One of npm or of pip.
+#[derive(Clone, Copy)]
+pub struct Package<'a> {
+    pub name: &'a str,
+    pub version: &'a str,
 }
 
 /// The programs themselves, not the launchers around them, which would be one process more to
@@ -42,7 +44,7 @@ pub struct Clis {
 impl Clis {
     /// Installs them if they are not there yet.
     pub fn install() -> Outcome<Self> {
-        let cache = cache(variable("XDG_CACHE_HOME"), variable("HOME"))?;
+        let cache = cache()?;
         let folder = cache.join(folder_name());
         if let Ok(found) = Self::find(&folder) {
             return Ok(found);
@@ -50,8 +52,10 @@ impl Clis {
         check_node()?;
         println!("installing the CLIs into {}", folder.display());
         sweep(&cache)?;
-        let fresh = cache.join(format!("{}{PARTIAL}{}", folder_name(), std::process::id()));
-        let installed = install_into(&fresh).and_then(|()| Self::find(&fresh)).and_then(|_| publish(&fresh, &folder));
+        let fresh = fresh(&cache, &folder_name());
+        let installed = npm_install(&fresh, &[CLAUDE, CODEX, GEMINI])
+            .and_then(|()| Self::find(&fresh))
+            .and_then(|_| publish(&fresh, &folder));
         if fresh.exists() {
             remove(&fresh)?;
         }
@@ -68,7 +72,7 @@ impl Clis {
     fn find(folder: &Path) -> Outcome<Self> {
         let modules = folder.join("node_modules");
         let platform = platform(std::env::consts::OS, std::env::consts::ARCH)?;
-        let beside = |package: &Package, ending: &str| modules.join(format!("{}-{platform}{ending}", package.name));
+        let beside = |package: &Package<'_>, ending: &str| modules.join(format!("{}-{platform}{ending}", package.name));
         let claude = ["", "-musl"].map(|libc| beside(&CLAUDE, libc).join("claude"));
         let codex = folders(&beside(&CODEX, "").join("vendor")).into_iter().map(|target| target.join("bin/codex"));
         let gemini = modules.join(".bin/gemini");
@@ -80,7 +84,7 @@ impl Clis {
     }
 }
 
-fn first_file(places: impl IntoIterator<Item = PathBuf>, package: &Package, folder: &Path) -> Outcome<PathBuf> {
+fn first_file(places: impl IntoIterator<Item = PathBuf>, package: &Package<'_>, folder: &Path) -> Outcome<PathBuf> {
     places.into_iter().find(|place| place.is_file()).ok_or_else(|| {
         let (name, folder) = (package.name, folder.display());
         format!("{name} is not in {folder}; remove that folder and try again, with a network that npm can use")
@@ -95,7 +99,16 @@ fn folders(parent: &Path) -> Vec<PathBuf> {
 
 /// The cache is the user's, not the repository's: every checkout shares it and no rule of the tree
 /// sees it.
-fn cache(configured: Option<OsString>, home: Option<OsString>) -> Outcome<PathBuf> {
+pub fn cache() -> Outcome<PathBuf> {
+    cache_of(variable("XDG_CACHE_HOME"), variable("HOME"))
+}
+
+/// A folder to be filled and then published under its name.
+pub fn fresh(cache: &Path, name: &str) -> PathBuf {
+    cache.join(format!("{name}{PARTIAL}{}", std::process::id()))
+}
+
+fn cache_of(configured: Option<OsString>, home: Option<OsString>) -> Outcome<PathBuf> {
     let configured = configured.map(PathBuf::from).filter(|path| path.is_absolute());
     let cache = configured.or_else(|| home.map(|home| PathBuf::from(home).join(".cache")));
     let cache = cache.ok_or("neither XDG_CACHE_HOME nor HOME is set, so there is no place for the CLIs")?;
@@ -108,7 +121,7 @@ fn folder_name() -> String {
 }
 
 /// As the packages with native programs are named.
-fn platform(system: &str, processor: &str) -> Outcome<String> {
+pub fn platform(system: &str, processor: &str) -> Outcome<String> {
     let system = match system {
         "linux" => "linux",
         "macos" => "darwin",
@@ -138,7 +151,7 @@ fn major(version: &str) -> Option<u32> {
 }
 
 /// Without the packages' install scripts: what they would build or download is not needed to run.
-fn install_into(folder: &Path) -> Outcome<()> {
+pub fn npm_install(folder: &Path, packages: &[Package<'_>]) -> Outcome<()> {
     let cannot = |error: std::io::Error| format!("cannot write {}: {error}", folder.display());
     fs::create_dir_all(folder).map_err(cannot)?;
     // Without one of its own npm would look for a package.json in the folders above.
@@ -146,12 +159,12 @@ fn install_into(folder: &Path) -> Outcome<()> {
     let mut npm = Command::new("npm");
     npm.current_dir(folder).arg("install");
     npm.args(["--no-audit", "--no-fund", "--no-update-notifier", "--ignore-scripts", "--save-exact"]);
-    npm.args([CLAUDE, CODEX, GEMINI].map(|package| format!("{}@{}", package.name, package.version)));
+    npm.args(packages.iter().map(|package| format!("{}@{}", package.name, package.version)));
     succeed(&mut npm)
 }
 
 /// In one step, so that a folder of this name is always complete. Another run may have been faster.
-fn publish(fresh: &Path, folder: &Path) -> Outcome<()> {
+pub fn publish(fresh: &Path, folder: &Path) -> Outcome<()> {
     match fs::rename(fresh, folder) {
         Err(_) if folder.is_dir() => Ok(()),
         renamed => renamed.map_err(|error| format!("cannot move {} to its place: {error}", fresh.display())),
@@ -159,7 +172,7 @@ fn publish(fresh: &Path, folder: &Path) -> Outcome<()> {
 }
 
 /// What a run that was killed has left: most of a gigabyte each.
-fn sweep(cache: &Path) -> Outcome<()> {
+pub fn sweep(cache: &Path) -> Outcome<()> {
     let is_abandoned = |folder: &PathBuf| {
         let name = folder.file_name().unwrap_or_default().to_string_lossy();
         name.split_once(PARTIAL).is_some_and(|(_, id)| !Path::new("/proc").join(id).exists())
@@ -167,7 +180,7 @@ fn sweep(cache: &Path) -> Outcome<()> {
     folders(cache).iter().filter(|folder| is_abandoned(folder)).try_for_each(|folder| remove(folder))
 }
 
-fn remove(folder: &Path) -> Outcome<()> {
+pub fn remove(folder: &Path) -> Outcome<()> {
     fs::remove_dir_all(folder).map_err(|error| format!("cannot remove {}: {error}", folder.display()))
 }
 
@@ -216,7 +229,7 @@ mod tests {
     fn the_cache_is_where_the_user_wants_it() {
         let cache = |configured: &str, home: &str| {
             let set = |value: &str| (!value.is_empty()).then(|| OsString::from(value));
-            cache(set(configured), set(home))
+            cache_of(set(configured), set(home))
         };
         assert_eq!(cache("/cache", "/me"), Ok("/cache/greenroom".into()));
         assert_eq!(cache("relative", "/me"), Ok("/me/.cache/greenroom".into()));

@@ -8,6 +8,7 @@ mod bench;
 mod chaos;
 mod ci;
 mod clis;
+mod mcp_servers;
 mod postgres;
 mod prerequisites;
 mod serve;
@@ -39,7 +40,7 @@ const COMMANDS: &[Command] = &[
     Command {
         name: "test",
         arguments: "[stage…] [-- arguments for cargo test]",
-        summary: Some("run every test, or the named stages: tidy, web, rust, cli, browser, chaos"),
+        summary: Some("run every test, or the named stages: tidy, web, rust, cli, mcp, browser, chaos"),
         run: test::command,
     },
     Command {

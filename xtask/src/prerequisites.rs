@@ -36,6 +36,19 @@ pub const NODE: Prerequisite = Prerequisite {
     packages: &["nodejs", "npm"],
 };
 
+/// Runs MCP servers that are written in it, in an environment of their own.
+pub const PYTHON: Prerequisite = Prerequisite {
+    name: "Python 3 with venv and pip (python3)",
+    is_present: || {
+        Command::new("python3").args(["-c", "import venv, ensurepip"]).output().is_ok_and(|it| it.status.success())
+    },
+    packages: &["python3", "python3-venv"],
+};
+
+/// One of those servers works on repositories.
+pub const GIT: Prerequisite =
+    Prerequisite { name: "git", is_present: || find_in_path("git").is_some(), packages: &["git"] };
+
 /// Shows the web app to the tests.
 pub const CHROMIUM: Prerequisite = Prerequisite {
     name: "the Chromium browser",

@@ -7,8 +7,9 @@ use std::io::stdout;
 use std::process::ExitCode;
 
 use crate::clis::Clis;
+use crate::mcp_servers::McpServers;
 use crate::postgres::Postgres;
-use crate::prerequisites::{self, C_COMPILER, CHROMIUM, NODE, POSTGRESQL, Prerequisite};
+use crate::prerequisites::{self, C_COMPILER, CHROMIUM, GIT, NODE, POSTGRESQL, PYTHON, Prerequisite};
 use crate::totals::{self, Totals};
 use crate::workspace::{Outcome, Profile, Workspace};
 use crate::{chaos, tidy, web};
@@ -26,6 +27,7 @@ const STAGES: &[Stage] = &[
     Stage { name: "web", needs: &[NODE], uses_postgres: false, run: run_web },
     Stage { name: "rust", needs: &[C_COMPILER, POSTGRESQL], uses_postgres: true, run: run_rust },
     Stage { name: "cli", needs: &[C_COMPILER, NODE], uses_postgres: false, run: run_cli },
+    Stage { name: "mcp", needs: &[C_COMPILER, NODE, PYTHON, GIT], uses_postgres: false, run: run_mcp },
     Stage { name: "browser", needs: &[C_COMPILER, NODE, CHROMIUM], uses_postgres: false, run: run_browser },
     Stage { name: "chaos", needs: &[C_COMPILER], uses_postgres: false, run: run_chaos },
 ];
@@ -116,6 +118,15 @@ fn run_cli(setting: &Setting) -> Outcome<Totals> {
     totals::run(&mut cargo, &mut stdout(), totals::from_test_result)
 }
 
+/// Our MCP client against real servers and against the protocol's own examination.
+fn run_mcp(setting: &Setting) -> Outcome<Totals> {
+    let servers = McpServers::install()?;
+    let mut cargo = setting.workspace.cargo();
+    cargo.args(["test", "--workspace", "--no-fail-fast", "--test", "mcp"]).args(&setting.cargo_arguments);
+    servers.hand_to(&mut cargo);
+    totals::run(&mut cargo, &mut stdout(), totals::from_test_result)
+}
+
 fn run_chaos(setting: &Setting) -> Outcome<Totals> {
     let mut sum = Totals::default();
     for arguments in chaos::SHORT_RUNS {
@@ -147,7 +158,7 @@ mod tests {
 
     #[test]
     fn no_name_selects_every_stage() {
-        assert_eq!(names(select(&[])), Ok(vec!["tidy", "web", "rust", "cli", "browser", "chaos"]));
+        assert_eq!(names(select(&[])), Ok(vec!["tidy", "web", "rust", "cli", "mcp", "browser", "chaos"]));
     }
 
     #[test]
@@ -159,7 +170,7 @@ mod tests {
     fn an_unknown_stage_is_refused_with_the_known_ones() {
         let refusal = names(select(&words(&["rust", "wep"])));
         assert!(refusal.is_err_and(
-            |message| message.contains("`wep`") && message.contains("tidy, web, rust, cli, browser, chaos")
+            |message| message.contains("`wep`") && message.contains("tidy, web, rust, cli, mcp, browser, chaos")
         ));
     }
 

@@ -2,8 +2,9 @@
 
 use crate::config::{Acp as AcpConfig, Config, Starting, mcp_file};
 use anyhow::Context as _;
+use domain::mcp::ServerConfig;
 use providers::{
-    McpTransport, Provider, Registry,
+    Provider, Registry,
     acp::{self, Acp, Preset},
     claude_code::{self, ClaudeCode},
     codex::{self, Codex},
@@ -63,7 +64,7 @@ fn presets(config: &AcpConfig) -> Vec<Preset> {
 }
 
 /// The MCP servers that agents can be given by name.
-pub fn mcp_servers(config: &Config) -> anyhow::Result<BTreeMap<String, McpTransport>> {
+pub fn mcp_servers(config: &Config) -> anyhow::Result<BTreeMap<String, ServerConfig>> {
     let usual = config.store.data_dir.join("mcp.json");
     let file = match &config.agents.mcp_servers {
         Some(named) => named,

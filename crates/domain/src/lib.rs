@@ -8,6 +8,7 @@ pub mod event;
 pub mod fold;
 pub mod ids;
 pub mod limits;
+pub mod mcp;
 pub mod message;
 pub mod name;
 pub mod owner;

@@ -22,7 +22,7 @@ pub use work::Worker;
 
 use commands::Inspections;
 use domain::limits::Limits;
-use providers::{McpTransport, Registry};
+use providers::Registry;
 use run::Active;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use store::Store;
@@ -42,7 +42,7 @@ pub struct Config {
     pub stop_grace: Duration,
     pub folders: Folders,
     /// MCP servers that agents may name.
-    pub mcp_servers: BTreeMap<String, McpTransport>,
+    pub mcp_servers: BTreeMap<String, domain::mcp::ServerConfig>,
 }
 
 /// A cheap handle on everything that can be done.

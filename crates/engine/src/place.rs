@@ -8,10 +8,11 @@ use crate::{
 use domain::{
     agent::{Agent, AgentSpec},
     ids::{AgentId, RoomId},
+    mcp,
     owner::Owner,
     run::RunError,
 };
-use providers::{McpServer, Place};
+use providers::Place;
 
 /// An MCP server that an agent's settings name and this server does not have.
 #[derive(Debug)]
@@ -55,9 +56,9 @@ impl Engine {
         }
     }
 
-    fn servers(&self, spec: &AgentSpec) -> Result<Vec<McpServer>, Missing> {
+    fn servers(&self, spec: &AgentSpec) -> Result<Vec<mcp::Server>, Missing> {
         let server = |name: &String| match self.config().mcp_servers.get(name) {
-            Some(transport) => Ok(McpServer { name: name.clone(), transport: transport.clone() }),
+            Some(config) => Ok(mcp::Server { name: name.clone(), config: config.clone() }),
             None => Err(Missing(name.clone())),
         };
         spec.mcp_servers.iter().map(server).collect()

@@ -22,7 +22,6 @@ mod turn;
 pub use history::History;
 pub use registry::Registry;
 pub use turn::{
-    Capabilities, CloseFuture, InspectFuture, Inspection, Kept, McpServer, McpTransport, Place, Provider, Reported,
-    Session, SkillFolder, Speaker, Spoken, TurnChannel, TurnCommand, TurnEnd, TurnEvent, TurnFuture, TurnOutcome,
-    TurnRequest,
+    Capabilities, CloseFuture, InspectFuture, Inspection, Kept, Place, Provider, Reported, Session, SkillFolder,
+    Speaker, Spoken, TurnChannel, TurnCommand, TurnEnd, TurnEvent, TurnFuture, TurnOutcome, TurnRequest,
 };

@@ -5,13 +5,14 @@ use domain::{
     agent::{Agent, AgentSpec},
     event::Decision,
     ids::{ApprovalId, MessageId, RoomId, RunId},
+    mcp,
     message::ToolCall,
     run::{Receipt, RunError},
     usage::{Cost, Usage},
 };
 use serde::Serialize;
 use serde_json::Value;
-use std::{collections::BTreeMap, future::Future, path::PathBuf, pin::Pin, time::SystemTime};
+use std::{future::Future, path::PathBuf, pin::Pin, time::SystemTime};
 use tokio::sync::mpsc;
 
 pub type TurnFuture = Pin<Box<dyn Future<Output = TurnOutcome> + Send>>;
@@ -86,7 +87,8 @@ pub struct Place {
     /// The agent's own folder inside the data folder, for what its program remembers; exists.
     pub home: PathBuf,
     pub skills: Vec<SkillFolder>,
-    pub mcp_servers: Vec<McpServer>,
+    /// With nothing left to fill in. A CLI starts or reaches them by itself; for the others the manager does.
+    pub mcp_servers: Vec<mcp::Server>,
 }
 
 /// A skill as it lies on disk: a folder with a `SKILL.md`.
@@ -115,19 +117,6 @@ impl PartialEq for SeenSkill {
     fn eq(&self, other: &Self) -> bool {
         self.folder.name == other.folder.name && self.changed == other.changed
     }
-}
-
-/// An MCP server that the agent's program is to start or to reach by itself.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct McpServer {
-    pub name: String,
-    pub transport: McpTransport,
-}
-
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum McpTransport {
-    Stdio { command: String, args: Vec<String>, env: BTreeMap<String, String> },
-    Http { url: String, headers: BTreeMap<String, String> },
 }
 
 #[derive(Clone, Debug)]

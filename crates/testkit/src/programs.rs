@@ -13,6 +13,11 @@ pub fn replay() -> PathBuf {
     built("replay")
 }
 
+/// The MCP server that behaves as told: see `src/bin/fake-mcp/`.
+pub fn fake_mcp() -> PathBuf {
+    built("fake-mcp")
+}
+
 /// The server's own binary. Programs that it starts are kept by it, also where the server runs inside of a test.
 pub fn greenroom() -> PathBuf {
     built("greenroom")
@@ -29,6 +34,41 @@ fn built(name: &str) -> PathBuf {
         );
     };
     found
+}
+
+/// Real MCP servers and the protocol's examination, as `cargo xtask test mcp` brings them. `xtask/src/mcp_servers.rs` knows the
+/// same names.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct McpServers {
+    /// Runs the scripts.
+    pub node: PathBuf,
+    pub conformance: PathBuf,
+    pub everything: PathBuf,
+    pub filesystem: PathBuf,
+    /// Has `mcp_server_time` and `mcp_server_git` as modules.
+    pub python: PathBuf,
+}
+
+impl McpServers {
+    /// Panics where they were not brought: whoever calls this cannot do without.
+    #[expect(clippy::disallowed_methods, reason = "xtask hands the programs to the tests this way")]
+    pub fn found() -> Self {
+        let there = |name: &str| {
+            let name = format!("GREENROOM_TEST_MCP_{name}");
+            let Some(path) = std::env::var_os(&name).map(PathBuf::from) else {
+                panic!("{name} is not set: real MCP servers are brought by `cargo xtask test mcp`")
+            };
+            assert!(path.is_file(), "{name} names {}, which is no file", path.display());
+            path
+        };
+        Self {
+            node: there("NODE"),
+            conformance: there("CONFORMANCE"),
+            everything: there("EVERYTHING"),
+            filesystem: there("FILESYSTEM"),
+            python: there("PYTHON"),
+        }
+    }
 }
 
 /// The real CLIs, in the versions that the project is tested with.

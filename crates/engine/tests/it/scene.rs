@@ -4,6 +4,7 @@ use domain::{
     agent::{Agent, AgentSpec},
     ids::{AgentId, RoomId, RunId},
     limits::Limits,
+    mcp::{ServerConfig, Transport},
     name::Name,
     owner::Owner,
     room::{RoomPolicy, WhenBusy},
@@ -14,8 +15,8 @@ use engine::{
     commands::{NewRoom, Post, Posted},
 };
 use providers::{
-    Capabilities, CloseFuture, InspectFuture, Inspection, Kept, McpTransport, Place, Provider, Registry, Session,
-    Speaker, Spoken, TurnChannel, TurnCommand, TurnEnd, TurnEvent, TurnFuture, TurnOutcome, TurnRequest,
+    Capabilities, CloseFuture, InspectFuture, Inspection, Kept, Place, Provider, Registry, Session, Speaker, Spoken,
+    TurnChannel, TurnCommand, TurnEnd, TurnEvent, TurnFuture, TurnOutcome, TurnRequest,
 };
 use std::{
     collections::BTreeMap,
@@ -193,7 +194,7 @@ impl Stage {
             folders: Folders { data: database.folder().join("data"), workspace: None },
             mcp_servers: BTreeMap::from([(
                 "files".to_owned(),
-                McpTransport::Http { url: "http://127.0.0.1:1/mcp".into(), headers: BTreeMap::new() },
+                ServerConfig::new(Transport::Http { url: "http://127.0.0.1:1/mcp".into(), headers: BTreeMap::new() }),
             )]),
         };
         change(&mut config);

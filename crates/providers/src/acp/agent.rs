@@ -11,7 +11,7 @@ use super::{
     session::Opened,
 };
 use crate::{
-    McpServer, Place, TurnEvent,
+    Place, TurnEvent,
     host_tools::relay::Carrier,
     jsonrpc::{CallError, CloseReason, Connection, Dialect, Incoming, Peer, RpcError},
     pool::Resident,
@@ -60,7 +60,7 @@ pub struct MadeFor {
     model: Option<String>,
     system_prompt: Option<String>,
     skills: Vec<SeenSkill>,
-    mcp_servers: Vec<McpServer>,
+    mcp_servers: Vec<domain::mcp::Server>,
     /// What its policy means to the program itself.
     rules: String,
     pub surroundings: Surroundings,
@@ -88,6 +88,8 @@ pub struct Abilities {
     pub load: bool,
     /// Use MCP servers over HTTP.
     pub http: bool,
+    /// Use MCP servers over SSE.
+    pub sse: bool,
 }
 
 /// How to make agents; shared by all turns of a provider.
@@ -187,7 +189,8 @@ impl Agent {
         let abilities = &result["agentCapabilities"];
         let can = |ability: &Value| ability.as_bool().unwrap_or(false);
         let load = can(&abilities["loadSession"]);
-        self.can = Some(Abilities { load, http: can(&abilities["mcpCapabilities"]["http"]) });
+        let mcp = &abilities["mcpCapabilities"];
+        self.can = Some(Abilities { load, http: can(&mcp["http"]), sse: can(&mcp["sse"]) });
         tracing::debug!(agent = %result["agentInfo"], can = ?self.can, "an agent is there");
         Ok(())
     }

@@ -5,8 +5,8 @@ use super::{
     folder,
     preset::{Load, ModelChoice},
 };
-use crate::{McpTransport, Place, TurnEvent, host_tools, jsonrpc::CallError};
-use domain::{time::Timestamp, usage::Cost};
+use crate::{Place, TurnEvent, host_tools, jsonrpc::CallError};
+use domain::{mcp::Transport, time::Timestamp, usage::Cost};
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, time::Duration};
 
@@ -111,21 +111,25 @@ impl Maker {
         };
         let mut servers = Vec::new();
         for server in &place.mcp_servers {
-            match &server.transport {
+            let can = |kind: &str| agent.can.is_some_and(|can| if kind == "sse" { can.sse } else { can.http });
+            match &server.config.transport {
                 _ if server.name == host_tools::SERVER => notes.push(status(
                     "mcp_server_skipped",
                     format!("The MCP server {} was left out: Greenroom's own has that name.", server.name),
                 )),
-                McpTransport::Stdio { command, args, env } => {
+                Transport::Stdio { command, args, env } => {
                     servers.push(json!({"name": server.name, "command": command, "args": args, "env": pairs(env)}))
                 }
-                McpTransport::Http { url, headers } if agent.can.is_some_and(|can| can.http) => {
-                    servers.push(json!({"type": "http", "name": server.name, "url": url, "headers": pairs(headers)}))
+                remote @ (Transport::Http { url, headers } | Transport::Sse { url, headers }) => {
+                    let (kind, name) = (remote.kind(), &server.name);
+                    if can(kind) {
+                        servers.push(json!({"type": kind, "name": name, "url": url, "headers": pairs(headers)}));
+                    } else {
+                        let (agent, over) = (&self.preset.name, kind.to_uppercase());
+                        let detail = format!("{agent} cannot use the MCP server {name}: it takes none over {over}.");
+                        notes.push(status("mcp_server_skipped", detail));
+                    }
                 }
-                McpTransport::Http { .. } => notes.push(status(
-                    "mcp_server_skipped",
-                    format!("{} cannot use the MCP server {}: it takes none over HTTP.", self.preset.name, server.name),
-                )),
             }
         }
         let secret = [(host_tools::relay::SECRET.to_owned(), agent.carrier.secret.clone())].into();

@@ -5,11 +5,13 @@ use super::{
     preset::Preset,
     testing::{Stage, place, program, tame},
 };
-use crate::{
-    Inspection, Kept, McpServer, McpTransport, Provider as _, TurnCommand, TurnEnd, TurnEvent, TurnOutcome,
-    host_tools::relay::SECRET,
+use crate::{Inspection, Kept, Provider as _, TurnCommand, TurnEnd, TurnEvent, TurnOutcome, host_tools::relay::SECRET};
+use domain::{
+    event::Decision,
+    ids::MessageId,
+    mcp::{Server, Transport},
+    time::Timestamp,
 };
-use domain::{event::Decision, ids::MessageId, time::Timestamp};
 use serde_json::{Value, json};
 use std::{
     os::{
@@ -507,14 +509,11 @@ async fn instructions_come_first_and_steering_is_declined() {
 #[tokio::test(start_paused = true)]
 async fn mcp_servers_are_passed_on_as_far_as_the_agent_can_use_them() {
     let mut stage = Stage::new(tame());
-    let stdio = McpTransport::Stdio {
-        command: "git-mcp".into(),
-        args: vec!["-v".into()],
-        env: [("A".into(), "1".into())].into(),
-    };
-    let http = McpTransport::Http { url: "http://127.0.0.1:1/".into(), headers: [].into() };
+    let stdio =
+        Transport::Stdio { command: "git-mcp".into(), args: vec!["-v".into()], env: [("A".into(), "1".into())].into() };
+    let http = Transport::Http { url: "http://127.0.0.1:1/".into(), headers: [].into() };
     stage.request.place.mcp_servers = [("git", &stdio), ("web", &http), ("greenroom", &stdio)]
-        .map(|(name, transport)| McpServer { name: name.into(), transport: transport.clone() })
+        .map(|(name, transport)| Server::new(name, transport.clone()))
         .into();
     stage.begin().await;
     let made = stage.opened().await;

@@ -1,6 +1,7 @@
 //! How Claude Code is started: flags, environment and the file that names its MCP servers. Pure.
 
-use crate::{McpServer, McpTransport, Place, host_tools, program::Program, turn::SeenSkill};
+use crate::{Place, host_tools, program::Program, turn::SeenSkill};
+use domain::mcp::{Server, Transport};
 use serde_json::{Value, json};
 use std::{
     ffi::{OsStr, OsString},
@@ -155,14 +156,16 @@ pub(super) fn environment(program: &Program, home: &Path) -> std::collections::B
     program.environment(&names, &set)
 }
 
-fn mcp_config(servers: &[McpServer]) -> Value {
+fn mcp_config(servers: &[Server]) -> Value {
     let mut entries = serde_json::Map::new();
     for server in servers {
-        let entry = match &server.transport {
-            McpTransport::Stdio { command, args, env } => {
+        let entry = match &server.config.transport {
+            Transport::Stdio { command, args, env } => {
                 json!({"type": "stdio", "command": command, "args": args, "env": env})
             }
-            McpTransport::Http { url, headers } => json!({"type": "http", "url": url, "headers": headers}),
+            remote @ (Transport::Http { url, headers } | Transport::Sse { url, headers }) => {
+                json!({"type": remote.kind(), "url": url, "headers": headers})
+            }
         };
         entries.insert(server.name.clone(), entry);
     }

@@ -1,6 +1,7 @@
 //! What a thread is started with, and how it is found again.
 
-use crate::{McpServer, McpTransport, Place, host_tools};
+use crate::{Place, host_tools};
+use domain::mcp::{Server, Transport};
 use serde_json::{Map, Value, json};
 use std::{
     fs,
@@ -27,7 +28,8 @@ fn common(place: &Place) -> Map<String, Value> {
     }
     let mut config = Map::new();
     if !place.mcp_servers.is_empty() {
-        let servers: Map<_, _> = place.mcp_servers.iter().map(|server| (plain(&server.name), mcp(server))).collect();
+        let servers: Map<_, _> =
+            place.mcp_servers.iter().filter_map(|server| Some((plain(&server.name), mcp(server)?))).collect();
         config.insert("mcp_servers".into(), Value::Object(servers));
     }
     config.insert("projects".into(), distrusted(&place.workplace));
@@ -121,17 +123,25 @@ fn plain(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' }).collect()
 }
 
-/// Codex runs MCP tools unasked unless it is told to ask.
-fn mcp(server: &McpServer) -> Value {
+/// Codex runs MCP tools unasked unless it is told to ask. `None`: it cannot use this one.
+fn mcp(server: &Server) -> Option<Value> {
     const ASK: &str = "prompt";
-    match &server.transport {
-        McpTransport::Stdio { command, args, env } => {
+    let mut entry = match &server.config.transport {
+        Transport::Stdio { command, args, env } => {
             json!({"command": command, "args": args, "env": env, "default_tools_approval_mode": ASK})
         }
-        McpTransport::Http { url, headers } => {
+        Transport::Http { url, headers } => {
             json!({"url": url, "http_headers": headers, "default_tools_approval_mode": ASK})
         }
+        Transport::Sse { .. } => {
+            tracing::warn!(server = server.name, "codex takes no MCP server over SSE; it is left out");
+            return None;
+        }
+    };
+    if let Some(folder) = &server.config.folder {
+        entry["cwd"] = json!(folder);
     }
+    Some(entry)
 }
 
 /// A thread keeps the instructions it was started with, whatever it is resumed with. The id we hand out therefore names
@@ -151,7 +161,8 @@ pub fn thread_of<'a>(session: &'a str, place: &Place) -> (&'a str, bool) {
 /// FNV-1a: the same on every machine and in every version of ours, which is all that is asked of it.
 fn mark(place: &Place) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    let servers: Vec<Value> = place.mcp_servers.iter().map(|server| json!([server.name, mcp(server)])).collect();
+    let servers: Vec<Value> =
+        place.mcp_servers.iter().filter_map(|server| Some(json!([server.name, mcp(server)?]))).collect();
     for byte in json!([place.agent.spec.system_prompt, servers]).to_string().bytes() {
         hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
     }
@@ -161,7 +172,8 @@ fn mark(place: &Place) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::{resume, session, start, thread_of, turn};
-    use crate::{McpServer, McpTransport, codex::tests::place};
+    use crate::codex::tests::place;
+    use domain::mcp::{Server, Transport};
     use serde_json::json;
     use std::{fs, path::Path};
 
@@ -170,21 +182,22 @@ mod tests {
         let mut place = place(Path::new("home"));
         place.agent.spec.system_prompt = Some("Be brief.".into());
         place.mcp_servers = vec![
-            McpServer {
-                name: "my files".into(),
-                transport: McpTransport::Stdio {
+            Server::new(
+                "my files",
+                Transport::Stdio {
                     command: "node".into(),
                     args: vec!["files.js".into()],
                     env: [("A".to_owned(), "b".to_owned())].into(),
                 },
-            },
-            McpServer {
-                name: "web".into(),
-                transport: McpTransport::Http {
+            ),
+            Server::new(
+                "web",
+                Transport::Http {
                     url: "http://127.0.0.1:1/mcp".into(),
                     headers: [("X-Key".to_owned(), "k".to_owned())].into(),
                 },
-            },
+            ),
+            Server::new("old", Transport::Sse { url: "http://127.0.0.1:1/sse".into(), headers: [].into() }),
         ];
         let params = start(&place);
         assert_eq!(params["approvalPolicy"], "untrusted");
@@ -197,6 +210,7 @@ mod tests {
         );
         assert_eq!(servers["web"]["http_headers"], json!({"X-Key": "k"}));
         assert_eq!(servers["web"]["default_tools_approval_mode"], "prompt");
+        assert!(servers.get("old").is_none(), "it takes none over SSE");
         let tools: Vec<&str> =
             params["dynamicTools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
         assert_eq!(tools, ["current_time", "ask_user"]);

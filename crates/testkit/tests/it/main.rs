@@ -8,5 +8,6 @@
 
 mod faults;
 mod host;
+mod mcp;
 mod models;
 mod replay;

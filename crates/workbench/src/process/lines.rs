@@ -27,6 +27,11 @@ impl Lines {
         Self { reader: BufReader::with_capacity(64 * 1024, Box::new(output)), partial: Vec::new() }
     }
 
+    /// The output itself, for those who have rules of their own for lines. Whatever of a line was read stays behind.
+    pub fn into_reader(self) -> impl AsyncRead + Send + Unpin + 'static {
+        self.reader
+    }
+
     /// The next line without its end; `None` when there are no more. Broken UTF-8 is replaced. Cancel safe.
     pub async fn next(&mut self) -> Result<Option<String>, LineError> {
         loop {

@@ -1,7 +1,8 @@
 //! The command line and the environment.
 
 use super::double::Theatre;
-use crate::{McpServer, McpTransport, Provider as _, claude_code::command::Fixed, program::Program};
+use crate::{Provider as _, claude_code::command::Fixed, program::Program};
+use domain::mcp::{Server, Transport};
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, ffi::OsString, path::PathBuf};
 use workbench::process::Supervisor;
@@ -101,20 +102,21 @@ fn the_keys_of_a_cloud_go_to_who_chose_it() {
 fn invariant_17_secrets_stay_mcp_servers_are_named_in_a_file() {
     let theatre = Theatre::new(1, 0);
     let mut place = theatre.place.clone();
-    let stdio = McpTransport::Stdio {
+    let stdio = Transport::Stdio {
         command: "shop-server".into(),
         args: vec!["--all".into()],
         env: [("TOKEN".into(), "hush".into())].into(),
     };
-    let http = McpTransport::Http {
+    let http = Transport::Http {
         url: "http://127.0.0.1/mcp".into(),
         headers: [("authorization".into(), "hush".into())].into(),
     };
-    let imposter = McpTransport::Http { url: "http://127.0.0.1/evil".into(), headers: BTreeMap::new() };
+    let imposter = Transport::Http { url: "http://127.0.0.1/evil".into(), headers: BTreeMap::new() };
     place.mcp_servers = vec![
-        McpServer { name: "shop".into(), transport: stdio },
-        McpServer { name: "web".into(), transport: http },
-        McpServer { name: "greenroom".into(), transport: imposter },
+        Server::new("shop", stdio),
+        Server::new("web", http),
+        Server::new("old", Transport::Sse { url: "http://127.0.0.1/sse".into(), headers: BTreeMap::new() }),
+        Server::new("greenroom", imposter),
     ];
     let fixed = Fixed::of(&place, "claude".into());
     let command = fixed.command(&program(&[], &[]), None, None);
@@ -125,6 +127,7 @@ fn invariant_17_secrets_stay_mcp_servers_are_named_in_a_file() {
         json!({
             "shop": {"type": "stdio", "command": "shop-server", "args": ["--all"], "env": {"TOKEN": "hush"}},
             "web": {"type": "http", "url": "http://127.0.0.1/mcp", "headers": {"authorization": "hush"}},
+            "old": {"type": "sse", "url": "http://127.0.0.1/sse", "headers": {}},
             "greenroom": {"type": "sdk", "name": "greenroom"},
         })
     );

@@ -1,10 +1,8 @@
 //! From turn to turn: what stays warm, what is resumed, what has to wait.
 
 use super::double::{SESSION, Theatre};
-use crate::{
-    McpServer, McpTransport, Provider as _, Session, SkillFolder, Speaker, Spoken, TurnCommand, TurnEnd, TurnEvent,
-    TurnRequest,
-};
+use crate::{Provider as _, Session, SkillFolder, Speaker, Spoken, TurnCommand, TurnEnd, TurnEvent, TurnRequest};
+use domain::mcp::{Server, Transport};
 use serde_json::json;
 use std::{fs, time::Duration};
 
@@ -129,8 +127,8 @@ async fn what_is_fixed_at_the_start_makes_a_new_process_when_it_changes() {
     let changes: [(&str, Change); 3] = [
         ("system prompt", |request| request.place.agent.spec.system_prompt = Some("Be brief.".into())),
         ("MCP servers", |request| {
-            let transport = McpTransport::Http { url: "http://127.0.0.1:1/".into(), headers: [].into() };
-            request.place.mcp_servers = vec![McpServer { name: "shop".into(), transport }];
+            let transport = Transport::Http { url: "http://127.0.0.1:1/".into(), headers: [].into() };
+            request.place.mcp_servers = vec![Server::new("shop", transport)];
         }),
         ("skills", |request| {
             let path = request.place.home.join("greet");

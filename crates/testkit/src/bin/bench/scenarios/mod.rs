@@ -3,6 +3,7 @@
 mod idle;
 mod journal;
 mod latency;
+mod mcp_client;
 mod pages;
 mod path;
 mod providers;
@@ -31,6 +32,8 @@ pub enum Scenario {
     Pages,
     /// Until it listens, memory at rest, size.
     Start,
+    /// What the MCP manager adds to a call of a tool.
+    McpClient,
     /// What a turn of a real program costs more in a room. Only when named: `cargo xtask bench providers` brings it.
     Providers,
 }
@@ -42,6 +45,7 @@ enum Measured {
     Idle(idle::Idle),
     Pages(pages::Pages),
     Start(start::Start),
+    McpClient(mcp_client::McpClient),
     Providers(providers::Providers),
 }
 
@@ -54,6 +58,7 @@ impl Measured {
             Scenario::Idle => Self::Idle(idle::Idle::default()),
             Scenario::Pages => Self::Pages(pages::Pages::default()),
             Scenario::Start => Self::Start(start::Start::default()),
+            Scenario::McpClient => Self::McpClient(mcp_client::McpClient::default()),
             Scenario::Providers => Self::Providers(providers::Providers::default()),
         }
     }
@@ -66,6 +71,7 @@ impl Measured {
             Self::Idle(it) => it.round(bench).await,
             Self::Pages(it) => it.round(bench).await,
             Self::Start(it) => it.round(bench).await,
+            Self::McpClient(it) => it.round(bench).await,
             Self::Providers(it) => it.round(bench).await,
         }
     }
@@ -78,6 +84,7 @@ impl Measured {
             Self::Idle(it) => it.rows(),
             Self::Pages(it) => it.rows(bench),
             Self::Start(it) => it.rows(),
+            Self::McpClient(it) => it.rows(),
             Self::Providers(it) => it.rows(),
         }
     }

@@ -1,0 +1,13 @@
+//! The MCP client manager against real servers and against the protocol's own examination. `cargo xtask test mcp` brings
+//! them.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "clippy takes only functions marked #[test] for tests, not what they share"
+)]
+
+mod conformance;
+mod everything;
+mod local;
+mod scene;

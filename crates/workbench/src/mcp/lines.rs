@@ -1,0 +1,102 @@
+//! Lines of a server's output. One that is too long is passed over, not kept, so that the calls of others go on; what it
+//! began and ended with is enough to tell whose answer it was.
+
+use std::io;
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
+
+pub const MAX_LINE_BYTES: usize = crate::process::MAX_LINE_BYTES;
+/// Of a line that is too long.
+const EDGE_BYTES: usize = 512;
+
+#[derive(Debug, PartialEq, Eq)]
+pub enum Line {
+    Text(String),
+    TooLong { bytes: usize, start: String, end: String },
+}
+
+pub struct LineReader<R> {
+    reader: BufReader<R>,
+    partial: Vec<u8>,
+    /// How much of the line was dropped from between the start and the end in `partial`.
+    dropped: usize,
+    max: usize,
+}
+
+impl<R: AsyncRead + Unpin> LineReader<R> {
+    pub fn new(output: R) -> Self {
+        Self::with_limit(output, MAX_LINE_BYTES)
+    }
+
+    fn with_limit(output: R, max: usize) -> Self {
+        Self { reader: BufReader::with_capacity(64 * 1024, output), partial: Vec::new(), dropped: 0, max }
+    }
+
+    /// `None` at the end; half a line at the end is dropped. Cancel safe.
+    pub async fn next(&mut self) -> io::Result<Option<Line>> {
+        loop {
+            let buffer = self.reader.fill_buf().await?;
+            if buffer.is_empty() {
+                return Ok(None);
+            }
+            let end = buffer.iter().position(|byte| *byte == b'\n');
+            let (taken, used) = end.map_or((buffer, buffer.len()), |at| (&buffer[..at], at + 1));
+            self.partial.extend_from_slice(taken);
+            self.reader.consume(used);
+            if self.dropped > 0 || self.partial.len() > self.max {
+                self.shorten();
+            }
+            if end.is_some() {
+                return Ok(Some(self.take()));
+            }
+        }
+    }
+
+    fn shorten(&mut self) {
+        if let Some(over) = self.partial.len().checked_sub(2 * EDGE_BYTES) {
+            self.partial.drain(EDGE_BYTES..EDGE_BYTES + over);
+            self.partial.shrink_to(64 * 1024);
+            self.dropped += over;
+        }
+    }
+
+    fn take(&mut self) -> Line {
+        let line = std::mem::take(&mut self.partial);
+        match std::mem::take(&mut self.dropped) {
+            0 => Line::Text(match String::from_utf8(line) {
+                Ok(line) => line,
+                Err(broken) => String::from_utf8_lossy(broken.as_bytes()).into_owned(),
+            }),
+            dropped => {
+                let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+                let (start, end) = line.split_at(EDGE_BYTES.min(line.len()));
+                Line::TooLong { bytes: line.len() + dropped, start: text(start), end: text(end.trim_ascii_end()) }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{EDGE_BYTES, Line, LineReader};
+    use std::io::Cursor;
+
+    #[tokio::test]
+    async fn a_line_without_measure_is_passed_over_and_the_next_one_is_read() {
+        let long = format!("{}{}{}", "a".repeat(EDGE_BYTES), "b".repeat(300_000), "c".repeat(EDGE_BYTES));
+        let text = format!("one\n{long}\ntwo\r\nhalf");
+        let mut lines = LineReader::with_limit(Cursor::new(text), 100_000);
+        assert_eq!(lines.next().await.unwrap(), Some(Line::Text("one".into())));
+        let expected = Line::TooLong { bytes: long.len(), start: "a".repeat(EDGE_BYTES), end: "c".repeat(EDGE_BYTES) };
+        assert_eq!(lines.next().await.unwrap(), Some(expected));
+        assert_eq!(lines.next().await.unwrap(), Some(Line::Text("two\r".into())));
+        assert_eq!(lines.next().await.unwrap(), None);
+    }
+
+    #[tokio::test]
+    async fn invariant_14_limits_a_line_is_kept_up_to_its_limit() {
+        let mut lines =
+            LineReader::with_limit(Cursor::new(format!("{}\n{}\n", "x".repeat(2000), "y".repeat(2001))), 2000);
+        assert!(matches!(lines.next().await.unwrap(), Some(Line::Text(text)) if text.len() == 2000));
+        assert!(matches!(lines.next().await.unwrap(), Some(Line::TooLong { bytes: 2001, .. })));
+    }
+}
