@@ -2,7 +2,8 @@
 
 use crate::config::{Acp as AcpConfig, Config, Starting, mcp_file};
 use anyhow::Context as _;
-use domain::mcp::ServerConfig;
+use domain::mcp::Servers;
+use engine::Variables;
 use providers::{
     Provider, Registry,
     acp::{self, Acp, Preset},
@@ -11,8 +12,11 @@ use providers::{
     program::Program,
     scripted::Scripted,
 };
-use std::{collections::BTreeMap, sync::Arc};
-use workbench::process::Supervisor;
+use std::{collections::BTreeMap, ffi::OsString, fs::DirBuilder, os::unix::fs::DirBuilderExt as _, sync::Arc};
+use workbench::{
+    mcp::{Manager, Settings},
+    process::Supervisor,
+};
 
 pub fn registry(config: &Config, supervisor: &Supervisor) -> Registry {
     let program = |starting: &Starting| Program {
@@ -63,13 +67,37 @@ fn presets(config: &AcpConfig) -> Vec<Preset> {
     presets.into_values().collect()
 }
 
+/// What a program needs to find others and to know where and in which language it runs. No secret is among it.
+const COMMON: [&str; 8] = ["PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "SHELL"];
+
+/// What reaches MCP servers for this server and its agents.
+pub fn mcp_manager(config: &Config, supervisor: &Supervisor) -> anyhow::Result<Manager> {
+    let folder = config.store.data_dir.join("mcp");
+    let folder = std::path::absolute(&folder).unwrap_or(folder);
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(&folder);
+    made.with_context(|| format!("cannot make the folder of MCP servers, {}", folder.display()))?;
+    let variables = config.environment.variables();
+    let common = COMMON.iter().filter_map(|name| {
+        let name = OsString::from(name);
+        variables.get(&name).cloned().map(|value| (name, value))
+    });
+    let settings = Settings { environment: common.collect(), idle: config.mcp.idle, ..Settings::new(folder) };
+    Ok(Manager::new(supervisor.clone(), settings))
+}
+
+/// What of the environment the settings of MCP servers may name.
+pub fn mcp_variables(config: &Config) -> Variables {
+    let value = |name: &String| config.environment.variables().get(&OsString::from(name))?.to_str().map(str::to_owned);
+    Variables::new(config.mcp.variables.iter().map(|name| (name.clone(), value(name))))
+}
+
 /// The MCP servers that agents can be given by name.
-pub fn mcp_servers(config: &Config) -> anyhow::Result<BTreeMap<String, ServerConfig>> {
+pub fn mcp_servers(config: &Config) -> anyhow::Result<Servers> {
     let usual = config.store.data_dir.join("mcp.json");
     let file = match &config.agents.mcp_servers {
         Some(named) => named,
         None if usual.exists() => &usual,
-        None => return Ok(BTreeMap::new()),
+        None => return Ok(Servers::new()),
     };
     mcp_file::read(file).with_context(|| format!("the MCP servers in {}", file.display()))
 }

@@ -82,7 +82,8 @@ impl Running {
 
         let supervisor = Supervisor::new(config.keeper.clone());
         end_what_was_left(&supervisor).await;
-        let engine = Engine::new(store.clone(), agents::registry(config, &supervisor), engine_config(config)?);
+        let mcp = agents::mcp_manager(config, &supervisor)?;
+        let engine = Engine::new(store.clone(), agents::registry(config, &supervisor), mcp, engine_config(config)?);
         engine.sweep_uploads().await;
         let worker = Worker::new(engine.clone());
         // Before the doors open: nobody is shown a run that nothing drives.
@@ -176,6 +177,7 @@ fn engine_config(config: &Config) -> anyhow::Result<engine::Config> {
         stop_grace: STOP_GRACE,
         folders: engine::Folders { data: config.store.data_dir.clone(), workspace: config.agents.workspace.clone() },
         mcp_servers: agents::mcp_servers(config)?,
+        mcp_variables: agents::mcp_variables(config),
     })
 }
 

@@ -8,9 +8,13 @@ use anyhow::Context as _;
 use std::io::{self, IsTerminal as _, Write};
 use tracing_subscriber::EnvFilter;
 
+/// The MCP client's library writes whole addresses into its errors, and whole messages beneath (invariant 17). What happens to
+/// a server is told by us.
+const SILENT: &str = "rmcp=off";
+
 /// Call once, before anything is logged.
 pub fn init(log: &Log) -> anyhow::Result<()> {
-    let filter = EnvFilter::try_new(&log.level).context("log.level")?;
+    let filter = EnvFilter::try_new(&log.level).context("log.level")?.add_directive(SILENT.parse()?);
     let builder = tracing_subscriber::fmt().with_env_filter(filter);
     let started = match log.format {
         LogFormat::Json => {

@@ -22,6 +22,12 @@ impl Owner {
         Name::parse(LOCAL).map_or_else(|_| unreachable!("{LOCAL} is a name"), Self)
     }
 
+    /// Whoever runs the server: alone on it while no account exists, and the user of this name afterwards, whose first
+    /// token was made on the machine itself. May say which programs are started.
+    pub fn is_operator(&self) -> bool {
+        self.as_str() == LOCAL
+    }
+
     pub fn as_str(&self) -> &str {
         self.0.as_str()
     }

@@ -15,6 +15,12 @@ pub enum Error {
     /// A skill that breaks a rule: at least one of these is an error.
     #[error("{}", first(.0))]
     Findings(Vec<Finding>),
+    /// Only the operator of this server may do it.
+    #[error("{0}")]
+    OperatorOnly(String),
+    /// An MCP server did not do what was asked of it; `code` is one of its failures.
+    #[error("{message}")]
+    McpFailed { code: &'static str, message: String },
     #[error("{0}")]
     Conflict(String),
     #[error("an agent is still answering in this room; wait, cancel it, or post with when_busy=interrupt or enqueue")]
@@ -38,9 +44,10 @@ impl From<store::Error> for Error {
             store::Error::RoomBusy => Self::RoomBusy,
             store::Error::KeyUsed => Self::KeyConflict,
             store::Error::Fenced => Self::RunEnded,
-            store::Error::NameTaken(_) | store::Error::SkillTaken(_) | store::Error::SkillChanged => {
-                Self::Conflict(error.to_string())
-            }
+            store::Error::NameTaken(_)
+            | store::Error::SkillTaken(_)
+            | store::Error::SkillChanged
+            | store::Error::McpServerExists(_) => Self::Conflict(error.to_string()),
             store::Error::NoSuchAgent(_) => Self::Invalid(error.to_string()),
             store::Error::Full(detail) => Self::Refused { pointer: "", detail },
             store::Error::Unavailable(why) => Self::Unavailable(why),

@@ -5,6 +5,7 @@
 
 mod attachments;
 pub mod commands;
+mod equipment;
 mod error;
 mod folders;
 mod place;
@@ -15,20 +16,22 @@ mod turn;
 mod uploads;
 mod work;
 
+pub use equipment::{ServerProblem, Source, VariableUse, Variables, skill_layer};
 pub use error::Error;
 pub use folders::Folders;
 pub use uploads::Incoming;
 pub use work::Worker;
 
 use commands::Inspections;
-use domain::limits::Limits;
+use domain::{limits::Limits, mcp::Servers};
 use providers::Registry;
 use run::Active;
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 use store::Store;
-use tokio::{task::JoinSet, time::timeout};
+use tokio::{sync::Semaphore, task::JoinSet, time::timeout};
 use tokio_util::task::TaskTracker;
 use work::Handoff;
+use workbench::mcp::Manager;
 
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -41,8 +44,10 @@ pub struct Config {
     /// How long a provider may take to stop by itself before it is dropped.
     pub stop_grace: Duration,
     pub folders: Folders,
-    /// MCP servers that agents may name.
-    pub mcp_servers: BTreeMap<String, domain::mcp::ServerConfig>,
+    /// The operator's own MCP servers, which every owner's agents may name.
+    pub mcp_servers: Servers,
+    /// What of the environment the settings of MCP servers may name.
+    pub mcp_variables: Variables,
 }
 
 /// A cheap handle on everything that can be done.
@@ -52,33 +57,41 @@ pub struct Engine(Arc<Inner>);
 struct Inner {
     store: Store,
     providers: Registry,
+    mcp: Manager,
     active: Active,
     handoff: Handoff,
     config: Config,
     inspections: Inspections,
+    /// Turns at trying an MCP server.
+    mcp_tests: Semaphore,
     /// What a command has begun and has to bring to its end, even when nobody waits for it any more.
     chores: TaskTracker,
 }
 
+/// MCP servers that are tried at once.
+const MCP_TESTS: usize = 4;
 /// How long providers may take to put away what they kept ready.
 const CLOSE: Duration = Duration::from_secs(10);
 
 impl Engine {
-    pub fn new(store: Store, providers: Registry, mut config: Config) -> Self {
+    /// `mcp` is the one that providers have been given too; it is closed with the engine.
+    pub fn new(store: Store, providers: Registry, mcp: Manager, mut config: Config) -> Self {
         config.folders = config.folders.absolute();
         Self(Arc::new(Inner {
             store,
             providers,
+            mcp,
             active: Active::default(),
             handoff: Handoff::default(),
             config,
             inspections: Inspections::default(),
+            mcp_tests: Semaphore::new(MCP_TESTS),
             chores: TaskTracker::new(),
         }))
     }
 
-    /// For when the server stops and no run is left: returns when nothing is alive that providers kept between turns, or
-    /// when they have had their time.
+    /// For when the server stops and no run is left: returns when nothing is alive that providers or MCP servers kept
+    /// between turns, or when they have had their time.
     pub async fn close(&self) {
         let chores = &self.0.chores;
         chores.close();
@@ -86,6 +99,8 @@ impl Engine {
         for provider in self.providers().iter() {
             closing.spawn(provider.close());
         }
+        let mcp = self.mcp().clone();
+        closing.spawn(async move { mcp.close().await });
         let all = async {
             chores.wait().await;
             while let Some(closed) = closing.join_next().await {
@@ -105,6 +120,14 @@ impl Engine {
 
     pub fn providers(&self) -> &Registry {
         &self.0.providers
+    }
+
+    pub(crate) fn mcp(&self) -> &Manager {
+        &self.0.mcp
+    }
+
+    pub(crate) fn mcp_tests(&self) -> &Semaphore {
+        &self.0.mcp_tests
     }
 
     pub(crate) fn active(&self) -> &Active {

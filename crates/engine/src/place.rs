@@ -3,78 +3,110 @@
 
 use crate::{
     Engine, Error,
-    skills::{Occasion, Skilled},
+    equipment::{self, Outfit, Remark, skill_layer},
+    skills::{Occasion, SkillServers, Skilled},
 };
 use domain::{
     agent::{Agent, AgentSpec},
     ids::{AgentId, RoomId},
-    mcp,
+    mcp::Layer,
     owner::Owner,
     run::RunError,
 };
 use providers::Place;
 
-/// An MCP server that an agent's settings name and this server does not have.
-#[derive(Debug)]
-pub(crate) struct Missing(String);
-
 impl Engine {
     /// What an agent's settings ask of this server that it cannot give.
     pub async fn check_agent(&self, owner: &Owner, spec: &AgentSpec) -> Result<(), Error> {
         self.check_skills(owner, spec).await?;
-        self.servers(spec).map_err(|missing| self.refusal(&missing))?;
+        let outfit = self.outfit(owner, spec, Vec::new(), None).await?;
+        if let Some(name) = outfit.missing() {
+            return Err(Error::Refused { pointer: "/mcp_servers", detail: self.no_such_server(owner, name).await? });
+        }
         let Some(provider) = self.providers().get(&spec.provider) else { return Ok(()) };
         provider.check(spec).map_err(|detail| Error::Refused { pointer: "/provider", detail })
     }
 
-    /// The place of an agent in a room, made ready. The error says what is wrong for the run that needs it.
-    pub(crate) async fn place(&self, room_id: RoomId, skilled: Skilled) -> Result<Place, RunError> {
-        let Skilled { agent, folders: skills, .. } = skilled;
-        let id = agent.id;
-        let mcp_servers = self.servers(&agent.spec).map_err(|missing| self.failure(&missing))?;
+    /// The place of an agent in a room, made ready, and what the room should hear of it. The error says what is wrong for
+    /// the run that needs it.
+    pub(crate) async fn place(
+        &self,
+        owner: &Owner,
+        room_id: RoomId,
+        skilled: Skilled,
+    ) -> Result<(Place, Vec<Remark>), RunError> {
+        let Skilled { agent, folders: skills, servers, .. } = skilled;
+        let (id, named) = (agent.id, agent.clone());
         let made = self.on_disk(move |engine| {
             let folders = &engine.config().folders;
-            folders.make(room_id, agent.id).map_err(|error| no_folder(room_id, agent.id, &error))?;
-            let (workplace, home) = (folders.workplace(room_id), folders.home(agent.id));
-            Ok(Place { room_id, agent, workplace, home, skills, mcp_servers })
+            folders.make(room_id, named.id).map_err(|error| no_folder(room_id, named.id, &error))?;
+            let (workplace, home) = (folders.workplace(room_id), folders.home(named.id));
+            Ok(Place { room_id, agent: named, workplace, home, skills, mcp_servers: Vec::new() })
         });
-        made.await.unwrap_or_else(|why| Err(no_folder(room_id, id, &why)))
+        let place = made.await.unwrap_or_else(|why| Err(no_folder(room_id, id, &why)))?;
+        let outfit = self.outfit_in(owner, room_id, &agent, &servers).await.map_err(|error| {
+            tracing::error!(room = %room_id, agent = %id, %error, "cannot tell which MCP servers an agent has");
+            RunError::new("unavailable", "the database cannot say which MCP servers the agent has; try again")
+        })?;
+        if let Some(name) = outfit.missing() {
+            let message = self.no_such_server(owner, name).await.unwrap_or_else(|error| error.to_string());
+            return Err(RunError::new("mcp_server_missing", message));
+        }
+        let remarks = match self.providers().get(&agent.spec.provider) {
+            Some(provider) if provider.capabilities().mcp => outfit.remarks(),
+            // Nothing is missed where no server is used.
+            _ => Vec::new(),
+        };
+        Ok((Place { mcp_servers: outfit.in_use(), ..place }, remarks))
+    }
+
+    async fn outfit_in(
+        &self,
+        owner: &Owner,
+        room: RoomId,
+        agent: &Agent,
+        skills: &[SkillServers],
+    ) -> Result<Outfit, store::Error> {
+        let layers = self.skill_layers(&agent.spec, skills).await;
+        self.outfit(owner, &agent.spec, layers, Some(room)).await
+    }
+
+    /// The MCP servers that an agent's skills bring along: those of its stored skills, and a `.mcp.json` beside the
+    /// `SKILL.md` of one that lies in the data folder.
+    pub(crate) async fn skill_layers(&self, spec: &AgentSpec, stored: &[SkillServers]) -> Vec<Layer> {
+        let mut layers: Vec<Layer> = stored.iter().map(|(skill, servers)| skill_layer(skill, servers)).collect();
+        if spec.skills.is_empty() {
+            return layers;
+        }
+        let named = spec.skills.clone();
+        let beside = self.on_disk(move |engine| {
+            let folders = &engine.config().folders;
+            named.iter().filter_map(|name| equipment::folder_layer(name, &folders.skill(name)?)).collect()
+        });
+        let beside: Vec<Layer> = beside.await.unwrap_or_default();
+        layers.extend(beside);
+        layers
     }
 
     /// Somebody may soon ask these agents something. A hint: what stands in its way is told when they are asked.
     pub(crate) async fn prepare(&self, owner: &Owner, room: RoomId, agents: &[&Agent]) {
         for agent in agents {
             let Some(provider) = self.providers().get(&agent.spec.provider) else { continue };
-            let place = async {
+            let ready = async {
                 let skilled = self.skilled(owner, room, agent, Occasion::Preparation).await?;
-                self.place(room, skilled).await
+                self.place(owner, room, skilled).await
             };
-            match place.await {
-                Ok(place) => provider.prepare(place),
+            match ready.await {
+                Ok((place, _)) => provider.prepare(place),
                 Err(error) => tracing::debug!(%room, agent = %agent.id, code = error.code, "cannot prepare an agent"),
             }
         }
     }
 
-    fn servers(&self, spec: &AgentSpec) -> Result<Vec<mcp::Server>, Missing> {
-        let server = |name: &String| match self.config().mcp_servers.get(name) {
-            Some(config) => Ok(mcp::Server { name: name.clone(), config: config.clone() }),
-            None => Err(Missing(name.clone())),
-        };
-        spec.mcp_servers.iter().map(server).collect()
-    }
-
-    fn refusal(&self, missing: &Missing) -> Error {
-        Error::Refused { pointer: "/mcp_servers", detail: self.explain(missing) }
-    }
-
-    fn failure(&self, missing: &Missing) -> RunError {
-        RunError::new("mcp_server_missing", self.explain(missing))
-    }
-
-    fn explain(&self, Missing(name): &Missing) -> String {
-        let known: Vec<String> = self.config().mcp_servers.keys().cloned().collect();
-        format!("this server has no MCP server {name:?}; {}", listed(&known))
+    pub(crate) async fn no_such_server(&self, owner: &Owner, name: &str) -> Result<String, store::Error> {
+        let mut known: Vec<String> = self.known_servers(owner).await?.into_iter().map(|known| known.name).collect();
+        known.dedup();
+        Ok(format!("this server has no MCP server {name:?}; {}", listed(&known)))
     }
 
     /// Runs what waits for the disk where it holds up nobody.

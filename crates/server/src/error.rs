@@ -47,6 +47,7 @@ codes! {
     Unauthorized = "unauthorized", UNAUTHORIZED, "A valid token is needed";
     ForbiddenHost = "forbidden_host", FORBIDDEN, "Unknown host name";
     ForbiddenOrigin = "forbidden_origin", FORBIDDEN, "Another website may not ask";
+    OperatorOnly = "operator_only", FORBIDDEN, "Only the operator may do this";
     NotFound = "not_found", NOT_FOUND, "Not found";
     MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED, "Method not allowed";
     RequestTimeout = "request_timeout", REQUEST_TIMEOUT, "The request came too slowly";
@@ -60,6 +61,7 @@ codes! {
     UnsupportedMediaType = "unsupported_media_type", UNSUPPORTED_MEDIA_TYPE, "The body is not JSON";
     TooManyRequests = "too_many_requests", TOO_MANY_REQUESTS, "Too many requests";
     Internal = "internal", INTERNAL_SERVER_ERROR, "Something went wrong";
+    McpFailed = "mcp_failed", BAD_GATEWAY, "The MCP server failed";
     Unavailable = "unavailable", SERVICE_UNAVAILABLE, "Not available right now";
 }
 
@@ -159,6 +161,8 @@ impl From<engine::Error> for Problem {
                 let findings = serde_json::to_value(findings).unwrap_or_default();
                 Self::new(Code::Unprocessable, detail).with("pointer", pointer).with("findings", findings)
             }
+            E::OperatorOnly(detail) => Self::new(Code::OperatorOnly, detail),
+            E::McpFailed { code, message } => Self::new(Code::McpFailed, message).with("failure", code),
             E::Unsupported(detail) => Self::new(Code::Unsupported, detail),
             E::Conflict(detail) => Self::new(Code::Conflict, detail),
             E::RoomBusy => Self::new(Code::RoomBusy, error.to_string()),
@@ -215,6 +219,8 @@ pub(crate) struct ProblemSchema {
     detail: String,
     /// Where in the body the mistake is (RFC 6901).
     pointer: Option<String>,
+    /// With `mcp_failed`: what kind of failure it was, such as `mcp_timeout`.
+    failure: Option<String>,
     /// With `position_reset`: the epoch to start over in.
     epoch: Option<String>,
     /// With `position_reset`: the room's newest position.

@@ -16,6 +16,8 @@ pub enum Error {
     /// It was made from a version that is not the newest any more.
     #[error("the skill has changed meanwhile; look at its newest version and try again")]
     SkillChanged,
+    #[error("an MCP server named {0:?} exists already")]
+    McpServerExists(String),
     #[error("there is no agent {0}")]
     NoSuchAgent(AgentId),
     /// The lease that this write relied on is not held any more, or the run has ended.

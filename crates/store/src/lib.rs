@@ -13,6 +13,8 @@ pub mod queue;
 
 pub use catalog::{
     idempotency::{Attempt, Remembered},
+    mcp_servers::{McpServerImport, McpServerRecord},
+    mcp_trust::TrustedFile,
     messages::History,
     runs::{NamedRun, NoCursor, RunCursor, RunFilter},
     sessions::ProviderSession,

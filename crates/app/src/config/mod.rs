@@ -14,7 +14,7 @@ mod secret;
 
 pub use database::{Database, DatabaseUrl};
 pub use environment::Environment;
-pub use programs::{Acp, AcpAgent, Agents, ClaudeCode, Codex, Starting};
+pub use programs::{Acp, AcpAgent, Agents, ClaudeCode, Codex, Mcp, Starting};
 pub use secret::Secret;
 
 use config::ValueKind;
@@ -66,6 +66,7 @@ pub struct Config {
     pub claude_code: ClaudeCode,
     pub codex: Codex,
     pub acp: Acp,
+    pub mcp: Mcp,
     pub log: Log,
     /// What of it agents' programs may see is chosen by name.
     pub environment: Environment,
@@ -206,6 +207,7 @@ impl Config {
             claude_code: ClaudeCode::read(from)?,
             codex: Codex::read(from)?,
             acp: Acp::read(from)?,
+            mcp: Mcp::read(from)?,
             environment,
             own_program: std::env::current_exe().map_err(Error::OwnProgram)?,
             keeper: PathBuf::from("/proc/self/exe"),

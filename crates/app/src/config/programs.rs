@@ -1,4 +1,4 @@
-//! `[agents]`, `[claude_code]`, `[codex]`, `[acp]`: the programs that answer, and where they work.
+//! `[agents]`, `[claude_code]`, `[codex]`, `[acp]`, `[mcp]`: the programs that answer, and where they work.
 
 use super::{Error, path, reader::Reader};
 use std::{
@@ -46,6 +46,13 @@ pub struct Acp {
     pub pass_env: Vec<String>,
     pub share_login: bool,
     pub processes: usize,
+    pub idle: Duration,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Mcp {
+    /// Those that settings of MCP servers may name.
+    pub variables: Vec<String>,
     pub idle: Duration,
 }
 
@@ -123,6 +130,15 @@ impl Acp {
             share_login: from.yes_or_no("acp.share_login")?,
             processes: from.integer("acp.processes", 1..=1000)?,
             idle: from.seconds("acp.idle_seconds", 1..=86_400)?,
+        })
+    }
+}
+
+impl Mcp {
+    pub(super) fn read(from: &Reader) -> Result<Self, Error> {
+        Ok(Self {
+            variables: from.list("mcp.variables", VARIABLES, variable)?,
+            idle: from.seconds("mcp.idle_seconds", 1..=86_400)?,
         })
     }
 }

@@ -3,8 +3,14 @@
 
 mod approve;
 mod cancel;
+mod effective;
 mod execute;
 mod inspect;
+mod mcp_import;
+mod mcp_live;
+mod mcp_servers;
+mod mcp_trust;
+mod mcp_views;
 mod post;
 mod rooms;
 mod skill_training;
@@ -14,9 +20,19 @@ mod steer;
 
 pub use approve::Approval;
 pub use cancel::Stopped;
+pub use effective::{
+    EffectiveProvider, EffectiveServer, EffectiveState, EffectiveTool, EffectiveView, TierView, VerdictView,
+};
 pub use execute::Execute;
 pub(crate) use inspect::Inspections;
 pub use inspect::{CapabilitiesView, InspectionView, ProviderView};
+pub use mcp_import::{ImportOutcome, ImportProblem, Imported};
+pub use mcp_live::McpCall;
+pub use mcp_trust::{McpTrustView, ProjectServerView, TrustState};
+pub use mcp_views::{
+    McpAnnotations, McpCallView, McpFailureView, McpIdentity, McpListingView, McpLogLine, McpLogsView, McpQuarantined,
+    McpServerView, McpStatusView, McpTestView, McpToolView,
+};
 pub use post::{Post, Posted, RunRef};
 pub use rooms::NewRoom;
 pub use skill_training::{NewRating, ProposalSource};

@@ -8,12 +8,13 @@ use super::{
 };
 use crate::{
     Engine,
+    equipment::Remark,
     skills::Occasion,
     turn::{Entry, Machine, Setting},
 };
 use domain::{
     agent::Agent,
-    event::{RunFailed, RunStarted, StreamStart},
+    event::{RunFailed, RunStarted, Status, StreamStart},
     ids::MessageId,
     message::Message,
     run::{Run, RunError, RunStatus},
@@ -75,8 +76,8 @@ async fn drive_run(engine: &Engine, claim: Claim, run: Run, signals: Signals) ->
     };
     let text = skilled.prompt.take().unwrap_or_else(|| message.text.clone());
     let message = Message { text, ..message };
-    let place = match engine.place(run.room_id, skilled).await {
-        Ok(place) => place,
+    let (place, remarks) = match engine.place(&claim.owner, run.room_id, skilled).await {
+        Ok(ready) => ready,
         Err(error) => return fail_unstarted(&ledger, &run, error).await,
     };
     // With what its skills add to its settings.
@@ -91,7 +92,7 @@ async fn drive_run(engine: &Engine, claim: Claim, run: Run, signals: Signals) ->
     };
     let request = TurnRequest { run_id: run.id, place, prompt, history: told.history(), session };
     let remembered = remembered.into_iter().filter(|tool| tool.agent_id == agent.id).map(|tool| tool.tool).collect();
-    start(engine, Cast { ledger, run, agent, provider, knowledge, remembered }, request, signals).await
+    start(engine, Cast { ledger, run, agent, provider, knowledge, remembered, remarks }, request, signals).await
 }
 
 /// Who and what a run consists of.
@@ -103,13 +104,18 @@ struct Cast {
     knowledge: Knowledge,
     /// Tools that need no asking any more.
     remembered: BTreeSet<String>,
+    /// What the room should hear of before the first word.
+    remarks: Vec<Remark>,
 }
 
 async fn start(engine: &Engine, cast: Cast, request: TurnRequest, signals: Signals) -> Result<(), Error> {
-    let Cast { ledger, run, agent, provider, knowledge, remembered } = cast;
+    let Cast { ledger, run, agent, provider, knowledge, remembered, remarks } = cast;
     let stream_id = MessageId::generate();
     let started = RunStarted { provider: agent.spec.provider.clone(), model: agent.spec.model.clone() };
-    let events = vec![ledger.event(Entry::new(started)), ledger.event(Entry::new(StreamStart { stream_id }))];
+    let mut events = vec![ledger.event(Entry::new(started)), ledger.event(Entry::new(StreamStart { stream_id }))];
+    events.extend(remarks.into_iter().map(|Remark { status, message }| {
+        ledger.event(Entry::new(Status { status: status.to_owned(), message, message_id: None }))
+    }));
     let running = || vec![Change::RunStatus { run_id: run.id, status: RunStatus::Running }];
     // The provider begins while that is being stored. What it says is read only afterwards, and the claim, which is
     // stored already, keeps the run from ever being started a second time (invariant 12).

@@ -20,6 +20,9 @@ use workbench::skills::Filled;
 /// No run lasts so long; another server on this data folder may have younger ones.
 const LEFT_BEHIND: Duration = Duration::from_secs(7 * 24 * 3600);
 
+/// The MCP servers that one skill brings along: entries as in `.mcp.json`, by name.
+pub(crate) type SkillServers = (String, BTreeMap<String, Value>);
+
 /// For whom skills are made ready.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Occasion<'a> {
@@ -38,7 +41,7 @@ pub(crate) struct Skilled {
     /// What it is asked, if that is not the message itself.
     pub prompt: Option<String>,
     /// The MCP servers that its skills bring along, by skill: entries as in `.mcp.json`.
-    pub servers: Vec<(String, BTreeMap<String, Value>)>,
+    pub servers: Vec<SkillServers>,
 }
 
 /// A skill by its name.
@@ -113,12 +116,8 @@ impl Engine {
         Ok(true)
     }
 
-    /// The MCP servers that an agent's skills bring along, by skill: entries as in `.mcp.json`.
-    pub async fn skill_servers(
-        &self,
-        owner: &Owner,
-        spec: &AgentSpec,
-    ) -> Result<Vec<(String, BTreeMap<String, Value>)>, Error> {
+    /// The MCP servers that an agent's stored skills bring along.
+    pub(crate) async fn skill_servers(&self, owner: &Owner, spec: &AgentSpec) -> Result<Vec<SkillServers>, Error> {
         let mut servers = Vec::new();
         for name in &spec.skills {
             if let Some(Found::Stored(skill)) = self.find_skill(owner, name).await?

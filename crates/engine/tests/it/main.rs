@@ -22,6 +22,7 @@ macro_rules! contract {
 
 mod approvals;
 mod clocks;
+mod equipment;
 mod handoff;
 mod place;
 mod providers;

@@ -33,6 +33,10 @@ use tokio::{
     task::JoinSet,
 };
 use tokio_util::sync::CancellationToken;
+use workbench::{
+    mcp::{Manager, Settings},
+    process::Supervisor,
+};
 
 /// Longer than anything here takes on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -186,19 +190,19 @@ impl Stage {
             let can = Capabilities { resume: true, steer, mcp: true, skills: true, ..Capabilities::default() };
             Arc::new(Puppet { name, can, turns: sender.clone(), seen: seen.clone() }) as Arc<dyn Provider>
         };
+        let files = Transport::Http { url: "http://127.0.0.1:1/mcp".into(), headers: BTreeMap::new() };
         let mut config = Config {
             concurrency: 8,
             lease: Duration::from_secs(1),
             limits: Limits::default(),
             stop_grace: Duration::from_secs(10),
             folders: Folders { data: database.folder().join("data"), workspace: None },
-            mcp_servers: BTreeMap::from([(
-                "files".to_owned(),
-                ServerConfig::new(Transport::Http { url: "http://127.0.0.1:1/mcp".into(), headers: BTreeMap::new() }),
-            )]),
+            mcp_servers: BTreeMap::from([("files".to_owned(), Ok(ServerConfig::new(files)))]),
+            mcp_variables: engine::Variables::default(),
         };
         change(&mut config);
-        let engine = Engine::new(store.clone(), Registry::new([puppet("p", true), puppet("q", false)]), config);
+        let mcp = Manager::new(Supervisor::new("none".into()), Settings::new(database.folder().to_owned()));
+        let engine = Engine::new(store.clone(), Registry::new([puppet("p", true), puppet("q", false)]), mcp, config);
         let (worker, cancel) = (JoinSet::new(), CancellationToken::new());
         let mut stage = Self { engine, store, seen, database, turns, worker, cancel };
         stage.start().await;

@@ -3,9 +3,13 @@
 
 pub mod agents;
 pub mod doctor;
+pub mod effective;
 pub mod events;
 pub mod execute;
 pub mod health;
+pub mod mcp_servers;
+pub mod mcp_servers_live;
+pub mod mcp_trust;
 pub mod messages;
 pub mod providers;
 pub mod remembered;
@@ -47,11 +51,22 @@ pub fn open(doors: Doors) -> Doors {
         .open(Policy::Owner, routes!(providers::list))
         .open(Policy::Owner, routes!(agents::list, agents::create))
         .open(Policy::Owner, routes!(agents::show, agents::change, agents::delete))
+        .open(Policy::Owner, routes!(effective::effective))
+        .open(Policy::Owner, routes!(mcp_servers::list, mcp_servers::create))
+        .open(Policy::Owner, routes!(mcp_servers::import))
+        .open(Policy::Owner, routes!(mcp_servers::export))
+        .open(Policy::Owner, routes!(mcp_servers::show, mcp_servers::change, mcp_servers::delete))
+        .open(Policy::Owner, routes!(mcp_servers_live::status))
+        .open(Policy::Owner, routes!(mcp_servers_live::test))
+        .open(Policy::Owner, routes!(mcp_servers_live::tools))
+        .open(Policy::Owner, routes!(mcp_servers_live::call))
+        .open(Policy::Owner, routes!(mcp_servers_live::logs))
         .open(Policy::Owner, routes!(rooms::list, rooms::create))
         .open(Policy::Owner, routes!(rooms::show, rooms::change, rooms::delete))
         .open(Policy::Owner, routes!(rooms::cancel))
         .open(Policy::Owner, routes!(remembered::remembered))
         .open(Policy::Owner, routes!(remembered::forget))
+        .open(Policy::Owner, routes!(mcp_trust::mcp_trust, mcp_trust::trust_mcp, mcp_trust::distrust_mcp))
         .open(Policy::Owner, routes!(messages::history, messages::post))
         .open(Policy::Owner, routes!(events::read))
         .open(Policy::Owner, routes!(events::socket))

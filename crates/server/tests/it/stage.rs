@@ -131,8 +131,13 @@ fn engine() -> Engine {
                 stop_grace: Duration::from_secs(1),
                 folders: engine::Folders { data: folder.path().to_owned(), workspace: None },
                 mcp_servers: std::collections::BTreeMap::new(),
+                mcp_variables: engine::Variables::default(),
             };
-            Engine::new(store, providers::Registry::default(), settings)
+            let mcp = workbench::mcp::Manager::new(
+                workbench::process::Supervisor::new("greenroom".into()),
+                workbench::mcp::Settings::new(folder.path().to_owned()),
+            );
+            Engine::new(store, providers::Registry::default(), mcp, settings)
         })
     });
     opened.join().unwrap()

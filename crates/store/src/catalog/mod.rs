@@ -4,6 +4,8 @@
 pub(crate) mod agents;
 pub(crate) mod changes;
 pub(crate) mod idempotency;
+pub(crate) mod mcp_servers;
+pub(crate) mod mcp_trust;
 pub(crate) mod messages;
 pub(crate) mod rooms;
 pub(crate) mod runs;

@@ -38,6 +38,7 @@ mod guards;
 mod history;
 mod idempotent;
 mod killed;
+mod mcp_servers;
 mod owner;
 mod queue;
 mod rooms;

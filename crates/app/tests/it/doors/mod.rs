@@ -46,6 +46,8 @@ mod figures;
 mod history;
 mod idempotent;
 mod limits;
+mod mcp_live;
+mod mcp_servers;
 mod openapi;
 mod paused;
 mod providers;

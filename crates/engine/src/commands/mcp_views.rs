@@ -1,0 +1,251 @@
+//! MCP servers as they are shown. Nothing in here holds a secret, and where programs lie is for the operator only.
+
+use crate::equipment::{Secrets, ServerProblem, Source, VariableUse, full_name};
+use domain::{mcp::Entry, time::Timestamp};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use workbench::mcp;
+
+/// One server of the catalog.
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+#[schema(as = McpServer)]
+pub struct McpServerView {
+    pub name: String,
+    pub source: Source,
+    /// False for those of the operator's file, which are changed there.
+    pub editable: bool,
+    /// The operator's file has one of this name too, which is used instead.
+    pub shadowed: bool,
+    /// As in `.mcp.json`. Every value of `env` and `headers` is `***`.
+    #[serde(flatten)]
+    pub entry: Entry,
+    pub variables: Vec<VariableUse>,
+    /// Why it cannot be used now.
+    pub problem: Option<ServerProblem>,
+    /// Of one that can be used and is not switched off.
+    pub status: Option<McpStatusView>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub created_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub updated_at: Option<Timestamp>,
+}
+
+/// How a server does.
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+#[schema(as = McpStatus)]
+pub struct McpStatusView {
+    #[schema(value_type = String, examples("stopped", "starting", "ready", "resting", "failed", "disabled", "invalid"))]
+    pub state: String,
+    #[schema(value_type = Option<String>, examples("stdio", "http", "sse"))]
+    pub transport: Option<&'static str>,
+    pub protocol_version: Option<String>,
+    pub server: Option<McpIdentity>,
+    /// How many it has, once it was asked.
+    pub tools: Option<usize>,
+    pub quarantined: usize,
+    pub calls: u64,
+    pub failures: u64,
+    pub restarts: u64,
+    /// Lines on its standard output that were not for us.
+    pub noise_lines: u64,
+    pub in_flight: usize,
+    pub process_id: Option<i32>,
+    pub uptime_ms: Option<u64>,
+    /// While it rests after failures.
+    pub retry_in_ms: Option<u64>,
+    pub last_error: Option<String>,
+}
+
+/// What a server says of itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+pub struct McpIdentity {
+    pub name: String,
+    pub version: String,
+    pub title: Option<String>,
+}
+
+/// The tools of a server.
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+#[schema(as = McpListing)]
+pub struct McpListingView {
+    pub protocol_version: String,
+    pub server: Option<McpIdentity>,
+    pub instructions: Option<String>,
+    pub tools: Vec<McpToolView>,
+    /// Those that cannot be used, with the reason.
+    pub quarantined: Vec<McpQuarantined>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+#[schema(as = McpTool)]
+pub struct McpToolView {
+    pub name: String,
+    /// As agents and their tool policies know it.
+    #[schema(examples("mcp__files__read"))]
+    pub full_name: String,
+    pub title: Option<String>,
+    pub description: Option<String>,
+    /// JSON Schema.
+    #[schema(value_type = Object)]
+    pub input_schema: Map<String, Value>,
+    #[schema(value_type = Option<Object>)]
+    pub output_schema: Option<Map<String, Value>>,
+    pub annotations: McpAnnotations,
+    /// Another one when the server changes its description or schema.
+    pub fingerprint: String,
+}
+
+/// What a server says of a tool; hints, not promises.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+pub struct McpAnnotations {
+    pub read_only: Option<bool>,
+    pub destructive: Option<bool>,
+    pub idempotent: Option<bool>,
+    pub open_world: Option<bool>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+pub struct McpQuarantined {
+    pub name: Option<String>,
+    pub reason: String,
+}
+
+/// What a start, a list of its tools and a stop came to.
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+#[schema(as = McpTestReport)]
+pub struct McpTestView {
+    pub ok: bool,
+    pub millis: u64,
+    pub error: Option<McpFailureView>,
+    pub listing: Option<McpListingView>,
+    /// The last of what its program wrote there.
+    pub stderr: String,
+    pub noise_lines: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[schema(as = McpFailure)]
+pub struct McpFailureView {
+    #[schema(examples("mcp_start_failed", "mcp_timeout"))]
+    pub code: String,
+    pub message: String,
+}
+
+/// What a tool has answered.
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+#[schema(as = McpCallResult)]
+pub struct McpCallView {
+    /// Blocks with a `type`: text, image, audio, resource, resource_link, other.
+    #[schema(value_type = Vec<Object>)]
+    pub content: Vec<Value>,
+    #[schema(value_type = Option<Object>)]
+    pub structured: Option<Value>,
+    pub is_error: bool,
+    /// Of a JSON-RPC error.
+    pub code: Option<i64>,
+    /// What happened on the way, for people.
+    pub notices: Vec<String>,
+    pub millis: u64,
+}
+
+/// What a server has written lately.
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+#[schema(as = McpLogs)]
+pub struct McpLogsView {
+    pub lines: Vec<McpLogLine>,
+    pub stderr: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
+pub struct McpLogLine {
+    pub at: Timestamp,
+    #[schema(examples("server", "stdout", "manager"))]
+    pub source: String,
+    pub text: String,
+}
+
+impl McpStatusView {
+    /// Of a server that the manager has nothing to do with.
+    pub(super) fn idle(state: &str, transport: Option<&'static str>) -> Self {
+        Self {
+            state: state.to_owned(),
+            transport,
+            protocol_version: None,
+            server: None,
+            tools: None,
+            quarantined: 0,
+            calls: 0,
+            failures: 0,
+            restarts: 0,
+            noise_lines: 0,
+            in_flight: 0,
+            process_id: None,
+            uptime_ms: None,
+            retry_in_ms: None,
+            last_error: None,
+        }
+    }
+
+    pub(super) fn of(status: mcp::Status, secrets: &Secrets, for_operator: bool) -> Self {
+        let state = match status.state {
+            mcp::State::Stopped => "stopped",
+            mcp::State::Starting => "starting",
+            mcp::State::Ready => "ready",
+            mcp::State::Failed => "failed",
+            mcp::State::Resting => "resting",
+        };
+        Self {
+            state: state.to_owned(),
+            transport: Some(status.transport),
+            protocol_version: status.protocol_version,
+            server: status.server.map(McpIdentity::from),
+            tools: status.tools,
+            quarantined: status.quarantined,
+            calls: status.calls,
+            failures: status.failures,
+            restarts: status.restarts,
+            noise_lines: status.noise_lines,
+            in_flight: status.in_flight,
+            process_id: status.process_id.filter(|_| for_operator),
+            uptime_ms: status.uptime_ms,
+            retry_in_ms: status.retry_in_ms,
+            last_error: status.last_error.map(|error| secrets.strike(error)),
+        }
+    }
+}
+
+impl From<mcp::Identity> for McpIdentity {
+    fn from(identity: mcp::Identity) -> Self {
+        let mcp::Identity { name, version, title } = identity;
+        Self { name, version, title }
+    }
+}
+
+impl McpListingView {
+    pub(super) fn of(server: &str, listing: &mcp::Listing) -> Self {
+        let tool = |tool: &mcp::Tool| McpToolView {
+            name: tool.name.clone(),
+            full_name: full_name(server, &tool.name),
+            title: tool.title.clone(),
+            description: tool.description.clone(),
+            input_schema: tool.input_schema.clone(),
+            output_schema: tool.output_schema.clone(),
+            annotations: McpAnnotations {
+                read_only: tool.annotations.read_only,
+                destructive: tool.annotations.destructive,
+                idempotent: tool.annotations.idempotent,
+                open_world: tool.annotations.open_world,
+            },
+            fingerprint: tool.fingerprint(),
+        };
+        let quarantined =
+            |one: &mcp::Quarantined| McpQuarantined { name: one.name.clone(), reason: one.reason.clone() };
+        Self {
+            protocol_version: listing.protocol_version.clone(),
+            server: listing.server.clone().map(McpIdentity::from),
+            instructions: listing.instructions.clone(),
+            tools: listing.tools.iter().map(tool).collect(),
+            quarantined: listing.quarantined.iter().map(quarantined).collect(),
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Which `.mcp.json` files somebody has looked at and trusts: a folder, and the digest of what was in its file. Another
+//! content is another file.
+
+use crate::{
+    Error, Store,
+    database::{reading, writing},
+    error::Result,
+};
+use domain::{owner::Owner, time::Timestamp};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TrustedFile {
+    pub digest: [u8; 32],
+    pub trusted_at: Timestamp,
+}
+
+impl Store {
+    /// `folder` is a path as the operating system writes it.
+    pub async fn trusted_file(&self, owner: &Owner, folder: &[u8]) -> Result<Option<TrustedFile>> {
+        let row: Option<(Vec<u8>, i64)> = reading!(self.database(), |pool| {
+            sqlx::query_as("SELECT digest, trusted_at FROM mcp_trust WHERE owner = $1 AND folder = $2")
+                .bind(owner.as_str())
+                .bind(folder)
+                .fetch_optional(pool)
+                .await
+        })?;
+        let file = |(digest, trusted_at): (Vec<u8>, i64)| {
+            let digest = digest.try_into().map_err(|_| Error::Unreadable("a digest of another length".into()))?;
+            Ok(TrustedFile { digest, trusted_at: Timestamp::from_millis(trusted_at) })
+        };
+        row.map(file).transpose()
+    }
+
+    /// In the place of what was trusted in this folder before.
+    pub async fn trust_file(&self, owner: &Owner, folder: &[u8], digest: &[u8; 32]) -> Result<TrustedFile> {
+        let trusted_at = Timestamp::now();
+        writing!(self.database(), |transaction| {
+            sqlx::query(
+                "INSERT INTO mcp_trust (owner, folder, digest, trusted_at) VALUES ($1, $2, $3, $4) \
+                 ON CONFLICT (owner, folder) DO UPDATE SET digest = excluded.digest, trusted_at = excluded.trusted_at",
+            )
+            .bind(owner.as_str())
+            .bind(folder)
+            .bind(digest.as_slice())
+            .bind(trusted_at.as_millis())
+            .execute(&mut *transaction)
+            .await?;
+        });
+        Ok::<_, Error>(TrustedFile { digest: *digest, trusted_at })
+    }
+
+    /// What was not trusted is not trusted afterwards either.
+    pub async fn distrust_file(&self, owner: &Owner, folder: &[u8]) -> Result<()> {
+        writing!(self.database(), |transaction| {
+            sqlx::query("DELETE FROM mcp_trust WHERE owner = $1 AND folder = $2")
+                .bind(owner.as_str())
+                .bind(folder)
+                .execute(&mut *transaction)
+                .await?;
+        });
+        Ok::<(), Error>(())
+    }
+}
