@@ -1,6 +1,6 @@
 //! Who can answer on this server: every provider, made from the configuration.
 
-use crate::config::{Acp as AcpConfig, Config, Starting, mcp_file};
+use crate::config::{Acp as AcpConfig, Config, Direct as DirectConfig, Endpoint, Starting, mcp_file};
 use anyhow::Context as _;
 use domain::mcp::Servers;
 use engine::Variables;
@@ -9,16 +9,26 @@ use providers::{
     acp::{self, Acp, Preset},
     claude_code::{self, ClaudeCode},
     codex::{self, Codex},
+    direct::{
+        self, Api, Direct, Key,
+        tools::{Managed, Toolbox},
+    },
     program::Program,
     scripted::Scripted,
 };
-use std::{collections::BTreeMap, ffi::OsString, fs::DirBuilder, os::unix::fs::DirBuilderExt as _, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    ffi::{OsStr, OsString},
+    fs::DirBuilder,
+    os::unix::fs::DirBuilderExt as _,
+    sync::Arc,
+};
 use workbench::{
     mcp::{Manager, Settings},
     process::Supervisor,
 };
 
-pub fn registry(config: &Config, supervisor: &Supervisor) -> Registry {
+pub fn registry(config: &Config, supervisor: &Supervisor, mcp: &Manager) -> Registry {
     let program = |starting: &Starting| Program {
         command: starting.command.clone(),
         args: starting.args.clone(),
@@ -50,7 +60,36 @@ pub fn registry(config: &Config, supervisor: &Supervisor) -> Registry {
         let acp = acp::Config { preset, program: program(&starting), pool, idle, relay: config.own_program.clone() };
         Arc::new(Acp::new(acp)) as Arc<dyn Provider>
     }));
+    all.extend(models(config, &(Arc::new(Managed(mcp.clone())) as Arc<dyn Toolbox>)));
     Registry::new(all)
+}
+
+/// Those that ask a model's API themselves.
+fn models(config: &Config, toolbox: &Arc<dyn Toolbox>) -> Vec<Arc<dyn Provider>> {
+    let DirectConfig { anthropic, openai, endpoints, deadlines, retries } = &config.direct;
+    let variable = |name: &String| config.environment.variables().get(OsStr::new(name))?.to_str();
+    let make = |name: &str, api: Api, endpoint: &Endpoint, context_window: u32, answer_tokens: u32| {
+        let config = direct::Config {
+            name: name.to_owned(),
+            api,
+            base_url: endpoint.base_url.clone(),
+            key: endpoint.key_variable.as_ref().and_then(variable).and_then(Key::new),
+            key_variable: endpoint.key_variable.clone(),
+            deadlines: deadlines.clone(),
+            retries: *retries,
+            default_model: None,
+            context_window,
+            answer_tokens,
+        };
+        Arc::new(Direct::new(config, Arc::clone(toolbox))) as Arc<dyn Provider>
+    };
+    let mut all = vec![
+        make("anthropic", Api::Messages, anthropic, 200_000, 16_000),
+        make("openai", Api::Chat, openai, 128_000, 16_000),
+    ];
+    // Most of them are small; an agent can say more.
+    all.extend(endpoints.iter().map(|(name, endpoint)| make(name, Api::Chat, endpoint, 32_768, 4_096)));
+    all
 }
 
 /// Those that are known, with the operator's command lines where there are such, and the operator's own.

@@ -83,7 +83,8 @@ impl Running {
         let supervisor = Supervisor::new(config.keeper.clone());
         end_what_was_left(&supervisor).await;
         let mcp = agents::mcp_manager(config, &supervisor)?;
-        let engine = Engine::new(store.clone(), agents::registry(config, &supervisor), mcp, engine_config(config)?);
+        let providers = agents::registry(config, &supervisor, &mcp);
+        let engine = Engine::new(store.clone(), providers, mcp, engine_config(config)?);
         engine.sweep_uploads().await;
         let worker = Worker::new(engine.clone());
         // Before the doors open: nobody is shown a run that nothing drives.

@@ -30,6 +30,9 @@ pub struct AgentSpec {
     pub tools: ToolPolicy,
     #[serde(default)]
     pub limits: LimitOverrides,
+    /// For providers that ask a model's API themselves; others have no use for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model_options: Option<ModelOptions>,
 }
 
 impl AgentSpec {
@@ -45,6 +48,110 @@ impl AgentSpec {
             mcp_servers: Vec::new(),
             tools: ToolPolicy::default(),
             limits: LimitOverrides::default(),
+            model_options: None,
+        }
+    }
+}
+
+/// How a model's API is asked, and how its tool calls are carried out.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct ModelOptions {
+    pub tool_calling: ToolCalling,
+    pub run_tools: RunTools,
+    /// Whether the calls of one answer run side by side; else one after another.
+    #[schema(default = true)]
+    pub parallel: bool,
+    /// Tokens that the model's context holds. What does not fit is folded into a summary. `null`: the provider's guess.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 2048, maximum = 10000000)]
+    pub context_window: Option<u32>,
+    /// Tokens of one answer. `null`: the provider's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 1000000)]
+    pub max_output_tokens: Option<u32>,
+    /// How much the model thinks before it answers. `null`: as it likes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thinking: Option<Thinking>,
+    /// A fixed budget for thinking, in tokens, for models of Anthropic's that want one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1024, maximum = 200000)]
+    pub thinking_budget_tokens: Option<u32>,
+}
+
+/// How the model says that it wants to call a tool.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolCalling {
+    /// As its API has it.
+    #[default]
+    Native,
+    /// As XML in its text, for models that know no other way.
+    Xml,
+}
+
+/// When a tool call is carried out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RunTools {
+    /// When the answer that asks for it is whole.
+    #[default]
+    After,
+    /// As soon as the call itself is whole.
+    WhileStreaming,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Thinking {
+    Off,
+    Low,
+    Medium,
+    High,
+}
+
+impl Thinking {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+        }
+    }
+}
+
+impl Default for ModelOptions {
+    fn default() -> Self {
+        Self {
+            tool_calling: ToolCalling::default(),
+            run_tools: RunTools::default(),
+            parallel: true,
+            context_window: None,
+            max_output_tokens: None,
+            thinking: None,
+            thinking_budget_tokens: None,
+        }
+    }
+}
+
+impl ModelOptions {
+    /// What is wrong with it, if anything.
+    pub fn check(&self) -> Result<(), String> {
+        let within = |name: &str, value: Option<u32>, least: u32, most: u32| match value {
+            Some(value) if !(least..=most).contains(&value) => {
+                Err(format!("{name} is {value}; it must be {least} to {most}"))
+            }
+            _ => Ok(()),
+        };
+        within("context_window", self.context_window, 2048, 10_000_000)?;
+        within("max_output_tokens", self.max_output_tokens, 1, 1_000_000)?;
+        within("thinking_budget_tokens", self.thinking_budget_tokens, 1024, 200_000)?;
+        match (self.context_window, self.max_output_tokens) {
+            (Some(window), Some(output)) if output >= window => {
+                Err(format!("max_output_tokens is {output}; it must be less than context_window, which is {window}"))
+            }
+            _ => Ok(()),
         }
     }
 }
@@ -106,7 +213,27 @@ pub struct Agent {
 
 #[cfg(test)]
 mod tests {
-    use super::{ToolPolicy, Verdict, matches};
+    use super::{ModelOptions, ToolPolicy, Verdict, matches};
+
+    #[test]
+    fn model_options_have_defaults_bounds_and_no_unknown_words() {
+        let read = |text: &str| serde_json::from_str::<ModelOptions>(text);
+        assert_eq!(read("{}").unwrap(), ModelOptions::default());
+        assert!(read("{}").unwrap().parallel);
+        let set =
+            read(r#"{"tool_calling":"xml","run_tools":"while_streaming","parallel":false,"thinking":"low"}"#).unwrap();
+        assert!(!set.parallel && set != ModelOptions::default());
+        for wrong in [r#"{"tool_calls":"xml"}"#, r#"{"tool_calling":"json"}"#, r#"{"thinking":"a lot"}"#] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+        for (wrong, named) in [
+            (r#"{"context_window":10}"#, "context_window"),
+            (r#"{"context_window":4096,"max_output_tokens":4096}"#, "max_output_tokens"),
+            (r#"{"thinking_budget_tokens":1}"#, "thinking_budget_tokens"),
+        ] {
+            assert!(read(wrong).unwrap().check().unwrap_err().contains(named), "{wrong}");
+        }
+    }
 
     #[test]
     fn patterns() {

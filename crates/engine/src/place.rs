@@ -24,6 +24,11 @@ impl Engine {
             return Err(Error::Refused { pointer: "/mcp_servers", detail: self.no_such_server(owner, name).await? });
         }
         let Some(provider) = self.providers().get(&spec.provider) else { return Ok(()) };
+        if spec.model_options.is_some() && !provider.takes_model_options() {
+            let detail =
+                format!("the provider {} has its own settings for models; leave model_options out", spec.provider);
+            return Err(Error::Refused { pointer: "/model_options", detail });
+        }
         provider.check(spec).map_err(|detail| Error::Refused { pointer: "/provider", detail })
     }
 

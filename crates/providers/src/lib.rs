@@ -7,9 +7,11 @@ pub mod acp;
 pub mod claude_code;
 pub mod codex;
 mod crashes;
+pub mod direct;
 mod history;
 pub mod host_tools;
 pub mod jsonrpc;
+pub mod memory;
 pub mod pool;
 pub mod program;
 pub mod recap;
@@ -20,6 +22,7 @@ mod transcript;
 mod turn;
 
 pub use history::History;
+pub use memory::Memory;
 pub use registry::Registry;
 pub use turn::{
     Capabilities, CloseFuture, InspectFuture, Inspection, Kept, Place, Provider, Reported, Session, SkillFolder,

@@ -1,6 +1,6 @@
 //! The one trait, and the words a turn is spoken in.
 
-use crate::History;
+use crate::{History, Memory};
 use domain::{
     agent::{Agent, AgentSpec},
     event::Decision,
@@ -29,6 +29,11 @@ pub trait Provider: Send + Sync + 'static {
     /// What an agent's settings ask of this provider that it cannot do; said when the agent is made, not when it runs.
     fn check(&self, _spec: &AgentSpec) -> Result<(), String> {
         Ok(())
+    }
+
+    /// Whether `model_options` of an agent mean something to it.
+    fn takes_model_options(&self) -> bool {
+        false
     }
 
     /// What the provider needs from this machine, and whether it is there.
@@ -128,6 +133,8 @@ pub struct TurnRequest {
     pub history: History,
     /// The provider's own conversation from an earlier run of this agent in this room.
     pub session: Option<Session>,
+    /// What the agent remembers beyond this room; for providers without a memory of their own.
+    pub memory: Memory,
 }
 
 impl TurnRequest {

@@ -15,6 +15,7 @@ pub use catalog::{
     idempotency::{Attempt, Remembered},
     mcp_servers::{McpServerImport, McpServerRecord},
     mcp_trust::TrustedFile,
+    memory::{MAX_MEMORIES, Memory},
     messages::History,
     runs::{NamedRun, NoCursor, RunCursor, RunFilter},
     sessions::ProviderSession,

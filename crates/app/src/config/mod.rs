@@ -5,6 +5,7 @@
 //! folder reads the environment or looks at a scheme, a unit or a range again.
 
 mod database;
+mod direct;
 mod environment;
 mod layers;
 pub mod mcp_file;
@@ -13,6 +14,7 @@ mod reader;
 mod secret;
 
 pub use database::{Database, DatabaseUrl};
+pub use direct::{Direct, Endpoint};
 pub use environment::Environment;
 pub use programs::{Acp, AcpAgent, Agents, ClaudeCode, Codex, Mcp, Starting};
 pub use secret::Secret;
@@ -67,6 +69,7 @@ pub struct Config {
     pub codex: Codex,
     pub acp: Acp,
     pub mcp: Mcp,
+    pub direct: Direct,
     pub log: Log,
     /// What of it agents' programs may see is chosen by name.
     pub environment: Environment,
@@ -208,6 +211,7 @@ impl Config {
             codex: Codex::read(from)?,
             acp: Acp::read(from)?,
             mcp: Mcp::read(from)?,
+            direct: Direct::read(from)?,
             environment,
             own_program: std::env::current_exe().map_err(Error::OwnProgram)?,
             keeper: PathBuf::from("/proc/self/exe"),

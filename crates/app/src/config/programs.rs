@@ -68,9 +68,9 @@ const A_COMMAND: &str = "the name or path of a program";
 const ARGUMENTS: &str = "a list of arguments";
 const VARIABLES: &str = "a list of names of environment variables";
 const AGENTS: &str = "a list of entries NAME = COMMAND LINE, with NAME of a-z, 0-9, _ and -, each name once and none of \
-                      scripted, claude_code and codex";
+                      scripted, claude_code, codex, anthropic and openai";
 /// They are no ACP agents, and what is set for them stands in sections of their own.
-const OTHERS: [&str; 3] = ["scripted", "claude_code", "codex"];
+pub(super) const OTHERS: [&str; 5] = ["scripted", "claude_code", "codex", "anthropic", "openai"];
 
 impl Agents {
     pub(super) fn read(from: &Reader, working_dir: &Path) -> Result<Self, Error> {
@@ -152,7 +152,7 @@ fn argument(text: &str) -> Option<String> {
     (!text.contains('\0')).then(|| text.to_owned())
 }
 
-fn variable(text: &str) -> Option<String> {
+pub(super) fn variable(text: &str) -> Option<String> {
     let letters = |c: char| c.is_ascii_alphanumeric() || c == '_';
     // Our own settings hold the database's password and more (invariant 17).
     let ours = text.to_ascii_uppercase().starts_with("GREENROOM");
@@ -161,12 +161,15 @@ fn variable(text: &str) -> Option<String> {
 
 fn acp_agent(text: &str) -> Option<AcpAgent> {
     let (name, line) = text.split_once('=')?;
-    let letters = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-');
     let name = name.trim();
     let mut words = shlex::split(line)?.into_iter();
     let command = command(&words.next()?)?;
-    let fits = (1..=64).contains(&name.len()) && name.chars().all(letters);
-    fits.then(|| AcpAgent { name: name.to_owned(), command, args: words.collect() })
+    is_provider_name(name).then(|| AcpAgent { name: name.to_owned(), command, args: words.collect() })
+}
+
+pub(super) fn is_provider_name(name: &str) -> bool {
+    let letters = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-');
+    (1..=64).contains(&name.len()) && name.chars().all(letters)
 }
 
 #[cfg(test)]

@@ -95,7 +95,10 @@ fn an_unknown_key_is_named_with_its_place() {
     let said = refusal("[server]\nlisen = \"127.0.0.1:1\"\n");
     assert!(said.contains("server.lisen") && said.contains("greenroom.toml") && said.contains("listen"), "{said}");
     let said = refusal("[servers]\nlisten = \"127.0.0.1:1\"\n");
-    assert!(said.contains("servers.listen") && said.contains("the sections are acp, agents, claude_code"), "{said}");
+    assert!(
+        said.contains("servers.listen") && said.contains("the sections are acp, agents, anthropic, claude_code"),
+        "{said}"
+    );
     assert!(refusal("listen = 1\n").contains("listen stands outside of any [section]"));
 
     let dir = tempfile::tempdir().unwrap();

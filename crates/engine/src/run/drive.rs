@@ -3,6 +3,7 @@
 use super::{
     Ledger, Signals,
     knowledge::Knowledge,
+    memory::Memory,
     pump::{Messages, Pump, Turn},
     told::Told,
 };
@@ -90,7 +91,8 @@ async fn drive_run(engine: &Engine, claim: Claim, run: Run, signals: Signals) ->
         Ok(prompt) => prompt,
         Err(error) => return fail_unstarted(&ledger, &run, error).await,
     };
-    let request = TurnRequest { run_id: run.id, place, prompt, history: told.history(), session };
+    let memory = Memory::of(store, &claim.owner, agent.id);
+    let request = TurnRequest { run_id: run.id, place, prompt, history: told.history(), session, memory };
     let remembered = remembered.into_iter().filter(|tool| tool.agent_id == agent.id).map(|tool| tool.tool).collect();
     start(engine, Cast { ledger, run, agent, provider, knowledge, remembered, remarks }, request, signals).await
 }

@@ -9,6 +9,7 @@ mod clocks;
 mod drive;
 mod knowledge;
 mod ledger;
+mod memory;
 mod pump;
 mod told;
 

@@ -13,7 +13,7 @@ mod gemini;
 mod parse;
 mod preset;
 mod session;
-mod talk;
+pub(crate) mod talk;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]

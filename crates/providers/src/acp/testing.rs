@@ -78,6 +78,7 @@ impl Stage {
             prompt: "hello".into(),
             history: vec![Spoken::new(Speaker::Person("bea".into()), "earlier")].into(),
             session: None,
+            memory: crate::Memory::default(),
         };
         let maker = Maker { program: program(&preset.command), preset, relay: "greenroom".into() };
         let pool = Pool::new(Limits { places: 2, idle: Duration::from_secs(600), spares: 1 });

@@ -93,6 +93,7 @@ async fn invariant_14_limits_one_that_cannot_start_is_not_tried_with_every_messa
             prompt: "hello".into(),
             history: vec![].into(),
             session: None,
+            memory: crate::Memory::default(),
         };
         let ((events, told), (commander, commands)) = (mpsc::channel(8), mpsc::channel(1));
         let turn = provider.turn(request, TurnChannel { events, commands });

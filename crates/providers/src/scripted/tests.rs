@@ -32,6 +32,7 @@ fn start(prompt: &str, room_for: usize) -> (TurnFuture, Receiver<Reported>, Send
         mcp_servers: vec![],
         tools: ToolPolicy::default(),
         limits: LimitOverrides::default(),
+        model_options: None,
     };
     let born = Timestamp::from_millis(0);
     let request = TurnRequest {
@@ -47,6 +48,7 @@ fn start(prompt: &str, room_for: usize) -> (TurnFuture, Receiver<Reported>, Send
         prompt: prompt.into(),
         history: vec![].into(),
         session: None,
+        memory: crate::Memory::default(),
     };
     let (events, receiver) = channel(room_for);
     let (sender, commands) = channel(4);

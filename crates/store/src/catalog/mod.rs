@@ -6,6 +6,7 @@ pub(crate) mod changes;
 pub(crate) mod idempotency;
 pub(crate) mod mcp_servers;
 pub(crate) mod mcp_trust;
+pub(crate) mod memory;
 pub(crate) mod messages;
 pub(crate) mod rooms;
 pub(crate) mod runs;

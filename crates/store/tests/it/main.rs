@@ -39,6 +39,7 @@ mod history;
 mod idempotent;
 mod killed;
 mod mcp_servers;
+mod memory;
 mod owner;
 mod queue;
 mod rooms;

@@ -146,7 +146,8 @@ impl Door {
             Plan::Say(answer) => answer,
             Plan::Fail(status) => return refuse(api, status, ids),
             Plan::FailOnce(status) if self.fails_now(history) => return refuse(api, status, ids),
-            Plan::FailOnce(_) => script::recovered(),
+            Plan::BreakOnce(answer) if self.fails_now(history) => answer,
+            Plan::FailOnce(_) | Plan::BreakOnce(_) => script::recovered(),
         };
         match api {
             Api::Messages => anthropic::reply(body, &answer, ids),

@@ -46,6 +46,7 @@ impl History {
             self.users.push(found.text);
             self.tool_results.clear();
         }
+        self.tool_results.extend(found.results);
     }
 
     pub fn of_messages(body: &Value) -> Self {

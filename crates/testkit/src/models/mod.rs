@@ -21,7 +21,9 @@
 //! | `!recall` | the user texts found in the history, and what a recap told: shows what a session remembers |
 //! | `!fail [STATUS]` | an HTTP error in the API's own shape |
 //! | `!fail-once STATUS [WORD]` | the same, but only for the first request with this text |
+//! | `!xml NAME [JSON]` | a call as XML in the text; when its result is there, a text that quotes it |
 //! | `!midfail` | a few words, then an error inside the stream |
+//! | `!midfail-once WORD` | the same, but only for the first request with this text |
 //! | `!cut` | a few words, then the connection is gone |
 //!
 //! Several lines of calls at the end make one message with several calls. The key `bad-key` is refused with 401, a model

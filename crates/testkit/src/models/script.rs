@@ -4,8 +4,21 @@ use super::history::{History, Tool};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-const WORDS: &[&str] =
-    &["count", "slow", "think", "tool", "write", "call", "recall", "fail", "fail-once", "midfail", "cut"];
+const WORDS: &[&str] = &[
+    "count",
+    "slow",
+    "think",
+    "tool",
+    "write",
+    "call",
+    "recall",
+    "fail",
+    "fail-once",
+    "midfail",
+    "midfail-once",
+    "cut",
+    "xml",
+];
 /// As the scripted provider speaks.
 const WORD_PACE: Duration = Duration::from_millis(15);
 const MAX_WORDS: u32 = 1_000_000;
@@ -22,6 +35,8 @@ pub enum Plan {
     Fail(Option<u16>),
     /// The first request with this text fails.
     FailOnce(Option<u16>),
+    /// The first request with this text is answered with this.
+    BreakOnce(Answer),
 }
 
 /// What the model says, before an API puts it into its own words.
@@ -102,6 +117,15 @@ fn directive(line: &str, history: &History) -> Option<Plan> {
             Answer { thinking: words(thought), ..Answer::saying("The answer is 42.") }
         }
         "recall" => recall(history),
+        "xml" if !history.tool_results.is_empty() => quoting(&history.tool_results),
+        "xml" => {
+            let (name, input) = rest.split_once(char::is_whitespace).unwrap_or((rest, "{}"));
+            xml(name, &serde_json::from_str(input).ok()?)
+        }
+        "midfail-once" => {
+            let text = "Some partial text before the stream breaks once";
+            return Some(Plan::BreakOnce(Answer { ending: Ending::Error, ..Answer::saying(text) }));
+        }
         "midfail" => Answer { ending: Ending::Error, ..Answer::saying("Some partial text before the stream breaks") },
         "cut" => Answer { ending: Ending::Cut, ..Answer::saying("Some partial text before the connection is cut") },
         "fail" | "fail-once" => {
@@ -184,6 +208,15 @@ fn calling(calls: Vec<Call>) -> Answer {
 fn quoting(results: &[String]) -> Answer {
     let quoted: Vec<String> = results.iter().map(|result| result.chars().take(QUOTED_CHARS).collect()).collect();
     Answer::saying(&format!("Done. The tool returned: {}", quoted.join(" | ")))
+}
+
+/// A call as a model writes it that has no other way.
+fn xml(name: &str, input: &serde_json::Map<String, Value>) -> Answer {
+    let value = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let parameter = |(key, it): (&String, &Value)| format!("<parameter name=\"{key}\">{}</parameter>\n", value(it));
+    let parameters: String = input.iter().map(parameter).collect();
+    let call = format!("<function_calls>\n<invoke name=\"{name}\">\n{parameters}</invoke>\n</function_calls>");
+    Answer::saying(&format!("I will use a tool.\n{call}"))
 }
 
 fn recall(history: &History) -> Answer {
@@ -274,6 +307,10 @@ mod tests {
         }
         assert_eq!(said(&history("!midfail", &[])).ending, Ending::Error);
         assert_eq!(said(&history("!cut", &[])).ending, Ending::Cut);
+        assert!(matches!(
+            plan(&history("!midfail-once a", &[])),
+            Plan::BreakOnce(Answer { ending: Ending::Error, .. })
+        ));
     }
 
     #[test]
@@ -308,6 +345,16 @@ mod tests {
         let spaced = call("!call mcp__x/echo {}").tool;
         assert_eq!((spaced.namespace.as_deref(), spaced.name.as_str()), (Some("mcp__x"), "echo"));
         assert_eq!(text("!call x {not json"), "You said: !call x {not json");
+    }
+
+    #[test]
+    fn a_call_in_the_text_is_answered_like_any_other() {
+        let mut history = history("!xml look {\"at\":\"a\",\"n\":[1]}", &[]);
+        let expected = "<function_calls>\n<invoke name=\"look\">\n<parameter name=\"at\">a</parameter>\n\
+                        <parameter name=\"n\">[1]</parameter>\n</invoke>\n</function_calls>";
+        assert!(said(&history).text.concat().ends_with(expected));
+        history.tool_results = vec!["seen".into()];
+        assert_eq!(said(&history).text.concat(), "Done. The tool returned: seen");
     }
 
     #[test]

@@ -26,6 +26,9 @@ const BLOCKS: &[&str] = &[
 /// Greenroom's own: what was said in the room that the session does not know.
 const RECAP: &str = "conversation_so_far";
 const SAID: &str = "said";
+/// Results of calls that were made as XML in the text.
+const RESULTS: &str = "function_results";
+const RESULT: &str = "result";
 const INTERRUPTED: &str = "[Request interrupted by user";
 
 /// One user text without its wrappings.
@@ -35,11 +38,15 @@ pub struct Unwrapped {
     pub text: String,
     /// What a recap told, oldest first.
     pub told: Vec<String>,
+    /// Of calls that were made as XML.
+    pub results: Vec<String>,
 }
 
 pub fn unwrap(raw: &str) -> Unwrapped {
-    let (mut text, recaps) = cut(raw.to_owned(), RECAP);
+    let (text, recaps) = cut(raw.to_owned(), RECAP);
     let told = recaps.into_iter().flat_map(|recap| cut(recap, SAID).1).map(|said| said.trim().to_owned()).collect();
+    let (mut text, results) = cut(text, RESULTS);
+    let results = results.into_iter().flat_map(|all| cut(all, RESULT).1).map(|result| plain(&result)).collect();
     for block in BLOCKS {
         text = cut(text, block).0;
     }
@@ -50,7 +57,14 @@ pub fn unwrap(raw: &str) -> Unwrapped {
     let text = text.trim();
     // Codex sends the project's instructions as a user's message.
     let text = if text.starts_with("# AGENTS.md") { "" } else { text };
-    Unwrapped { text: text.to_owned(), told }
+    Unwrapped { text: text.to_owned(), told, results }
+}
+
+/// What is inside of a result's last element, its output or error.
+fn plain(result: &str) -> String {
+    let (_, output) = cut(result.to_owned(), "output");
+    let (_, error) = cut(result.to_owned(), "error");
+    output.into_iter().chain(error).map(|text| text.trim().to_owned()).collect()
 }
 
 /// The text without the elements of this name, and what was inside them.
@@ -90,6 +104,14 @@ mod tests {
         for text in ["<system-reminders>x</system-reminders>", "<system-reminder>never closed", "a < b > c", "<said"] {
             assert_eq!(unwrap(text).text, text);
         }
+    }
+
+    #[test]
+    fn results_of_xml_calls_are_nobodys_words() {
+        let told = "<function_results>\n<result>\n<name>a</name>\n<output>\none\n</output>\n</result>\n\
+                    <result>\n<name>b</name>\n<error>\ntwo\n</error>\n</result>\n</function_results>";
+        let found = unwrap(told);
+        assert_eq!((found.text.as_str(), found.results), ("", vec!["one".to_owned(), "two".to_owned()]));
     }
 
     #[test]

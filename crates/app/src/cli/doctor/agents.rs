@@ -6,16 +6,22 @@ use engine::{Engine, commands::InspectionView};
 use providers::{Capabilities, Inspection, Provider};
 use std::{sync::Arc, time::Duration};
 use tokio::task::JoinSet;
-use workbench::process::Supervisor;
+use workbench::{
+    mcp::{Manager, Settings},
+    process::Supervisor,
+};
 
 /// Longer than a provider's own patience with its program.
 const DEADLINE: Duration = Duration::from_secs(15);
 const NOT_HERE: &str = "not ready on this machine";
 /// Always listed; the many others only where they are.
-const WELL_KNOWN: [&str; 4] = ["scripted", "claude_code", "codex", "gemini"];
+const WELL_KNOWN: [&str; 6] = ["scripted", "claude_code", "codex", "gemini", "anthropic", "openai"];
 
 pub async fn check(config: &Config) -> Vec<Finding> {
-    let registry = agents::registry(config, &Supervisor::new(config.keeper.clone()));
+    let supervisor = Supervisor::new(config.keeper.clone());
+    // Nothing is started with it: providers are only looked at.
+    let mcp = Manager::new(supervisor.clone(), Settings::new(config.store.data_dir.join("mcp")));
+    let registry = agents::registry(config, &supervisor, &mcp);
     let mut checks = JoinSet::new();
     for provider in registry.iter() {
         let provider = Arc::clone(provider);

@@ -120,7 +120,8 @@ impl Theatre {
 
     pub fn request_in(&self, place: Place, prompt: &str) -> TurnRequest {
         let history = History::from(Vec::new());
-        TurnRequest { run_id: RunId::generate(), place, prompt: prompt.into(), history, session: None }
+        let memory = crate::Memory::default();
+        TurnRequest { run_id: RunId::generate(), place, prompt: prompt.into(), history, session: None, memory }
     }
 
     /// In the session that every actor says it has.

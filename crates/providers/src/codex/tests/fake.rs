@@ -257,6 +257,7 @@ impl Stage {
             prompt: prompt.into(),
             history: vec![crate::Spoken::new(crate::Speaker::Person("ann".into()), "before")].into(),
             session,
+            memory: crate::Memory::default(),
         };
         let turn = self.codex.turn(request, TurnChannel { events, commands: received });
         let mut task = JoinSet::new();

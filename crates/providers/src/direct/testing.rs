@@ -1,0 +1,282 @@
+//! What the tests of this folder share: a model's API on loopback that says what it is told to, and a box of tools.
+
+use super::{
+    Api, Config, Deadlines, Direct, Key, Outcome,
+    tools::{Called, Listed, Listing, Report, Toolbox, ToolboxFuture},
+};
+use crate::{Memory, Place, Provider as _, Reported, TurnChannel, TurnCommand, TurnEvent, TurnOutcome, TurnRequest};
+use domain::{
+    agent::{Agent, AgentSpec},
+    ids::{AgentId, RoomId, RunId},
+    mcp::{Server, ServerConfig, Transport},
+    name::Name,
+    time::Timestamp,
+};
+use serde_json::{Map, Value, json};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{TcpListener, TcpStream},
+    sync::mpsc,
+    task::JoinSet,
+    time::timeout,
+};
+use tokio_util::sync::CancellationToken;
+
+pub const DEADLINE: Duration = Duration::from_secs(60);
+
+/// How one request is answered.
+#[derive(Clone, Debug)]
+pub enum Reply {
+    /// Status, headers and a body.
+    Whole(u16, &'static str, String),
+    /// Frames, then the end.
+    Frames(Vec<Value>),
+    /// Frames, then silence until the client is gone.
+    Hangs(Vec<Value>),
+}
+
+/// Answers each request with the next reply, in Anthropic's words.
+pub struct FakeApi {
+    pub url: String,
+    pub asked: Arc<Mutex<Vec<Value>>>,
+    /// Connections that the client has closed while they hung.
+    pub gone: mpsc::Receiver<()>,
+    _tasks: JoinSet<()>,
+}
+
+impl FakeApi {
+    pub async fn start(replies: Vec<Reply>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let (left, gone) = mpsc::channel(8);
+        let mut tasks = JoinSet::new();
+        let log = Arc::clone(&asked);
+        tasks.spawn(async move {
+            for reply in replies {
+                let (mut socket, _) = listener.accept().await.unwrap();
+                let body = request(&mut socket).await;
+                log.lock().unwrap().push(body);
+                answer(&mut socket, reply, &left).await;
+            }
+        });
+        Self { url, asked, gone, _tasks: tasks }
+    }
+
+    pub fn asked(&self) -> Vec<Value> {
+        self.asked.lock().unwrap().clone()
+    }
+}
+
+async fn request(socket: &mut TcpStream) -> Value {
+    let mut bytes = Vec::new();
+    loop {
+        let mut block = [0; 8192];
+        let count = socket.read(&mut block).await.unwrap();
+        assert!(count > 0, "a request is whole");
+        bytes.extend_from_slice(&block[..count]);
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+        let length = head.lines().find_map(|line| line.to_lowercase().strip_prefix("content-length: ")?.parse().ok());
+        if body.len() >= length.unwrap_or(0) {
+            return serde_json::from_str(body).unwrap();
+        }
+    }
+}
+
+async fn answer(socket: &mut TcpStream, reply: Reply, left: &mpsc::Sender<()>) {
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+    let frames = |frames: &[Value]| {
+        let frame = |data: &Value| format!("event: {}\ndata: {data}\n\n", data["type"].as_str().unwrap_or("x"));
+        frames.iter().map(frame).collect::<String>()
+    };
+    match reply {
+        Reply::Whole(status, headers, body) => {
+            let length = body.len();
+            let whole =
+                format!("HTTP/1.1 {status} X\r\ncontent-length: {length}\r\nconnection: close\r\n{headers}\r\n{body}");
+            socket.write_all(whole.as_bytes()).await.unwrap();
+        }
+        Reply::Frames(list) => socket.write_all(format!("{head}{}", frames(&list)).as_bytes()).await.unwrap(),
+        Reply::Hangs(list) => {
+            socket.write_all(format!("{head}{}", frames(&list)).as_bytes()).await.unwrap();
+            let mut block = [0; 64];
+            while socket.read(&mut block).await.is_ok_and(|count| count > 0) {}
+            left.send(()).await.unwrap();
+        }
+    }
+}
+
+pub fn says(text: &str) -> Vec<Value> {
+    vec![
+        json!({"type": "message_start", "message": {"model": "m", "usage": {"input_tokens": 3, "output_tokens": 1}}}),
+        json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}),
+        json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}}),
+    ]
+}
+
+pub fn ends() -> Vec<Value> {
+    vec![
+        json!({"type": "content_block_stop", "index": 0}),
+        json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 2}}),
+        json!({"type": "message_stop"}),
+    ]
+}
+
+pub fn calls(name: &str, input: &Value) -> Vec<Value> {
+    vec![
+        json!({"type": "message_start", "message": {"model": "m", "usage": {"input_tokens": 3}}}),
+        json!({"type": "content_block_start", "index": 0, "content_block": {"type": "tool_use", "id": "t1", "name": name}}),
+        json!({"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": input.to_string()}}),
+        json!({"type": "content_block_stop", "index": 0}),
+        json!({"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 2}}),
+        json!({"type": "message_stop"}),
+    ]
+}
+
+/// Tools that say what they were called with; one of them never returns by itself.
+#[derive(Debug)]
+pub struct Echoes;
+
+impl Toolbox for Echoes {
+    fn list(&self, servers: Vec<Server>) -> ToolboxFuture<Vec<Listing>> {
+        let tool =
+            |name: &str| Listed { name: name.into(), description: "x".into(), schema: json!({"type": "object"}) };
+        let listing = move |server: Server| Listing {
+            tools: match server.name.as_str() {
+                "broken" => Err("it does not start".into()),
+                _ => Ok(vec![tool("read.file"), tool("hang")]),
+            },
+            server,
+        };
+        Box::pin(async move { servers.into_iter().map(listing).collect() })
+    }
+
+    fn call(
+        &self,
+        server: Server,
+        tool: String,
+        input: Map<String, Value>,
+        cancel: CancellationToken,
+        _: mpsc::Sender<Report>,
+        _: String,
+    ) -> ToolboxFuture<Called> {
+        Box::pin(async move {
+            if tool == "hang" {
+                cancel.cancelled().await;
+                return Called { outcome: Outcome::text("cancelled", true), notices: Vec::new() };
+            }
+            let text = format!("{} {tool} {}", server.name, Value::Object(input));
+            let restarted = TurnEvent::Status { status: "mcp_restarted".into(), message: "it is back".into() };
+            Called { outcome: Outcome::text(text, false), notices: vec![restarted] }
+        })
+    }
+}
+
+/// A turn under way.
+pub struct Running {
+    pub heard: mpsc::Receiver<Reported>,
+    pub commands: mpsc::Sender<TurnCommand>,
+    task: JoinSet<TurnOutcome>,
+}
+
+impl Running {
+    pub async fn next(&mut self) -> TurnEvent {
+        timeout(DEADLINE, self.heard.recv()).await.expect("an event").expect("the turn goes on").event
+    }
+
+    pub async fn until(&mut self, fits: impl Fn(&TurnEvent) -> bool) -> TurnEvent {
+        loop {
+            let event = self.next().await;
+            if fits(&event) {
+                return event;
+            }
+        }
+    }
+
+    /// What is still told, and the end.
+    pub async fn rest(mut self) -> (Vec<TurnEvent>, TurnOutcome) {
+        let mut events = Vec::new();
+        while let Some(reported) = timeout(DEADLINE, self.heard.recv()).await.expect("an event or the end") {
+            events.push(reported.event);
+        }
+        (events, self.task.join_next().await.unwrap().unwrap())
+    }
+}
+
+pub fn deadlines(millis: u64) -> Deadlines {
+    let some = Duration::from_millis(millis);
+    Deadlines { connect: some, first_byte: some, idle: some }
+}
+
+pub fn direct(url: &str, deadlines: Deadlines) -> Direct {
+    let config = Config {
+        name: "anthropic".into(),
+        api: Api::Messages,
+        base_url: url.into(),
+        key: Key::new("k"),
+        key_variable: Some("KEY".into()),
+        deadlines,
+        retries: 1,
+        default_model: Some("m".into()),
+        context_window: 100_000,
+        answer_tokens: 1000,
+    };
+    Direct::new(config, Arc::new(Echoes))
+}
+
+pub fn begin(direct: &Direct, prompt: &str, servers: &[&str]) -> Running {
+    let spec = AgentSpec::new(Name::parse("Ann").unwrap(), "anthropic");
+    let born = Timestamp::from_millis(0);
+    let server = |name: &&str| Server {
+        name: (*name).to_owned(),
+        config: ServerConfig::new(Transport::Http { url: "http://127.0.0.1:1".into(), headers: Default::default() }),
+    };
+    let place = Place {
+        room_id: RoomId::generate(),
+        agent: Agent { id: AgentId::generate(), spec, created_at: born, updated_at: born },
+        workplace: ".".into(),
+        home: ".".into(),
+        skills: Vec::new(),
+        mcp_servers: servers.iter().map(server).collect(),
+    };
+    let request = TurnRequest {
+        run_id: RunId::generate(),
+        place,
+        prompt: prompt.into(),
+        history: Vec::new().into(),
+        session: None,
+        memory: Memory::default(),
+    };
+    let ((events, heard), (commands, received)) = (mpsc::channel(64), mpsc::channel(16));
+    let mut task = JoinSet::new();
+    task.spawn(direct.turn(request, TurnChannel { events, commands: received }));
+    Running { heard, commands, task }
+}
+
+/// No MCP servers at all.
+#[derive(Clone, Copy, Debug)]
+pub struct Nobody;
+
+impl Toolbox for Nobody {
+    fn list(&self, servers: Vec<Server>) -> ToolboxFuture<Vec<Listing>> {
+        let none = |server| Listing { server, tools: Err("this server cannot reach MCP servers".into()) };
+        Box::pin(async move { servers.into_iter().map(none).collect() })
+    }
+
+    fn call(
+        &self,
+        _: Server,
+        _: String,
+        _: Map<String, Value>,
+        _: CancellationToken,
+        _: mpsc::Sender<Report>,
+        _: String,
+    ) -> ToolboxFuture<Called> {
+        Box::pin(async { Called { outcome: Outcome::text("There is no such tool.", true), notices: Vec::new() } })
+    }
+}

@@ -1,0 +1,144 @@
+//! Whole turns against an API on loopback that says what it is told to.
+
+use super::testing::{FakeApi, Reply, begin, calls, deadlines, direct, ends, says};
+use crate::{Inspection, Provider as _, TurnCommand, TurnEnd, TurnEvent};
+use domain::event::Decision;
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+const LONG: u64 = 60_000;
+
+fn whole(text: &str) -> Reply {
+    Reply::Frames([says(text), ends()].concat())
+}
+
+fn text_of(events: &[TurnEvent]) -> String {
+    let text = |event: &TurnEvent| match event {
+        TurnEvent::Text { delta, .. } => Some(delta.clone()),
+        _ => None,
+    };
+    events.iter().filter_map(text).collect()
+}
+
+fn has_status(events: &[TurnEvent], wanted: &str) -> bool {
+    events.iter().any(|event| matches!(event, TurnEvent::Status { status, .. } if status == wanted))
+}
+
+#[tokio::test]
+async fn a_tool_of_a_server_is_decided_run_and_told() {
+    let api =
+        FakeApi::start(vec![Reply::Frames(calls("mcp__files__read_file_x", &json!({"path": "a"}))), whole("Done.")])
+            .await;
+    // The name that the API knows is found out from what was offered.
+    let direct = direct(&api.url, deadlines(LONG));
+    let running = begin(&direct, "read it", &["files", "broken"]);
+    let (events, outcome) = running.rest().await;
+    assert_eq!(outcome.end, TurnEnd::Completed);
+    assert!(has_status(&events, "mcp_server_failed"), "a broken server takes nothing from the others: {events:?}");
+    let offered = api.asked()[0]["tools"].clone();
+    let names: Vec<&str> = offered.as_array().unwrap().iter().filter_map(|tool| tool["name"].as_str()).collect();
+    let fitted = names.iter().find(|name| name.starts_with("mcp__files__read_file_")).unwrap();
+
+    let api = FakeApi::start(vec![Reply::Frames(calls(fitted, &json!({"path": "a"}))), whole("Done.")]).await;
+    {
+        let decision = Decision::Allow;
+        let direct = super::testing::direct(&api.url, deadlines(LONG));
+        let mut running = begin(&direct, "read it", &["files"]);
+        let asked = running.until(|event| matches!(event, TurnEvent::Approval { .. })).await;
+        let TurnEvent::Approval { id, name, input, is_question, .. } = asked else { panic!() };
+        assert_eq!((name.as_str(), input, is_question), ("mcp__files__read.file", json!({"path": "a"}), false));
+        running
+            .commands
+            .send(TurnCommand::Answer { approval: id, decision, input: Some(json!({"path": "b"})) })
+            .await
+            .unwrap();
+        let (events, outcome) = running.rest().await;
+        assert_eq!((outcome.end, text_of(&events).as_str()), (TurnEnd::Completed, "Done."));
+        assert!(has_status(&events, "mcp_restarted"), "{events:?}");
+        let told = api.asked()[1]["messages"].to_string();
+        assert!(told.contains("files read.file {\\\"path\\\":\\\"b\\\"}"), "{told}");
+    }
+}
+
+#[tokio::test]
+async fn a_denied_call_is_not_run() {
+    let api = FakeApi::start(vec![Reply::Frames(calls("mcp__files__hang", &json!({}))), whole("Then not.")]).await;
+    let direct = direct(&api.url, deadlines(LONG));
+    let mut running = begin(&direct, "x", &["files"]);
+    let asked = running.until(|event| matches!(event, TurnEvent::Approval { .. })).await;
+    let TurnEvent::Approval { id, .. } = asked else { panic!() };
+    running.commands.send(TurnCommand::Answer { approval: id, decision: Decision::Deny, input: None }).await.unwrap();
+    let (events, outcome) = running.rest().await;
+    assert_eq!((outcome.end, text_of(&events).as_str()), (TurnEnd::Completed, "Then not."));
+    assert!(api.asked()[1]["messages"].to_string().contains("not allowed"));
+}
+
+#[tokio::test]
+async fn an_interrupt_closes_the_socket_and_stops_the_tools() {
+    let mut api = FakeApi::start(vec![Reply::Hangs(says("Half"))]).await;
+    let direct = direct(&api.url, deadlines(LONG));
+    let mut running = begin(&direct, "x", &[]);
+    running.until(|event| matches!(event, TurnEvent::Text { .. })).await;
+    running.commands.send(TurnCommand::Interrupt).await.unwrap();
+    let (events, outcome) = running.rest().await;
+    assert_eq!(outcome.end, TurnEnd::Stopped);
+    assert!(events.iter().any(|event| matches!(event, TurnEvent::Usage { usage, .. } if usage.input_tokens == 3)));
+    timeout(super::testing::DEADLINE, api.gone.recv()).await.expect("the socket is closed").unwrap();
+
+    let api = FakeApi::start(vec![Reply::Frames(calls("mcp__files__hang", &json!({})))]).await;
+    let direct = super::testing::direct(&api.url, deadlines(LONG));
+    let mut running = begin(&direct, "x", &["files"]);
+    let asked = running.until(|event| matches!(event, TurnEvent::Approval { .. })).await;
+    let TurnEvent::Approval { id, .. } = asked else { panic!() };
+    running.commands.send(TurnCommand::Answer { approval: id, decision: Decision::Allow, input: None }).await.unwrap();
+    running.commands.send(TurnCommand::Interrupt).await.unwrap();
+    let (events, outcome) = running.rest().await;
+    assert_eq!(outcome.end, TurnEnd::Stopped);
+    let cancelled =
+        |event: &TurnEvent| matches!(event, TurnEvent::ToolResult { content, .. } if *content == "cancelled");
+    assert!(events.iter().any(cancelled), "{events:?}");
+}
+
+#[tokio::test]
+async fn silence_has_a_deadline_and_is_tried_again() {
+    let api = FakeApi::start(vec![Reply::Hangs(says("Half")), whole("Whole.")]).await;
+    let direct = direct(&api.url, deadlines(300));
+    let (events, outcome) = begin(&direct, "x", &[]).rest().await;
+    assert_eq!(outcome.end, TurnEnd::Completed);
+    assert!(has_status(&events, "retrying"));
+    let retracted = events.iter().position(|event| matches!(event, TurnEvent::Retract { .. })).unwrap();
+    assert_eq!(text_of(&events[retracted..]), "Whole.", "what was said before is taken back");
+}
+
+#[tokio::test]
+async fn answers_that_are_none() {
+    for (reply, code) in [
+        (Reply::Whole(401, "", r#"{"error":{"message":"bad sk-123"}}"#.into()), "authentication_failed"),
+        (Reply::Whole(200, "content-type: application/json\r\n", "{}".into()), "model_garbled"),
+        (Reply::Frames(vec![Value::from("no object")]), "model_cut_off"),
+    ] {
+        let api = FakeApi::start(vec![reply.clone(), reply]).await;
+        let direct = direct(&api.url, deadlines(LONG));
+        let (events, outcome) = begin(&direct, "x", &[]).rest().await;
+        let TurnEnd::Failed(error) = outcome.end else { panic!("{events:?}") };
+        assert_eq!(error.code, code);
+        assert!(!error.message.contains("sk-123"));
+    }
+    let nobody = direct("http://127.0.0.1:9", deadlines(LONG));
+    let (_, outcome) = begin(&nobody, "x", &[]).rest().await;
+    assert!(matches!(outcome.end, TurnEnd::Failed(error) if error.code == "model_unreachable"));
+}
+
+#[tokio::test]
+async fn a_key_is_asked_for_where_one_is_needed() {
+    let mut config = direct("https://api.example.org", deadlines(LONG)).0.config.clone();
+    config.key = None;
+    let without = super::Direct::new(config.clone(), std::sync::Arc::new(super::testing::Nobody));
+    let Inspection::Missing { advice } = without.inspect().await else { panic!() };
+    assert!(advice.contains("set KEY"), "{advice}");
+    let (_, outcome) = begin(&without, "x", &[]).rest().await;
+    assert!(matches!(outcome.end, TurnEnd::Failed(error) if error.code == "authentication_failed"));
+    config.base_url = "http://localhost:11434/v1".into();
+    let local = super::Direct::new(config, std::sync::Arc::new(super::testing::Nobody));
+    assert!(matches!(local.inspect().await, Inspection::Ready { .. }));
+}

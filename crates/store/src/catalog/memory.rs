@@ -1,0 +1,68 @@
+//! Notes that an agent keeps for itself, beyond any one room.
+
+use crate::{
+    Error, Store,
+    database::{snapshot, writing},
+    error::Result,
+};
+use domain::{ids::AgentId, owner::Owner, time::Timestamp};
+use uuid::Uuid;
+
+/// Of one agent; older ones are not forgotten by themselves.
+pub const MAX_MEMORIES: usize = 1000;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Memory {
+    pub text: String,
+    pub created_at: Timestamp,
+}
+
+const AGENT: &str = "SELECT created_at FROM agents WHERE id = $1 AND owner = $2 AND deleted_at IS NULL";
+
+impl Store {
+    /// What is remembered already, word for word, is not remembered twice. False when there is no room for more.
+    pub async fn save_memory(&self, owner: &Owner, agent: AgentId, text: &str) -> Result<bool> {
+        // PostgreSQL's text holds no NUL.
+        let text = text.replace('\0', "");
+        let saved = writing!(self.database(), |transaction| {
+            let _: i64 =
+                sqlx::query_scalar(AGENT).bind(agent.0).bind(owner.as_str()).fetch_one(&mut *transaction).await?;
+            let known: Option<i64> =
+                sqlx::query_scalar("SELECT created_at FROM memories WHERE agent_id = $1 AND text = $2 LIMIT 1")
+                    .bind(agent.0)
+                    .bind(&text)
+                    .fetch_optional(&mut *transaction)
+                    .await?;
+            let count: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM memories WHERE agent_id = $1")
+                .bind(agent.0)
+                .fetch_one(&mut *transaction)
+                .await?;
+            let has_room = usize::try_from(count).is_ok_and(|count| count < MAX_MEMORIES);
+            if known.is_none() && has_room {
+                sqlx::query("INSERT INTO memories (id, agent_id, text, created_at) VALUES ($1, $2, $3, $4)")
+                    .bind(Uuid::now_v7())
+                    .bind(agent.0)
+                    .bind(&text)
+                    .bind(Timestamp::now().as_millis())
+                    .execute(&mut *transaction)
+                    .await?;
+            }
+            known.is_some() || has_room
+        });
+        Ok::<bool, Error>(saved)
+    }
+
+    /// All of them, the newest first.
+    pub async fn memories(&self, owner: &Owner, agent: AgentId) -> Result<Vec<Memory>> {
+        let rows: Vec<(String, i64)> = snapshot!(self.database(), |transaction| {
+            let _: i64 =
+                sqlx::query_scalar(AGENT).bind(agent.0).bind(owner.as_str()).fetch_one(&mut *transaction).await?;
+            sqlx::query_as("SELECT text, created_at FROM memories WHERE agent_id = $1 ORDER BY id DESC")
+                .bind(agent.0)
+                .fetch_all(&mut *transaction)
+                .await?
+        });
+        let memory = |(text, created_at)| Memory { text, created_at: Timestamp::from_millis(created_at) };
+        Ok(rows.into_iter().map(memory).collect())
+    }
+}
