@@ -44,6 +44,27 @@ export interface paths {
         patch: operations["agents_change"];
         trace?: never;
     };
+    "/api/agents/{id}/effective": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What an agent really has
+         * @description Every MCP server and tool with the tier that set it (skill over agent over project), what that hides, what keeps one from
+         *     being used, and what the agent's tool policy says of each tool.
+         */
+        get: operations["agents_effective"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/doctor": {
         parameters: {
             query?: never;
@@ -84,6 +105,197 @@ export interface paths {
          *     tokens, cost and duration, `error` or `cancelled`, and at last `data: done`.
          */
         post: operations["execute_post"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/mcp-servers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The MCP servers there are
+         * @description By name: those of the operator's file and the caller's own. No value of a variable or a header is ever shown.
+         */
+        get: operations["mcp-servers_list"];
+        put?: never;
+        /**
+         * Add an MCP server
+         * @description The settings are those of an entry of `.mcp.json`. Only the operator may add one of type stdio.
+         */
+        post: operations["mcp-servers_create"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/mcp-servers/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Export as .mcp.json
+         * @description The caller's own, with `***` for every value of a variable or a header: imported here again, they are kept.
+         */
+        get: operations["mcp-servers_export"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/mcp-servers/import": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Import a .mcp.json
+         * @description Says for each server what became of it; one that is wrong does not keep the others out.
+         */
+        post: operations["mcp-servers_import"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/mcp-servers/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** One MCP server */
+        get: operations["mcp-servers_show"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete an MCP server
+         * @description The runs of agents that still name it fail with `mcp_server_missing`.
+         */
+        delete: operations["mcp-servers_delete"];
+        options?: never;
+        head?: never;
+        /**
+         * Change an MCP server
+         * @description A merge patch (RFC 7396) on its settings: what the body names is replaced, `null` clears, the rest stays. A value
+         *     `***` keeps what is stored. The name cannot be changed. Runs that have begun keep the old settings.
+         */
+        patch: operations["mcp-servers_change"];
+        trace?: never;
+    };
+    "/api/mcp-servers/{name}/call": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Try a tool
+         * @description It does what it does: no policy is asked. What the tool itself refuses is an answer with `is_error`.
+         */
+        post: operations["mcp-servers_call"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/mcp-servers/{name}/logs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What a server wrote
+         * @description The end of its standard error and of what it logged. That of a server of the operator's file is for the operator.
+         */
+        get: operations["mcp-servers_logs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/mcp-servers/{name}/status": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * How a server does
+         * @description Starts nothing.
+         */
+        get: operations["mcp-servers_status"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/mcp-servers/{name}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Try whether a server works
+         * @description Starts it beside the one that may run already, lists its tools and stops it. A server that fails is an answer, not an
+         *     error.
+         */
+        post: operations["mcp-servers_test"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/mcp-servers/{name}/tools": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The tools of a server
+         * @description Starts it if need be. Those that cannot be used are there with the reason.
+         */
+        get: operations["mcp-servers_tools"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -193,6 +405,31 @@ export interface paths {
         put?: never;
         post?: never;
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/rooms/{id}/mcp-trust": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What a project's .mcp.json says
+         * @description Nothing in it is used until it is trusted.
+         */
+        get: operations["rooms_mcp_trust"];
+        put?: never;
+        /**
+         * Trust a project's .mcp.json
+         * @description Exactly the content with this digest, for the caller's agents in this folder. A changed file is to be trusted anew.
+         */
+        post: operations["rooms_trust_mcp"];
+        /** Trust a project's .mcp.json no more */
+        delete: operations["rooms_distrust_mcp"];
         options?: never;
         head?: never;
         patch?: never;
@@ -398,6 +635,301 @@ export interface paths {
          * @description Whoever is not signed in is answered alike.
          */
         delete: operations["session_sign_out"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/skills": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The skills there are */
+        get: operations["skills_list"];
+        put?: never;
+        /** Make a skill */
+        post: operations["skills_create"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/skills/check": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Check a skill without keeping it
+         * @description Takes a `SKILL.md` or a skill's settings and says what is wrong with it and how a run would get it.
+         */
+        post: operations["skills_check"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/skills/import": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Import a skill
+         * @description From a zip archive in the body, with a `SKILL.md` at its top or in one folder there; or from the data folder.
+         */
+        post: operations["skills_import"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/skills/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** One skill */
+        get: operations["skills_show"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete a skill
+         * @description With its versions, files and training history. Agents that name it fail until they do not; runs that have begun go on.
+         */
+        delete: operations["skills_delete"];
+        options?: never;
+        head?: never;
+        /**
+         * Change a skill
+         * @description A merge patch (RFC 7396): what the body names is replaced, `null` clears, the rest stays. It makes a new version, which
+         *     the next run gets; runs that have begun keep theirs.
+         */
+        patch: operations["skills_change"];
+        trace?: never;
+    };
+    "/api/skills/{name}/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Export a skill
+         * @description As a zip archive that can be imported again, here or elsewhere.
+         */
+        get: operations["skills_export"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/skills/{name}/files/{path}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** One file of a skill */
+        get: operations["skills_read"];
+        /**
+         * Write a file of a skill
+         * @description The body is the file. It makes a new version of the skill.
+         */
+        put: operations["skills_write"];
+        post?: never;
+        /**
+         * Remove a file of a skill
+         * @description It makes a new version of the skill.
+         */
+        delete: operations["skills_remove"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/skills/{name}/training": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The training of a skill */
+        get: operations["skills_training"];
+        put?: never;
+        /**
+         * Open a training room
+         * @description In it the agent has the skill, and its system prompt says how to propose an improved body.
+         */
+        post: operations["skills_begin"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/skills/{name}/training/proposals": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Propose an improved body */
+        post: operations["skills_propose"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/skills/{name}/training/proposals/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** One proposal, as a difference */
+        get: operations["skills_proposal"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/skills/{name}/training/proposals/{id}/accept": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Accept a proposal
+         * @description Its body becomes a new version of the skill.
+         */
+        post: operations["skills_accept"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/skills/{name}/training/proposals/{id}/drop": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Drop a proposal */
+        post: operations["skills_reject"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/skills/{name}/training/rounds": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Rate an answer
+         * @description Appends a round to the training history; the skill's experience follows from it.
+         */
+        post: operations["skills_rate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/skills/{name}/versions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The versions of a skill, newest first */
+        get: operations["skills_versions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/skills/{name}/versions/{version}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** One version, beside another */
+        get: operations["skills_version"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/skills/{name}/versions/{version}/restore": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Bring a version back
+         * @description As a new version, with its files.
+         */
+        post: operations["skills_restore"];
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -623,12 +1155,17 @@ export interface components {
             limits?: components["schemas"]["LimitOverrides"];
             mcp_servers?: string[];
             model?: string | null;
+            model_options?: components["schemas"]["ModelOptions"] | null;
             name: components["schemas"]["Name"];
             /**
              * @description Which adapter answers: `scripted` needs nothing.
              * @example scripted
              */
             provider: string;
+            /** @description Values for the parameters of its skills, by skill and parameter. */
+            skill_parameters?: {
+                [key: string]: Record<string, never>;
+            };
             skills?: string[];
             system_prompt?: string | null;
             tools?: components["schemas"]["ToolPolicy"];
@@ -658,6 +1195,10 @@ export interface components {
             kind: "agent";
             name: components["schemas"]["Name"];
         };
+        BeginTraining: {
+            /** @description Who is to use the skill there. */
+            agent_id: components["schemas"]["AgentId"];
+        };
         /** @enum {string} */
         Bucket: "hour" | "day";
         /** @description What a provider can do. */
@@ -679,13 +1220,28 @@ export interface components {
             name: string;
             status: components["schemas"]["Verdict"];
         };
+        /** @description What is to be checked: a document, or settings */
+        CheckRequest: {
+            /** @description Or the settings of a skill. */
+            skill?: unknown;
+            /** @description A whole `SKILL.md`. */
+            text?: string | null;
+            /** @description Values to fill in for the preview. */
+            values?: Record<string, never> | null;
+        };
+        CheckView: {
+            findings: components["schemas"]["Finding"][];
+            /** @description The `SKILL.md` that a run would get. */
+            preview?: string | null;
+            skill?: components["schemas"]["SkillSpec"] | null;
+        };
         /** @enum {string} */
         Choice: "allow" | "deny";
         /**
          * @description What programs decide by. A code, once released, keeps its meaning and its status.
          * @enum {string}
          */
-        Code: "invalid_request" | "unsupported" | "unauthorized" | "forbidden_host" | "forbidden_origin" | "not_found" | "method_not_allowed" | "request_timeout" | "conflict" | "room_busy" | "run_ended" | "idempotency_conflict" | "position_reset" | "unprocessable" | "payload_too_large" | "unsupported_media_type" | "too_many_requests" | "internal" | "unavailable";
+        Code: "invalid_request" | "unsupported" | "unauthorized" | "forbidden_host" | "forbidden_origin" | "operator_only" | "not_found" | "method_not_allowed" | "request_timeout" | "conflict" | "room_busy" | "run_ended" | "idempotency_conflict" | "position_reset" | "unprocessable" | "payload_too_large" | "unsupported_media_type" | "too_many_requests" | "internal" | "mcp_failed" | "unavailable";
         /**
          * Format: double
          * @description US dollars, kept as whole nano-dollars so that sums are exact; shown as a decimal number.
@@ -699,6 +1255,54 @@ export interface components {
             token: string;
             /** @description It was the first: from now on every request needs a token, or a browser that signed in with one. */
             turned_accounts_on: boolean;
+        };
+        DropRequest: {
+            /** @description Why, for the training history. */
+            comment?: string | null;
+        };
+        Effective: {
+            agent_id: components["schemas"]["AgentId"];
+            /** @description Tools that Greenroom itself gives to the agent. */
+            built_in: components["schemas"]["EffectiveTool"][];
+            project?: components["schemas"]["McpTrust"] | null;
+            provider: components["schemas"]["EffectiveProvider"];
+            room_id?: components["schemas"]["RoomId"] | null;
+            /** @description By name; those that are not used among them. */
+            servers: components["schemas"]["EffectiveServer"][];
+        };
+        EffectiveProvider: {
+            /** @description Whether it uses MCP servers at all. */
+            mcp: boolean;
+            name: string;
+        };
+        EffectiveServer: components["schemas"]["McpTier"] & {
+            name: string;
+            problem?: components["schemas"]["McpProblem"] | null;
+            /** @description The tiers whose server of the same name it hides, the strongest first. */
+            shadowed: components["schemas"]["McpTier"][];
+            source: components["schemas"]["McpSource"];
+            state: components["schemas"]["EffectiveState"];
+            /** @description `null` where they were not asked for or could not be listed. */
+            tools?: components["schemas"]["EffectiveTool"][] | null;
+            /**
+             * @example stdio
+             * @example http
+             * @example sse
+             */
+            transport?: string | null;
+        };
+        /** @enum {string} */
+        EffectiveState: "used" | "disabled" | "problem" | "untrusted";
+        EffectiveTool: {
+            description?: string | null;
+            /** @description As the agent's tool policy knows it. */
+            full_name: string;
+            name: string;
+            /** @description Why it cannot be used. */
+            quarantined?: string | null;
+            /** @description A person has allowed it for good in this room. */
+            remembered: boolean;
+            verdict: components["schemas"]["ToolVerdict"];
         };
         /** @example 7c9e6f2a */
         Epoch: string;
@@ -771,6 +1375,24 @@ export interface components {
              */
             unpriced: number;
         };
+        FileEntry: {
+            /** Format: int64 */
+            bytes: number;
+            executable: boolean;
+            path: components["schemas"]["FilePath"];
+        };
+        /** @description A path beneath the skill's own folder; it cannot lead out of it (invariant 18). */
+        FilePath: string;
+        Finding: {
+            level: components["schemas"]["Level"];
+            message: string;
+            /** @description Where (RFC 6901). */
+            pointer: string;
+        };
+        FolderSkill: {
+            description?: string | null;
+            name: string;
+        };
         Health: {
             status: string;
         };
@@ -804,6 +1426,8 @@ export interface components {
             /** @description Its first 200 characters. */
             text: string;
         };
+        /** @enum {string} */
+        Level: "error" | "warning";
         /** @description What an agent's configuration may set; what it leaves out comes from the server's defaults. */
         LimitOverrides: {
             /**
@@ -849,6 +1473,307 @@ export interface components {
              */
             wall_seconds: number | null;
         };
+        /** @description What a server says of a tool; hints, not promises. */
+        McpAnnotations: {
+            destructive?: boolean | null;
+            idempotent?: boolean | null;
+            open_world?: boolean | null;
+            read_only?: boolean | null;
+        };
+        McpCallRequest: {
+            arguments?: Record<string, never>;
+            /**
+             * Format: int64
+             * @description How long the tool may take.
+             */
+            deadline_ms?: number | null;
+            /** @description The server's own name for it. */
+            tool: string;
+        };
+        /** @description What a tool has answered. */
+        McpCallResult: {
+            /**
+             * Format: int64
+             * @description Of a JSON-RPC error.
+             */
+            code?: number | null;
+            /** @description Blocks with a `type`: text, image, audio, resource, resource_link, other. */
+            content: Record<string, never>[];
+            is_error: boolean;
+            /** Format: int64 */
+            millis: number;
+            /** @description What happened on the way, for people. */
+            notices: string[];
+            structured?: Record<string, never> | null;
+        };
+        McpExport: {
+            mcpServers: {
+                [key: string]: components["schemas"]["McpServerConfig"];
+            };
+        };
+        McpFailure: {
+            /**
+             * @example mcp_start_failed
+             * @example mcp_timeout
+             */
+            code: string;
+            message: string;
+        };
+        /** @description What a `.mcp.json` holds; other keys in it are passed over. */
+        McpFile: {
+            mcpServers: {
+                [key: string]: components["schemas"]["McpServerConfig"];
+            };
+        };
+        /** @description What a server says of itself. */
+        McpIdentity: {
+            name: string;
+            title?: string | null;
+            version: string;
+        };
+        /** @enum {string} */
+        McpImportOutcome: "created" | "replaced" | "unchanged" | "refused";
+        McpImportProblem: {
+            /**
+             * @example mcp_config
+             * @example operator_only
+             * @example conflict
+             */
+            code: string;
+            message: string;
+        };
+        McpImportReport: {
+            servers: components["schemas"]["McpImported"][];
+        };
+        /** @description What became of one server. */
+        McpImported: {
+            name: string;
+            outcome: components["schemas"]["McpImportOutcome"];
+            problem?: components["schemas"]["McpImportProblem"] | null;
+        };
+        /** @description The tools of a server. */
+        McpListing: {
+            instructions?: string | null;
+            protocol_version: string;
+            /** @description Those that cannot be used, with the reason. */
+            quarantined: components["schemas"]["McpQuarantined"][];
+            server?: components["schemas"]["McpIdentity"] | null;
+            tools: components["schemas"]["McpTool"][];
+        };
+        McpLogLine: {
+            at: components["schemas"]["Timestamp"];
+            /**
+             * @example server
+             * @example stdout
+             * @example manager
+             */
+            source: string;
+            text: string;
+        };
+        /** @description What a server has written lately. */
+        McpLogs: {
+            lines: components["schemas"]["McpLogLine"][];
+            stderr: string;
+        };
+        /** @description Why one server cannot be used. The others are none the worse for it. */
+        McpProblem: {
+            /** @example mcp_config */
+            code: string;
+            /** @description For people: what is wrong and what to do. */
+            message: string;
+        };
+        McpProjectServer: components["schemas"]["McpServerConfig"] & {
+            name: string;
+            problem?: components["schemas"]["McpProblem"] | null;
+        };
+        McpQuarantined: {
+            name?: string | null;
+            reason: string;
+        };
+        /** @description One server of the catalog. */
+        McpServer: components["schemas"]["McpServerConfig"] & {
+            created_at?: components["schemas"]["Timestamp"] | null;
+            /** @description False for those of the operator's file, which are changed there. */
+            editable: boolean;
+            name: string;
+            problem?: components["schemas"]["McpProblem"] | null;
+            /** @description The operator's file has one of this name too, which is used instead. */
+            shadowed: boolean;
+            source: components["schemas"]["McpSource"];
+            status?: components["schemas"]["McpStatus"] | null;
+            updated_at?: components["schemas"]["Timestamp"] | null;
+            variables: components["schemas"]["McpVariable"][];
+        };
+        /** @description Keys that other programs keep in their files are passed over. */
+        McpServerConfig: {
+            args?: string[];
+            command?: string | null;
+            /** @description The folder that a stdio server is started in. */
+            cwd?: string | null;
+            disabled?: boolean;
+            env?: {
+                [key: string]: string;
+            };
+            headers?: {
+                [key: string]: string;
+            };
+            /**
+             * Format: int64
+             * @description For the start, in milliseconds.
+             */
+            startupTimeout?: number | null;
+            /**
+             * Format: int64
+             * @description For one call of a tool, in milliseconds.
+             */
+            timeout?: number | null;
+            /** @description `stdio`, `http` or `sse`. Without it a command means stdio and an address http. */
+            type?: string | null;
+            url?: string | null;
+        };
+        McpServerList: {
+            /** @description Whether the caller may say which programs are started. */
+            may_define_stdio: boolean;
+            servers: components["schemas"]["McpServer"][];
+        };
+        /** @description A server and its name. */
+        McpServerSpec: {
+            args?: string[];
+            command?: string | null;
+            /** @description The folder that a stdio server is started in. */
+            cwd?: string | null;
+            disabled?: boolean;
+            env?: {
+                [key: string]: string;
+            };
+            headers?: {
+                [key: string]: string;
+            };
+            /**
+             * Format: int64
+             * @description For the start, in milliseconds.
+             */
+            startupTimeout?: number | null;
+            /**
+             * Format: int64
+             * @description For one call of a tool, in milliseconds.
+             */
+            timeout?: number | null;
+            /** @description `stdio`, `http` or `sse`. Without it a command means stdio and an address http. */
+            type?: string | null;
+            url?: string | null;
+        } & {
+            name: string;
+        };
+        /**
+         * @description Who wrote a server down.
+         * @enum {string}
+         */
+        McpSource: "file" | "database" | "skill" | "project";
+        /** @description How a server does. */
+        McpStatus: {
+            /** Format: int64 */
+            calls: number;
+            /** Format: int64 */
+            failures: number;
+            in_flight: number;
+            last_error?: string | null;
+            /**
+             * Format: int64
+             * @description Lines on its standard output that were not for us.
+             */
+            noise_lines: number;
+            /** Format: int32 */
+            process_id?: number | null;
+            protocol_version?: string | null;
+            quarantined: number;
+            /** Format: int64 */
+            restarts: number;
+            /**
+             * Format: int64
+             * @description While it rests after failures.
+             */
+            retry_in_ms?: number | null;
+            server?: components["schemas"]["McpIdentity"] | null;
+            /**
+             * @example stopped
+             * @example starting
+             * @example ready
+             * @example resting
+             * @example failed
+             * @example disabled
+             * @example invalid
+             */
+            state: string;
+            /** @description How many it has, once it was asked. */
+            tools?: number | null;
+            /**
+             * @example stdio
+             * @example http
+             * @example sse
+             */
+            transport?: string | null;
+            /** Format: int64 */
+            uptime_ms?: number | null;
+        };
+        /** @description What a start, a list of its tools and a stop came to. */
+        McpTestReport: {
+            error?: components["schemas"]["McpFailure"] | null;
+            listing?: components["schemas"]["McpListing"] | null;
+            /** Format: int64 */
+            millis: number;
+            /** Format: int64 */
+            noise_lines: number;
+            ok: boolean;
+            /** @description The last of what its program wrote there. */
+            stderr: string;
+        };
+        /** @description Where a server was written down: skill over agent over project. */
+        McpTier: {
+            /** @description Which skill. */
+            skill?: string | null;
+            /**
+             * @example skill
+             * @example agent
+             * @example project
+             */
+            tier: string;
+        };
+        McpTool: {
+            annotations: components["schemas"]["McpAnnotations"];
+            description?: string | null;
+            /** @description Another one when the server changes its description or schema. */
+            fingerprint: string;
+            /**
+             * @description As agents and their tool policies know it.
+             * @example mcp__files__read
+             */
+            full_name: string;
+            /** @description JSON Schema. */
+            input_schema: Record<string, never>;
+            name: string;
+            output_schema?: Record<string, never> | null;
+            title?: string | null;
+        };
+        /** @description What stands in a project's file, and whether it may be used. */
+        McpTrust: {
+            /** @description SHA-256 of the file, in hex; what is trusted is exactly this content. */
+            digest?: string | null;
+            /** @description Why the file cannot be read. */
+            problem?: string | null;
+            servers: components["schemas"]["McpProjectServer"][];
+            state: components["schemas"]["McpTrustState"];
+            trusted_at?: components["schemas"]["Timestamp"] | null;
+        };
+        /** @enum {string} */
+        McpTrustState: "none" | "untrusted" | "trusted" | "unreadable";
+        /** @description A variable that a server's settings name. */
+        McpVariable: {
+            /** @description The operator has allowed it, and whoever configured this server may use it. */
+            allowed: boolean;
+            name: string;
+            set: boolean;
+        };
         Message: {
             attachments?: components["schemas"]["Attachment"][];
             author: components["schemas"]["Author"];
@@ -875,6 +1800,38 @@ export interface components {
         MessageId: string;
         /** @enum {string} */
         MessageStatus: "streaming" | "complete" | "partial";
+        /** @description How a model's API is asked, and how its tool calls are carried out. */
+        ModelOptions: {
+            /**
+             * Format: int32
+             * @description Tokens that the model's context holds. What does not fit is folded into a summary. `null`: the provider's guess.
+             * @default null
+             */
+            context_window: number | null;
+            /**
+             * Format: int32
+             * @description Tokens of one answer. `null`: the provider's own.
+             * @default null
+             */
+            max_output_tokens: number | null;
+            /**
+             * @description Whether the calls of one answer run side by side; else one after another.
+             * @default true
+             */
+            parallel: boolean;
+            /** @default after */
+            run_tools: components["schemas"]["RunTools"];
+            /** @default null */
+            thinking: components["schemas"]["Thinking"] | null;
+            /**
+             * Format: int32
+             * @description A fixed budget for thinking, in tokens, for models of Anthropic's that want one.
+             * @default null
+             */
+            thinking_budget_tokens: number | null;
+            /** @default native */
+            tool_calling: components["schemas"]["ToolCalling"];
+        };
         Name: string;
         /** @description A run, and what its room and its agent are called. */
         NamedRun: components["schemas"]["Run"] & {
@@ -900,6 +1857,18 @@ export interface components {
         OnDisconnect: "continue" | "cancel";
         /** @description Whose objects a query may see. Every store query takes one: a foreign id and an unknown id look the same. */
         Owner: string;
+        Parameter: {
+            /** @description For the type `choice`: one of these. */
+            choices?: string[];
+            /** @description A text, a number or a boolean, as the type says. */
+            default?: unknown;
+            description?: string | null;
+            name: string;
+            required?: boolean;
+            type?: components["schemas"]["ParameterKind"];
+        };
+        /** @enum {string} */
+        ParameterKind: "text" | "number" | "choice" | "boolean" | "file_path";
         /** @description One stretch of an answer, in the order it was said. */
         Part: {
             item?: string | null;
@@ -930,6 +1899,8 @@ export interface components {
             detail: string;
             /** @description With `position_reset`: the epoch to start over in. */
             epoch?: string | null;
+            /** @description With `mcp_failed`: what kind of failure it was, such as `mcp_timeout`. */
+            failure?: string | null;
             /**
              * Format: int64
              * @description With `position_reset`: the room's newest position.
@@ -945,6 +1916,34 @@ export interface components {
         };
         /** Format: uuid */
         ProjectId: string;
+        Proposal: {
+            /** Format: int32 */
+            accepted_version?: number | null;
+            /**
+             * Format: int32
+             * @description The version that it improves.
+             */
+            base_version: number;
+            body?: string | null;
+            created_at: components["schemas"]["Timestamp"];
+            decided_at?: components["schemas"]["Timestamp"] | null;
+            /** @description Unified, against the version that it improves. */
+            diff?: string | null;
+            id: components["schemas"]["ProposalId"];
+            message_id?: components["schemas"]["MessageId"] | null;
+            note?: string | null;
+            status: components["schemas"]["ProposalStatus"];
+        };
+        /** Format: uuid */
+        ProposalId: string;
+        /** @enum {string} */
+        ProposalStatus: "open" | "accepted" | "dropped";
+        ProposeRequest: {
+            /** @description Or the body itself. */
+            body?: string | null;
+            message_id?: components["schemas"]["MessageId"] | null;
+            note?: string | null;
+        };
         Provider: {
             capabilities: components["schemas"]["Capabilities"];
             inspection: components["schemas"]["Inspection"];
@@ -953,6 +1952,13 @@ export interface components {
         };
         ProviderList: {
             providers: components["schemas"]["Provider"][];
+        };
+        RateRequest: {
+            comment?: string | null;
+            improvements?: string[];
+            issues?: string[];
+            message_id?: components["schemas"]["MessageId"] | null;
+            score: components["schemas"]["Score"];
         };
         /** @description What stopping a run took: nothing is called stopped before it is. */
         Receipt: {
@@ -968,6 +1974,14 @@ export interface components {
             processes: number;
             /** @description Signals sent to them, in order. */
             signals: string[];
+        };
+        Remarks: {
+            /** @default null */
+            comment: string | null;
+            /** @default [] */
+            improvements: string[];
+            /** @default [] */
+            issues: string[];
         };
         Remembered: {
             agent_id: components["schemas"]["AgentId"];
@@ -1026,6 +2040,36 @@ export interface components {
             /** @description A tool call waits for a person. */
             waiting: boolean;
         };
+        /** @description One entry of the training history. */
+        Round: components["schemas"]["Remarks"] & {
+            created_at: components["schemas"]["Timestamp"];
+            /**
+             * Format: int32
+             * @description The skill's after this round.
+             */
+            experience?: number | null;
+            id: components["schemas"]["RoundId"];
+            kind: components["schemas"]["RoundKind"];
+            message_id?: components["schemas"]["MessageId"] | null;
+            proposal_id?: components["schemas"]["ProposalId"] | null;
+            room_id?: components["schemas"]["RoomId"] | null;
+            score?: components["schemas"]["Score"] | null;
+            /**
+             * Format: int32
+             * @description The skill's version then.
+             */
+            version: number;
+        };
+        /**
+         * Format: uuid
+         * @description One entry of a skill's training history.
+         */
+        RoundId: string;
+        /**
+         * @description What a round was.
+         * @enum {string}
+         */
+        RoundKind: "rating" | "accepted" | "dropped";
         Run: {
             agent_id: components["schemas"]["AgentId"];
             cost?: components["schemas"]["Cost"] | null;
@@ -1071,6 +2115,16 @@ export interface components {
          * @enum {string}
          */
         RunStatus: "queued" | "running" | "waiting_for_approval" | "waiting_for_quota" | "completed" | "failed" | "cancelled" | "interrupted";
+        /**
+         * @description When a tool call is carried out.
+         * @enum {string}
+         */
+        RunTools: "after" | "while_streaming";
+        /**
+         * Format: int32
+         * @description 1 is useless, 5 is as it should be.
+         */
+        Score: number;
         Series: {
             /** @description The id of the agent or room, or the model; empty where the model is not known. */
             key: string;
@@ -1089,6 +2143,89 @@ export interface components {
         SignIn: {
             /** @example grm_… */
             token: string;
+        };
+        /** @description A skill as it is now */
+        Skill: components["schemas"]["SkillSpec"] & {
+            created_at: components["schemas"]["Timestamp"];
+            /**
+             * Format: int32
+             * @description 0 to 100, from its training; `null` before the first rating.
+             */
+            experience?: number | null;
+            files: components["schemas"]["FileEntry"][];
+            /** @description What is worth a look. */
+            findings: components["schemas"]["Finding"][];
+            id: components["schemas"]["SkillId"];
+            updated_at: components["schemas"]["Timestamp"];
+            usage: components["schemas"]["SkillUsage"];
+            /**
+             * Format: int32
+             * @description The number of the newest version.
+             */
+            version: number;
+        };
+        /** Format: uuid */
+        SkillId: string;
+        SkillList: {
+            /** @description Skills that lie in the data folder. */
+            folders: components["schemas"]["FolderSkill"][];
+            skills: components["schemas"]["SkillSummary"][];
+        };
+        SkillName: string;
+        /** @description What a person sets. */
+        SkillSpec: {
+            /** @description Markdown; `{{parameter}}` is filled in. */
+            body: string;
+            category?: string | null;
+            compatibility?: string | null;
+            /** @description What it does and when to use it; agents decide by it. */
+            description: string;
+            display_name?: components["schemas"]["Name"] | null;
+            /** @description The author's own word for the version. */
+            label?: string | null;
+            license?: string | null;
+            /** @description As in `.mcp.json`: what a run that has this skill may reach beside its agent's own. */
+            mcp_servers?: {
+                [key: string]: Record<string, never>;
+            };
+            metadata?: {
+                [key: string]: string;
+            };
+            name: components["schemas"]["SkillName"];
+            parameters?: components["schemas"]["Parameter"][];
+            /** @description `deny` and `ask` hold in every run that has the skill, `allow` in runs that a person invokes it in. */
+            tools?: components["schemas"]["ToolPolicy"];
+        };
+        SkillSummary: {
+            category?: string | null;
+            created_at: components["schemas"]["Timestamp"];
+            description: string;
+            display_name?: components["schemas"]["Name"] | null;
+            /** Format: int32 */
+            experience?: number | null;
+            file_count: number;
+            id: components["schemas"]["SkillId"];
+            label?: string | null;
+            name: components["schemas"]["SkillName"];
+            parameters: components["schemas"]["Parameter"][];
+            updated_at: components["schemas"]["Timestamp"];
+            usage: components["schemas"]["SkillUsage"];
+            /** Format: int32 */
+            version: number;
+        };
+        /** @description `offered` counts runs that had the skill; the others are of runs that a person invoked it in. */
+        SkillUsage: {
+            /** Format: int64 */
+            completed: number;
+            /** Format: int64 */
+            failed: number;
+            /** Format: int64 */
+            invoked: number;
+            last_used_at?: components["schemas"]["Timestamp"] | null;
+            /** Format: int64 */
+            offered: number;
+            /** Format: int64 */
+            stopped: number;
         };
         Span: {
             /** Format: int64 */
@@ -1122,6 +2259,8 @@ export interface components {
             on_disconnect?: components["schemas"]["OnDisconnect"];
             when_busy?: components["schemas"]["WhenBusy"] | null;
         };
+        /** @enum {string} */
+        Thinking: "off" | "low" | "medium" | "high";
         /** @description Times are milliseconds since the run was queued. */
         Timeline: {
             ended_at?: components["schemas"]["Timestamp"] | null;
@@ -1156,6 +2295,11 @@ export interface components {
             result?: components["schemas"]["ToolOutcome"] | null;
             tool_use_id: string;
         };
+        /**
+         * @description How the model says that it wants to call a tool.
+         * @enum {string}
+         */
+        ToolCalling: "native" | "xml";
         ToolOutcome: {
             content: unknown;
             is_error: boolean;
@@ -1171,6 +2315,33 @@ export interface components {
             ask: string[];
             /** @default [] */
             deny: string[];
+        };
+        /**
+         * @description What happens when the agent calls it.
+         * @enum {string}
+         */
+        ToolVerdict: "allow" | "ask" | "deny";
+        /** @description A room that was opened on a skill to train it. */
+        TrainingRoom: {
+            agent_id: components["schemas"]["AgentId"];
+            created_at: components["schemas"]["Timestamp"];
+            room_id: components["schemas"]["RoomId"];
+        };
+        TrainingView: {
+            /**
+             * Format: int32
+             * @description 0 to 100; `null` before the first rating.
+             */
+            experience?: number | null;
+            /** @description Newest first, without their bodies. */
+            proposals: components["schemas"]["Proposal"][];
+            rooms: components["schemas"]["TrainingRoom"][];
+            /** @description Newest first. */
+            rounds: components["schemas"]["Round"][];
+        };
+        TrustRequest: {
+            /** @description Of the file that was looked at. */
+            digest: string;
         };
         Upload: {
             /** Format: int64 */
@@ -1221,6 +2392,31 @@ export interface components {
         };
         /** @enum {string} */
         Verdict: "ok" | "warn" | "fail";
+        VersionList: {
+            versions: components["schemas"]["VersionSummary"][];
+        };
+        VersionSummary: {
+            created_at: components["schemas"]["Timestamp"];
+            label?: string | null;
+            note?: string | null;
+            /** Format: int32 */
+            version: number;
+        };
+        VersionView: {
+            /**
+             * Format: int32
+             * @description What it is compared with.
+             */
+            against?: number | null;
+            created_at: components["schemas"]["Timestamp"];
+            /** @description Unified, of the whole `SKILL.md`, and a line for each file that differs. */
+            diff: string;
+            files: components["schemas"]["FileEntry"][];
+            note?: string | null;
+            skill: components["schemas"]["SkillSpec"];
+            /** Format: int32 */
+            version: number;
+        };
         /** @enum {string} */
         WhenBusy: "enqueue" | "interrupt" | "reject" | "steer";
     };
@@ -1610,6 +2806,80 @@ export interface operations {
             default: components["responses"]["Problem"];
         };
     };
+    agents_effective: {
+        parameters: {
+            query?: {
+                /** @description Where it works: adds the servers of that folder's `.mcp.json` and what was allowed there for good. */
+                room?: components["schemas"]["RoomId"];
+                /** @description With `false` no server is asked for its tools, and none is started. */
+                tools?: boolean;
+            };
+            header?: never;
+            path: {
+                id: components["schemas"]["AgentId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Effective"];
+                };
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid token is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin is not one of this server's */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is nothing with this id */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
     server_examine: {
         parameters: {
             query?: never;
@@ -1820,6 +3090,888 @@ export interface operations {
             429: {
                 headers: {
                     "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    "mcp-servers_list": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["McpServerList"];
+                };
+            };
+            /** @description A valid token is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin is not one of this server's */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    "mcp-servers_create": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Makes it safe to send this again: the same key and request give the same result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["McpServerSpec"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["McpServer"];
+                };
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid token is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin is not one of this server's */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is one of this name */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The settings make no server */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    "mcp-servers_export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["McpExport"];
+                };
+            };
+            /** @description A valid token is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin is not one of this server's */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    "mcp-servers_import": {
+        parameters: {
+            query?: {
+                /** @description Those of the same name are replaced; otherwise they are refused. */
+                replace?: boolean;
+            };
+            header?: {
+                /** @description Makes it safe to send this again: the same key and request give the same result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["McpFile"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["McpImportReport"];
+                };
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid token is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin is not one of this server's */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    "mcp-servers_show": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["McpServer"];
+                };
+            };
+            /** @description A valid token is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin is not one of this server's */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is nothing with this id */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    "mcp-servers_delete": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Makes it safe to send this again: the same key and request give the same result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A valid token is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin is not one of this server's */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is nothing with this id */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It is in the operator's file and is removed there */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    "mcp-servers_change": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Makes it safe to send this again: the same key and request give the same result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["McpServerConfig"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["McpServer"];
+                };
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid token is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin is not one of this server's */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is nothing with this id */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It is in the operator's file and is changed there */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The settings make no server */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    "mcp-servers_call": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Makes it safe to send this again: the same key and request give the same result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["McpCallRequest"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["McpCallResult"];
+                };
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid token is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin is not one of this server's */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is nothing with this id */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The server failed; `failure` says how */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    "mcp-servers_logs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["McpLogs"];
+                };
+            };
+            /** @description A valid token is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin is not one of this server's */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is nothing with this id */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    "mcp-servers_status": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["McpStatus"];
+                };
+            };
+            /** @description A valid token is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin is not one of this server's */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is nothing with this id */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    "mcp-servers_test": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Makes it safe to send this again: the same key and request give the same result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["McpTestReport"];
+                };
+            };
+            /** @description A valid token is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin is not one of this server's */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is nothing with this id */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    "mcp-servers_tools": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["McpListing"];
+                };
+            };
+            /** @description A valid token is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin is not one of this server's */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is nothing with this id */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The server failed; `failure` says how */
+            502: {
+                headers: {
                     [name: string]: unknown;
                 };
                 content: {
@@ -2339,6 +4491,239 @@ export interface operations {
                 content: {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
+            };
+            /** @description A valid token is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin is not one of this server's */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is nothing with this id */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    rooms_mcp_trust: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["schemas"]["RoomId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["McpTrust"];
+                };
+            };
+            /** @description A valid token is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin is not one of this server's */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is nothing with this id */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    rooms_trust_mcp: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Makes it safe to send this again: the same key and request give the same result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                id: components["schemas"]["RoomId"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TrustRequest"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["McpTrust"];
+                };
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid token is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin is not one of this server's */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is nothing with this id */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The file is another by now */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no file that could be trusted */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    rooms_distrust_mcp: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Makes it safe to send this again: the same key and request give the same result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                id: components["schemas"]["RoomId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             /** @description A valid token is needed */
             401: {
@@ -3240,6 +5625,1684 @@ export interface operations {
             };
             /** @description The Host or the Origin is not one of this server's */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    skills_list: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SkillList"];
+                };
+            };
+            /** @description A valid token is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin is not one of this server's */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    skills_create: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Makes it safe to send this again: the same key and request give the same result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SkillSpec"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Skill"];
+                };
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid token is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin is not one of this server's */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It breaks a rule; `findings` says which */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    skills_check: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Makes it safe to send this again: the same key and request give the same result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CheckRequest"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CheckView"];
+                };
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid token is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin is not one of this server's */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    skills_import: {
+        parameters: {
+            query?: {
+                /** @description One of the same name gets a new version; otherwise it is a conflict. */
+                replace?: boolean;
+                /** @description Take the skill of this name from the data folder instead of the body. */
+                folder?: string;
+            };
+            header?: {
+                /** @description Makes it safe to send this again: the same key and request give the same result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/zip": number[];
+            };
+        };
+        responses: {
+            /** @description Done */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Skill"];
+                };
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid token is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin is not one of this server's */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is a skill of this name */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It is no skill, or leads out of its folder, or is too large */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    skills_show: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Skill"];
+                };
+            };
+            /** @description A valid token is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin is not one of this server's */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is nothing with this id */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    skills_delete: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Makes it safe to send this again: the same key and request give the same result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A valid token is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin is not one of this server's */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is nothing with this id */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    skills_change: {
+        parameters: {
+            query?: {
+                /** @description The version you have seen; 409 if there is a newer one. */
+                base?: number;
+                /** @description Why, for the list of versions. */
+                note?: string;
+            };
+            header?: {
+                /** @description Makes it safe to send this again: the same key and request give the same result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": unknown;
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Skill"];
+                };
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid token is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin is not one of this server's */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is nothing with this id */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is a newer version than `base` */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It breaks a rule; `findings` says which */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    skills_export: {
+        parameters: {
+            query?: {
+                /** @description The newest, if left out. */
+                version?: number;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The archive */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/zip": unknown;
+                };
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid token is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin is not one of this server's */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is nothing with this id */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    skills_read: {
+        parameters: {
+            query?: {
+                /** @description The newest, if left out. */
+                version?: number;
+            };
+            header?: never;
+            path: {
+                name: string;
+                path: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The file */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": unknown;
+                };
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid token is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin is not one of this server's */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is nothing with this id */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    skills_write: {
+        parameters: {
+            query?: {
+                executable?: boolean;
+                /** @description The version you have seen; 409 if there is a newer one. */
+                base?: number;
+                /** @description Why, for the list of versions. */
+                note?: string;
+            };
+            header?: {
+                /** @description Makes it safe to send this again: the same key and request give the same result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                name: string;
+                path: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/octet-stream": number[];
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Skill"];
+                };
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid token is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin is not one of this server's */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is nothing with this id */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The path leads elsewhere, or there is too much */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    skills_remove: {
+        parameters: {
+            query?: {
+                /** @description The version you have seen; 409 if there is a newer one. */
+                base?: number;
+                /** @description Why, for the list of versions. */
+                note?: string;
+            };
+            header?: {
+                /** @description Makes it safe to send this again: the same key and request give the same result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                name: string;
+                path: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Skill"];
+                };
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid token is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin is not one of this server's */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is nothing with this id */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    skills_training: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TrainingView"];
+                };
+            };
+            /** @description A valid token is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin is not one of this server's */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is nothing with this id */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    skills_begin: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Makes it safe to send this again: the same key and request give the same result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["BeginTraining"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TrainingRoom"];
+                };
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid token is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin is not one of this server's */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is nothing with this id */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    skills_propose: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Makes it safe to send this again: the same key and request give the same result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ProposeRequest"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Proposal"];
+                };
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid token is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin is not one of this server's */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is nothing with this id */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The answer proposes nothing, or what it proposes breaks a rule */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    skills_proposal: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+                id: components["schemas"]["ProposalId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Proposal"];
+                };
+            };
+            /** @description A valid token is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin is not one of this server's */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is nothing with this id */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    skills_accept: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Makes it safe to send this again: the same key and request give the same result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                name: string;
+                id: components["schemas"]["ProposalId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Proposal"];
+                };
+            };
+            /** @description A valid token is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin is not one of this server's */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is nothing with this id */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was decided already, or the skill has changed since */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    skills_reject: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Makes it safe to send this again: the same key and request give the same result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                name: string;
+                id: components["schemas"]["ProposalId"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DropRequest"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Proposal"];
+                };
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid token is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin is not one of this server's */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is nothing with this id */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It was decided already */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    skills_rate: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Makes it safe to send this again: the same key and request give the same result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RateRequest"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Round"];
+                };
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid token is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin is not one of this server's */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is nothing with this id */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The message is no answer of a training room of this skill */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    skills_versions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["VersionList"];
+                };
+            };
+            /** @description A valid token is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin is not one of this server's */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is nothing with this id */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    skills_version: {
+        parameters: {
+            query?: {
+                /** @description The version to compare with; the one before, if left out. */
+                against?: number;
+            };
+            header?: never;
+            path: {
+                name: string;
+                version: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["VersionView"];
+                };
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid token is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin is not one of this server's */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is nothing with this id */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait as long as Retry-After says */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    skills_restore: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Makes it safe to send this again: the same key and request give the same result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                name: string;
+                version: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Skill"];
+                };
+            };
+            /** @description A valid token is needed */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin is not one of this server's */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is nothing with this id */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };
