@@ -3,6 +3,7 @@
 //!
 //! Knows nothing of rooms, journals or providers' protocols.
 
+pub mod events;
 pub mod mcp;
 pub mod process;
 pub mod skills;

@@ -280,3 +280,54 @@ async fn settings_that_cannot_work_are_refused_when_they_are_made() {
         .is_refused(422, "unprocessable");
     stage.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tools_of_an_mcp_server_are_called_and_one_that_crashed_comes_back() {
+    let stage = Stage::open().await;
+    let fake = json!({"name": "fake", "command": testkit::programs::fake_mcp(), "args": ["good"]});
+    post(stage.api(), "/api/mcp-servers", &fake).await.is(201);
+    for provider in PROVIDERS {
+        let settings = json!({"mcp_servers": ["fake"], "tools": {"allow": ["mcp__fake__*"]}});
+        let room = stage.room(provider, settings).await;
+        let told = stage.said(room, "!call mcp__fake__echo {\"text\":\"from afar\"}").await;
+        assert!(told.ends_with("Done. The tool returned: from afar"), "{told}");
+        let told = stage.said(room, "!call mcp__fake__fail").await;
+        assert!(told.contains("it did not work"), "{told}");
+
+        // It dies in the middle of a call: that call has failed, and the next one finds it alive.
+        let run = answered(stage.api(), room, "!call mcp__fake__crash").await;
+        assert_eq!(run.status, RunStatus::Completed, "{:?}", run.error);
+        let parts = message_of(stage.api(), &run).await.parts;
+        let failed = |part: &Part| matches!(part, Part::Tool(call) if call.result.as_ref().is_some_and(|r| r.is_error));
+        assert!(parts.iter().any(failed), "{parts:?}");
+        let told = stage.said(room, "!call mcp__fake__echo {\"text\":\"again\"}").await;
+        assert!(told.ends_with("Done. The tool returned: again"), "{told}");
+        let heard = statuses(&journal(stage.api(), room).await);
+        assert!(heard.iter().any(|status| status == "mcp_server_restarted"), "{heard:?}");
+    }
+    stage.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tool_of_an_mcp_server_asks_first() {
+    let stage = Stage::open().await;
+    let fake = json!({"name": "fake", "command": testkit::programs::fake_mcp(), "args": ["good"]});
+    post(stage.api(), "/api/mcp-servers", &fake).await.is(201);
+    let room = stage.room("openai", json!({"mcp_servers": ["fake"]})).await;
+    for (answer, returned) in [
+        (json!({"decision": "allow"}), "as asked"),
+        (json!({"decision": "allow", "input": {"text": "changed"}}), "changed"),
+        (json!({"decision": "deny"}), "denied"),
+    ] {
+        let mut audience = Audience::of(stage.api(), room).await;
+        let run = say(stage.api(), room, "!call mcp__fake__echo {\"text\":\"as asked\"}").await;
+        let asked = data(&audience.until_kind(EventType::ApprovalRequested, run).await);
+        assert_eq!((&asked["name"], &asked["input"]), (&json!("mcp__fake__echo"), &json!({"text": "as asked"})));
+        let path = format!("/api/runs/{run}/approvals/{}", asked["approval_id"].as_str().unwrap());
+        post(stage.api(), &path, &answer).await.is(204);
+        let run = ended(stage.api(), run).await;
+        let text = message_of(stage.api(), &run).await.text.to_lowercase();
+        assert!(text.contains(returned), "{answer}: {text}");
+    }
+    stage.close().await;
+}

@@ -17,7 +17,7 @@ mod tests;
 pub mod tools;
 mod turn;
 mod wire;
-mod xml;
+pub mod xml;
 
 pub use client::{Deadlines, Key, is_local, public_part};
 pub use conversation::Content;

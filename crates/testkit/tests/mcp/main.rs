@@ -7,6 +7,7 @@
     reason = "clippy takes only functions marked #[test] for tests, not what they share"
 )]
 
+mod agent;
 mod conformance;
 mod everything;
 mod local;

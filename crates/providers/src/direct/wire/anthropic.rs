@@ -1,9 +1,10 @@
 //! Anthropic's Messages API. <https://docs.anthropic.com/en/api/messages-streaming>
 
-use super::{Piece, Question, Stop, failure::Failure, garbled, number, sse::Frame, text};
+use super::{Piece, Question, Stop, failure::Failure, garbled, number, text};
 use crate::direct::conversation::{Answered, Block, Content, Message};
 use domain::{agent::Thinking, usage::Usage};
 use serde_json::{Map, Value, json};
+use workbench::events::Event;
 
 /// The API wants a bound; this is below that of every model in use.
 const MAX_OUTPUT_TOKENS: u32 = 16_000;
@@ -116,9 +117,9 @@ pub struct Reader {
 
 impl Reader {
     /// Whether something was made of it.
-    pub fn read(&mut self, frame: &Frame, pieces: &mut Vec<Piece>) -> Result<bool, Failure> {
+    pub fn read(&mut self, frame: &Event, pieces: &mut Vec<Piece>) -> Result<bool, Failure> {
         let event: Value = serde_json::from_str(&frame.data).map_err(|error| garbled(&error))?;
-        let kind = text(&event, "type").unwrap_or(&frame.event);
+        let kind = text(&event, "type").unwrap_or(&frame.name);
         let block = number(&event, "index").and_then(|index| u32::try_from(index).ok()).unwrap_or(0);
         let inner = |key: &str| event.get(key).unwrap_or(&Value::Null);
         match kind {

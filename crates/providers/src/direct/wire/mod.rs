@@ -1,13 +1,12 @@
 //! The two APIs, purely: a conversation in, a request's body out; bytes of a stream in, [`Piece`]s out.
 //!
-//! `sse` cuts the bytes into frames, `anthropic` and `openai` know one vendor's words each, `names` makes tool names fit,
+//! `workbench::events` cuts the bytes into events, `anthropic` and `openai` know one vendor's words each, `names` makes tool names fit,
 //! `failure` tells what can be tried again. What a vendor adds some day is skipped and counted, never an error.
 
 pub mod anthropic;
 pub mod failure;
 pub mod names;
 pub mod openai;
-pub mod sse;
 #[cfg(test)]
 mod tests;
 
@@ -16,6 +15,7 @@ use domain::{agent::Thinking, usage::Usage};
 use failure::{Failure, Kind};
 use names::Names;
 use serde_json::Value;
+use workbench::events::Events;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Api {
@@ -108,10 +108,13 @@ pub fn body(api: Api, question: &Question<'_>) -> Value {
     }
 }
 
+/// No vendor's event is near this long.
+const MAX_EVENT_BYTES: usize = 8 * 1024 * 1024;
+
 /// Reads one answer.
 #[derive(Debug)]
 pub struct Parser {
-    frames: sse::Frames,
+    frames: Events,
     words: Words,
     /// Frames that nothing was made of.
     pub skipped: u32,
@@ -129,13 +132,12 @@ impl Parser {
             Api::Messages => Words::Messages(anthropic::Reader::default()),
             Api::Chat => Words::Chat(openai::Reader::default()),
         };
-        Self { frames: sse::Frames::default(), words, skipped: 0 }
+        Self { frames: Events::new(MAX_EVENT_BYTES), words, skipped: 0 }
     }
 
     /// What was understood before a failure is in `pieces` all the same.
     pub fn push(&mut self, bytes: &[u8], pieces: &mut Vec<Piece>) -> Result<(), Failure> {
-        let mut frames = Vec::new();
-        let fits = self.frames.push(bytes, &mut frames);
+        let frames = self.frames.push(bytes).map_err(|error| Failure::new(Kind::Garbled, error.to_string()))?;
         for frame in frames {
             let is_known = match &mut self.words {
                 Words::Messages(reader) => reader.read(&frame, pieces)?,
@@ -143,7 +145,7 @@ impl Parser {
             };
             self.skipped += u32::from(!is_known);
         }
-        fits.map_err(|error| Failure::new(Kind::Garbled, error.to_string()))
+        Ok(())
     }
 
     /// The connection was closed in an orderly way: whether the answer was whole.

@@ -1,10 +1,11 @@
 //! Chat completions: OpenAI's, and those of Ollama, vLLM, LM Studio and many others, each with liberties of its own.
 //! <https://platform.openai.com/docs/api-reference/chat-streaming>
 
-use super::{Piece, Question, Stop, failure::Failure, garbled, number, sse::Frame, text};
+use super::{Piece, Question, Stop, failure::Failure, garbled, number, text};
 use crate::direct::conversation::{Block, Content, Message};
 use domain::{agent::Thinking, usage::Usage};
 use serde_json::{Value, json};
+use workbench::events::Event;
 
 pub fn body(question: &Question<'_>) -> Value {
     let mut body = json!({
@@ -117,7 +118,7 @@ pub struct Reader {
 
 impl Reader {
     /// Whether something was made of it.
-    pub fn read(&mut self, frame: &Frame, pieces: &mut Vec<Piece>) -> Result<bool, Failure> {
+    pub fn read(&mut self, frame: &Event, pieces: &mut Vec<Piece>) -> Result<bool, Failure> {
         if frame.data.trim() == "[DONE]" {
             self.end(pieces);
             return Ok(true);

@@ -1,12 +1,10 @@
 //! How messages get to a server and back. Streamable HTTP is rmcp's; the others are ours.
 
-mod events;
 mod http;
 mod in_process;
 mod sse;
 mod stdio;
 
-pub use events::{Event, Events};
 pub use http::{client, streamable};
 pub use in_process::{InProcess, Inside};
 pub use sse::{ConnectError, Sse};

@@ -1,8 +1,11 @@
 //! Servers from before streamable HTTP: one stream of events from the server, and posts to an address that its first
 //! event names.
 
-use super::{Ending, Events, http::parse_headers, stdio::too_long};
-use crate::mcp::{health::Health, lines::MAX_LINE_BYTES, wire};
+use super::{Ending, http::parse_headers, stdio::too_long};
+use crate::{
+    events::Events,
+    mcp::{health::Health, lines::MAX_LINE_BYTES, wire},
+};
 use reqwest::{
     Response, Url,
     header::{ACCEPT, CONTENT_TYPE, HeaderMap},
@@ -46,7 +49,7 @@ pub enum ConnectError {
     #[error("it named the address {0:?} for messages, which is not its own")]
     ForeignEndpoint(String),
     #[error("{0}")]
-    TooLong(#[from] super::events::TooLong),
+    TooLong(#[from] crate::events::TooLong),
     #[error("{}", .0.to_string())]
     Http(reqwest::Error),
 }
@@ -146,7 +149,7 @@ impl Transport<RoleClient> for Sse {
                         let messages = events.into_iter().filter(|event| event.name == "message");
                         self.heard.extend(messages.filter_map(|event| read(&event.data, &self.health)));
                     }
-                    Err(super::events::TooLong(bytes)) => self.note_end(too_long(bytes + 1)),
+                    Err(crate::events::TooLong(bytes)) => self.note_end(too_long(bytes + 1)),
                 },
                 Ok(None) => self.note_end("its stream of events ended".to_owned()),
                 Err(error) => self.note_end(format!("its stream of events broke: {}", error.without_url())),

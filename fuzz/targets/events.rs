@@ -1,0 +1,14 @@
+//! Server-sent events: no bytes are too much for the parser, and it does not matter where they are cut.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use workbench::events::Events;
+
+const MAX: usize = 4096;
+
+fuzz_target!(|bytes: &[u8]| {
+    let Ok(whole) = Events::new(MAX).push(bytes) else { return };
+    let mut events = Events::new(MAX);
+    let pieces: Vec<_> = bytes.chunks(1).flat_map(|byte| events.push(byte).expect("as before")).collect();
+    assert_eq!(pieces, whole);
+});

@@ -1,0 +1,12 @@
+//! A `SKILL.md`: whatever is written in it is read or refused with findings.
+#![no_main]
+
+use domain::skill::document;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|text: &str| {
+    let (frontmatter, body) = document::split(text);
+    assert!(frontmatter.map_or(0, str::len) + body.len() <= text.len());
+    document::parse(text, Some("a-skill"));
+    document::summary(text);
+});

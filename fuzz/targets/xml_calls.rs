@@ -1,0 +1,23 @@
+//! Calls in the text of a model: nothing is lost or doubled, wherever the text is cut.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use providers::direct::xml::{Bit, Reader};
+
+fn read<'a>(pieces: impl IntoIterator<Item = &'a str>) -> Vec<Bit> {
+    let (mut reader, mut bits, mut joined) = (Reader::default(), Vec::new(), Vec::<Bit>::new());
+    pieces.into_iter().for_each(|piece| reader.push(piece, &mut bits));
+    reader.end(&mut bits);
+    for bit in bits {
+        match (joined.last_mut(), bit) {
+            (Some(Bit::Text(text)), Bit::Text(more)) => text.push_str(&more),
+            (_, bit) => joined.push(bit),
+        }
+    }
+    joined
+}
+
+fuzz_target!(|text: &str| {
+    let letters = text.char_indices().map(|(at, letter)| &text[at..at + letter.len_utf8()]);
+    assert_eq!(read(letters), read([text]));
+});
