@@ -10,7 +10,7 @@ export class Server {
 
   private constructor(
     private readonly program: string,
-    private readonly folder: string,
+    readonly folder: string,
     readonly port: number,
   ) {}
 

@@ -1,5 +1,5 @@
 import { Link } from '@tanstack/react-router'
-import { Activity, Bot, ChartColumn, Play, Plug, Settings } from 'lucide-react'
+import { Activity, Bot, ChartColumn, GraduationCap, Play, Plug, Settings } from 'lucide-react'
 import type { ReactNode } from 'react'
 import { drawerStore } from '@/components/layout/drawer-store'
 import { IconButton } from '@/components/ui/button'
@@ -8,6 +8,7 @@ import styles from './rail-nav.module.css'
 
 const pages = [
   { to: '/agents', label: 'Agents', Icon: Bot },
+  { to: '/skills', label: 'Skills', Icon: GraduationCap },
   { to: '/mcp-servers', label: 'MCP servers', Icon: Plug },
   { to: '/runs', label: 'Runs', Icon: Activity },
   { to: '/usage', label: 'Usage', Icon: ChartColumn },

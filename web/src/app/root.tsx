@@ -82,6 +82,8 @@ function useAppCommands(setOpen: (open: 'palette' | 'shortcuts') => void): void 
 function usePageCommands(): void {
   const navigate = useNavigate()
   useCommands([
+    { id: 'skills', title: 'Skills', detail: 'page', group: 'Greenroom', run: () => void navigate({ to: '/skills' }) },
+    { id: 'new-skill', title: 'Write a skill', group: 'Greenroom', run: () => void navigate({ to: '/skills/new' }) },
     { id: 'runs', title: 'Runs', detail: 'page', group: 'Greenroom', run: () => void navigate({ to: '/runs' }) },
     { id: 'failed-runs', title: 'Runs that failed', group: 'Greenroom', run: () => void navigate({ to: '/runs', search: { status: 'failed' } }) },
     { id: 'usage', title: 'Usage and cost', detail: 'page', group: 'Greenroom', run: () => void navigate({ to: '/usage' }) },

@@ -3,6 +3,7 @@ import type { ReactNode } from 'react'
 import { Landing } from '@/features/rooms/components/landing'
 import { RoomPage } from '@/features/rooms/components/room-page'
 import { readFilter } from '@/features/runs/model/run-filter'
+import { readTab } from '@/features/skills/model/tabs'
 import { readUsageFilter } from '@/features/usage/model/usage-filter'
 import { NotFound } from './not-found'
 import { Root } from './root'
@@ -29,6 +30,9 @@ const roomRoute = createRoute({
 // Each further page is loaded when first visited.
 const RunsPage = lazyRouteComponent(() => import('@/features/runs/components/runs-page'), 'RunsPage')
 const RunPage = lazyRouteComponent(() => import('@/features/runs/components/run-page'), 'RunPage')
+const SkillsPage = lazyRouteComponent(() => import('@/features/skills/components/skills-page'), 'SkillsPage')
+const NewSkillPage = lazyRouteComponent(() => import('@/features/skills/components/new-skill-page'), 'NewSkillPage')
+const SkillPage = lazyRouteComponent(() => import('@/features/skills/components/skill-page'), 'SkillPage')
 const UsagePage = lazyRouteComponent(() => import('@/features/usage/components/usage-page'), 'UsagePage')
 const SettingsPage = lazyRouteComponent(() => import('@/features/settings/components/settings-page'), 'SettingsPage')
 
@@ -47,6 +51,21 @@ const runRoute = createRoute({
   component: function Run(): ReactNode {
     const { runId } = runRoute.useParams()
     return <RunPage key={runId} runId={runId} />
+  },
+})
+
+const skillsRoute = createRoute({ getParentRoute: () => rootRoute, path: '/skills', component: SkillsPage })
+
+const newSkillRoute = createRoute({ getParentRoute: () => rootRoute, path: '/skills/new', component: NewSkillPage })
+
+const skillRoute = createRoute({
+  getParentRoute: () => rootRoute,
+  path: '/skills/$name',
+  validateSearch: readTab,
+  component: function Skill(): ReactNode {
+    const { name } = skillRoute.useParams()
+    const { tab } = skillRoute.useSearch()
+    return <SkillPage key={name} name={name} tab={tab ?? 'edit'} />
   },
 })
 
@@ -105,6 +124,9 @@ const pages = [
   agentsRoute,
   newAgentRoute,
   agentRoute,
+  skillsRoute,
+  newSkillRoute,
+  skillRoute,
   mcpServersRoute,
   newMcpServerRoute,
   mcpServerRoute,

@@ -31,7 +31,7 @@ export const usageByAgentQuery = queryOptions({
 
 /** Names to choose from; null where the server has no such list. */
 export const skillNamesQuery = queryOptions({
-  queryKey: ['skills', 'names'],
+  queryKey: ['skills', 'to give'],
   queryFn: async () => {
     const known = await readIfThere<{ skills: Named[]; folders?: Named[] }>('/api/skills')
     return known && names([...known.skills, ...(known.folders ?? [])])

@@ -1,0 +1,31 @@
+import { useQueryClient } from '@tanstack/react-query'
+import { useNavigate } from '@tanstack/react-router'
+import type { ReactNode } from 'react'
+import type { Skill } from '@/lib/api/types'
+import { notify } from '@/lib/notices'
+import { deleteSkill, skillQuery, skillsQuery } from '../api/skills'
+import { useAction } from '../model/use-action'
+import { ConfirmDialog } from './confirm-dialog'
+
+export function DeleteSkillDialog({ skill, onClose }: { skill: Skill; onClose: () => void }): ReactNode {
+  const queries = useQueryClient()
+  const navigate = useNavigate()
+  const { isBusy, problem, run } = useAction()
+  const remove = (): Promise<boolean> =>
+    run(async () => {
+      await deleteSkill(skill.name)
+      // What was typed has nothing to be saved to any more.
+      await navigate({ to: '/skills', ignoreBlocker: true })
+      notify(`${skill.name} was deleted.`)
+      queries.removeQueries(skillQuery(skill.name))
+      await queries.invalidateQueries(skillsQuery)
+    })
+  return (
+    <ConfirmDialog title={`Delete ${skill.display_name ?? skill.name}?`} keep="Keep it" confirm="Delete the skill" isBusy={isBusy} problem={problem} onConfirm={() => void remove()} onClose={onClose}>
+      <p>
+        Its {skill.version === 1 ? 'version' : `${skill.version} versions`}, its files and its training history go with it. This cannot be taken back; an export
+        keeps a copy. Runs of agents that name it fail until it is taken out of their settings.
+      </p>
+    </ConfirmDialog>
+  )
+}

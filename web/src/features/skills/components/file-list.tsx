@@ -1,0 +1,59 @@
+import { useQueryClient } from '@tanstack/react-query'
+import { Download, FileText, SquareTerminal, Trash2 } from 'lucide-react'
+import { type ReactNode, useState } from 'react'
+import { IconButton } from '@/components/ui/button'
+import type { Skill, SkillFile } from '@/lib/api/types'
+import { bytes } from '@/lib/format'
+import { notify } from '@/lib/notices'
+import { deleteFile, fileAddress } from '../api/skill-files'
+import { skillQuery } from '../api/skills'
+import { useAction } from '../model/use-action'
+import { ConfirmDialog } from './confirm-dialog'
+import styles from './files-tab.module.css'
+
+export function FileList({ skill }: { skill: Skill }): ReactNode {
+  const [deleting, setDeleting] = useState<SkillFile | null>(null)
+  if (skill.files.length === 0) return <p className={styles.nothing}>There are none. The instructions alone make a skill.</p>
+  return (
+    <>
+      <ul className={styles.files} aria-label="Files">
+        {skill.files.map((file) => (
+          <li key={file.path}>
+            {file.executable ? <SquareTerminal size={16} aria-hidden /> : <FileText size={16} aria-hidden />}
+            <span className={styles.path}>{file.path}</span>
+            <span className={styles.size}>
+              {bytes(file.bytes)}
+              {file.executable && ', program'}
+            </span>
+            <a className={styles.get} href={fileAddress(skill.name, file.path)} download={file.path.split('/').at(-1)} aria-label={`Download ${file.path}`} title="Download">
+              <Download size={16} aria-hidden />
+            </a>
+            <IconButton label={`Delete ${file.path}`} onClick={() => setDeleting(file)}>
+              <Trash2 size={16} aria-hidden />
+            </IconButton>
+          </li>
+        ))}
+      </ul>
+      {deleting && <DeleteFile skill={skill} file={deleting} onClose={() => setDeleting(null)} />}
+    </>
+  )
+}
+
+function DeleteFile({ skill, file, onClose }: { skill: Skill; file: SkillFile; onClose: () => void }): ReactNode {
+  const queries = useQueryClient()
+  const { isBusy, problem, run } = useAction()
+  const remove = async (): Promise<void> => {
+    const isDone = await run(async () => {
+      queries.setQueryData(skillQuery(skill.name).queryKey, await deleteFile(skill.name, file.path))
+      await queries.invalidateQueries({ queryKey: ['skills'] })
+    })
+    if (!isDone) return
+    notify(`${file.path} was deleted.`)
+    onClose()
+  }
+  return (
+    <ConfirmDialog title={`Delete ${file.path}?`} keep="Keep it" confirm="Delete the file" isBusy={isBusy} problem={problem} onConfirm={() => void remove()} onClose={onClose}>
+      <p>The skill gets a new version without it. Earlier versions keep the file and can be restored.</p>
+    </ConfirmDialog>
+  )
+}

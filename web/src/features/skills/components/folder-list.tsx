@@ -1,0 +1,34 @@
+import type { ReactNode } from 'react'
+import { Button } from '@/components/ui/button'
+import type { FolderSkill } from '@/lib/api/types'
+import { Section } from './section'
+import styles from './skill-list.module.css'
+
+interface FolderListProps {
+  folders: readonly FolderSkill[]
+  isBusy: boolean
+  onImport: (folder: string) => void
+}
+
+export function FolderList({ folders, isBusy, onImport }: FolderListProps): ReactNode {
+  return (
+    <Section
+      title="In the server’s folder"
+      lead="These lie in skills/ of the data folder. Agents can use them as they are; imported, they can be edited, get parameters and versions, and be trained."
+    >
+      <ul className={styles.list}>
+        {folders.map(({ name, description }) => (
+          <li key={name} className={styles.folder}>
+            <div className={styles.what}>
+              <span className={styles.name}>{name}</span>
+              {description && <p className={styles.description}>{description}</p>}
+            </div>
+            <Button size="small" aria-label={`Import ${name}`} isBusy={isBusy} onClick={() => onImport(name)}>
+              Import
+            </Button>
+          </li>
+        ))}
+      </ul>
+    </Section>
+  )
+}

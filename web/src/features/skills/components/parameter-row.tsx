@@ -1,0 +1,84 @@
+import { Trash2 } from 'lucide-react'
+import type { ReactNode } from 'react'
+import { IconButton } from '@/components/ui/button'
+import { Select } from '@/components/ui/select'
+import type { Finding } from '@/lib/api/types'
+import { type ParameterDraft, type ParameterKind, linesOf } from '../model/draft'
+import { findingsAt } from '../model/findings'
+import { AreaField, Findings, TextField } from './found'
+import styles from './parameter-row.module.css'
+
+const kinds: { value: ParameterKind; label: string }[] = [
+  { value: 'text', label: 'Text' },
+  { value: 'number', label: 'Number' },
+  { value: 'choice', label: 'One of a few' },
+  { value: 'boolean', label: 'Yes or no' },
+  { value: 'file_path', label: 'Path of a file' },
+]
+
+interface ParameterRowProps {
+  parameter: ParameterDraft
+  pointer: string
+  findings: readonly Finding[]
+  onChange: (parameter: ParameterDraft) => void
+  onRemove: () => void
+}
+
+export function ParameterRow({ parameter, pointer, findings, onChange, onRemove }: ParameterRowProps): ReactNode {
+  const change = (changes: Partial<ParameterDraft>): void => onChange({ ...parameter, ...changes })
+  const at = (part: string): Finding[] => findingsAt(findings, `${pointer}/${part}`)
+  const placed = new Set(['name', 'description', 'default', 'choices'].flatMap(at))
+  const name = parameter.name || 'the parameter'
+  return (
+    <li>
+      <fieldset className={styles.row}>
+        <legend className="visually-hidden">Parameter {parameter.name}</legend>
+        <TextField label="Name" value={parameter.name} spellCheck={false} maxLength={64} findings={at('name')} onChange={(text) => change({ name: text })} />
+        <Select label="Type" value={parameter.kind} options={kinds} onChange={(kind) => change({ kind: kind as ParameterKind, fallback: '' })} />
+        <Fallback parameter={parameter} findings={at('default')} onChange={(fallback) => change({ fallback })} />
+        <div className={styles.end}>
+          <label className={styles.required}>
+            <input type="checkbox" checked={parameter.isRequired} onChange={(event) => change({ isRequired: event.target.checked })} />
+            Required
+          </label>
+          <IconButton label={`Remove ${name}`} onClick={onRemove}>
+            <Trash2 size={15} aria-hidden />
+          </IconButton>
+        </div>
+        <div className={styles.wide}>
+          <TextField label="What it is for" value={parameter.description} findings={at('description')} onChange={(description) => change({ description })} />
+        </div>
+        {parameter.kind === 'choice' && (
+          <div className={styles.wide}>
+            <AreaField label="Choices, one in each line" rows={2} value={parameter.choices} findings={at('choices')} onChange={(choices) => change({ choices })} />
+          </div>
+        )}
+        <div className={styles.wide}>
+          <Findings findings={findings.filter((finding) => !placed.has(finding))} />
+        </div>
+      </fieldset>
+    </li>
+  )
+}
+
+function Fallback({ parameter, findings, onChange }: { parameter: ParameterDraft; findings: readonly Finding[]; onChange: (text: string) => void }): ReactNode {
+  const { kind, fallback, choices } = parameter
+  if (kind === 'boolean' || kind === 'choice') {
+    const values = kind === 'boolean' ? ['true', 'false'] : linesOf(choices)
+    // A default that is no longer among the choices stays in sight until it is changed.
+    const shown = fallback !== '' && !values.includes(fallback) ? [...values, fallback] : values
+    const words: Record<string, string> = kind === 'boolean' ? { true: 'Yes', false: 'No' } : {}
+    return (
+      <div>
+        <Select
+          label="Default"
+          value={fallback}
+          options={[{ value: '', label: 'None' }, ...shown.map((value) => ({ value, label: words[value] ?? value }))]}
+          onChange={onChange}
+        />
+        <Findings findings={findings} />
+      </div>
+    )
+  }
+  return <TextField label="Default" inputMode={kind === 'number' ? 'decimal' : undefined} value={fallback} findings={findings} onChange={onChange} />
+}

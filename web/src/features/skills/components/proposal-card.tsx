@@ -1,0 +1,67 @@
+import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { type ReactNode, useState } from 'react'
+import { Button } from '@/components/ui/button'
+import { ProblemNote } from '@/components/ui/problem-note'
+import type { Proposal, Skill } from '@/lib/api/types'
+import { fullTime, shortTime } from '@/lib/format'
+import { notify } from '@/lib/notices'
+import { acceptProposal, dropProposal, proposalQuery } from '../api/training'
+import { useAction } from '../model/use-action'
+import { TextField } from './found'
+import styles from './training.module.css'
+import { UnifiedDiff } from './unified-diff'
+
+export function ProposalCard({ skill, proposal }: { skill: Skill; proposal: Proposal }): ReactNode {
+  const { data, error, refetch } = useQuery(proposalQuery(skill.name, proposal.id))
+  const [why, setWhy] = useState<string | null>(null)
+  const queries = useQueryClient()
+  const { isBusy, problem, run } = useAction()
+  const isOutdated = proposal.base_version !== skill.version
+
+  const accept = (): Promise<boolean> =>
+    run(async () => {
+      const accepted = await acceptProposal(skill.name, proposal.id)
+      await queries.invalidateQueries({ queryKey: ['skills'] })
+      notify(`Accepted as version ${accepted.accepted_version ?? ''}.`)
+    })
+  const drop = (): Promise<boolean> =>
+    run(async () => {
+      await dropProposal(skill.name, proposal.id, why ?? '')
+      await queries.invalidateQueries({ queryKey: ['skills'] })
+      notify('The proposal was dropped.')
+    })
+
+  return (
+    <div className={styles.card}>
+      <p className={styles.meta}>
+        For version {proposal.base_version},{' '}
+        <time dateTime={proposal.created_at} title={fullTime(proposal.created_at)}>
+          {shortTime(proposal.created_at)}
+        </time>
+        {proposal.note && ` · ${proposal.note}`}
+      </p>
+      {isOutdated && <p className={styles.outdated}>The skill is version {skill.version} by now, so this cannot be accepted any more. Ask for a new proposal.</p>}
+      {error && <ProblemNote title="The proposal could not be read" error={error} onRetry={() => void refetch()} />}
+      {data && <UnifiedDiff diff={data.diff ?? ''} label={`Proposed changes of ${fullTime(proposal.created_at)}`} />}
+      {problem != null && <ProblemNote title="It was not done" error={problem} />}
+      {why !== null && <TextField label="Why is it dropped?" value={why} maxLength={500} findings={[]} hint="Kept in the training history. May be left empty." onChange={setWhy} />}
+      <div className={styles.actions}>
+        {why === null ? (
+          <>
+            <Button onClick={() => setWhy('')}>Drop</Button>
+            <Button look="primary" isBusy={isBusy} disabled={isOutdated} onClick={() => void accept()}>
+              Accept as a new version
+            </Button>
+          </>
+        ) : (
+          <>
+            <Button onClick={() => setWhy(null)}>Back</Button>
+            <Button look="danger" isBusy={isBusy} onClick={() => void drop()}>
+              Drop the proposal
+            </Button>
+          </>
+        )}
+      </div>
+    </div>
+  )
+}

@@ -1,0 +1,22 @@
+import type { ReactNode } from 'react'
+import type { Proposal, Skill } from '@/lib/api/types'
+import { ProposalCard } from './proposal-card'
+import { Section } from './section'
+import styles from './training.module.css'
+
+/** Those that wait for a decision; what became of the others stands in the history. */
+export function ProposalList({ skill, proposals }: { skill: Skill; proposals: readonly Proposal[] }): ReactNode {
+  const open = proposals.filter((proposal) => proposal.status === 'open')
+  if (open.length === 0) return null
+  return (
+    <Section title={open.length === 1 ? 'A proposed change' : `${open.length} proposed changes`}>
+      <ul className={styles.cards}>
+        {open.map((proposal) => (
+          <li key={proposal.id}>
+            <ProposalCard skill={skill} proposal={proposal} />
+          </li>
+        ))}
+      </ul>
+    </Section>
+  )
+}

@@ -1,0 +1,64 @@
+import { useQueryClient } from '@tanstack/react-query'
+import { type FormEvent, type ReactNode, useState } from 'react'
+import { Button } from '@/components/ui/button'
+import { ProblemNote } from '@/components/ui/problem-note'
+import { Segmented } from '@/components/ui/segmented'
+import type { Skill } from '@/lib/api/types'
+import { notify } from '@/lib/notices'
+import { rate } from '../api/training'
+import { linesOf } from '../model/draft'
+import { useAction } from '../model/use-action'
+import { AreaField, TextField } from './found'
+import styles from './training.module.css'
+
+const scores = [
+  { value: '1', label: '1', hint: 'Useless' },
+  { value: '2', label: '2', hint: 'Mostly wrong' },
+  { value: '3', label: '3', hint: 'Half right' },
+  { value: '4', label: '4', hint: 'Good' },
+  { value: '5', label: '5', hint: 'As it should be' },
+] as const
+
+type Score = (typeof scores)[number]['value']
+
+export function RateForm({ skill, messageId, onClose }: { skill: Skill; messageId: string; onClose: () => void }): ReactNode {
+  const [score, setScore] = useState<Score | null>(null)
+  const [comment, setComment] = useState('')
+  const [issues, setIssues] = useState('')
+  const [improvements, setImprovements] = useState('')
+  const queries = useQueryClient()
+  const { isBusy, problem, run } = useAction()
+
+  const save = async (event: FormEvent): Promise<void> => {
+    event.preventDefault()
+    if (score === null) return
+    const isDone = await run(async () => {
+      await rate(skill.name, { messageId, score: Number(score), comment, issues: linesOf(issues), improvements: linesOf(improvements) })
+      await queries.invalidateQueries({ queryKey: ['skills'] })
+    })
+    if (!isDone) return
+    notify('The answer was rated.')
+    onClose()
+  }
+
+  return (
+    <form className={styles.rate} aria-label="Rate the answer" onSubmit={(event) => void save(event)}>
+      <div className={styles.score}>
+        <Segmented label="Score" choices={scores} value={score ?? ('' as Score)} onChange={setScore} />
+        <span className={styles.meta}>{scores.find(({ value }) => value === score)?.hint ?? '1 is useless, 5 is as it should be.'}</span>
+      </div>
+      <TextField label="Comment" value={comment} findings={[]} onChange={setComment} />
+      <div className={styles.pair}>
+        <AreaField label="What was wrong, one in each line" rows={2} value={issues} findings={[]} onChange={setIssues} />
+        <AreaField label="What would be better, one in each line" rows={2} value={improvements} findings={[]} onChange={setImprovements} />
+      </div>
+      {problem != null && <ProblemNote title="The rating was not kept" error={problem} />}
+      <div className={styles.actions}>
+        <Button onClick={onClose}>Cancel</Button>
+        <Button type="submit" look="primary" isBusy={isBusy} disabled={score === null}>
+          Keep the rating
+        </Button>
+      </div>
+    </form>
+  )
+}

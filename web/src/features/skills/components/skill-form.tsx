@@ -1,0 +1,79 @@
+import type { ReactNode } from 'react'
+import type { Finding } from '@/lib/api/types'
+import type { Draft } from '../model/draft'
+import { findingsAt, findingsElsewhere } from '../model/findings'
+import { BodyEditor } from './body-editor'
+import { Findings, AreaField, TextField } from './found'
+import { ParameterList } from './parameter-list'
+import { Section } from './section'
+import styles from './skill-form.module.css'
+import { ToolFields } from './tool-fields'
+
+interface SkillFormProps {
+  draft: Draft
+  /** A skill that exists keeps its name. */
+  isNew: boolean
+  findings: readonly Finding[]
+  preview: string | null
+  onChange: (draft: Draft) => void
+}
+
+const longestDescription = 1024
+
+export function SkillForm({ draft, isNew, findings, preview, onChange }: SkillFormProps): ReactNode {
+  const change = (changes: Partial<Draft>): void => onChange({ ...draft, ...changes })
+  const at = (pointer: string): Finding[] => findingsAt(findings, pointer)
+  return (
+    <div className={styles.form}>
+      <Findings findings={findingsElsewhere(findings)} />
+      <Section title="What it is">
+        <div className={styles.pair}>
+          <TextField
+            label="Name"
+            value={draft.name}
+            disabled={!isNew}
+            maxLength={64}
+            spellCheck={false}
+            findings={isNew ? at('/name') : []}
+            hint={isNew ? <>The word that calls it, as in <code>/code-review</code>. It cannot be changed later.</> : undefined}
+            onChange={(name) => change({ name })}
+          />
+          <TextField label="Display name" value={draft.displayName} maxLength={120} findings={at('/display_name')} hint={isNew ? 'For people. May be left out.' : undefined} onChange={(displayName) => change({ displayName })} />
+        </div>
+        <AreaField
+          label="Description"
+          value={draft.description}
+          rows={3}
+          findings={at('/description')}
+          hint={`What it does and when to use it: agents choose by these words. ${draft.description.trim().length} of ${longestDescription} characters.`}
+          onChange={(description) => change({ description })}
+        />
+        <div className={styles.pair}>
+          <TextField label="Category" value={draft.category} findings={at('/category')} onChange={(category) => change({ category })} />
+          <TextField label="Your word for the version" placeholder="1.2.0" value={draft.label} findings={at('/label')} onChange={(label) => change({ label })} />
+        </div>
+      </Section>
+      <BodyEditor body={draft.body} preview={preview} findings={at('/body')} onChange={(body) => change({ body })} />
+      <ParameterList parameters={draft.parameters} findings={at('/parameters')} onChange={(parameters) => change({ parameters })} />
+      <ToolFields draft={draft} findings={findings} onChange={change} />
+      <Section title="MCP servers of its own" lead={<>Runs that have the skill reach these beside their agent’s own. Write secrets as <code>{'${VARIABLE}'}</code>.</>}>
+        <AreaField
+          label="Servers, as in .mcp.json"
+          isCode
+          rows={4}
+          value={draft.servers}
+          findings={at('/mcp_servers')}
+          placeholder={'{\n  "files": { "command": "files-server", "args": ["docs"] }\n}'}
+          onChange={(servers) => change({ servers })}
+        />
+      </Section>
+      <Section title="More">
+        <div className={styles.pair}>
+          <TextField label="Licence" value={draft.license} findings={at('/license')} onChange={(license) => change({ license })} />
+          <TextField label="Compatibility" value={draft.compatibility} findings={at('/compatibility')} hint="What it needs to work, such as programs or network access." onChange={(compatibility) => change({ compatibility })} />
+        </div>
+        <AreaField label="Metadata, as JSON" isCode rows={2} value={draft.metadata} findings={at('/metadata')} placeholder={'{ "source": "team handbook" }'} onChange={(metadata) => change({ metadata })} />
+      </Section>
+    </div>
+  )
+}

@@ -1,0 +1,56 @@
+import { Link } from '@tanstack/react-router'
+import type { ReactNode } from 'react'
+import type { SkillSummary } from '@/lib/api/types'
+import { fullTime, shortTime } from '@/lib/format'
+import { Experience } from './experience'
+import { Section } from './section'
+import styles from './skill-list.module.css'
+
+export function SkillList({ title, skills }: { title: string; skills: readonly SkillSummary[] }): ReactNode {
+  return (
+    <Section title={title}>
+      <ul className={styles.list}>
+        {skills.map((skill) => (
+          <Item key={skill.id} skill={skill} />
+        ))}
+      </ul>
+    </Section>
+  )
+}
+
+function Item({ skill }: { skill: SkillSummary }): ReactNode {
+  const { name, display_name: shown, description, version, label, usage } = skill
+  return (
+    <li className={styles.item}>
+      <div className={styles.what}>
+        <Link to="/skills/$name" params={{ name }} className={styles.name}>
+          {shown ?? name}
+        </Link>
+        {shown && <code className={styles.word}>/{name}</code>}
+        <p className={styles.description}>{description}</p>
+      </div>
+      <dl className={styles.facts}>
+        <div>
+          <dt>Version</dt>
+          <dd>
+            {version}
+            {label && <small> ({label})</small>}
+          </dd>
+        </div>
+        <div>
+          <dt>Experience</dt>
+          <dd>
+            <Experience value={skill.experience ?? null} />
+          </dd>
+        </div>
+        <div>
+          <dt>Used</dt>
+          <dd title={usage.last_used_at ? `last ${fullTime(usage.last_used_at)}` : undefined}>
+            {usage.offered === 0 && usage.invoked === 0 ? 'never' : `${usage.offered} ${usage.offered === 1 ? 'run' : 'runs'}`}
+            {usage.last_used_at && <small> {shortTime(usage.last_used_at)}</small>}
+          </dd>
+        </div>
+      </dl>
+    </li>
+  )
+}

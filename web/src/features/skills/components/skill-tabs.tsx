@@ -1,0 +1,28 @@
+import { Link } from '@tanstack/react-router'
+import type { ReactNode } from 'react'
+import type { Skill } from '@/lib/api/types'
+import { type Tab, tabs } from '../model/tabs'
+import styles from './skill-page.module.css'
+
+const words: Record<Tab, string> = { edit: 'Edit', files: 'Files', versions: 'Versions', training: 'Training' }
+
+export function SkillTabs({ skill, current }: { skill: Skill; current: Tab }): ReactNode {
+  return (
+    <nav className={styles.tabs} aria-label="Parts of the skill">
+      {tabs.map((tab) => (
+        <Link
+          key={tab}
+          to="/skills/$name"
+          params={{ name: skill.name }}
+          search={tab === 'edit' ? {} : { tab }}
+          className={styles.tab}
+          activeOptions={{ exact: true, includeSearch: true }}
+          aria-current={tab === current ? 'page' : undefined}
+        >
+          {words[tab]}
+          {tab === 'files' && skill.files.length > 0 && <span className={styles.count}>{skill.files.length}</span>}
+        </Link>
+      ))}
+    </nav>
+  )
+}

@@ -1,0 +1,78 @@
+import { useQuery } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import { Plus } from 'lucide-react'
+import { type ReactNode, useState } from 'react'
+import { PageBody } from '@/components/layout/page-body'
+import { ProblemNote } from '@/components/ui/problem-note'
+import type { SkillSummary } from '@/lib/api/types'
+import { skillsQuery } from '../api/skills'
+import { byCategory, matching } from '../model/categories'
+import { useFileDrop } from '../model/use-file-drop'
+import { useImport } from '../model/use-import'
+import { FolderList } from './folder-list'
+import { FileButton } from './file-button'
+import { ImportTaken } from './import-taken'
+import { SkillList } from './skill-list'
+import styles from './skills-page.module.css'
+
+/** From here on one looks for a skill by words rather than by eye. */
+const searchFrom = 8
+
+export function SkillsPage(): ReactNode {
+  const { data, error, refetch } = useQuery(skillsQuery)
+  const bringIn = useImport()
+  const drop = useFileDrop(([archive]) => archive && void bringIn.start({ archive }))
+  return (
+    <PageBody title="Skills">
+      <div className={styles.page} data-over={drop.isOver || undefined} {...drop.handlers}>
+        <div className={styles.head}>
+          <p className={styles.lead}>
+            What agents know how to do: instructions that they take up when a task calls for them, or when a message begins with <code>/name</code>.
+          </p>
+          <div className={styles.actions}>
+            <FileButton label="Import a zip" accept=".zip,application/zip" isBusy={bringIn.isBusy} onFiles={([archive]) => archive && void bringIn.start({ archive })} />
+            <Link to="/skills/new" className={styles.new}>
+              <Plus size={15} aria-hidden />
+              New skill
+            </Link>
+          </div>
+        </div>
+        {bringIn.problem != null && <ProblemNote title="The skill was not imported" error={bringIn.problem} />}
+        {error && <ProblemNote title="The skills could not be read" error={error} onRetry={() => void refetch()} />}
+        {!data && !error && (
+          <p className={styles.loading} role="status">
+            Reading the skills
+          </p>
+        )}
+        {data && <Found skills={data.skills} />}
+        {data && data.folders.length > 0 && <FolderList folders={data.folders} isBusy={bringIn.isBusy} onImport={(folder) => void bringIn.start({ folder })} />}
+        {drop.isOver && <p className={styles.over}>Let go to import the skill</p>}
+      </div>
+      <ImportTaken bringIn={bringIn} />
+    </PageBody>
+  )
+}
+
+function Found({ skills }: { skills: readonly SkillSummary[] }): ReactNode {
+  const [text, setText] = useState('')
+  const found = matching(skills, text)
+  if (skills.length === 0) {
+    return (
+      <div className={styles.nothing}>
+        <p>There is no skill yet. Write the first one, or drop a zip with a SKILL.md here.</p>
+        <Link to="/skills/new">Write a skill</Link>
+      </div>
+    )
+  }
+  return (
+    <>
+      {skills.length >= searchFrom && (
+        <input className={styles.search} type="search" aria-label="Find a skill" placeholder="Find a skill" value={text} onChange={(event) => setText(event.target.value)} />
+      )}
+      {byCategory(found).map(({ name, skills: members }) => (
+        <SkillList key={name ?? ''} title={name ?? (skills.some((skill) => skill.category) ? 'Without a category' : 'All skills')} skills={members} />
+      ))}
+      {found.length === 0 && <p className={styles.nothing}>No skill has all of these words.</p>}
+    </>
+  )
+}

@@ -1,0 +1,63 @@
+import { useQueryClient } from '@tanstack/react-query'
+import { GitPullRequestArrow, Star } from 'lucide-react'
+import { type ReactNode, useState } from 'react'
+import { Button } from '@/components/ui/button'
+import { Markdown } from '@/components/ui/markdown'
+import { ProblemNote } from '@/components/ui/problem-note'
+import type { Message, Skill, Training } from '@/lib/api/types'
+import { notify } from '@/lib/notices'
+import { propose, trainingQuery } from '../api/training'
+import { holdsProposal } from '../model/score'
+import { useAction } from '../model/use-action'
+import { RateForm } from './rate-form'
+import styles from './training.module.css'
+
+interface TrainingAnswerProps {
+  skill: Skill
+  message: Message
+  training: Training
+}
+
+/** An answer of the agent, what it was rated, and what it proposed. */
+export function TrainingAnswer({ skill, message, training }: TrainingAnswerProps): ReactNode {
+  const [isRating, setIsRating] = useState(false)
+  const queries = useQueryClient()
+  const { isBusy, problem, run } = useAction()
+  const ratings = training.rounds.filter((round) => round.kind === 'rating' && round.message_id === message.id)
+  const proposal = training.proposals.find((one) => one.message_id === message.id)
+  const isGrowing = message.status === 'streaming'
+  const take = (): Promise<boolean> =>
+    run(async () => {
+      await propose(skill.name, message.id)
+      await queries.invalidateQueries(trainingQuery(skill.name))
+      notify('The proposal stands above, as a diff.')
+    })
+
+  return (
+    <article className={styles.card} aria-label={`Answer of ${message.author.name}`}>
+      {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex */}
+      <div className={styles.answer} tabIndex={0} role="group" aria-label="Its text">
+        {message.text === '' ? <p className={styles.meta}>{isGrowing ? 'It is at work.' : 'It said nothing.'}</p> : <Markdown text={message.text} isGrowing={isGrowing} />}
+      </div>
+      {problem != null && <ProblemNote title="No proposal was made of it" error={problem} />}
+      {isRating ? (
+        <RateForm skill={skill} messageId={message.id} onClose={() => setIsRating(false)} />
+      ) : (
+        <div className={styles.actions}>
+          {ratings.length > 0 && <p className={styles.rated}>Rated {ratings.map((round) => round.score).join(', ')} of 5</p>}
+          {proposal && <p className={styles.rated}>Its proposal is {proposal.status}</p>}
+          {!proposal && holdsProposal(message.text) && (
+            <Button size="small" isBusy={isBusy} disabled={isGrowing} onClick={() => void take()}>
+              <GitPullRequestArrow size={14} aria-hidden />
+              Look at its proposal
+            </Button>
+          )}
+          <Button size="small" disabled={isGrowing} onClick={() => setIsRating(true)}>
+            <Star size={14} aria-hidden />
+            {ratings.length > 0 ? 'Rate again' : 'Rate'}
+          </Button>
+        </div>
+      )}
+    </article>
+  )
+}

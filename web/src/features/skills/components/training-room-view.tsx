@@ -1,0 +1,73 @@
+import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
+import { type ReactNode, useState } from 'react'
+import { Button } from '@/components/ui/button'
+import { ProblemNote } from '@/components/ui/problem-note'
+import { ApiError } from '@/lib/api/client'
+import type { Skill, Training, TrainingRoom } from '@/lib/api/types'
+import { giveTask, trainingMessagesQuery } from '../api/training'
+import { useAction } from '../model/use-action'
+import { AreaField } from './found'
+import { TrainingAnswer } from './training-answer'
+import styles from './training.module.css'
+
+const askForMore = 'Please propose an improved version of this skill’s instructions, with what you learned in this room.'
+
+interface TrainingRoomViewProps {
+  skill: Skill
+  room: TrainingRoom
+  agent: string
+  training: Training
+}
+
+export function TrainingRoomView({ skill, room, agent, training }: TrainingRoomViewProps): ReactNode {
+  const messages = useQuery(trainingMessagesQuery(room.room_id))
+  const [task, setTask] = useState('')
+  const queries = useQueryClient()
+  const { isBusy, problem, run } = useAction()
+  const say = async (text: string): Promise<boolean> =>
+    run(async () => {
+      await giveTask(room.room_id, text)
+      await queries.invalidateQueries(trainingMessagesQuery(room.room_id))
+    })
+
+  if (messages.error instanceof ApiError && messages.error.status === 404) {
+    return <p className={styles.meta}>This room was deleted. What was rated in it stays in the history.</p>
+  }
+  return (
+    <div className={styles.room}>
+      <div className={styles.roomHead}>
+        <p className={styles.meta}>With {agent}, newest last.</p>
+        <Link to="/rooms/$roomId" params={{ roomId: room.room_id }}>
+          Open it as a room
+        </Link>
+      </div>
+      {messages.error && <ProblemNote title="The answers could not be read" error={messages.error} onRetry={() => void messages.refetch()} />}
+      {messages.data?.length === 0 && <p className={styles.meta}>Nothing was said yet. Give the agent a task that calls for the skill.</p>}
+      <ul className={styles.cards}>
+        {messages.data?.map((message) => (
+          <li key={message.id}>
+            {message.author.kind === 'agent' ? (
+              <TrainingAnswer skill={skill} message={message} training={training} />
+            ) : (
+              <p className={styles.asked}>
+                <span>{message.author.name}</span>
+                {message.text}
+              </p>
+            )}
+          </li>
+        ))}
+      </ul>
+      {problem != null && <ProblemNote title="It was not sent" error={problem} />}
+      <AreaField label={`A task for ${agent}`} rows={2} value={task} findings={[]} onChange={setTask} />
+      <div className={styles.actions}>
+        <Button isBusy={isBusy} onClick={() => void say(askForMore)}>
+          Ask for a proposal
+        </Button>
+        <Button look="primary" isBusy={isBusy} disabled={task.trim() === ''} onClick={() => void say(task).then((isSent) => isSent && setTask(''))}>
+          Give the task
+        </Button>
+      </div>
+    </div>
+  )
+}

@@ -1,0 +1,27 @@
+import { useQuery } from '@tanstack/react-query'
+import type { ReactNode } from 'react'
+import { ProblemNote } from '@/components/ui/problem-note'
+import type { Skill } from '@/lib/api/types'
+import { trainingQuery } from '../api/training'
+import { ProposalList } from './proposal-list'
+import { RoundList } from './round-list'
+import { ScoreChart } from './score-chart'
+import { Section } from './section'
+import { TrainingRooms } from './training-rooms'
+import styles from './training.module.css'
+
+export function TrainingTab({ skill }: { skill: Skill }): ReactNode {
+  const { data: training, error, refetch } = useQuery(trainingQuery(skill.name))
+  if (error && !training) return <ProblemNote title="The training could not be read" error={error} onRetry={() => void refetch()} />
+  if (!training) return null
+  return (
+    <div className={styles.tab}>
+      <Section title="Experience" lead="It follows from the ratings: recent ones weigh more, and few prove little. Five times the best is 50 of 100.">
+        <ScoreChart rounds={training.rounds} />
+      </Section>
+      <ProposalList skill={skill} proposals={training.proposals} />
+      <TrainingRooms skill={skill} training={training} />
+      <RoundList rounds={training.rounds} />
+    </div>
+  )
+}

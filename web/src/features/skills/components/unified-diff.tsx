@@ -1,0 +1,26 @@
+import { type ReactNode, memo, useMemo } from 'react'
+import { readUnified } from '../model/unified-diff'
+import styles from './unified-diff.module.css'
+
+const signs = { same: ' ', added: '+', removed: '−', place: '', note: '' }
+const words = { added: 'added: ', removed: 'removed: ' } as Record<string, string>
+
+/** A diff that the server made. */
+export const UnifiedDiff = memo(function UnifiedDiff({ diff, label }: { diff: string; label: string }): ReactNode {
+  const lines = useMemo(() => readUnified(diff), [diff])
+  if (lines.length === 0) return <p className={styles.nothing}>Nothing differs.</p>
+  return (
+    // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex
+    <pre className={styles.diff} tabIndex={0} role="region" aria-label={label}>
+      {lines.map(({ kind, text }, index) => (
+        <span key={index} className={styles.line} data-kind={kind}>
+          <span className={styles.sign} aria-hidden>
+            {signs[kind]}
+          </span>
+          {words[kind] && <span className="visually-hidden">{words[kind]}</span>}
+          {kind === 'place' ? '⋯' : text || ' '}
+        </span>
+      ))}
+    </pre>
+  )
+})

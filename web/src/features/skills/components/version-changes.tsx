@@ -1,0 +1,56 @@
+import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { RotateCcw } from 'lucide-react'
+import { type ReactNode, useState } from 'react'
+import { Button } from '@/components/ui/button'
+import { ProblemNote } from '@/components/ui/problem-note'
+import { Select } from '@/components/ui/select'
+import type { Skill } from '@/lib/api/types'
+import { notify } from '@/lib/notices'
+import { restoreVersion, skillQuery, versionQuery } from '../api/skills'
+import { useAction } from '../model/use-action'
+import { UnifiedDiff } from './unified-diff'
+import styles from './versions-tab.module.css'
+
+interface VersionChangesProps {
+  skill: Skill
+  version: number
+  /** What it can be compared with, newest first. */
+  others: readonly number[]
+}
+
+export function VersionChanges({ skill, version, others }: VersionChangesProps): ReactNode {
+  const [against, setAgainst] = useState<number | null>(others.find((other) => other < version) ?? others.at(-1) ?? null)
+  const { data, error, refetch } = useQuery(versionQuery(skill.name, version, against))
+  const queries = useQueryClient()
+  const { isBusy, problem, run } = useAction()
+  const restore = (): Promise<boolean> =>
+    run(async () => {
+      const restored = await restoreVersion(skill.name, version)
+      queries.setQueryData(skillQuery(skill.name).queryKey, restored)
+      await queries.invalidateQueries({ queryKey: ['skills'] })
+      notify(restored.version === skill.version ? `Version ${version} is what is here already.` : `Version ${version} is back, as version ${restored.version}.`)
+    })
+  return (
+    <div className={styles.changes}>
+      <div className={styles.tools}>
+        {against !== null && (
+          <Select
+            label="Compared with"
+            value={String(against)}
+            options={others.map((other) => ({ value: String(other), label: `Version ${other}` }))}
+            onChange={(value) => setAgainst(Number(value))}
+          />
+        )}
+        {version !== skill.version && (
+          <Button isBusy={isBusy} onClick={() => void restore()}>
+            <RotateCcw size={14} aria-hidden />
+            Restore version {version}
+          </Button>
+        )}
+      </div>
+      {problem != null && <ProblemNote title="It was not restored" error={problem} />}
+      {error && <ProblemNote title="The version could not be read" error={error} onRetry={() => void refetch()} />}
+      {data && (against === null ? <p className={styles.first}>This is the only version there is.</p> : <UnifiedDiff diff={data.diff} label={`Changes from version ${against} to ${version}`} />)}
+    </div>
+  )
+}

@@ -1,0 +1,28 @@
+import { useBlocker } from '@tanstack/react-router'
+import { useEffect, useRef } from 'react'
+
+interface LeaveGuard {
+  /** Somebody is about to leave: what to do about it, or null. */
+  leaving: { leave: () => void; stay: () => void } | null
+  /** What is typed is safe by now; the next way out is free. */
+  letGo: () => void
+}
+
+/** Keeps a page with unsaved changes from being left by mistake; another tab of the same page is no leaving. */
+export function useLeaveGuard(isDirty: boolean): LeaveGuard {
+  const isFree = useRef(false)
+  useEffect(() => {
+    if (isDirty) isFree.current = false
+  }, [isDirty])
+  const blocker = useBlocker({
+    shouldBlockFn: ({ current, next }) => isDirty && !isFree.current && current.pathname !== next.pathname,
+    enableBeforeUnload: () => isDirty && !isFree.current,
+    withResolver: true,
+  })
+  return {
+    leaving: blocker.status === 'blocked' ? { leave: blocker.proceed, stay: blocker.reset } : null,
+    letGo: () => {
+      isFree.current = true
+    },
+  }
+}
