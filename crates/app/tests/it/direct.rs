@@ -317,7 +317,7 @@ async fn a_tool_of_an_mcp_server_asks_first() {
     for (answer, returned) in [
         (json!({"decision": "allow"}), "as asked"),
         (json!({"decision": "allow", "input": {"text": "changed"}}), "changed"),
-        (json!({"decision": "deny"}), "denied"),
+        (json!({"decision": "deny"}), "not allowed"),
     ] {
         let mut audience = Audience::of(stage.api(), room).await;
         let run = say(stage.api(), room, "!call mcp__fake__echo {\"text\":\"as asked\"}").await;

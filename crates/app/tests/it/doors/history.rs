@@ -17,10 +17,10 @@ doors! {
             invariant_02_gapless_polled_while_it_is_written;
 }
 
-const SCRIPT: &str = r#"!script [{"text":"one "},{"after_ms":90,"thinking":"hm"},{"after_ms":90,"text":"two ","item":"x"},
-    {"after_ms":90,"text":"three ","item":"x"},{"after_ms":90,"retract":"x"},
-    {"after_ms":90,"tool_use":{"id":"t","name":"look","input":{}}},{"after_ms":90,"tool_output":{"id":"t","delta":"..."}},
-    {"after_ms":90,"tool_result":{"id":"t","content":"seen"}},{"after_ms":90,"text":"four"},{"after_ms":90,"text":"."}]"#;
+const SCRIPT: &str = r#"!script [{"text":"one "},{"after_ms":200,"thinking":"hm"},{"after_ms":200,"text":"two ","item":"x"},
+    {"after_ms":200,"text":"three ","item":"x"},{"after_ms":200,"retract":"x"},
+    {"after_ms":200,"tool_use":{"id":"t","name":"look","input":{}}},{"after_ms":200,"tool_output":{"id":"t","delta":"..."}},
+    {"after_ms":200,"tool_result":{"id":"t","content":"seen"}},{"after_ms":200,"text":"four"},{"after_ms":200,"text":"."}]"#;
 
 /// What a client has that took a history and then applied the events after it.
 fn caught_up(history: &HistoryPage, journal: &[SeenEvent]) -> BTreeMap<MessageId, (String, String)> {

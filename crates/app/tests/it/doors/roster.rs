@@ -113,7 +113,7 @@ async fn a_watcher_is_told_of_every_change(api: &Api) {
 async fn a_busy_room_is_told_of_now_and_then_at_its_newest(api: &Api) {
     let room = room(api).await;
     let (mut watcher, _) = Watcher::open(api).await;
-    let (began, run) = (Instant::now(), say(api, room, "!count 400 200").await);
+    let (began, run) = (Instant::now(), say(api, room, "!count 40 50").await);
     let (mut told, mut head) = (0, 0);
     loop {
         let news = watcher.until(|news| news["type"] == "room").await;
