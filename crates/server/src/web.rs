@@ -53,7 +53,7 @@ const FOR_EVER: &str = "public, max-age=31536000, immutable";
 
 pub fn open(doors: Doors) -> Doors {
     let doors = doors.page(Policy::Public, "/docs", page(DOCS)).page(Policy::Public, "/assets/{name}", get(asset));
-    let paths = if WEB_APP.is_empty() { &APP_PATHS[..1] } else { &APP_PATHS[..] };
+    let paths = if WEB_APP.is_empty() { &APP_PATHS[..1] } else { APP_PATHS };
     let doors = paths.iter().fold(doors, |doors, path| doors.page(Policy::Public, path, get(app)));
     // What a browser asks for beside the page, such as its icon.
     let beside = WEB_APP.iter().map(|(path, _)| *path).filter(|path| is_beside_the_page(path));
