@@ -13,6 +13,8 @@ interface AgentRecord {
   system_prompt: string | null
   tools: { allow: string[]; ask: string[]; deny: string[] }
   limits: Record<string, number>
+  model_options?: object | null
+  skill_parameters?: object
 }
 
 let stage: Stage
@@ -105,7 +107,7 @@ it('asks before unsaved changes are lost', async () => {
   await view.field('Model').fill('typed')
   // Another view of the same agent is no leaving.
   await view.page.getByText('In effect').click()
-  await view.page.getByText('Settings', { exact: true }).click()
+  await view.page.getByRole('main').getByText('Settings', { exact: true }).click()
   expect(await view.field('Model').inputValue()).toBe('typed')
   await view.page.getByRole('main').getByRole('link', { name: 'Agents', exact: true }).click()
   await view.dialog.getByRole('button', { name: 'Stay' }).click()
@@ -164,4 +166,48 @@ it('an agent is exported, deleted, and imported again as it was', async () => {
 it('an agent that is gone says so', async () => {
   const view = await openAgents(stage, '/agents/00000000-0000-7000-8000-000000000000')
   await view.heading('This agent is gone').waitFor()
+})
+
+it('a direct API is told how to ask its model, and skills what they need', async () => {
+  const parameters = [
+    { name: 'path', type: 'file_path', required: true },
+    { name: 'depth', type: 'number', default: 3 },
+    { name: 'strict', type: 'boolean' },
+  ]
+  await stage.server.api('/skills', { name: 'look-closely', description: 'Looks closely', body: '{{path}} {{depth}} {{strict}}', parameters })
+  const view = await openAgents(stage, '/agents/new')
+  await view.field('Name').fill('Asker')
+  expect(await view.section('How the model is asked').count()).toBe(0)
+  await view.page.getByText(/not on this machine$/).click()
+  await view.page.getByRole('radio', { name: /^Anthropic API/ }).check()
+  await view.button('Make the agent').click()
+  await view.page.getByText('Name one; anthropic has none that is always there').first().waitFor()
+  expect(await view.field('Model').getAttribute('aria-invalid')).toBe('true')
+  await view.field('Model').fill('claude-sonnet-4-5')
+  await view.section('How the model is asked').click()
+  await view.field('Thinking').selectOption('a lot')
+  await view.field('Tokens of one answer').fill('8000')
+  await view.field('Several tools of one answer').selectOption('one after another')
+  await view.section('Skills and MCP servers').click()
+  await view.field('Skills').fill('look-closely')
+  await view.field('Skills').press('Enter')
+  await view.field('path (needed)').fill('src')
+  await view.field('depth').fill('7')
+  await view.field('strict').selectOption('true')
+  await view.button('Make the agent').click()
+  await view.heading('Asker').waitFor()
+  const id = view.page.url().split('/').at(-1) ?? ''
+  expect(await read(id)).toMatchObject({
+    model_options: { thinking: 'high', max_output_tokens: 8000, parallel: false, run_tools: 'after' },
+    skill_parameters: { 'look-closely': { path: 'src', depth: 7, strict: true } },
+  })
+  // Another provider has settings of its own: these go only when a person says so.
+  await view.page.getByRole('radio', { name: /^Scripted/ }).check()
+  await view.button('Clear them').click()
+  await view.field('depth').fill('')
+  await view.button('Save').click()
+  await view.page.getByText('Unsaved changes').waitFor({ state: 'detached' })
+  const saved = await read(id)
+  expect(saved.model_options ?? null).toBeNull()
+  expect(saved.skill_parameters).toEqual({ 'look-closely': { path: 'src', strict: true } })
 })

@@ -183,9 +183,7 @@ describe('files', () => {
   })
 })
 
-it('a skill is completed after a slash, and what its form was told begins the message', async (context) => {
-  // Until every server has skills.
-  if ((await fetch(`${stage.server.url}/api/skills`)).status === 404) return context.skip()
+it('a skill is completed after a slash, and what its form was told begins the message', async () => {
   const parameters = [
     { name: 'path', type: 'file_path', required: true },
     { name: 'depth', type: 'choice', choices: ['shallow', 'deep'], default: 'shallow' },

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { bytes, count, dollars, duration, position } from './format'
+import { bytes, count, dollars, duration, position, sentence } from './format'
 
 describe('figures for people', () => {
   it.each([
@@ -31,4 +31,10 @@ describe('figures for people', () => {
   })
 
   it('counts bytes', () => expect([bytes(12), bytes(1500), bytes(2_000_000)]).toEqual(['12 B', '1.5 kB', '2 MB']))
+})
+
+it('makes a sentence of what a program said', () => {
+  expect(sentence('the server "x" is gone')).toBe('The server "x" is gone.')
+  expect(sentence('Try again!')).toBe('Try again!')
+  expect(sentence('')).toBe('')
 })

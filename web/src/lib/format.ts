@@ -61,3 +61,9 @@ export function shortTime(iso: string, now: Date = new Date()): string {
 export function position(seq: number): string {
   return String(seq).replace(/\B(?=(\d{3})+$)/g, '\u2009')
 }
+
+/** What programs say of a fault often begins small and ends without a full stop. */
+export function sentence(text: string): string {
+  const told = text.charAt(0).toUpperCase() + text.slice(1)
+  return told === '' || /[.!?:…}]$/.test(told) ? told : `${told}.`
+}

@@ -1,6 +1,6 @@
-import { ApiError, answerOf, newKey } from './client'
+import { answerOf, newKey } from './client'
 
-/** A door that the generated types do not know yet. Writes carry a key, so that sending them again does them once. */
+/** A request whose answer the caller knows more exactly than the generated types do. Writes carry a key, so that sending them again does them once. */
 export function request<T>(method: 'GET' | 'POST' | 'PATCH' | 'DELETE', path: string, body?: unknown): Promise<T> {
   const headers: Record<string, string> = method === 'GET' ? {} : { 'Idempotency-Key': newKey() }
   if (body !== undefined) headers['Content-Type'] = 'application/json'
@@ -11,14 +11,4 @@ export function request<T>(method: 'GET' | 'POST' | 'PATCH' | 'DELETE', path: st
       return response.ok ? { data: content as T, response } : { error: content, response }
     }),
   )
-}
-
-/** Null where the server has no such door, or no such thing. */
-export async function readIfThere<T>(path: string): Promise<T | null> {
-  try {
-    return await request<T>('GET', path)
-  } catch (error) {
-    if (error instanceof ApiError && error.status === 404) return null
-    throw error
-  }
 }

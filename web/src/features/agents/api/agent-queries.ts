@@ -1,6 +1,5 @@
 import { queryOptions } from '@tanstack/react-query'
 import { answerOf, api } from '@/lib/api/client'
-import { readIfThere } from '@/lib/api/request'
 import type { Agent, Run } from '@/lib/api/types'
 import type { Effective } from '../model/effective'
 import type { Series } from '../model/figures'
@@ -29,35 +28,24 @@ export const usageByAgentQuery = queryOptions({
   },
 })
 
-/** Names to choose from; null where the server has no such list. */
-export const skillNamesQuery = queryOptions({
-  queryKey: ['skills', 'to give'],
-  queryFn: async () => {
-    const known = await readIfThere<{ skills: Named[]; folders?: Named[] }>('/api/skills')
-    return known && names([...known.skills, ...(known.folders ?? [])])
-  },
+/** As the pages of skills read it. */
+export const skillsQuery = queryOptions({
+  queryKey: ['skills', 'list'],
+  queryFn: () => answerOf(api.GET('/api/skills')),
 })
 
 export const mcpServerNamesQuery = queryOptions({
   queryKey: ['mcp-servers', 'names'],
-  queryFn: async () => names((await readIfThere<{ servers: Named[] }>('/api/mcp-servers'))?.servers),
+  queryFn: async () => [...new Set((await answerOf(api.GET('/api/mcp-servers'))).servers.map(({ name }) => name))],
 })
 
-interface Named {
-  name: string
-}
-
-function names(list: readonly Named[] | undefined): string[] | null {
-  return list ? [...new Set(list.map(({ name }) => name))] : null
-}
-
-/** Null where the server does not say. Asking starts the MCP servers, so it is not asked again by itself. */
-export function effectiveQuery(agent: Agent) {
+/** Asking starts the MCP servers, so it is not asked again by itself. */
+export function effectiveQuery(agent: Agent, room: string | null) {
   return queryOptions({
     // What it has changes with its settings.
-    queryKey: ['agents', agent.id, 'effective', agent.updated_at],
+    queryKey: ['agents', agent.id, 'effective', agent.updated_at, room],
     staleTime: 60_000,
     refetchOnWindowFocus: false,
-    queryFn: () => readIfThere<Effective>(`/api/agents/${agent.id}/effective`),
+    queryFn: (): Promise<Effective> => answerOf(api.GET('/api/agents/{id}/effective', { params: { path: { id: agent.id }, query: room === null ? {} : { room } } })),
   })
 }

@@ -4,14 +4,17 @@ import { FormField } from '@/components/ui/form-field'
 import { NameList } from '@/components/ui/name-list'
 import { agentsQuery, providersQuery } from '@/lib/api/queries'
 import { bytes } from '@/lib/format'
-import { mcpServerNamesQuery, skillNamesQuery } from '../api/agent-queries'
+import { mcpServerNamesQuery, skillsQuery } from '../api/agent-queries'
 import type { Draft } from '../model/draft'
+import { hasOptions, takesOptions } from '../model/model-options'
 import type { FormProblem, Place } from '../model/problems'
 import { providerTitle } from '../model/providers'
 import styles from './agent-form.module.css'
 import { LimitFields } from './limit-fields'
+import { ModelOptionFields } from './model-option-fields'
 import { ProviderChoice } from './provider-choice'
 import { Section } from './section'
+import { SkillValues } from './skill-values'
 import { ToolRules } from './tool-rules'
 
 interface AgentFormProps {
@@ -29,13 +32,17 @@ const longestPrompt = 262_144
 export function AgentForm({ draft, problem, form, isNew, onChange, onSave }: AgentFormProps): ReactNode {
   const models = useKnownModels(draft.provider)
   const listId = useId()
-  const capabilities = useQuery(providersQuery).data?.find(({ name }) => name === draft.provider)?.capabilities
-  const skills = useQuery(skillNamesQuery).data
+  const chosen = useQuery(providersQuery).data?.find(({ name }) => name === draft.provider)
+  const capabilities = chosen?.capabilities
+  const listed = useQuery(skillsQuery).data
+  const skills = listed && [...new Set([...listed.skills, ...listed.folders].map(({ name }) => name))]
+  const withParameters = (listed?.skills ?? []).filter(({ name, parameters }) => draft.skills.includes(name) && parameters.length > 0)
   const servers = useQuery(mcpServerNamesQuery).data
   const at = (place: Place): string | null => (problem?.place === place ? problem.text : null)
   const promptBytes = new TextEncoder().encode(draft.systemPrompt).length
   const hasRules = Object.values(draft.tools).some((list) => list.length > 0)
   const hasLimits = Object.values(draft.limits).some((value) => value !== '')
+  const options = { areSet: hasOptions(draft.modelOptions), areTaken: chosen === undefined || takesOptions(chosen) }
   const noUse = (what: string): string => `${providerTitle(draft.provider)} has no use for ${what}; they are kept for another provider.`
 
   return (
@@ -55,7 +62,7 @@ export function AgentForm({ draft, problem, form, isNew, onChange, onSave }: Age
         )}
       </FormField>
       <ProviderChoice value={draft.provider} isNew={isNew} problem={at('provider')} onChange={(provider) => onChange({ provider })} />
-      <FormField label="Model" problem={at('model')} hint="Left empty, it is the provider’s own choice.">
+      <FormField label="Model" problem={at('model')} hint={chosen && options.areTaken ? 'As the API calls it. Left empty, the one that the server’s configuration names, if it does.' : 'Left empty, it is the provider’s own choice.'}>
         {(control) => (
           <>
             <input
@@ -65,7 +72,7 @@ export function AgentForm({ draft, problem, form, isNew, onChange, onSave }: Age
               autoComplete="off"
               autoCapitalize="off"
               spellCheck={false}
-              placeholder="the provider’s default"
+              placeholder={chosen && options.areTaken ? '' : 'the provider’s default'}
               onChange={(event) => onChange({ model: event.target.value })}
             />
             <datalist id={listId}>
@@ -83,13 +90,27 @@ export function AgentForm({ draft, problem, form, isNew, onChange, onSave }: Age
       >
         {(control) => <textarea {...control} value={draft.systemPrompt} rows={5} onChange={(event) => onChange({ systemPrompt: event.target.value })} />}
       </FormField>
+      {(options.areSet || (chosen && options.areTaken)) && (
+        <Section
+          title="How the model is asked"
+          summary={!options.areTaken ? 'not for this provider' : options.areSet ? 'has settings of its own' : 'as the server has it'}
+          isOpen={options.areSet || problem?.place === 'model_options'}
+        >
+          <ModelOptionFields
+            values={draft.modelOptions}
+            uselessTo={options.areTaken ? null : providerTitle(draft.provider)}
+            problem={problem?.place === 'model_options' ? problem : null}
+            onChange={(modelOptions) => onChange({ modelOptions })}
+          />
+        </Section>
+      )}
       <Section title="Tools" summary={hasRules ? 'has rules of its own' : 'asks about everything'} isOpen={hasRules || problem?.place === 'tools'}>
         <ToolRules tools={draft.tools} problem={at('tools')} onChange={(tools) => onChange({ tools })} />
       </Section>
       <Section
         title="Skills and MCP servers"
         summary={named(draft.skills.length + draft.mcpServers.length)}
-        isOpen={draft.skills.length + draft.mcpServers.length > 0 || problem?.place === 'skills' || problem?.place === 'mcp_servers'}
+        isOpen={draft.skills.length + draft.mcpServers.length > 0 || problem?.place === 'skills' || problem?.place === 'skill_parameters' || problem?.place === 'mcp_servers'}
       >
         <NameList
           label="Skills"
@@ -99,6 +120,7 @@ export function AgentForm({ draft, problem, form, isNew, onChange, onSave }: Age
           hint={capabilities && !capabilities.skills ? noUse('skills') : offered(skills, 'skills')}
           onChange={(names) => onChange({ skills: names })}
         />
+        <SkillValues skills={withParameters} values={draft.skillParameters} problem={at('skill_parameters')} onChange={(skillParameters) => onChange({ skillParameters })} />
         <NameList
           label="MCP servers"
           names={draft.mcpServers}
@@ -121,8 +143,8 @@ function named(count: number): string {
   return count === 0 ? 'none' : `${count} named`
 }
 
-function offered(names: readonly string[] | null | undefined, what: string): string {
-  if (names === undefined || names === null) return `Names of ${what} on this server.`
+function offered(names: readonly string[] | undefined, what: string): string {
+  if (names === undefined) return `Names of ${what} on this server.`
   return names.length === 0 ? `This server has no ${what} yet.` : `This server has: ${names.join(', ')}.`
 }
 

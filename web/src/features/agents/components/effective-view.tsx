@@ -1,19 +1,34 @@
 import { useQuery } from '@tanstack/react-query'
 import { RefreshCw } from 'lucide-react'
-import type { ReactNode } from 'react'
+import { type ReactNode, useState } from 'react'
 import { Button } from '@/components/ui/button'
+import { Select } from '@/components/ui/select'
 import { explain } from '@/lib/api/client'
+import { roomsQuery } from '@/lib/api/queries'
 import type { Agent } from '@/lib/api/types'
+import { sentence } from '@/lib/format'
 import { effectiveQuery } from '../api/agent-queries'
-import { type Effective, type EffectiveServer, type EffectiveTool, originOf, stateWords, tierWords, verdictWords } from '../model/effective'
+import { type Effective, type EffectiveServer, type EffectiveTool, originOf, stateOf, stateWords, tierWords, verdictWords } from '../model/effective'
 import { providerTitle } from '../model/providers'
 import styles from './effective-view.module.css'
 
 /** What the agent really has to work with, and where each of it comes from. */
 export function EffectiveView({ agent, isChanged }: { agent: Agent; isChanged: boolean }): ReactNode {
-  const { data, error, isFetching, refetch } = useQuery(effectiveQuery(agent))
+  const [room, setRoom] = useState<string | null>(null)
+  const rooms = (useQuery(roomsQuery).data ?? []).filter(({ agents }) => agents.includes(agent.id))
+  const { data, error, isFetching, refetch } = useQuery(effectiveQuery(agent, room))
   return (
     <div className={styles.view}>
+      {rooms.length > 0 && (
+        <div className={styles.where}>
+          <Select
+            label="In the room"
+            value={room ?? ''}
+            options={[{ value: '', label: 'any, without a room’s own' }, ...rooms.map(({ id, name }) => ({ value: id, label: name }))]}
+            onChange={(id) => setRoom(id || null)}
+          />
+        </div>
+      )}
       <div className={styles.head}>
         <p className={styles.note}>
           The tools it gets in a run, and where each comes from.{isChanged && ' This is as it was saved last; your changes are not in it.'}
@@ -33,7 +48,6 @@ export function EffectiveView({ agent, isChanged }: { agent: Agent; isChanged: b
           {explain(error)}
         </p>
       )}
-      {data === null && <p className={styles.note}>This server does not say what an agent has. A newer version does.</p>}
       {data && <Tiers effective={data} />}
     </div>
   )
@@ -69,8 +83,8 @@ function Server({ server }: { server: EffectiveServer }): ReactNode {
     <section className={styles.server} aria-label={`MCP server ${server.name}`}>
       <h2>
         {server.name}
-        <span className={styles.state} data-state={server.state}>
-          {stateWords[server.state]}
+        <span className={styles.state} data-state={stateOf(server)}>
+          {stateWords[stateOf(server)]}
         </span>
         {server.transport && <span className={styles.transport}>{server.transport}</span>}
       </h2>
@@ -78,7 +92,8 @@ function Server({ server }: { server: EffectiveServer }): ReactNode {
         {originOf(server)}
         {server.shadowed.length > 0 && `; it goes before the one ${server.shadowed.map(tierWords).join(' and the one ')}`}
       </p>
-      {server.problem && <p className={styles.problem}>{server.problem.message}</p>}
+      {server.problem && <p className={styles.problem}>{sentence(server.problem.message)}</p>}
+      {server.state === 'untrusted' && <p className={styles.note}>It is left out until somebody trusts the file, in the settings of the room.</p>}
       {server.tools && <Tools tools={server.tools} />}
     </section>
   )

@@ -11,7 +11,9 @@ const agent = {
   skills: ['review'],
   mcp_servers: ['git'],
   limits: { turns: 3 },
-  model_options: { effort: 'high' },
+  model_options: { thinking: 'high' as const, max_output_tokens: 4096 },
+  skill_parameters: { review: { depth: 3 } },
+  later: { setting: true },
   created_at: '2026-11-15T09:30:00.250Z',
   updated_at: '2026-11-15T09:30:00.250Z',
 }
@@ -21,6 +23,12 @@ describe('a draft', () => {
     const { id: _id, created_at: _created, updated_at: _updated, ...spec } = agent
     expect(specOf(draftOf(agent))).toMatchObject({ ...spec, limits: { turns: 3, wall_seconds: null } })
     expect(isChanged(draftOf(agent), draftOf(agent))).toBe(false)
+  })
+
+  it('leaves values of a skill behind that it does not have any more', () => {
+    const before = draftOf(agent)
+    expect(patchOf(before, { ...before, skills: [] })).toEqual({ skills: [], skill_parameters: {} })
+    expect(patchOf(before, { ...before, skillParameters: { review: {} } })).toEqual({ skill_parameters: {} })
   })
 
   it('sends only what was changed, and clears what was emptied', () => {

@@ -1,4 +1,6 @@
 import type { Agent, AgentSpec } from '@/lib/api/types'
+import { type OptionsDraft, type SomeOptions, optionsFrom, optionsOf } from './model-options'
+import { numberOf } from './number-of'
 
 export const limitNames = [
   'turns',
@@ -18,26 +20,38 @@ export interface Draft {
   name: string
   provider: string
   model: string
+  modelOptions: OptionsDraft
   systemPrompt: string
   tools: Record<PolicyList, readonly string[]>
   skills: readonly string[]
+  /** By skill and parameter, as they are sent. */
+  skillParameters: SkillValues
   mcpServers: readonly string[]
   limits: Record<LimitName, string>
   /** Settings that this page does not know; they go along untouched. */
   others: Readonly<Record<string, unknown>>
 }
 
-type Settings = Omit<AgentSpec, 'limits' | 'tools'> & { limits?: Partial<Record<LimitName, number | null>>; tools?: Partial<Record<PolicyList, string[]>> }
+export type SkillValues = Readonly<Record<string, Readonly<Record<string, unknown>>>>
+
+type Settings = Omit<AgentSpec, 'limits' | 'tools' | 'model_options' | 'skill_parameters'> & {
+  limits?: Partial<Record<LimitName, number | null>>
+  tools?: Partial<Record<PolicyList, string[]>>
+  model_options?: SomeOptions | null
+  skill_parameters?: SkillValues
+}
 
 export function draftOf(spec: Settings): Draft {
-  const { name, provider, model, system_prompt, tools, skills, mcp_servers, limits, ...others } = withoutRecord(spec)
+  const { name, provider, model, model_options, system_prompt, tools, skills, skill_parameters, mcp_servers, limits, ...others } = withoutRecord(spec)
   return {
     name,
     provider,
     model: model ?? '',
+    modelOptions: optionsOf(model_options),
     systemPrompt: system_prompt ?? '',
     tools: { allow: tools?.allow ?? [], ask: tools?.ask ?? [], deny: tools?.deny ?? [] },
     skills: skills ?? [],
+    skillParameters: skill_parameters ?? {},
     mcpServers: mcp_servers ?? [],
     limits: Object.fromEntries(limitNames.map((limit) => [limit, String(limits?.[limit] ?? '')])) as Draft['limits'],
     others,
@@ -55,9 +69,11 @@ export function specOf(draft: Draft): AgentSpec {
     name: draft.name.trim(),
     provider: draft.provider,
     model: draft.model.trim() || null,
+    model_options: optionsFrom(draft.modelOptions),
     system_prompt: draft.systemPrompt.trim() === '' ? null : draft.systemPrompt,
     tools: { allow: [...draft.tools.allow], ask: [...draft.tools.ask], deny: [...draft.tools.deny] },
     skills: [...draft.skills],
+    skill_parameters: valuesFor(draft.skills, draft.skillParameters) as AgentSpec['skill_parameters'],
     mcp_servers: [...draft.mcpServers],
     limits: Object.fromEntries(limitNames.map((limit) => [limit, numberOf(draft.limits[limit])])) as AgentSpec['limits'],
   }
@@ -80,12 +96,10 @@ export function rebase(before: Draft, draft: Draft, fresh: Draft): Draft {
   return { ...fresh, ...Object.fromEntries(kept) }
 }
 
-/** What is not a number goes to the server as it is: it says what is wrong with it. */
-function numberOf(text: string): number | null {
-  const trimmed = text.trim()
-  if (trimmed === '') return null
-  const value = Number(trimmed)
-  return Number.isFinite(value) ? value : (trimmed as unknown as number)
+/** Values of skills that it does not have any more stay behind. */
+function valuesFor(skills: readonly string[], values: SkillValues): SkillValues {
+  const kept = Object.entries(values).filter(([skill, given]) => skills.includes(skill) && Object.keys(given).length > 0)
+  return Object.fromEntries(kept)
 }
 
 function isSame(a: unknown, b: unknown): boolean {

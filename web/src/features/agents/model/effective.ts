@@ -1,34 +1,12 @@
+import type { components } from '@/lib/api/schema'
 import type { PolicyList } from './draft'
 
-/** What `GET /api/agents/{id}/effective` says. */
-export interface Effective {
-  provider: { name: string; mcp: boolean }
-  servers: readonly EffectiveServer[]
-  built_in: readonly EffectiveTool[]
-}
+type Schemas = components['schemas']
 
-export interface EffectiveServer {
-  name: string
-  tier: Tier
-  skill: string | null
-  source: 'file' | 'database' | 'skill' | 'project'
-  transport: string | null
-  state: 'used' | 'disabled' | 'problem' | 'untrusted'
-  problem: { code: string; message: string } | null
-  shadowed: readonly { tier: Tier; skill: string | null }[]
-  tools: readonly EffectiveTool[] | null
-}
-
-export interface EffectiveTool {
-  name: string
-  full_name: string
-  description?: string | null
-  verdict: PolicyList
-  remembered: boolean
-  quarantined?: string | null
-}
-
-type Tier = 'skill' | 'agent' | 'project'
+export type Effective = Schemas['Effective']
+export type EffectiveServer = Schemas['EffectiveServer']
+export type EffectiveTool = Schemas['EffectiveTool']
+type Tier = Schemas['McpTier']
 
 /** Where a server comes from, for people. */
 export function originOf({ tier, skill, source }: Pick<EffectiveServer, 'tier' | 'skill' | 'source'>): string {
@@ -37,18 +15,23 @@ export function originOf({ tier, skill, source }: Pick<EffectiveServer, 'tier' |
   return source === 'database' ? `${where}, defined on the page of MCP servers` : where
 }
 
-export function tierWords({ tier, skill }: { tier: Tier; skill: string | null }): string {
+export function tierWords({ tier, skill }: Tier): string {
   switch (tier) {
     case 'skill':
-      return skill === null ? 'brought by a skill' : `brought by the skill ${skill}`
+      return !skill ? 'brought by a skill' : `brought by the skill ${skill}`
     case 'agent':
       return 'named by this agent'
-    case 'project':
+    default:
       return 'from the project’s .mcp.json'
   }
 }
 
 export const verdictWords: Record<PolicyList, string> = { allow: 'without asking', ask: 'asks first', deny: 'never' }
+
+/** One that is to be used and does not work now is as good as none. */
+export function stateOf({ state, problem }: Pick<EffectiveServer, 'state' | 'problem'>): EffectiveServer['state'] {
+  return state === 'used' && problem ? 'problem' : state
+}
 
 export const stateWords: Record<EffectiveServer['state'], string> = {
   used: 'in use',

@@ -1,7 +1,7 @@
 import { ApiError, explain } from '@/lib/api/client'
 
 /** Where in the form each part of what is sent has its place. */
-const places = ['name', 'provider', 'model', 'model_options', 'system_prompt', 'tools', 'skills', 'mcp_servers', 'limits'] as const
+const places = ['name', 'provider', 'model', 'model_options', 'system_prompt', 'tools', 'skills', 'skill_parameters', 'mcp_servers', 'limits'] as const
 
 export type Place = (typeof places)[number]
 
@@ -17,11 +17,11 @@ export interface FormProblem {
 export function problemOf(error: unknown): FormProblem {
   const text = explain(error)
   const pointer = error instanceof ApiError ? error.pointer : null
-  // Some answers name the field in their first word instead: `limits: a limit is at least 1`.
-  const named = pointer ?? `/${/^([a-z_]+):/.exec(text)?.[1] ?? ''}`
-  const [, first = '', part] = named.split('/')
-  const place = places.find((one) => one === first) ?? null
-  return { place, part: place === null ? null : (part ?? null), text: place === null ? text : withoutAddress(text, pointer) }
+  // Some answers name the field in their first word: `limits: a limit is at least 1`. It is as exact as a pointer, or more so.
+  const word = /^([a-z_]+):/.exec(text)?.[1]
+  const [, first = '', part] = (pointer ?? `/${word ?? ''}`).split('/')
+  const place = places.find((one) => one === word) ?? places.find((one) => one === first) ?? null
+  return { place, part: place === first ? (part ?? null) : null, text: place === null ? text : withoutAddress(text, pointer) }
 }
 
 /** Beside the field its address says nothing more: “`/name` does not fit: a name must not be empty.” */

@@ -5,6 +5,7 @@ import { Button } from '@/components/ui/button'
 import { Dialog } from '@/components/ui/dialog'
 import { FormField } from '@/components/ui/form-field'
 import { explain } from '@/lib/api/client'
+import { sentence } from '@/lib/format'
 import { importServers, serversQuery } from '../api/mcp-api'
 import type { ImportOutcome } from '../model/types'
 import styles from './dialog.module.css'
@@ -72,7 +73,7 @@ export function ImportDialog({ onClose }: { onClose: () => void }): ReactNode {
             {outcomes.map((one) => (
               <li key={one.name}>
                 <strong>{one.name}</strong> {words[one.outcome]}
-                {one.problem && <p className={styles.problem}>{one.problem.message}</p>}
+                {one.problem && <p className={styles.problem}>{one.problem.code === 'conflict' ? 'There is another one of this name. Say above that it is replaced, or rename one of them.' : sentence(one.problem.message)}</p>}
               </li>
             ))}
           </ul>

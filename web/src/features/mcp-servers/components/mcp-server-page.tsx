@@ -5,6 +5,7 @@ import { type ReactNode, useEffect, useState } from 'react'
 import { PageBar } from '@/components/layout/page-bar'
 import { Segmented } from '@/components/ui/segmented'
 import { ApiError, explain } from '@/lib/api/client'
+import { sentence } from '@/lib/format'
 import { notify } from '@/lib/notices'
 import { changeServer, createServer, serverQuery, serversQuery } from '../api/mcp-api'
 import { type EntryDraft, draftOf, entryOf, withoutNulls } from '../model/entry-draft'
@@ -63,7 +64,7 @@ function Summary({ server }: { server: McpServer }): ReactNode {
         {health.words}
       </p>
       <code>{addressOf(server)}</code>
-      {health.detail && <p className={styles.detail}>{health.detail}</p>}
+      {health.detail && <p className={styles.detail}>{sentence(health.detail)}</p>}
       {status && (
         <p className={styles.note}>
           {status.server ? `${status.server.title ?? status.server.name} ${status.server.version}. ` : ''}

@@ -7,6 +7,7 @@ import { Button } from '@/components/ui/button'
 import { ApiError, explain } from '@/lib/api/client'
 import { useCommands } from '@/lib/commands'
 import { download } from '@/lib/download'
+import { sentence } from '@/lib/format'
 import { notify } from '@/lib/notices'
 import { exportServers, serversQuery } from '../api/mcp-api'
 import { addressOf, healthOf } from '../model/health'
@@ -90,7 +91,7 @@ function Row({ server }: { server: McpServer }): ReactNode {
       <code className={styles.address}>{addressOf(server) || 'its address is not shown to you'}</code>
       {health.detail && (
         <p className={styles.detail} data-tone={health.tone}>
-          {health.detail}
+          {sentence(health.detail)}
         </p>
       )}
     </li>

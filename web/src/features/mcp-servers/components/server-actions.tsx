@@ -6,7 +6,7 @@ import { Button } from '@/components/ui/button'
 import { Dialog } from '@/components/ui/dialog'
 import { Menu } from '@/components/ui/menu'
 import { explain } from '@/lib/api/client'
-import { duration } from '@/lib/format'
+import { duration, sentence } from '@/lib/format'
 import { notify } from '@/lib/notices'
 import { changeServer, deleteServer, testServer } from '../api/mcp-api'
 import type { McpServer, TestReport } from '../model/types'
@@ -109,7 +109,7 @@ function Report({ report: { ok, millis, error, listing, stderr, noise_lines: noi
   return (
     <>
       <div className={styles.report} data-ok={ok} role={ok ? 'status' : 'alert'}>
-        <strong>{ok ? `It works: ${listing?.tools.length ?? 0} tools in ${duration(millis)}.` : (error?.message ?? 'It does not work.')}</strong>
+        <strong>{ok ? `It works: ${listing?.tools.length ?? 0} tools in ${duration(millis)}.` : sentence(error?.message ?? 'It does not work')}</strong>
         {noise > 0 && <p>{noise} lines on its output were no messages. It should write those to its error output.</p>}
       </div>
       {stderr !== '' && (

@@ -1,4 +1,4 @@
-import { type ReactNode, useState } from 'react'
+import { type ReactNode, useEffect, useRef, useState } from 'react'
 import { LeaveGuard } from '@/components/layout/leave-guard'
 import { Button } from '@/components/ui/button'
 import { FormField } from '@/components/ui/form-field'
@@ -35,10 +35,15 @@ export function ServerForm({ initial, isNew, mayStartPrograms, problem, isBusy, 
       )}
     </FormField>
   )
+  const form = useRef<HTMLFormElement>(null)
+  useEffect(() => {
+    if (problem) form.current?.querySelector<HTMLElement>('[aria-invalid]')?.focus()
+  }, [problem])
   const split = draft.args === '' ? splitCommand(draft.command) : null
 
   return (
     <form
+      ref={form}
       className={styles.form}
       aria-label="MCP server"
       noValidate
@@ -58,7 +63,7 @@ export function ServerForm({ initial, isNew, mayStartPrograms, problem, isBusy, 
       </div>
       {draft.type === 'stdio' ? (
         <>
-          {text('command', 'Program', 'Its name or path on the machine that Greenroom runs on.', 'npx')}
+          {text('command', 'Command', 'The program’s name or path on the machine that Greenroom runs on.', 'npx')}
           {split && (
             <p className={styles.note}>
               This looks like a whole command line.{' '}
@@ -71,7 +76,7 @@ export function ServerForm({ initial, isNew, mayStartPrograms, problem, isBusy, 
             {(control) => <textarea {...control} rows={3} spellCheck={false} value={draft.args} onChange={(event) => set({ args: event.target.value })} />}
           </FormField>
           <PairList label="Environment" keyLabel="Variable" pairs={draft.env} problem={at('env')} onChange={(env) => set({ env })} />
-          {text('cwd', 'Folder', 'Where it is started, within its workplace.')}
+          {text('cwd', 'Folder', 'Where it is started; left empty, in a folder of its own.')}
         </>
       ) : (
         <>

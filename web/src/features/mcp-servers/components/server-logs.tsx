@@ -3,7 +3,11 @@ import type { ReactNode } from 'react'
 import { explain } from '@/lib/api/client'
 import { fullTime, timeOfDay } from '@/lib/format'
 import { logsQuery } from '../api/mcp-api'
+import type { Logs } from '../model/types'
 import styles from './mcp-server-page.module.css'
+
+/** Who said a line. */
+const sources: Record<Logs['lines'][number]['source'], string> = { server: 'its log', stdout: 'its output', manager: 'Greenroom' }
 
 export function ServerLogs({ name }: { name: string }): ReactNode {
   const { data, error } = useQuery(logsQuery(name))
@@ -27,7 +31,7 @@ export function ServerLogs({ name }: { name: string }): ReactNode {
                 <time dateTime={line.at} title={fullTime(line.at)}>
                   {timeOfDay(line.at)}
                 </time>
-                <span>{line.source}</span>
+                <span>{sources[line.source]}</span>
                 {line.text}
               </li>
             ))}

@@ -1,10 +1,11 @@
-import { useQuery } from '@tanstack/react-query'
+import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { RefreshCw } from 'lucide-react'
-import { type ReactNode, useState } from 'react'
+import { type ReactNode, useEffect, useState } from 'react'
 import { Button } from '@/components/ui/button'
 import { CodeBlock } from '@/components/ui/code-block'
 import { explain } from '@/lib/api/client'
-import { toolsQuery } from '../api/mcp-api'
+import { sentence } from '@/lib/format'
+import { serverQuery, toolsQuery } from '../api/mcp-api'
 import type { McpServer, Tool } from '../model/types'
 import styles from './mcp-server-page.module.css'
 import { TryTool } from './try-tool'
@@ -13,12 +14,17 @@ import { TryTool } from './try-tool'
 export function ServerTools({ server }: { server: McpServer }): ReactNode {
   const isUsable = !server.disabled && server.problem === null
   const { data, error, isFetching, refetch } = useQuery({ ...toolsQuery(server.name), enabled: isUsable })
+  const queries = useQueryClient()
+  useEffect(() => {
+    // Asking has started it, or has failed to.
+    if (data || error) void queries.invalidateQueries({ ...serverQuery(server.name), exact: true })
+  }, [queries, server.name, data, error])
   if (!isUsable) return <p className={styles.note}>{server.disabled ? 'Switch it on to see its tools.' : 'Its tools can be seen once it can be used.'}</p>
   return (
     <>
       {error && (
         <p className={styles.problem} role="alert">
-          {explain(error)}
+          {sentence(explain(error))}
         </p>
       )}
       {!data && isFetching && <p role="status">Starting it and asking what it has</p>}
@@ -49,17 +55,18 @@ export function ServerTools({ server }: { server: McpServer }): ReactNode {
 function ToolCard({ server, tool }: { server: string; tool: Tool }): ReactNode {
   const [isOpen, setIsOpen] = useState(false)
   const { read_only: readOnly, destructive } = tool.annotations
+  const headline = tool.title ?? tool.description?.split('\n')[0]
   return (
     <details className={styles.tool} onToggle={(event) => setIsOpen(event.currentTarget.open)}>
       <summary>
         <code>{tool.name}</code>
         {readOnly && <span>only reads</span>}
         {destructive && <span>may destroy</span>}
-        <span>{tool.title ?? tool.description?.split('\n')[0]}</span>
+        <span>{headline}</span>
       </summary>
       {isOpen && (
         <div className={styles.inside}>
-          {tool.description && <p className={styles.note}>{tool.description}</p>}
+          {tool.description && tool.description !== headline && <p className={styles.note}>{tool.description}</p>}
           <p className={styles.note}>
             Agents call it <code>{tool.full_name}</code>.
           </p>

@@ -1,4 +1,5 @@
 // @vitest-environment jsdom
+import { QueryClient, QueryClientProvider } from '@tanstack/react-query'
 import { cleanup, fireEvent, render, screen } from '@testing-library/react'
 import { afterEach, expect, it, vi } from 'vitest'
 import type { CallResult, Tool } from '../model/types'
@@ -19,7 +20,11 @@ const tool = {
 function answering(status: number, body: unknown): () => unknown {
   const sent = vi.fn((_path: string, _init: RequestInit) => Promise.resolve(new Response(JSON.stringify(body), { status })))
   vi.stubGlobal('fetch', sent)
-  render(<TryTool server="files" tool={tool} />)
+  render(
+    <QueryClientProvider client={new QueryClient()}>
+      <TryTool server="files" tool={tool} />
+    </QueryClientProvider>,
+  )
   return () => [sent.mock.calls[0]?.[0], JSON.parse(String(sent.mock.calls[0]?.[1].body))]
 }
 

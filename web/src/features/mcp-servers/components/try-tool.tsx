@@ -1,9 +1,10 @@
+import { useQueryClient } from '@tanstack/react-query'
 import { Play } from 'lucide-react'
 import { type ReactNode, useState } from 'react'
 import { Button } from '@/components/ui/button'
 import { type ControlProps, FormField } from '@/components/ui/form-field'
 import { explain } from '@/lib/api/client'
-import { callTool } from '../api/mcp-api'
+import { callTool, serverQuery } from '../api/mcp-api'
 import { type ArgumentField, argumentsFromJson, argumentsOf, fieldsOf } from '../model/arguments-form'
 import type { CallResult, Tool } from '../model/types'
 import styles from './mcp-server-page.module.css'
@@ -11,6 +12,7 @@ import { ToolResult } from './tool-result'
 
 /** A form made from the tool's schema; it really calls the tool. */
 export function TryTool({ server, tool }: { server: string; tool: Tool }): ReactNode {
+  const queries = useQueryClient()
   const fields = fieldsOf(tool.input_schema)
   const [typed, setTyped] = useState<Readonly<Record<string, string>>>({})
   const [problems, setProblems] = useState<Readonly<Record<string, string>>>({})
@@ -26,6 +28,8 @@ export function TryTool({ server, tool }: { server: string; tool: Tool }): React
     setResult(null)
     setResult(await callTool(server, tool.name, read.values).catch(explain))
     setIsBusy(false)
+    // It counts its calls, and may have ended in this one.
+    void queries.invalidateQueries({ ...serverQuery(server), exact: true })
   }
 
   return (

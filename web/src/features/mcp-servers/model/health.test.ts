@@ -10,7 +10,7 @@ it('says how a server is', () => {
   expect(of({ tools: 1 }).words).toBe('running, 1 tool')
   expect(of({ state: 'resting', retry_in_ms: 2500, last_error: 'It died.' })).toEqual({ tone: 'wait', words: 'failed; tries again in 2.5 s', detail: 'It died.' })
   expect(of({ state: 'failed', last_error: 'It died.' })).toMatchObject({ tone: 'bad', detail: 'It died.' })
-  expect(of({ state: 'stopped' })).toMatchObject({ tone: 'quiet', words: 'starts when it is needed' })
+  expect(of({ state: 'stopped' })).toMatchObject({ tone: 'quiet', words: 'idle until it is needed' })
 })
 
 it('says first why it is not used at all', () => {

@@ -27,7 +27,7 @@ export function healthOf({ disabled, shadowed, problem, status }: Pick<McpServer
     case 'disabled':
       return { tone: 'quiet', words: 'switched off', detail: null }
     default:
-      return { tone: 'quiet', words: 'starts when it is needed', detail: status?.last_error ?? null }
+      return { tone: 'quiet', words: 'idle until it is needed', detail: status?.last_error ?? null }
   }
 }
 

@@ -1,4 +1,5 @@
 import { ApiError, explain } from '@/lib/api/client'
+import { sentence } from '@/lib/format'
 
 export interface EntryProblem {
   /** The key of the entry that it is about, such as `command`; null where it is about the whole. */
@@ -8,7 +9,9 @@ export interface EntryProblem {
 
 export function problemOf(error: unknown): EntryProblem {
   const text = explain(error)
-  const place = error instanceof ApiError ? (error.pointer?.split('/')[1] ?? null) : null
-  const told = /^`[^`]*` does not fit: (.*)$/s.exec(text)?.[1] ?? text
-  return { place: place === '' ? null : place, text: told.charAt(0).toUpperCase() + told.slice(1) }
+  const pointed = error instanceof ApiError ? error.pointer?.split('/')[1] : undefined
+  // Some answers name the key in their first word, instead or as well: `timeout: it must be a number of milliseconds`.
+  const [, word, rest] = /^([a-zA-Z]+): (.*)$/s.exec(text) ?? []
+  const told = (!pointed || pointed === word ? rest : undefined) ?? /^`[^`]*` does not fit: (.*)$/s.exec(text)?.[1] ?? text
+  return { place: pointed || (word ?? null), text: sentence(told) }
 }

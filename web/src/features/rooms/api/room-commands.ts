@@ -1,4 +1,5 @@
 import { answerOf, api, newKey } from '@/lib/api/client'
+import type { components } from '@/lib/api/schema'
 import type { EventPage, Message, Receipt, Remembered, Room, RunStatus, WhenBusy } from '@/lib/api/types'
 
 const once = (): { 'Idempotency-Key': string } => ({ 'Idempotency-Key': newKey() })
@@ -83,4 +84,20 @@ export async function rememberedTools(id: string): Promise<Remembered[]> {
 export async function forgetTool(id: string, { agent_id, tool }: Remembered): Promise<void> {
   const path = { id, agent: agent_id }
   await answerOf(api.DELETE('/api/rooms/{id}/remembered/{agent}', { params: { path, query: { tool } } }))
+}
+
+export type ProjectServers = components['schemas']['McpTrust']
+
+/** The MCP servers that the `.mcp.json` in a room's folder names, and whether they may be used. */
+export function projectServers(id: string): Promise<ProjectServers> {
+  return answerOf(api.GET('/api/rooms/{id}/mcp-trust', { params: { path: { id } } }))
+}
+
+/** Trusts exactly the file that was looked at; one that was changed since then is refused. */
+export function trustProject(id: string, digest: string): Promise<ProjectServers> {
+  return answerOf(api.POST('/api/rooms/{id}/mcp-trust', { params: { path: { id }, header: once() }, body: { digest } }))
+}
+
+export async function distrustProject(id: string): Promise<void> {
+  await answerOf(api.DELETE('/api/rooms/{id}/mcp-trust', { params: { path: { id }, header: once() } }))
 }

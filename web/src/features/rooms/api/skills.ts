@@ -1,35 +1,15 @@
 import { queryOptions } from '@tanstack/react-query'
-import { ApiError, answerOf, api } from '@/lib/api/client'
+import { answerOf, api } from '@/lib/api/client'
+import type { components } from '@/lib/api/schema'
 
-export interface SkillParameter {
-  name: string
-  type: 'text' | 'number' | 'choice' | 'boolean' | 'file_path'
-  description?: string | null
-  required?: boolean
-  default?: string | number | boolean | null
-  choices?: string[]
-}
+export type SkillParameter = components['schemas']['Parameter']
 
 /** What a list of skills says of one. */
-export interface Skill {
-  name: string
-  display_name?: string | null
-  description: string
-  parameters: SkillParameter[]
-}
+export type Skill = Pick<components['schemas']['SkillSummary'], 'name' | 'display_name' | 'description' | 'parameters'>
 
-type Listed = Parameters<typeof answerOf<{ skills: Skill[] }>>[0]
-
-/** What a message may begin with. A server that knows no skills has none to offer. */
+/** What a message may begin with. The list is as the pages of skills read it. */
 export const skillsQuery = queryOptions({
-  queryKey: ['skills', 'names'],
+  queryKey: ['skills', 'list'],
   staleTime: 30_000,
-  queryFn: async (): Promise<Skill[]> => {
-    try {
-      return (await answerOf((api.GET as (path: string) => Listed)('/api/skills'))).skills
-    } catch (error) {
-      if (error instanceof ApiError && error.status === 404) return []
-      throw error
-    }
-  },
+  queryFn: () => answerOf(api.GET('/api/skills')),
 })

@@ -33,7 +33,7 @@ export function Composer({ room, isLive }: { room: Room; isLive: boolean }): Rea
   const picker = useRef<HTMLInputElement>(null)
   const list = uploadsIn(room.id)
   const uploads = useStore(list.store)
-  const skills = useQuery(skillsQuery).data ?? []
+  const skills = useQuery(skillsQuery).data?.skills ?? []
   const everyone = useAgents()
   const seated = everyone.filter((agent) => room.agents.includes(agent.id))
   const isBusy = useRoom(room.id, (view) => view.state !== null && unfinished(view.state.runs).length > 0)

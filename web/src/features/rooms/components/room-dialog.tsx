@@ -10,6 +10,7 @@ import { explain } from '@/lib/api/client'
 import { agentsQuery, roomsQuery } from '@/lib/api/queries'
 import type { Room, WhenBusy } from '@/lib/api/types'
 import { changeRoom, createRoom } from '../api/room-commands'
+import { ProjectServers } from './project-servers'
 import { RememberedTools } from './remembered-tools'
 import styles from './room-dialog.module.css'
 
@@ -71,6 +72,7 @@ export function RoomDialog({ room, onClose }: { room?: Room; onClose: () => void
           <Segmented label="When busy" choices={busyChoices} value={whenBusy === 'steer' ? 'enqueue' : whenBusy} onChange={setWhenBusy} />
         </div>
         {room && <RememberedTools roomId={room.id} />}
+        {room && <ProjectServers roomId={room.id} />}
         {problem && (
           <p className={styles.problem} role="alert">
             {problem}

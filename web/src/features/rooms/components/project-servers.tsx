@@ -1,0 +1,80 @@
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import type { ReactNode } from 'react'
+import { Button } from '@/components/ui/button'
+import { explain } from '@/lib/api/client'
+import { sentence } from '@/lib/format'
+import { type ProjectServers as Project, distrustProject, projectServers, trustProject } from '../api/room-commands'
+import styles from './project-servers.module.css'
+
+/** What the `.mcp.json` in the room's folder would start, and whether it may. */
+export function ProjectServers({ roomId }: { roomId: string }): ReactNode {
+  const queries = useQueryClient()
+  const queryKey = ['rooms', roomId, 'mcp-trust']
+  // An agent may have changed the file a moment ago.
+  const { data: project, error } = useQuery({ queryKey, queryFn: () => projectServers(roomId), staleTime: 0 })
+  const decide = useMutation({
+    mutationFn: async (digest: string | null): Promise<void> => void (await (digest === null ? distrustProject(roomId) : trustProject(roomId, digest))),
+    // Also after a refusal: the file is another by now, and that one is to be looked at.
+    onSettled: () => queries.invalidateQueries({ queryKey }),
+  })
+  if (error && !project) return <p className={styles.problem}>Whether this room’s folder has a .mcp.json could not be read. {explain(error)}</p>
+  if (!project || project.state === 'none') return null
+  const { state, digest, servers } = project
+  return (
+    <fieldset className={styles.project}>
+      <legend>MCP servers in this room’s folder</legend>
+      <p className={styles.note}>{words(project)}</p>
+      {servers.length > 0 && (
+        <ul className={styles.servers} aria-label="In its .mcp.json">
+          {servers.map((server) => (
+            <li key={server.name}>
+              <strong>{server.name}</strong>
+              {server.disabled && <span className={styles.note}>switched off</span>}
+              <code>{commandOf(server)}</code>
+              {keysOf(server) !== '' && <span className={styles.note}>is given {keysOf(server)}</span>}
+              {server.problem && <p className={styles.problem}>{sentence(server.problem.message)}</p>}
+            </li>
+          ))}
+        </ul>
+      )}
+      {decide.error && (
+        <p className={styles.problem} role="alert">
+          {sentence(explain(decide.error))}
+        </p>
+      )}
+      {state === 'untrusted' && digest && (
+        <Button size="small" isBusy={decide.isPending} onClick={() => decide.mutate(digest)}>
+          Trust these servers
+        </Button>
+      )}
+      {state === 'trusted' && (
+        <Button size="small" isBusy={decide.isPending} onClick={() => decide.mutate(null)}>
+          No more
+        </Button>
+      )}
+    </fieldset>
+  )
+}
+
+function words({ state, problem }: Project): string {
+  switch (state) {
+    case 'trusted':
+      return 'You trust this file as it is: agents in this room use what it names. Another content has to be trusted anew.'
+    case 'unreadable':
+      return sentence(`Its .mcp.json is not used: ${problem ?? 'it cannot be read'}`)
+    default:
+      return 'Whoever can write to the folder can write its .mcp.json, agents too. Nothing in it is started until you trust it.'
+  }
+}
+
+/** To the letter: where an argument ends must not be a matter of guessing. */
+function commandOf({ command, args, url, cwd }: Project['servers'][number]): string {
+  const parts = [command, ...(args ?? []), url].filter((word) => typeof word === 'string')
+  const line = parts.map((word) => (/^[!-~]+$/.test(word) ? word : JSON.stringify(word))).join(' ')
+  return cwd ? `${line} (in ${cwd})` : line
+}
+
+/** Only the names: values are never shown. */
+function keysOf({ env, headers }: Project['servers'][number]): string {
+  return Object.keys({ ...env, ...headers }).join(', ')
+}
