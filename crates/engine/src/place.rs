@@ -48,8 +48,9 @@ impl Engine {
             let (workplace, home) = (folders.workplace(room_id), folders.home(named.id));
             Ok(Place { room_id, agent: named, workplace, home, skills, mcp_servers: Vec::new() })
         });
-        let place = made.await.unwrap_or_else(|why| Err(no_folder(room_id, id, &why)))?;
-        let outfit = self.outfit_in(owner, room_id, &agent, &servers).await.map_err(|error| {
+        let (made, outfit) = tokio::join!(made, self.outfit_in(owner, room_id, &agent, &servers));
+        let place = made.unwrap_or_else(|why| Err(no_folder(room_id, id, &why)))?;
+        let outfit = outfit.map_err(|error| {
             tracing::error!(room = %room_id, agent = %id, %error, "cannot tell which MCP servers an agent has");
             RunError::new("unavailable", "the database cannot say which MCP servers the agent has; try again")
         })?;

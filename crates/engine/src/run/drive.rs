@@ -22,7 +22,7 @@ use domain::{
     time::Timestamp,
     usage::Usage,
 };
-use providers::{Provider, TurnRequest};
+use providers::{Place, Provider, TurnRequest};
 use std::{collections::BTreeSet, sync::Arc};
 use store::{
     Error,
@@ -70,23 +70,20 @@ async fn drive_run(engine: &Engine, claim: Claim, run: Run, signals: Signals) ->
         return fail_unstarted(&ledger, &run, RunError::new("no_provider", message)).await;
     };
     let message = message?;
-    let occasion = Occasion::Run { id: run.id, message: &message.text };
-    let mut skilled = match engine.skilled(&claim.owner, run.room_id, &agent, occasion).await {
-        Ok(skilled) => skilled,
-        Err(error) => return fail_unstarted(&ledger, &run, error).await,
-    };
-    let text = skilled.prompt.take().unwrap_or_else(|| message.text.clone());
-    let message = Message { text, ..message };
-    let (place, remarks) = match engine.place(&claim.owner, run.room_id, skilled).await {
+    let told = Told { engine: engine.clone(), claim: claim.clone(), agent: agent.clone(), prompt: run.message_id };
+    let (ready, session, remembered) = tokio::join!(
+        ready(engine, &claim, &run, &agent, &message.text),
+        told.to_its_session(provider.name()),
+        store.remembered_tools(&claim.owner, run.room_id),
+    );
+    let Ready { place, remarks, text } = match ready {
         Ok(ready) => ready,
         Err(error) => return fail_unstarted(&ledger, &run, error).await,
     };
+    let ((knowledge, session), remembered) = (session?, remembered?);
     // With what its skills add to its settings.
     let agent = place.agent.clone();
-    let told = Told { engine: engine.clone(), claim: claim.clone(), agent: agent.clone(), prompt: run.message_id };
-    let (session, remembered) =
-        tokio::try_join!(told.to_its_session(provider.name()), store.remembered_tools(&claim.owner, run.room_id),)?;
-    let (knowledge, session) = session;
+    let message = Message { text: text.unwrap_or_else(|| message.text.clone()), ..message };
     let prompt = match engine.hand_over(&claim.owner, &place.workplace, &message).await {
         Ok(prompt) => prompt,
         Err(error) => return fail_unstarted(&ledger, &run, error).await,
@@ -95,6 +92,22 @@ async fn drive_run(engine: &Engine, claim: Claim, run: Run, signals: Signals) ->
     let request = TurnRequest { run_id: run.id, place, prompt, history: told.history(), session, memory };
     let remembered = remembered.into_iter().filter(|tool| tool.agent_id == agent.id).map(|tool| tool.tool).collect();
     start(engine, Cast { ledger, run, agent, provider, knowledge, remembered, remarks }, request, signals).await
+}
+
+/// Where the agent works and with what.
+struct Ready {
+    place: Place,
+    remarks: Vec<Remark>,
+    /// What it is asked, where a skill puts that in other words than the message.
+    text: Option<String>,
+}
+
+async fn ready(engine: &Engine, claim: &Claim, run: &Run, agent: &Agent, message: &str) -> Result<Ready, RunError> {
+    let occasion = Occasion::Run { id: run.id, message };
+    let mut skilled = engine.skilled(&claim.owner, run.room_id, agent, occasion).await?;
+    let text = skilled.prompt.take();
+    let (place, remarks) = engine.place(&claim.owner, run.room_id, skilled).await?;
+    Ok(Ready { place, remarks, text })
 }
 
 /// Who and what a run consists of.

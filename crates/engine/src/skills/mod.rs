@@ -161,11 +161,18 @@ impl Engine {
         agent: &Agent,
         occasion: Occasion<'_>,
     ) -> Result<Skilled, Obstacle> {
-        let trained = self.store().skill_trained_in(owner, room).await?;
-        let (call, run) = match occasion {
-            Occasion::Run { id, message } => (self.call(owner, message).await?, Some(id)),
+        let (message, run) = match occasion {
+            Occasion::Run { id, message } => (Some(message), Some(id)),
             Occasion::Preparation => (None, None),
         };
+        let call = async {
+            match message {
+                Some(message) => self.call(owner, message).await,
+                None => Ok(None),
+            }
+        };
+        let (trained, call) = tokio::join!(self.store().skill_trained_in(owner, room), call);
+        let (trained, call) = (trained?, call?);
         let mut names = agent.spec.skills.clone();
         for extra in trained.iter().chain(call.as_ref().map(|call| &call.name)) {
             if !names.iter().any(|name| name == extra.as_str()) {
