@@ -81,10 +81,12 @@ impl Engine {
     /// `SKILL.md` of one that lies in the data folder.
     pub(crate) async fn skill_layers(&self, spec: &AgentSpec, stored: &[SkillServers]) -> Vec<Layer> {
         let mut layers: Vec<Layer> = stored.iter().map(|(skill, servers)| skill_layer(skill, servers)).collect();
-        if spec.skills.is_empty() {
+        // A stored skill stands in the place of a folder of its name.
+        let is_stored = |name: &&String| stored.iter().any(|(skill, _)| skill == *name);
+        let named: Vec<String> = spec.skills.iter().filter(|name| !is_stored(name)).cloned().collect();
+        if named.is_empty() {
             return layers;
         }
-        let named = spec.skills.clone();
         let beside = self.on_disk(move |engine| {
             let folders = &engine.config().folders;
             named.iter().filter_map(|name| equipment::folder_layer(name, &folders.skill(name)?)).collect()

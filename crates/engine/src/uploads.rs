@@ -121,6 +121,19 @@ impl Incoming {
 
     /// On disk first, known then: what is answered with its address can be read.
     pub async fn keep(
+        self,
+        owner: &Owner,
+        name: Name,
+        media_type: String,
+        attempt: Option<&Attempt>,
+    ) -> Result<Upload, Error> {
+        let (engine, owner, attempt) = (self.engine.clone(), owner.clone(), attempt.cloned());
+        // Apart from the request: a client that goes away must not leave a file that nobody owns.
+        let kept = engine.chores().spawn(async move { self.settled(&owner, name, media_type, attempt.as_ref()).await });
+        kept.await.unwrap_or_else(|error| Err(Error::Unavailable(error.to_string())))
+    }
+
+    async fn settled(
         mut self,
         owner: &Owner,
         name: Name,

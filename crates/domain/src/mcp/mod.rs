@@ -5,6 +5,7 @@
 
 mod entry;
 mod file;
+mod secrets;
 mod tiers;
 mod variables;
 
@@ -13,6 +14,7 @@ mod properties;
 
 pub use entry::{Entry, EntryError};
 pub use file::{FileError, MAX_FILE_BYTES, MAX_SERVERS, Servers, parse, print};
+pub use secrets::{MASK, Secrets, split_authority};
 pub use tiers::{Effective, Layer, Merged, Tier, merge};
 pub use variables::{Unset, substitute, variables_in};
 
@@ -99,7 +101,9 @@ impl Transport {
             Self::Http { url, headers } | Self::Sse { url, headers } => {
                 let scheme = url.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
                 let is_web = scheme.is_some_and(|scheme| scheme == "http" || scheme == "https");
-                if !is_web && !url.contains("${") {
+                // Readers of addresses differ in what they make of these, and so in which host is meant.
+                let is_odd = url.contains(|c: char| c == '\\' || c.is_whitespace() || c.is_control());
+                if is_odd || (!is_web && !url.contains("${")) {
                     return Err(EntryError::Url(url.clone()));
                 }
                 match headers.iter().find(|(name, value)| !is_header(name, value)) {
@@ -179,6 +183,15 @@ impl utoipa::ToSchema for ServerConfig {
 #[cfg(test)]
 mod tests {
     use super::{Server, Transport, check_name, public_part};
+
+    #[test]
+    fn an_address_that_readers_take_for_different_hosts_is_refused() {
+        let at = |url: &str| Transport::Http { url: url.into(), headers: [].into() }.check();
+        assert_eq!(at("https://host/mcp?a=b#c"), Ok(()));
+        for odd in ["https://evil\\@host/mcp", "https://ho\tst/", "https://host /", "ftp://host"] {
+            assert!(at(odd).is_err(), "{odd}");
+        }
+    }
 
     #[test]
     fn secrets_are_not_in_what_is_logged() {

@@ -9,7 +9,7 @@ fn texts() -> impl Strategy<Value = BTreeMap<String, String>> {
 }
 
 fn transport() -> impl Strategy<Value = Transport> {
-    let url = "https?://[a-z]{1,8}(:[0-9]{1,4})?/[ -~]{0,20}";
+    let url = "https?://[a-z]{1,8}(:[0-9]{1,4})?/[!-\\[\\]-~]{0,20}";
     prop_oneof![
         ("[!-~]{1,20}", collection::vec("[ -~\n\"ä]{0,20}", 0..4), texts())
             .prop_map(|(command, args, env)| Transport::Stdio { command, args, env }),

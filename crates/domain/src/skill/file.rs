@@ -39,6 +39,12 @@ impl FilePath {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// Both cannot be there: they are the same, or one would be a folder of the other.
+    pub fn collides(&self, other: &Self) -> bool {
+        let is_beneath = |path: &str, folder: &str| path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
+        self == other || is_beneath(&self.0, &other.0) || is_beneath(&other.0, &self.0)
+    }
 }
 
 impl FromStr for FilePath {
@@ -93,6 +99,16 @@ mod tests {
     use super::FilePath;
     use proptest::prelude::*;
     use std::path::{Component, Path};
+
+    #[test]
+    fn a_file_cannot_stand_where_others_need_a_folder() {
+        let path = |text: &str| text.parse::<FilePath>().unwrap();
+        for (one, other, collide) in
+            [("a", "a", true), ("a", "a/b", true), ("a/b/c", "a/b", true), ("a", "ab/c", false), ("a/b", "a/c", false)]
+        {
+            assert_eq!(path(one).collides(&path(other)), collide, "{one} {other}");
+        }
+    }
 
     #[test]
     fn paths_stay_beneath_their_folder() {

@@ -4,10 +4,18 @@ use super::skills::check;
 use crate::{Engine, Error};
 use domain::{
     owner::Owner,
-    skill::{Level, Skill, SkillName, document},
+    skill::{Level, Skill, SkillName, SkillSpec, document},
 };
+use serde_json::Value;
 use store::{Attempt, FileChange, SkillChange};
 use workbench::skills::{Bundle, Refusal, pack, read, unpack};
+
+/// Where a skill comes from. What is in the data folder was put there on the machine itself.
+#[derive(Clone, Copy)]
+enum Origin {
+    Archive,
+    Folder,
+}
 
 impl Engine {
     /// One of the same name is a conflict, unless it is to be `replace`d: then this is its next version.
@@ -19,7 +27,7 @@ impl Engine {
         attempt: Option<&Attempt>,
     ) -> Result<Skill, Error> {
         let bundle = on_disk(move || unpack(&archive)).await?;
-        self.take(owner, bundle, "imported from an archive", replace, attempt).await
+        self.take(owner, bundle, Origin::Archive, replace, attempt).await
     }
 
     /// From the data folder.
@@ -36,7 +44,7 @@ impl Engine {
             None => Ok(None),
         });
         let bundle = bundle.await?.ok_or(Error::NotFound)?;
-        self.take(owner, bundle, "imported from the data folder", replace, attempt).await
+        self.take(owner, bundle, Origin::Folder, replace, attempt).await
     }
 
     pub async fn export_skill(&self, owner: &Owner, name: &SkillName, version: Option<u32>) -> Result<Vec<u8>, Error> {
@@ -59,17 +67,24 @@ impl Engine {
         &self,
         owner: &Owner,
         bundle: Bundle,
-        note: &str,
+        from: Origin,
         replace: bool,
         attempt: Option<&Attempt>,
     ) -> Result<Skill, Error> {
         let Bundle { folder, document: text, files, .. } = bundle;
         let reading = document::parse(&text, folder.as_deref());
-        let spec = match reading.skill {
+        let mut spec = match reading.skill {
             Some(spec) if !reading.findings.iter().any(|finding| finding.level == Level::Error) => spec,
             _ => return Err(Error::Findings(reading.findings)),
         };
         check(&spec)?;
+        let note = match from {
+            Origin::Archive => {
+                switch_off(&mut spec);
+                "imported from an archive"
+            }
+            Origin::Folder => "imported from the data folder",
+        };
         let current = match self.store().skill(owner, &spec.name).await {
             Err(store::Error::NotFound) => None,
             found => Some(found?),
@@ -83,6 +98,16 @@ impl Engine {
             }
             // The store says that the name is taken.
             _ => Ok(self.store().create_skill(owner, &spec, files, Some(note), attempt).await?),
+        }
+    }
+}
+
+/// A skill that comes from elsewhere brings no program or address into use by itself: whoever has looked at its servers
+/// switches them on.
+fn switch_off(spec: &mut SkillSpec) {
+    for server in spec.mcp_servers.values_mut() {
+        if let Some(entry) = server.as_object_mut() {
+            entry.insert("disabled".to_owned(), Value::Bool(true));
         }
     }
 }

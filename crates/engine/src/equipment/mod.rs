@@ -18,9 +18,10 @@ mod variables;
 
 pub(crate) use catalog::Known;
 pub use catalog::Source;
+pub(crate) use domain::mcp::Secrets;
 pub(crate) use gather::{Equipped, Outfit, Remark, Unused, folder_key, folder_layer, is_operators, said};
 pub use gather::{ServerProblem, skill_layer};
-pub(crate) use mask::{KeepError, Secrets, keep, masked};
+pub(crate) use mask::{KeepError, keep, masked};
 pub(crate) use project::{Project, ProjectState};
 pub use variables::{VariableUse, Variables};
 

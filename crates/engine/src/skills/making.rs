@@ -58,9 +58,7 @@ impl Making {
             }
             prompt.push_str(&training_note(skill));
         }
-        if !spec.mcp_servers.is_empty() {
-            self.skilled.servers.push((spec.name.to_string(), spec.mcp_servers.clone()));
-        }
+        self.skilled.servers.push((spec.name.to_string(), spec.mcp_servers.clone()));
         self.uses.push(SkillUse { skill: skill.id, version: skill.version, invoked: call.is_some() });
         Ok(true)
     }

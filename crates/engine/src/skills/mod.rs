@@ -20,7 +20,7 @@ use workbench::skills::Filled;
 /// No run lasts so long; another server on this data folder may have younger ones.
 const LEFT_BEHIND: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// The MCP servers that one skill brings along: entries as in `.mcp.json`, by name.
+/// A stored skill and the MCP servers that it brings along: entries as in `.mcp.json`, by name.
 pub(crate) type SkillServers = (String, BTreeMap<String, Value>);
 
 /// For whom skills are made ready.
@@ -120,9 +120,7 @@ impl Engine {
     pub(crate) async fn skill_servers(&self, owner: &Owner, spec: &AgentSpec) -> Result<Vec<SkillServers>, Error> {
         let mut servers = Vec::new();
         for name in &spec.skills {
-            if let Some(Found::Stored(skill)) = self.find_skill(owner, name).await?
-                && !skill.spec.mcp_servers.is_empty()
-            {
+            if let Some(Found::Stored(skill)) = self.find_skill(owner, name).await? {
                 servers.push((name.clone(), skill.spec.mcp_servers));
             }
         }

@@ -175,12 +175,12 @@ impl Worker {
 
     /// Interrupts what runs, so that its text is kept; what waits stays queued for the next start.
     async fn stop(mut self) {
-        self.intake.handed.close();
-        while let Some(handed) = self.intake.handed.recv().await {
-            self.engine.put_back(&handed.claim).await;
-        }
         self.engine.active().halt_all(Halt::Interrupt(Interruption::Shutdown));
+        self.intake.handed.close();
         let all = async {
+            while let Some(handed) = self.intake.handed.recv().await {
+                self.engine.put_back(&handed.claim).await;
+            }
             while let Some(ended) = self.tasks.join_next_with_id().await {
                 self.joined(ended);
             }

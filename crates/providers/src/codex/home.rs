@@ -85,6 +85,6 @@ mod tests {
     fn a_home_among_temporary_files_is_known_to_break_the_sandbox() {
         let agent = tempfile::tempdir().unwrap();
         assert!(breaks_the_sandbox(agent.path()));
-        assert!(!breaks_the_sandbox(std::path::Path::new(env!("CARGO_MANIFEST_DIR"))));
+        assert!(!breaks_the_sandbox(std::path::Path::new("/usr/share")));
     }
 }

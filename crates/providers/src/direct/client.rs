@@ -122,8 +122,9 @@ impl Client {
             return Err(Failure::of_status(status.as_u16(), wait, &body));
         }
         if kind.starts_with("application/json") || kind.starts_with("text/html") {
+            let address = public_part(base_url);
             let message =
-                format!("{base_url} does not stream its answers (it sent {kind}); is it the address of the API?");
+                format!("{address} does not stream its answers (it sent {kind}); is it the address of the API?");
             return Err(Failure::new(Kind::Garbled, message));
         }
         let parser = Parser::new(*api);

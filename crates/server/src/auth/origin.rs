@@ -48,6 +48,11 @@ impl Hosts {
         public.iter().map(parse).collect::<Result<_, _>>().map(Self)
     }
 
+    /// Just this name with just this port: a page on another port of a public name is somebody else's.
+    fn has(&self, page: &Authority) -> bool {
+        self.0.iter().any(|known| known.host().eq_ignore_ascii_case(page.host()) && known.port_u16() == page.port_u16())
+    }
+
     fn reach(&self, asked: &Authority, local: IpAddr) -> Option<Reach> {
         let host = asked.host();
         let literal = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(host);
@@ -82,7 +87,8 @@ pub async fn check(State(app): State<App>, mut request: Request, next: Next) -> 
     if request.headers().contains_key(header::ORIGIN) {
         let page = origin(request.headers()).ok_or_else(foreign)?;
         let from = app.hosts.reach(&page, local).ok_or_else(foreign)?;
-        asker = if from == Reach::Public || asked.as_ref() == Some(&page) { Asker::Own } else { Asker::Neighbour };
+        let is_own = asked.as_ref() == Some(&page) || (from == Reach::Public && app.hosts.has(&page));
+        asker = if is_own { Asker::Own } else { Asker::Neighbour };
     }
     request.extensions_mut().insert(reach);
     request.extensions_mut().insert(asker);

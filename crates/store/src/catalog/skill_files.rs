@@ -62,6 +62,16 @@ pub(super) fn check_size(count: i64, bytes: i64) -> Result<()> {
     }
 }
 
+/// No file may stand where others need a folder.
+pub(super) fn check_paths(paths: &[String]) -> Result<()> {
+    let is_folder_of =
+        |file: &String, other: &String| other.strip_prefix(file.as_str()).is_some_and(|r| r.starts_with('/'));
+    match paths.iter().find(|file| paths.iter().any(|other| is_folder_of(file, other))) {
+        Some(file) => Err(Error::Full(format!("{file:?} cannot be a file and a folder of others at once"))),
+        None => Ok(()),
+    }
+}
+
 pub(super) fn check_one(file: &SkillFile) -> Result<()> {
     match file.content.len() as u64 <= MAX_FILE_BYTES {
         true => Ok(()),
@@ -121,6 +131,13 @@ macro_rules! change_files {
         .fetch_one(&mut *$transaction)
         .await?;
         files::check_size(count, bytes)?;
+        let paths: Vec<String> =
+            sqlx::query_scalar("SELECT path FROM skill_files WHERE skill_id = $1 AND version = $2 ORDER BY path")
+                .bind($id.0)
+                .bind($version)
+                .fetch_all(&mut *$transaction)
+                .await?;
+        files::check_paths(&paths)?;
         // What no version has any more.
         sqlx::query(
             "DELETE FROM skill_contents WHERE skill_id = $1 AND hash NOT IN \

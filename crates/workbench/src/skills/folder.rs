@@ -67,8 +67,8 @@ impl Gathered {
         if content.len() as u64 > MAX_FILE_BYTES {
             return Err(Refusal(format!("{path} has more than {} MB", MAX_FILE_BYTES / 1024 / 1024)));
         }
-        if self.files.iter().any(|file| file.path == path) {
-            return Err(Refusal(format!("{path} is there twice")));
+        if let Some(other) = self.files.iter().find(|file| file.path.collides(&path)) {
+            return Err(Refusal(format!("{path} and {} cannot both be there", other.path)));
         }
         self.files.push(SkillFile { path, executable, content });
         match self.files.len() > MAX_FILES {

@@ -95,6 +95,9 @@ async fn files_are_written_read_and_removed(api: &Api) {
     assert_eq!((&removed["files"], &removed["version"]), (&json!([]), &json!(3)));
     delete(api, "/api/skills/greet/files/scripts%2Frun.sh").await.is_refused(404, "not_found");
     assert_eq!(get(api, "/api/skills/greet/files/scripts%2Frun.sh?version=2").await.status, 200);
+    // No file may stand where others need a folder.
+    put(api, "/api/skills/greet/files/tools", b"x").await.is(200);
+    put(api, "/api/skills/greet/files/tools%2Fone", b"x").await.is_refused(422, "unprocessable");
 }
 
 async fn what_breaks_a_rule_is_refused_with_findings(api: &Api) {

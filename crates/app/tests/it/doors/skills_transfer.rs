@@ -7,7 +7,7 @@ use std::fs;
 use testkit::{client::Api, database::TestDatabase, server::TestServer};
 
 doors! {
-    server: what_is_exported_can_be_imported, what_is_no_skill_is_refused;
+    server: what_is_exported_can_be_imported, servers_of_an_archive_come_switched_off, what_is_no_skill_is_refused;
     database: a_folder_of_the_data_folder_is_listed_and_imported;
 }
 
@@ -29,7 +29,8 @@ async fn what_is_exported_can_be_imported(api: &Api) {
                       "metadata": {"author": "ann"}, "tools": {"allow": [], "ask": ["Write"], "deny": ["Bash"]},
                       "parameters": [{"name": "word", "type": "choice", "choices": ["hi", "true"], "default": "hi",
                                       "required": false, "description": "which: one"}],
-                      "mcp_servers": {"files": {"command": "x", "args": ["-y"], "env": {"A": "${A}"}}}});
+                      "mcp_servers": {"files": {"command": "x", "args": ["-y"], "env": {"A": "${A}"},
+                                            "disabled": true}}});
     let made = post(api, "/api/skills", &spec).await.is(201);
     let file = api.request(Method::PUT, "/api/skills/greet/files/scripts%2Frun.sh?executable=true");
     answer(file.body(vec![0_u8, 159, 146, 150])).await.is(200);
@@ -47,6 +48,17 @@ async fn what_is_exported_can_be_imported(api: &Api) {
     let first = export(api, "/api/skills/greet/export?version=1").await;
     assert_eq!(first, archive);
     get(api, "/api/skills/greet/export?version=9").await.is_refused(404, "not_found");
+}
+
+/// Whoever imports a stranger's archive has not looked at what it would start.
+async fn servers_of_an_archive_come_switched_off(api: &Api) {
+    let server = json!({"command": "x", "args": ["-y"]});
+    let spec = json!({"name": "greet", "description": "Greets", "body": "Hi", "mcp_servers": {"files": server}});
+    post(api, "/api/skills", &spec).await.is(201);
+    let archive = export(api, "/api/skills/greet/export").await;
+    let imported = import(api, "?replace=true", archive).await.is(201);
+    assert_eq!(imported["mcp_servers"]["files"]["disabled"], true, "{imported}");
+    assert_eq!(imported["mcp_servers"]["files"]["command"], "x");
 }
 
 async fn what_is_no_skill_is_refused(api: &Api) {

@@ -5,7 +5,7 @@ use crate::{
     TurnEvent,
     direct::{Content, Outcome},
 };
-use domain::mcp::Server;
+use domain::mcp::{Secrets, Server};
 use serde_json::{Map, Value, json};
 use std::fmt;
 use tokio::{sync::mpsc, task::JoinSet};
@@ -32,7 +32,7 @@ impl Toolbox for Managed {
                     let tools = manager.tools(&server).await;
                     let tools = tools
                         .map(|listing| listing.tools.iter().map(listed).collect())
-                        .map_err(|error| error.to_string());
+                        .map_err(|failure| fit_to_tell(&server, &failure));
                     (order, Listing { server, tools })
                 });
             }
@@ -68,12 +68,17 @@ impl Toolbox for Managed {
             match result {
                 Ok(result) => called(result),
                 Err(failure) => {
-                    let text = format!("{failure} ({})", failure.code());
+                    let text = format!("{} ({})", fit_to_tell(&server, &failure), failure.code());
                     Called { outcome: Outcome::text(text, true), notices: Vec::new() }
                 }
             }
         })
     }
+}
+
+/// What became of a server is for the room and the model: its keys are not.
+fn fit_to_tell(server: &Server, failure: &mcp::Failure) -> String {
+    Secrets::of(&server.config.transport).strike(failure.to_string())
 }
 
 fn listed(tool: &mcp::Tool) -> Listed {

@@ -34,6 +34,8 @@ use tokio_util::sync::CancellationToken;
 
 /// What a model is shown of one result, at most.
 const MAX_RESULT_BYTES: usize = 200 * 1024;
+/// Of one result's images, as they are sent.
+const MAX_IMAGE_BYTES: usize = 5 * 1024 * 1024;
 
 /// The tools of one turn.
 #[derive(Debug, Default)]
@@ -132,13 +134,20 @@ impl Kit {
     }
 }
 
-/// A result must not fill the model's whole context.
+/// A result must not fill the model's whole context: all its texts together have a bound, and so have its images.
 fn bounded(mut outcome: Outcome) -> Outcome {
+    let (mut texts, mut images) = (MAX_RESULT_BYTES, MAX_IMAGE_BYTES);
     for content in &mut outcome.content {
-        if let Content::Text(text) = content
-            && text.len() > MAX_RESULT_BYTES
-        {
-            *text = shortened(text, MAX_RESULT_BYTES);
+        match content {
+            Content::Text(text) if text.len() > texts => {
+                *text = shortened(text, texts);
+                texts = 0;
+            }
+            Content::Text(text) => texts -= text.len(),
+            Content::Image { data, .. } if data.len() > images => {
+                *content = Content::Text("(An image was left out: it is too large to be shown.)".into());
+            }
+            Content::Image { data, .. } => images -= data.len(),
         }
     }
     outcome
