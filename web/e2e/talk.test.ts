@@ -103,6 +103,8 @@ describe('files', () => {
     await link.waitFor()
     await message.getByRole('img', { name: 'photo.png' }).waitFor()
     await chips.waitFor({ state: 'detached' })
+    // Stored, and not only shown ahead of that.
+    await view.page.locator('article[data-kind=person][data-seq]').waitFor()
     await view.page.reload()
     const shown = message.getByRole('img', { name: 'photo.png' })
     await shown.waitFor()

@@ -77,7 +77,7 @@ export class Stage {
 
 /** A server that is down or a network that is off cannot be reached, and a browser says so. */
 function isExpected(text: string): boolean {
-  return /ERR_(CONNECTION|INTERNET|NETWORK|EMPTY)|WebSocket|status of (404|409|50\d)/.test(text)
+  return /ERR_(CONNECTION|INTERNET|NETWORK|EMPTY|INCOMPLETE)|WebSocket|status of (404|409|50\d)/.test(text)
 }
 
 function findChromium(): string {

@@ -18,6 +18,11 @@ export const httpApi: FeedApi = {
   runs: async (query) => (await answerOf(api.GET('/api/runs', { params: { query } }))).runs,
   post: (id, body, key) =>
     answerOf(
-      api.POST('/api/rooms/{id}/messages', { params: { path: { id }, header: { 'Idempotency-Key': key } }, body }),
+      api.POST('/api/rooms/{id}/messages', {
+        params: { path: { id }, header: { 'Idempotency-Key': key } },
+        body,
+        // A page that is reloaded or closed right now still sends it; browsers do that for what is small.
+        keepalive: body.text.length < 16_000,
+      }),
     ),
 }
