@@ -331,3 +331,23 @@ async fn a_tool_of_an_mcp_server_asks_first() {
     }
     stage.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_skill_takes_parameters_and_its_body_reaches_the_model() {
+    let stage = Stage::open().await;
+    let skill = json!({"name": "greet", "description": "Greets", "body": "Greet in {{language}}, with {{count}} words.",
+                       "parameters": [{"name": "language", "type": "text", "required": true},
+                                      {"name": "count", "type": "number", "default": 3}]});
+    post(stage.api(), "/api/skills", &skill).await.is(201);
+    for provider in PROVIDERS {
+        let room = stage.room(provider, json!({"skills": ["greet"]})).await;
+        stage.said(room, "/greet language=Welsh").await;
+        let asked = stage.models.requests().pop().unwrap().body.to_string();
+        assert!(asked.contains("Greet in Welsh, with 3 words."), "{provider}: {asked}");
+        let missing = json!({"text": "/greet count=2"});
+        let refused =
+            post(stage.api(), &format!("/api/rooms/{room}/messages"), &missing).await.is_refused(422, "unprocessable");
+        assert!(refused["detail"].as_str().unwrap().contains("language"), "{refused}");
+    }
+    stage.close().await;
+}
