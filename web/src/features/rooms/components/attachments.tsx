@@ -17,7 +17,7 @@ export function Attachments({ files }: { files: readonly Attachment[] }): ReactN
 function Thumbnail({ file }: { file: Attachment }): ReactNode {
   return (
     <a href={file.url} target="_blank" rel="noopener noreferrer nofollow" className={styles.thumbnail} title={file.name}>
-      <img src={file.url} alt={file.name} loading="lazy" />
+      <img src={file.url} alt={file.name} />
     </a>
   )
 }
