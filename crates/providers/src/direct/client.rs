@@ -7,6 +7,7 @@ use super::{
         failure::{Failure, Kind},
     },
 };
+use domain::mcp::{Secrets, public_part};
 use reqwest::{StatusCode, header, redirect::Policy};
 use serde_json::Value;
 use std::{
@@ -93,6 +94,17 @@ impl Client {
 
     /// Asks, and returns when the answer begins.
     pub async fn ask(&self, body: Value) -> Result<Answering, Failure> {
+        self.begin(body).await.map_err(|failure| self.without_key(failure))
+    }
+
+    /// Some gateways repeat the key in what they say went wrong, and that is told in the room.
+    fn without_key(&self, mut failure: Failure) -> Failure {
+        let key = self.0.key.iter().map(|Key(key)| key.as_str());
+        failure.message = Secrets::default().and(key).strike(failure.message);
+        failure
+    }
+
+    async fn begin(&self, body: Value) -> Result<Answering, Failure> {
         let Inner { api, base_url, key, deadlines, .. } = &*self.0;
         let path = match api {
             Api::Messages => "v1/messages",
@@ -128,23 +140,24 @@ impl Client {
             return Err(Failure::new(Kind::Garbled, message));
         }
         let parser = Parser::new(*api);
-        Ok(Answering { response, parser, deadlines: deadlines.clone(), has_begun: false })
+        Ok(Answering { client: self.clone(), response, parser, has_begun: false })
     }
 }
 
 /// An answer on its way.
 #[derive(Debug)]
 pub struct Answering {
+    client: Client,
     response: reqwest::Response,
     parser: Parser,
-    deadlines: Deadlines,
     has_begun: bool,
 }
 
 impl Answering {
     /// Some pieces, and how the answer ended if it did. Cancel safe.
     pub async fn next(&mut self) -> (Vec<Piece>, Option<Result<(), Failure>>) {
-        let patience = if self.has_begun { self.deadlines.idle } else { self.deadlines.first_byte };
+        let deadlines = &self.client.0.deadlines;
+        let patience = if self.has_begun { deadlines.idle } else { deadlines.first_byte };
         let chunk = timeout(patience, self.response.chunk()).await;
         let mut pieces = Vec::new();
         let end = match chunk {
@@ -163,7 +176,7 @@ impl Answering {
         if end.is_some() && self.parser.skipped > 0 {
             tracing::debug!(skipped = self.parser.skipped, "events of a model's API that are not known here");
         }
-        (pieces, end)
+        (pieces, end.map(|end| end.map_err(|failure| self.client.without_key(failure))))
     }
 }
 
@@ -198,14 +211,6 @@ fn unsent(error: &reqwest::Error, base_url: &str) -> Failure {
     Failure::new(kind, format!("the model's API at {} {what}", public_part(base_url)))
 }
 
-/// An address as it may be shown: without a user, a password or a query.
-pub fn public_part(url: &str) -> String {
-    let shown = url.split(['?', '#']).next().unwrap_or_default();
-    let Some((scheme, rest)) = shown.split_once("://") else { return shown.to_owned() };
-    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-    format!("{scheme}://{}{path}", authority.rsplit('@').next().unwrap_or_default())
-}
-
 /// Whether the address is on this machine.
 pub fn is_local(url: &str) -> bool {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
@@ -220,7 +225,7 @@ pub fn is_local(url: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Key, is_local, public_part};
+    use super::{Key, is_local};
 
     #[test]
     fn where_an_address_is() {
@@ -233,7 +238,6 @@ mod tests {
         {
             assert!(!is_local(other), "{other}");
         }
-        assert_eq!(public_part("https://me:secret@host:1/v1?key=secret"), "https://host:1/v1");
     }
 
     #[test]

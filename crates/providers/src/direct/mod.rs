@@ -19,14 +19,14 @@ mod turn;
 mod wire;
 pub mod xml;
 
-pub use client::{Deadlines, Key, is_local, public_part};
+pub use client::{Deadlines, Key, is_local};
 pub use conversation::Content;
 pub use machine::Outcome;
 pub use wire::Api;
 
 use crate::{Capabilities, InspectFuture, Inspection, Provider, TurnChannel, TurnFuture, TurnRequest};
 use client::Client;
-use domain::agent::AgentSpec;
+use domain::{agent::AgentSpec, mcp::public_part};
 use std::sync::Arc;
 use tools::Toolbox;
 

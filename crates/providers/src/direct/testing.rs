@@ -218,7 +218,7 @@ pub fn direct(url: &str, deadlines: Deadlines) -> Direct {
         name: "anthropic".into(),
         api: Api::Messages,
         base_url: url.into(),
-        key: Key::new("k"),
+        key: Key::new("sk-0123456789"),
         key_variable: Some("KEY".into()),
         deadlines,
         retries: 1,
