@@ -193,6 +193,8 @@ fn server_config(config: &Config, address: SocketAddr) -> server::Config {
         heartbeat: config.feed.heartbeat,
         write_stall: config.feed.stall,
         stop_deadline: config.server.shutdown,
+        mcp_session_idle: config.mcp_server.session_idle,
+        mcp_max_sessions: config.mcp_server.max_sessions,
         ..server::Config::default()
     }
 }

@@ -72,8 +72,13 @@ impl Doors {
     }
 
     /// Opens a page for people, which has no place in the API's description.
-    pub fn page(mut self, policy: Policy, path: &str, handlers: MethodRouter<App>) -> Self {
-        self.list.push(Door { method: Method::GET, path: path.to_owned(), policy });
+    pub fn page(self, policy: Policy, path: &str, handlers: MethodRouter<App>) -> Self {
+        self.beside(policy, path, &[Method::GET], handlers)
+    }
+
+    /// Opens a path with a protocol of its own, which the API's description does not tell of either.
+    pub fn beside(mut self, policy: Policy, path: &str, methods: &[Method], handlers: MethodRouter<App>) -> Self {
+        self.list.extend(methods.iter().map(|method| Door { method: method.clone(), path: path.to_owned(), policy }));
         let gate = Gate { policy, body_bytes: self.app.config.max_body_bytes };
         let handlers = self.guarded(gate, handlers);
         self.router = self.router.route(path, handlers);

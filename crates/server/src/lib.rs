@@ -20,11 +20,12 @@ use auth::{Accounts, Bearer, last_used::LastUsed, origin::Hosts, rate::Rate};
 use bytes::Bytes;
 use doors::{Door, Doors};
 use engine::Engine;
-use error::BoxError;
+use error::{BoxError, Code};
 use http::{
     doctor::{Doctor, Examine},
     health::{Probe, Readiness},
 };
+use mcp::Mcp;
 use std::{
     net::SocketAddr,
     num::NonZeroU32,
@@ -57,6 +58,9 @@ pub struct Config {
     pub write_stall: Duration,
     /// How long open requests and streams get to end once the server stops.
     pub stop_deadline: Duration,
+    /// How long the session of an MCP client is kept that nobody uses, and how many there may be.
+    pub mcp_session_idle: Duration,
+    pub mcp_max_sessions: usize,
 }
 
 impl Default for Config {
@@ -75,6 +79,8 @@ impl Default for Config {
             heartbeat: Duration::from_secs(15),
             write_stall: Duration::from_secs(120),
             stop_deadline: Duration::from_secs(10),
+            mcp_session_idle: Duration::from_secs(30 * 60),
+            mcp_max_sessions: 10_000,
         }
     }
 }
@@ -83,6 +89,7 @@ impl Default for Config {
 pub struct AppState {
     pub config: Config,
     pub engine: Engine,
+    pub mcp: Mcp,
     pub bearer: Bearer,
     pub hosts: Hosts,
     pub rate: Rate,
@@ -119,7 +126,14 @@ impl AppState {
         stopping: CancellationToken,
     ) -> Result<App, Error> {
         metrics::install();
+        let settings = mcp::Settings {
+            session_idle: config.mcp_session_idle,
+            max_sessions: config.mcp_max_sessions,
+            heartbeat: config.heartbeat,
+            max_body_bytes: config.max_body_bytes,
+        };
         Ok(Arc::new(Self {
+            mcp: Mcp::new(engine.clone(), settings, stopping.clone()),
             engine,
             bearer: Bearer::new(accounts),
             hosts: Hosts::new(&config.public_hosts).map_err(Error::Config)?,
@@ -159,6 +173,11 @@ pub async fn serve(app: App, listener: TcpListener) -> Result<(), Error> {
     let (router, _) = router(&app);
     let mut tasks = JoinSet::new();
     tasks.spawn(keep_house(Arc::clone(&app)));
+    let mcp = (app.mcp.clone(), app.stopping.clone());
+    tasks.spawn(async move {
+        mcp.1.cancelled().await;
+        mcp.0.close().await;
+    });
     listen::serve(listener, router, listen::Limits::from(&app.config), app.stopping.clone()).await;
     app.background.close();
     if tokio::time::timeout(LAST_WORK, app.background.wait()).await.is_err() {
@@ -176,6 +195,13 @@ async fn keep_house(app: App) {
         tick.tick().await;
         app.rate.prune();
         app.last_used.prune();
+        app.mcp.keep_house().await;
+        for principal in app.mcp.principals() {
+            // A store that does not answer is no reason to send anybody away.
+            if app.bearer.recheck(&principal).await.is_err_and(|problem| problem.code() == Code::Unauthorized) {
+                app.mcp.dismiss(&principal).await;
+            }
+        }
         metrics::upkeep();
     }
 }

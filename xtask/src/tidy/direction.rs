@@ -10,9 +10,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("workbench", &["domain"]),
     ("providers", &["workbench", "domain"]),
     ("engine", &["store", "workbench", "providers", "domain"]),
-    ("server", &["engine", "store", "domain"]),
-    ("greenroom", &["server", "engine", "providers", "workbench", "store", "domain"]),
-    ("testkit", &["greenroom", "server", "engine", "providers", "workbench", "store", "domain"]),
+    ("mcp", &["engine", "store", "domain"]),
+    ("server", &["mcp", "engine", "store", "domain"]),
+    ("greenroom", &["server", "mcp", "engine", "providers", "workbench", "store", "domain"]),
+    ("testkit", &["greenroom", "server", "mcp", "engine", "providers", "workbench", "store", "domain"]),
     ("xtask", &[]),
 ];
 

@@ -28,7 +28,7 @@ pub struct Endpoint {
 /// An address may hold a password (invariant 17).
 impl std::fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} {:?}", providers::direct::public_part(&self.base_url), self.key_variable)
+        write!(f, "{} {:?}", domain::mcp::public_part(&self.base_url), self.key_variable)
     }
 }
 

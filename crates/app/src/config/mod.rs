@@ -62,6 +62,7 @@ pub struct Config {
     pub server: Server,
     pub store: Store,
     pub feed: Feed,
+    pub mcp_server: McpServer,
     pub limits: RequestLimits,
     pub runs: Runs,
     pub agents: Agents,
@@ -102,6 +103,13 @@ pub struct Store {
 pub struct Feed {
     pub heartbeat: Duration,
     pub stall: Duration,
+}
+
+/// `[mcp_server]`: Greenroom as a server of MCP clients.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct McpServer {
+    pub session_idle: Duration,
+    pub max_sessions: usize,
 }
 
 /// `[limits]`: what one caller may ask for.
@@ -188,6 +196,10 @@ impl Config {
             feed: Feed {
                 heartbeat: from.seconds("feed.heartbeat_seconds", 1..=60)?,
                 stall: from.seconds("feed.stall_seconds", 1..=3600)?,
+            },
+            mcp_server: McpServer {
+                session_idle: from.seconds("mcp_server.session_idle_seconds", 1..=604_800)?,
+                max_sessions: from.integer("mcp_server.max_sessions", 1..=1_000_000)?,
             },
             limits: RequestLimits {
                 requests_per_second: positive(from.integer("limits.requests_per_second", 1..=1_000_000)?),

@@ -5,6 +5,7 @@ mod approve;
 mod cancel;
 mod effective;
 mod execute;
+mod files;
 mod inspect;
 mod mcp_import;
 mod mcp_live;
@@ -24,6 +25,7 @@ pub use effective::{
     EffectiveProvider, EffectiveServer, EffectiveState, EffectiveTool, EffectiveView, TierView, VerdictView,
 };
 pub use execute::Execute;
+pub use files::WorkplaceEntry;
 pub(crate) use inspect::Inspections;
 pub use inspect::{CapabilitiesView, InspectionView, ProviderView};
 pub use mcp_import::{ImportOutcome, ImportProblem, Imported};

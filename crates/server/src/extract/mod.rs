@@ -6,6 +6,6 @@ pub mod idempotency;
 pub mod json;
 pub mod params;
 
-pub use body::{Body, RawBody};
+pub use body::{Body, PlainBody, RawBody};
 pub use idempotency::{Fingerprint, Fingerprinting, IdempotencyKey};
 pub use params::{Id, Params};

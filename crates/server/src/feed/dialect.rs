@@ -5,7 +5,7 @@ use crate::App;
 use axum::response::Response;
 use bytes::{Bytes, BytesMut};
 use domain::{
-    event::{EventBody, EventType},
+    event::EventBody,
     ids::{RoomId, RunId},
     owner::Owner,
     run::RunStatus,
@@ -115,8 +115,7 @@ impl Dialect {
     }
 
     fn tell(&mut self, event: &Frame, out: &mut BytesMut) {
-        // An event this version wrote is one it can read; an older one's unknown field is no reason to stop.
-        let Some(body) = body_of(event) else { return };
+        let Some(body) = event.body() else { return };
         let (name, data): (&str, Value) = match body {
             EventBody::RunStarted(e) => {
                 ("status", json!({"status": RunStatus::Running, "provider": e.provider, "model": e.model}))
@@ -168,18 +167,6 @@ impl Dialect {
             self.end(out);
         }
     }
-}
-
-fn body_of(event: &Frame) -> Option<EventBody> {
-    #[derive(Deserialize)]
-    struct Envelope<'a> {
-        #[serde(rename = "type")]
-        kind: EventType,
-        #[serde(borrow)]
-        data: &'a serde_json::value::RawValue,
-    }
-    let envelope: Envelope<'_> = serde_json::from_slice(event.json()).ok()?;
-    EventBody::parse(envelope.kind, envelope.data.get()).ok()
 }
 
 fn frame(name: &str, data: &Value) -> Bytes {

@@ -7,6 +7,7 @@ pub mod effective;
 pub mod events;
 pub mod execute;
 pub mod health;
+pub mod mcp;
 pub mod mcp_servers;
 pub mod mcp_servers_live;
 pub mod mcp_trust;
@@ -83,7 +84,7 @@ pub fn open(doors: Doors) -> Doors {
         .open(Policy::Owner, routes!(tokens::revoke))
         .open(Policy::Owner, routes!(doctor::examine))
         .open(Policy::Owner, routes!(execute::get, execute::post));
-    web::open(skills::open(doors))
+    web::open(mcp::open(skills::open(doors)))
 }
 
 /// The request as something that may be tried again, if its client said so.

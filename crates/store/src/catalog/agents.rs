@@ -5,6 +5,7 @@ use crate::{
     Error, Store,
     database::{reading, writing},
     error::Result,
+    journal::List,
 };
 use domain::{
     agent::{Agent, AgentSpec},
@@ -102,6 +103,7 @@ impl Store {
             .await
             .map_err(|error| name_taken(error, name))?;
         });
+        self.watches().listed(owner, List::Agents);
         Ok(agent)
     }
 
@@ -132,6 +134,7 @@ impl Store {
                 return Err(Error::NotFound);
             }
         });
+        self.watches().listed(owner, List::Agents);
         self.agent(owner, id).await
     }
 
@@ -151,6 +154,7 @@ impl Store {
                 return Err(Error::NotFound);
             }
         });
+        self.watches().listed(owner, List::Agents);
         Ok(())
     }
 }

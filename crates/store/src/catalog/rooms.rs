@@ -5,6 +5,7 @@ use crate::{
     Error, Store,
     database::{snapshot, writing},
     error::{Result, unsigned},
+    journal::List,
 };
 use domain::{
     ids::{AgentId, ProjectId, RoomId},
@@ -198,7 +199,7 @@ impl Store {
                 return Err(Error::NotFound);
             }
         });
-        self.watches().listed(owner);
+        self.watches().listed(owner, List::Rooms);
         self.room(owner, id).await
     }
 
@@ -217,7 +218,7 @@ impl Store {
                 return Err(Error::NotFound);
             }
         });
-        self.watches().listed(owner);
+        self.watches().listed(owner, List::Rooms);
         Ok(())
     }
 }

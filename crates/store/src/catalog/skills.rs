@@ -8,6 +8,7 @@ use crate::{
     Error, Store,
     database::{reading, snapshot, writing},
     error::Result,
+    journal::List,
 };
 use domain::{
     ids::SkillId,
@@ -226,6 +227,7 @@ impl Store {
             write_version!(transaction, id, 1_i64, json.as_str(), note, now);
             change_files!(transaction, id, 1_i64, &files);
         });
+        self.watches().listed(owner, List::Skills);
         self.skill(owner, &spec.name).await
     }
 
@@ -259,6 +261,7 @@ impl Store {
             write_version!(transaction, id, version, json.as_str(), note.as_deref(), now);
             change_files!(transaction, id, version, &files);
         });
+        self.watches().listed(owner, List::Skills);
         self.skill(owner, name).await
     }
 
@@ -284,6 +287,7 @@ impl Store {
                 sqlx::query(rows).bind(id).execute(&mut *transaction).await?;
             }
         });
+        self.watches().listed(owner, List::Skills);
         Ok(())
     }
 }

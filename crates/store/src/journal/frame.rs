@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use domain::{
-    event::{Event, EventType},
+    event::{Event, EventBody, EventType},
     ids::RunId,
     position::{Epoch, Seq},
 };
@@ -54,6 +54,17 @@ impl Frame {
 
     pub fn json(&self) -> &[u8] {
         &self.sse[self.json_start..self.sse.len() - SSE_END.len()]
+    }
+
+    /// What happened. `None` for an event that this version cannot read: an older one's is no reason to stop.
+    pub fn body(&self) -> Option<EventBody> {
+        #[derive(serde::Deserialize)]
+        struct Envelope<'a> {
+            #[serde(borrow)]
+            data: &'a serde_json::value::RawValue,
+        }
+        let envelope: Envelope<'_> = serde_json::from_slice(self.json()).ok()?;
+        EventBody::parse(self.kind, envelope.data.get()).ok()
     }
 
     /// `{"type":"event","event":…}`

@@ -24,6 +24,6 @@ pub use frame::Frame;
 pub(crate) use read::EventRow;
 pub use read::Page;
 pub(crate) use tail::Tails;
-pub(crate) use watch::Watches;
+pub(crate) use watch::{List, Watches};
 pub use watch::{Moved, Watch};
 pub(crate) use writer::{Request, Writer};

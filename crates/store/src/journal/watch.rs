@@ -1,5 +1,5 @@
-//! Who watches an owner's rooms as a whole. The writer says which rooms moved; a watch remembers them until its holder looks,
-//! each room once, so that a flood in one room costs the writer a look into two maps and the watcher nothing.
+//! Who watches an owner's things as a whole. The writer says which rooms moved and the catalog which lists changed; a watch
+//! remembers it until its holder looks, each room once, so that a flood in one room costs the writer a look into two maps and the watcher nothing.
 
 use super::follow::Bell;
 use crate::open::Store;
@@ -38,6 +38,18 @@ pub struct Moved {
     pub rooms: BTreeSet<RoomId>,
     /// A room was made, changed or deleted: read the list anew.
     pub list: bool,
+    /// An agent was.
+    pub agents: bool,
+    /// A skill was.
+    pub skills: bool,
+}
+
+/// Which of an owner's lists is another one now.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum List {
+    Rooms,
+    Agents,
+    Skills,
 }
 
 /// A mutex here guards plain data that no panic can leave half-changed.
@@ -60,19 +72,25 @@ impl Watches {
         }
     }
 
-    /// The owner has another list of rooms, or one of them has another name.
-    pub(crate) fn listed(&self, owner: &Owner) {
+    /// The owner has more or fewer of these, or one of them is another now.
+    pub(crate) fn listed(&self, owner: &Owner, list: List) {
         if self.count.load(Ordering::Acquire) == 0 {
             return;
         }
         for board in lock(&self.by).owner.get(owner).into_iter().flatten() {
-            lock(&board.moved).list = true;
+            let mut moved = lock(&board.moved);
+            match list {
+                List::Rooms => moved.list = true,
+                List::Agents => moved.agents = true,
+                List::Skills => moved.skills = true,
+            }
+            drop(moved);
             board.bell.ring();
         }
     }
 }
 
-/// Tells when something happened in an owner's rooms. Begin it before reading the list: what happens in between is told.
+/// Tells when something happened in an owner's rooms, or to what they have. Begin it before reading the list: what happens in between is told.
 pub struct Watch {
     store: Store,
     owner: Owner,

@@ -5,6 +5,7 @@ use super::{
     apply::{self, Applied},
     commit::{Change, Commit, Committed},
     frame::Frame,
+    watch::List,
 };
 use crate::{Error, database::writing, open::Store};
 use domain::time::Timestamp;
@@ -145,7 +146,7 @@ impl Writer {
         watches.moved(commits.iter().map(|commit| commit.room_id));
         for change in commits.iter().flat_map(|commit| &commit.changes) {
             if let Change::CreateRoom { owner, .. } = change {
-                watches.listed(owner);
+                watches.listed(owner, List::Rooms);
             }
         }
     }

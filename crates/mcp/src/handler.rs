@@ -1,0 +1,236 @@
+//! The methods of the protocol, of every revision, in one place. Each says who asks and hands over.
+//!
+//! One handler is made for each session, and for each request of the revisions without sessions.
+
+use crate::{
+    logging::{Level, SetLevel},
+    prompts, resources, tools, watch,
+};
+use domain::owner::{Owner, Principal};
+use engine::Engine;
+use rmcp::{
+    ErrorData, RoleServer, ServerHandler,
+    model::{
+        CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, GetPromptRequestParams,
+        GetPromptResponse, Implementation, InitializeRequestParams, InitializeResult, ListPromptsResult,
+        ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+        ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig, SubscribeRequestParams,
+        SubscriptionFilter, Tool, UnsubscribeRequestParams,
+    },
+    service::{NotificationContext, RequestContext, SubscriptionContext},
+};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+const INSTRUCTIONS: &str = "Greenroom runs AI agents in rooms and keeps every word they say. `list_agents` shows who can be \
+    asked; `run_agent` asks one and waits for the answer; `read_room` shows a conversation. A run that waits for an \
+    approval goes on after `answer_approval`. Skills are also prompts; rooms, runs, skills and the files that agents work on \
+    are also resources.";
+
+/// What every handler shares.
+pub struct House {
+    pub engine: Engine,
+    /// What a request began and may outlive.
+    pub tasks: TaskTracker,
+    pub stopping: CancellationToken,
+}
+
+#[derive(Clone)]
+pub struct Handler {
+    house: Arc<House>,
+    own: Arc<Own>,
+}
+
+/// What a session keeps.
+#[derive(Default)]
+struct Own {
+    level: Mutex<Option<Level>>,
+    /// From the moment that the client says it is initialized.
+    watching: Mutex<Option<watch::Watching>>,
+}
+
+/// A mutex here guards plain data that no panic can leave half-changed.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Handler {
+    pub fn new(engine: Engine, tasks: TaskTracker, stopping: CancellationToken) -> Self {
+        Self { house: Arc::new(House { engine, tasks, stopping }), own: Arc::default() }
+    }
+
+    /// For another session.
+    pub fn fresh(&self) -> Self {
+        Self { house: Arc::clone(&self.house), own: Arc::default() }
+    }
+
+    /// Who asks, and how they are told what happens meanwhile.
+    fn asking<'a>(&'a self, context: &'a RequestContext<RoleServer>) -> Result<Asking<'a>, ErrorData> {
+        let owner = owner(&context.extensions)?;
+        let level = context.meta.log_level().or_else(|| *lock(&self.own.level));
+        Ok(Asking { house: &self.house, owner, context, level })
+    }
+}
+
+/// One request.
+pub struct Asking<'a> {
+    pub house: &'a Arc<House>,
+    pub owner: Owner,
+    pub context: &'a RequestContext<RoleServer>,
+    /// From which level on the client wants to hear of what happens.
+    pub level: Option<Level>,
+}
+
+/// The transports put who asks into the request; one without is none of ours.
+fn owner(extensions: &rmcp::model::Extensions) -> Result<Owner, ErrorData> {
+    let by_http = || extensions.get::<http::request::Parts>().and_then(|parts| parts.extensions.get::<Principal>());
+    let principal = extensions.get::<Principal>().or_else(by_http);
+    principal
+        .map(|principal| principal.owner.clone())
+        .ok_or_else(|| ErrorData::internal_error("nobody is known to have asked this", None))
+}
+
+#[expect(deprecated, reason = "clients of the older revisions subscribe and log by these")]
+impl ServerHandler for Handler {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder()
+            .enable_completions()
+            .enable_logging()
+            .enable_prompts()
+            .enable_prompts_list_changed()
+            .enable_resources()
+            .enable_resources_list_changed()
+            .enable_resources_subscribe()
+            .enable_tools()
+            .enable_tool_list_changed()
+            .build();
+        let mut us = Implementation::new("greenroom", env!("CARGO_PKG_VERSION"));
+        us.title = Some("Greenroom".into());
+        ServerConfig::new(capabilities).with_server_info(us).with_instructions(INSTRUCTIONS)
+    }
+
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        owner(&context.extensions)?;
+        context.peer.set_peer_info(request.clone());
+        self.negotiate_initialize(&request)
+    }
+
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        match owner(&context.extensions) {
+            Ok(owner) => {
+                let watching = watch::Watching::begin(Arc::clone(&self.house), owner, context.peer);
+                *lock(&self.own.watching) = Some(watching);
+            }
+            Err(error) => tracing::warn!(%error, "an MCP session without a principal"),
+        }
+    }
+
+    async fn set_level(&self, request: SetLevel, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+        *lock(&self.own.level) = Some(request.level);
+        Ok(())
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        tools::list(&self.asking(&context)?).await
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        tools::get(name)
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        tools::call(&self.asking(&context)?, request).await
+    }
+
+    async fn list_resources(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        resources::list(&self.asking(&context)?, request).await
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Ok(resources::templates())
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        resources::read(&self.asking(&context)?, &request.uri).await
+    }
+
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        prompts::list(&self.asking(&context)?).await
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        prompts::get(&self.asking(&context)?, request).await
+    }
+
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        prompts::complete(&self.asking(&context)?, request).await
+    }
+
+    async fn subscribe(
+        &self,
+        request: SubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let target = watch::Target::find(&self.asking(&context)?, &request.uri).await?;
+        match &*lock(&self.own.watching) {
+            Some(watching) => watching.add(target),
+            None => Err(ErrorData::invalid_request("subscribe after notifications/initialized", None)),
+        }
+    }
+
+    async fn unsubscribe(
+        &self,
+        request: UnsubscribeRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        if let Some(watching) = &*lock(&self.own.watching) {
+            watching.remove(&request.uri);
+        }
+        Ok(())
+    }
+
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        Some(watch::accepted(requested))
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        let asking = self.asking(context.request_context())?;
+        watch::listen(&asking, &context).await
+    }
+}

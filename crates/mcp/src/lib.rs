@@ -1,0 +1,114 @@
+//! Greenroom as an MCP server: what MCP clients can do here, and the transports by which they reach it.
+//!
+//! Start at [`handler`]: it answers the methods of the protocol with [`tools`], [`resources`] and [`prompts`]; [`watch`] tells
+//! clients what has changed. [`transport`] is `/mcp` for every revision and `/sse` for the oldest. What a client asks for is
+//! done by the engine's commands, as for every other door; nothing is decided here.
+
+#[cfg(all(feature = "conformance", not(debug_assertions)))]
+compile_error!("the feature `conformance` serves fixtures instead of Greenroom and has no place in a release build");
+
+mod follow;
+mod handler;
+mod logging;
+mod prompts;
+mod resources;
+mod tools;
+mod transport;
+mod watch;
+
+pub use transport::{Body, Reply, sse::Events};
+
+use domain::owner::Principal;
+use engine::Engine;
+use handler::Handler;
+use std::{sync::Arc, time::Duration};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use transport::{
+    sessions::{Link, Session, Sessions},
+    streamable::Streamable,
+};
+
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// How long a session is kept that nobody uses.
+    pub session_idle: Duration,
+    pub max_sessions: usize,
+    /// How often a quiet stream says that it is there.
+    pub heartbeat: Duration,
+    pub max_body_bytes: usize,
+}
+
+/// A cheap handle on the MCP server.
+#[derive(Clone)]
+pub struct Mcp(Arc<Inner>);
+
+struct Inner {
+    handler: Handler,
+    streamable: Streamable,
+    sessions: Sessions,
+    settings: Settings,
+    /// What serves sessions, and what a request began and may outlive.
+    tasks: TaskTracker,
+    /// Cancelled when every session has been told that the server stops.
+    over: CancellationToken,
+}
+
+/// How long the last words of a session may take to be on their way.
+const LAST_WORDS: Duration = Duration::from_millis(300);
+const LAST_WORK: Duration = Duration::from_secs(2);
+
+impl Mcp {
+    pub fn new(engine: Engine, settings: Settings, stopping: CancellationToken) -> Self {
+        let (tasks, over) = (TaskTracker::new(), CancellationToken::new());
+        let handler = Handler::new(engine, tasks.clone(), stopping);
+        Self(Arc::new(Inner {
+            streamable: Streamable::new(&handler, &settings, &over),
+            handler,
+            sessions: Sessions::new(settings.max_sessions, settings.session_idle),
+            settings,
+            tasks,
+            over,
+        }))
+    }
+
+    /// To be called now and then: ends sessions that are idle.
+    pub async fn keep_house(&self) {
+        for session in self.0.sessions.stale() {
+            self.end(&session, "it was idle for long").await;
+        }
+        self.0.sessions.shrink();
+    }
+
+    /// Who has sessions or streams.
+    pub fn principals(&self) -> Vec<Principal> {
+        self.0.sessions.principals()
+    }
+
+    /// For one who is no longer let in.
+    pub async fn dismiss(&self, principal: &Principal) {
+        for session in self.0.sessions.all().into_iter().filter(|session| session.principal == *principal) {
+            self.end(&session, "its token is no longer valid").await;
+        }
+    }
+
+    /// For when the server stops: every session is told, then ended.
+    pub async fn close(&self) {
+        tokio::time::sleep(LAST_WORDS).await;
+        for session in self.0.sessions.all() {
+            self.end(&session, "the server is stopping").await;
+        }
+        self.0.over.cancel();
+        self.0.tasks.close();
+        if tokio::time::timeout(LAST_WORK, self.0.tasks.wait()).await.is_err() {
+            tracing::warn!(tasks = self.0.tasks.len(), "MCP sessions did not end in time");
+        }
+    }
+
+    async fn end(&self, session: &Session, why: &'static str) {
+        tracing::debug!(why, "an MCP session ends");
+        self.0.sessions.end(session, why);
+        if matches!(session.link, Link::Streamable) {
+            self.0.streamable.forget(session).await;
+        }
+    }
+}

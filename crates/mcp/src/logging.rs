@@ -1,0 +1,35 @@
+//! Log messages to clients. The newest revision has them for a last time and the library says so at every use, so all uses are
+//! here.
+#![expect(deprecated, reason = "clients of every revision that has it may ask for it")]
+
+use rmcp::{
+    RoleServer,
+    model::{LoggingLevel, LoggingMessageNotificationParam},
+    service::Peer,
+};
+use serde_json::Value;
+
+pub type Level = LoggingLevel;
+pub type SetLevel = rmcp::model::SetLevelRequestParams;
+
+/// From `level` on, is what an agent does of interest?
+pub fn wants_info(level: Option<Level>) -> bool {
+    matches!(level, Some(Level::Debug | Level::Info))
+}
+
+pub async fn info(peer: &Peer<RoleServer>, logger: &str, data: Value) {
+    log(peer, Level::Info, logger, data).await;
+}
+
+/// Told to everyone in a session, whatever they asked for: it ends.
+pub async fn notice(peer: &Peer<RoleServer>, logger: &str, data: Value) {
+    log(peer, Level::Notice, logger, data).await;
+}
+
+async fn log(peer: &Peer<RoleServer>, level: Level, logger: &str, data: Value) {
+    let mut message = LoggingMessageNotificationParam::new(level, data);
+    message.logger = Some(logger.into());
+    if let Err(error) = peer.notify_logging_message(message).await {
+        tracing::debug!(%error, "a log message could not be told");
+    }
+}

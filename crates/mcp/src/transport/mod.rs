@@ -1,0 +1,13 @@
+//! How MCP clients reach the handler: `streamable` is `/mcp`, `sse` is the older `/sse` and `/message`. Both keep their sessions
+//! in `sessions`, where each belongs to who began it.
+//!
+//! Host, Origin, credentials and rates are looked at before anything comes here.
+
+mod message;
+mod patience;
+mod reply;
+pub mod sessions;
+pub mod sse;
+pub mod streamable;
+
+pub use reply::{Body, Reply};

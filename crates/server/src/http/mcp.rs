@@ -1,0 +1,100 @@
+//! The doors of MCP clients: `/mcp` for every revision of the protocol, `/sse` and `/message` for its first. What is said
+//! behind them is `crates/mcp`'s business; who may say it is decided here, as for every other door.
+
+use crate::{
+    App,
+    auth::Caller,
+    doors::{Doors, Policy},
+    error::Problem,
+    extract::{Params, PlainBody},
+};
+use ::mcp::{Events, Reply};
+use axum::{
+    body::Body,
+    extract::State,
+    http::{HeaderMap, Method, Request, request},
+    response::Response,
+    routing::{get, post},
+};
+use serde::Deserialize;
+
+pub fn open(doors: Doors) -> Doors {
+    let streamable = get(streamable).post(streamable).delete(streamable);
+    doors
+        .beside(Policy::Owner, "/mcp", &[Method::GET, Method::POST, Method::DELETE], streamable)
+        .beside(Policy::Owner, "/sse", &[Method::GET, Method::DELETE], get(stream).delete(end))
+        .beside(Policy::Owner, "/message", &[Method::POST], post(message))
+}
+
+fn respond(reply: Reply) -> Response {
+    reply.map(Body::new)
+}
+
+async fn streamable(
+    State(app): State<App>,
+    Caller(principal): Caller,
+    mut parts: request::Parts,
+    PlainBody(body): PlainBody,
+) -> Response {
+    parts.extensions.insert(principal.clone());
+    respond(app.mcp.streamable(principal, Request::from_parts(parts, body)).await)
+}
+
+#[derive(Deserialize)]
+struct Opening {
+    #[serde(default)]
+    events: Option<Dialect>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Dialect {
+    Typed,
+}
+
+async fn stream(
+    State(app): State<App>,
+    Caller(principal): Caller,
+    Params(opening): Params<Opening>,
+    headers: HeaderMap,
+) -> Response {
+    let events = opening.events.map_or(Events::Plain, |Dialect::Typed| Events::Typed);
+    respond(app.mcp.sse(principal, &headers, events))
+}
+
+#[derive(Deserialize)]
+struct InSession {
+    #[serde(default, rename = "sessionId", alias = "session_id")]
+    session_id: Option<String>,
+}
+
+impl InSession {
+    fn id(self, headers: &HeaderMap) -> Result<String, Problem> {
+        let by_header = || headers.get("mcp-session-id").and_then(|id| id.to_str().ok()).map(ToOwned::to_owned);
+        let id = self.session_id.or_else(by_header);
+        id.ok_or_else(|| {
+            Problem::invalid("Name the session: /message?sessionId=…, as the stream's endpoint event said.")
+        })
+    }
+}
+
+async fn message(
+    State(app): State<App>,
+    Caller(principal): Caller,
+    Params(session): Params<InSession>,
+    headers: HeaderMap,
+    PlainBody(body): PlainBody,
+) -> Result<Response, Problem> {
+    let session = session.id(&headers)?;
+    Ok(respond(app.mcp.message(&principal, &session, &body).await))
+}
+
+async fn end(
+    State(app): State<App>,
+    Caller(principal): Caller,
+    Params(session): Params<InSession>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let session = session.id(&headers)?;
+    Ok(respond(app.mcp.end_sse(&principal, &session).await))
+}
