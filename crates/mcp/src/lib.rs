@@ -79,7 +79,12 @@ impl Mcp {
         self.0.sessions.shrink();
     }
 
-    /// Who has sessions or streams.
+    /// How many there are, streams without a session among them.
+    pub fn sessions(&self) -> usize {
+        self.0.sessions.len()
+    }
+
+    /// Who has them.
     pub fn principals(&self) -> Vec<Principal> {
         self.0.sessions.principals()
     }

@@ -196,6 +196,7 @@ async fn keep_house(app: App) {
         app.rate.prune();
         app.last_used.prune();
         app.mcp.keep_house().await;
+        ::metrics::gauge!(metrics::MCP_SESSIONS).set(app.mcp.sessions() as f64);
         for principal in app.mcp.principals() {
             // A store that does not answer is no reason to send anybody away.
             if app.bearer.recheck(&principal).await.is_err_and(|problem| problem.code() == Code::Unauthorized) {

@@ -13,6 +13,7 @@ pub const REQUESTS: &str = "greenroom_http_requests_total";
 pub const REQUEST_SECONDS: &str = "greenroom_http_request_seconds";
 pub const RATE_LIMITED: &str = "greenroom_http_rate_limited_total";
 pub const CONNECTIONS: &str = "greenroom_http_connections";
+pub const MCP_SESSIONS: &str = "greenroom_mcp_sessions";
 
 /// Seconds. From a cached read to a slow commit.
 const BUCKETS: &[f64] = &[0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
@@ -45,6 +46,7 @@ fn describe() {
     metrics::describe_histogram!(REQUEST_SECONDS, "From a request to the head of its answer, by method and route.");
     metrics::describe_counter!(RATE_LIMITED, "Requests refused because a caller asked too often.");
     metrics::describe_gauge!(CONNECTIONS, "Open connections, streams and WebSockets included.");
+    metrics::describe_gauge!(MCP_SESSIONS, "Sessions and streams of MCP clients.");
 }
 
 /// Folds what histograms have gathered; without it they would keep every sample until the next scrape.

@@ -60,8 +60,12 @@ impl Sessions {
         Self { all: Mutex::default(), max, idle }
     }
 
+    pub fn len(&self) -> usize {
+        lock(&self.all).len()
+    }
+
     pub fn is_full(&self) -> bool {
-        lock(&self.all).len() >= self.max
+        self.len() >= self.max
     }
 
     pub fn begin(&self, id: Arc<str>, principal: Principal, link: Link) -> Arc<Session> {

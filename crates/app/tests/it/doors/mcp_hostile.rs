@@ -1,0 +1,293 @@
+//! MCP clients that mean no good, or have forgotten their manners.
+
+use super::{
+    binary::Binary,
+    mcp_scene::{ACCEPT, Session, Stream, initialize, message, modern, reply},
+    scene::{answer, get, within},
+};
+use reqwest::Method;
+use serde_json::{Value, json};
+use std::time::Duration;
+use testkit::{client::Api, database::TestDatabase, server::TestServer};
+use tokio::time::sleep;
+
+doors! {
+    server: hosts_and_origins, bodies, requests_that_make_no_sense, sessions_that_are_not_there;
+    database: invariant_15_sessions_are_their_owners, sessions_expire, a_revoked_token_ends_its_streams, a_stop_is_told,
+              a_full_house, two_thousand_who_never_say_goodbye;
+}
+
+const PATHS: [(Method, &str); 6] = [
+    (Method::POST, "/mcp"),
+    (Method::GET, "/mcp"),
+    (Method::DELETE, "/mcp"),
+    (Method::GET, "/sse"),
+    (Method::DELETE, "/sse"),
+    (Method::POST, "/message?sessionId=x"),
+];
+const STOP: Duration = Duration::from_secs(30);
+
+async fn hosts_and_origins(api: &Api) {
+    for (method, path) in PATHS {
+        let request = || api.request(method.clone(), path).header("accept", ACCEPT).json(&initialize());
+        answer(request().header("host", "evil.example")).await.is_refused(403, "forbidden_host");
+        for origin in ["https://evil.example", "null", "http://localhost.evil.example"] {
+            answer(request().header("origin", origin)).await.is_refused(403, "forbidden_origin");
+        }
+    }
+}
+
+async fn bodies(api: &Api) {
+    let session = Session::begin(api).await;
+    let mut stream = Stream::open(api.request(Method::GET, "/sse").header("accept", "text/event-stream")).await;
+    stream.until("\n\n").await;
+    let message = format!("/message?sessionId={}", stream.header("mcp-session-id"));
+    let post = |body: String| {
+        let streamable = session.request(Method::POST).header("content-type", "application/json").body(body.clone());
+        [streamable, api.request(Method::POST, &message).header("content-type", "application/json").body(body)]
+    };
+    let deep = format!("{}{}", "[".repeat(200_000), "]".repeat(200_000));
+    let deep = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"a":{deep}}}}}"#);
+    for (body, code) in [
+        ("{".to_owned(), -32700),
+        ("not json".to_owned(), -32700),
+        (String::new(), -32700),
+        (deep, -32700),
+        ("[]".to_owned(), -32600),
+        (json!([super::mcp_scene::message(1, "ping", &json!({}))]).to_string(), -32600),
+        ("7".to_owned(), -32600),
+        (r#"{"method":7}"#.to_owned(), -32600),
+    ] {
+        for request in post(body.clone()) {
+            let refused = answer(request).await;
+            let shown = body.chars().take(60).collect::<String>();
+            assert_eq!((refused.status, &refused.json()["error"]["code"]), (400, &json!(code)), "{shown}: {refused:?}");
+        }
+    }
+    for request in post(" ".repeat(10 * 1024 * 1024)) {
+        answer(request).await.is_refused(413, "payload_too_large");
+    }
+    // Nobody is worse off for it.
+    assert!(session.call("list_agents", json!({})).await["agents"].is_array());
+}
+
+async fn requests_that_make_no_sense(api: &Api) {
+    let session = Session::begin(api).await;
+    assert_eq!(session.ask("no/such/method", json!({})).await["error"]["code"], -32601);
+    assert_eq!(session.ask("tools/call", json!({"name": "no_such_tool"})).await["error"]["code"], -32602);
+    assert_eq!(session.ask("tools/call", json!({"name": 7})).await["error"]["code"], -32602);
+    assert_eq!(session.ask("resources/read", json!({"uri": "file:///etc/passwd"})).await["error"]["code"], -32002);
+    assert_eq!(session.ask("prompts/get", json!({"name": "../x"})).await["error"]["code"], -32602);
+    assert_eq!(
+        session.ask("resources/subscribe", json!({"uri": "greenroom://skills/x"})).await["error"]["code"],
+        -32602
+    );
+    for (tool, arguments, says) in [
+        ("list_agents", json!({"x": 1}), "unknown field"),
+        ("run_agent", json!({"agent": "scripted"}), "missing field `message`"),
+        ("run_agent", json!({"agent": "nobody", "message": "Hi"}), "Agents: scripted"),
+        ("run_agent", json!({"agent": "scripted", "message": " "}), "must say something"),
+        ("run_agent", json!({"agent": "scripted", "message": "Hi", "wait_seconds": 0}), "from 1 to 3600"),
+        ("run_agent", json!({"agent": "scripted", "message": "Hi", "on_disconnect": "explode"}), "on_disconnect"),
+        ("run_agent", json!({"agent": "scripted", "message": "Hi", "room": "x"}), "no id"),
+        ("read_room", json!({"room": uuid::Uuid::now_v7()}), "list_rooms"),
+        ("post_message", json!({"room": uuid::Uuid::now_v7(), "text": "Hi"}), "list_rooms"),
+        ("wait_for_run", json!({"run_id": uuid::Uuid::now_v7()}), "no run"),
+        ("cancel_run", json!({"run_id": "; DROP TABLE runs"}), "no id"),
+        ("get_skill", json!({"name": "../../etc"}), "list_skills"),
+    ] {
+        let said = session.refused(tool, arguments.clone()).await;
+        assert!(said.contains(says), "{tool} {arguments}: {said}");
+    }
+    // The newest revision says it by the status, too.
+    let unknown = answer(modern(api, 3, "no/such/method", json!({}))).await;
+    assert_eq!((unknown.status, &reply(&unknown, 3)["error"]["code"]), (404, &json!(-32601)));
+    let unsupported = modern(api, 3, "tools/list", json!({})).header("mcp-protocol-version", "2099-01-01");
+    assert_eq!(answer(unsupported).await.status, 400);
+}
+
+async fn sessions_that_are_not_there(api: &Api) {
+    let unknown = uuid::Uuid::new_v4().to_string();
+    for method in [Method::POST, Method::GET, Method::DELETE] {
+        let request = api.request(method, "/mcp").header("accept", ACCEPT).header("mcp-session-id", &unknown);
+        assert_eq!(answer(request.json(&message(2, "tools/list", &json!({})))).await.status, 404);
+    }
+    let post = api.request(Method::POST, &format!("/message?sessionId={unknown}"));
+    assert_eq!(answer(post.json(&message(2, "tools/list", &json!({})))).await.status, 404);
+    let stream = api.request(Method::GET, "/sse").header("accept", "text/event-stream");
+    assert_eq!(answer(stream.header("mcp-session-id", &unknown)).await.status, 404);
+    // One that was ended is as gone as one that never was.
+    let session = Session::begin(api).await;
+    assert_eq!(answer(session.request(Method::DELETE)).await.status, 204);
+    assert_eq!(answer(session.request(Method::DELETE)).await.status, 404);
+    let again = session.request(Method::POST).json(&message(2, "tools/list", &json!({})));
+    assert_eq!(answer(again).await.status, 404);
+    // A request that belongs to a session and names none.
+    let none = api.request(Method::POST, "/mcp").header("accept", ACCEPT).json(&message(2, "tools/list", &json!({})));
+    assert_eq!(answer(none).await.status, 400);
+    // A session of one transport is none of the other.
+    let session = Session::begin(api).await;
+    let post = api.request(Method::POST, &format!("/message?sessionId={}", session.id));
+    assert_eq!(answer(post.json(&message(2, "tools/list", &json!({})))).await.status, 404);
+}
+
+async fn invariant_15_sessions_are_their_owners(database: TestDatabase) {
+    let mut binary = Binary::on(&database);
+    let secret = async |user| binary.beside(&["token", "create", "--user", user]).await.out.trim().to_owned();
+    let (ada, bob) = (secret("ada").await, secret("bob").await);
+    let (server, api) = binary.serve().await;
+    let (ada, bob) = (api.clone().with_token(ada), api.clone().with_token(bob));
+    for (method, path) in PATHS {
+        let nobody = answer(api.request(method, path).header("accept", ACCEPT).json(&initialize())).await;
+        assert!(nobody.header("www-authenticate").starts_with("Bearer"));
+        nobody.is_refused(401, "unauthorized");
+    }
+    let hers = Session::begin(&ada).await;
+    let mut stream = Stream::open(ada.request(Method::GET, "/sse").header("accept", "text/event-stream")).await;
+    stream.until("\n\n").await;
+    let line = stream.header("mcp-session-id");
+    for (stranger, status) in [(&bob, 404), (&api, 401)] {
+        let stolen = Session { api: stranger.clone(), id: hers.id.clone() };
+        for method in [Method::POST, Method::GET, Method::DELETE] {
+            let request = stolen.request(method).json(&message(2, "tools/list", &json!({})));
+            assert_eq!(answer(request).await.status, status);
+        }
+        let post = stranger.request(Method::POST, &format!("/message?sessionId={line}"));
+        assert_eq!(answer(post.json(&message(2, "tools/list", &json!({})))).await.status, status);
+        let end = stranger.request(Method::DELETE, "/sse").header("mcp-session-id", &line);
+        assert_eq!(answer(end).await.status, status);
+    }
+    // What is hers is not seen by others, and she has lost nothing.
+    let room = ada.create_room("Hers", &[]).await.unwrap().id;
+    let his = Session::begin(&bob).await;
+    his.refused("read_room", json!({"room": room})).await;
+    let uri = format!("greenroom://rooms/{room}");
+    assert_eq!(his.ask("resources/read", json!({"uri": uri})).await["error"]["code"], -32002);
+    assert_eq!(his.ask("resources/subscribe", json!({"uri": uri})).await["error"]["code"], -32002);
+    assert_eq!(hers.call("read_room", json!({"room": room})).await["name"], "Hers");
+    server.terminate(STOP).await.unwrap();
+}
+
+async fn sessions_expire(database: TestDatabase) {
+    let server = TestServer::start_with(database, &[("mcp_server.session_idle_seconds", "1")]).await;
+    let api = server.api();
+    let (idle, open) = (Session::begin(api).await, Session::begin(api).await);
+    let mut kept = open.listen().await;
+    kept.until("retry").await;
+    within("the idle one to expire", async {
+        while answer(idle.request(Method::POST).json(&message(2, "tools/list", &json!({})))).await.status != 404 {
+            // Longer than the time it takes to be idle: asking is using.
+            sleep(Duration::from_secs(7)).await;
+        }
+    })
+    .await;
+    assert!(open.call("list_agents", json!({})).await["agents"].is_array(), "an open stream keeps a session");
+    drop(kept);
+    server.finish().await;
+}
+
+async fn a_revoked_token_ends_its_streams(database: TestDatabase) {
+    let mut binary = Binary::on(&database);
+    binary.beside(&["token", "create", "--user", "ada", "--name", "kept"]).await;
+    let secret = binary.beside(&["token", "create", "--user", "ada"]).await.out.trim().to_owned();
+    let (server, api) = binary.serve().await;
+    let api = api.with_token(secret);
+    let session = Session::begin(&api).await;
+    let streams = [
+        session.listen().await,
+        Stream::open(api.request(Method::GET, "/sse").header("accept", "text/event-stream")).await,
+        Stream::open(modern(&api, 9, "subscriptions/listen", json!({"notifications": {"toolsListChanged": true}})))
+            .await,
+    ];
+    let tokens = get(&api, "/api/tokens").await.is(200);
+    let mine = tokens["tokens"].as_array().unwrap().iter().find(|token| token["current"] == true).unwrap();
+    let path = format!("/api/tokens/{}", mine["id"].as_str().unwrap());
+    assert_eq!(answer(api.request(Method::DELETE, &path)).await.status, 204);
+    for stream in streams {
+        stream.end().await;
+    }
+    server.terminate(STOP).await.unwrap();
+}
+
+async fn a_stop_is_told(database: TestDatabase) {
+    let server = TestServer::start(database).await;
+    let api = server.api().clone();
+    let session = Session::begin(&api).await;
+    let streamable = session.listen().await;
+    let mut sse = Stream::open(api.request(Method::GET, "/sse").header("accept", "text/event-stream")).await;
+    sse.until("\n\n").await;
+    let listen = json!({"notifications": {"toolsListChanged": true}});
+    let mut modern = Stream::open(modern(&api, 9, "subscriptions/listen", listen)).await;
+    modern.until("acknowledged").await;
+    let room = super::scene::room(&api).await;
+    let wait = json!({"name": "run_agent", "arguments": {"agent": "scripted", "message": "!hang", "room": room}});
+    let asked = session.request(Method::POST).json(&message(5, "tools/call", &wait));
+    let mut asked = Stream::open(asked).await;
+    asked.until("retry").await;
+    within("the run to begin", async {
+        while api.runs(room, domain::run::RunStatus::Running, 1).await.unwrap().is_empty() {
+            sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await;
+    let stopped = tokio::spawn(server.stop());
+    assert!(streamable.end().await.contains("server_stopping"));
+    assert!(sse.end().await.contains("the server is stopping"));
+    assert!(modern.end().await.contains(r#""id":9"#), "the request has its result");
+    assert!(asked.end().await.contains("wait_for_run"));
+    within("the stop", stopped).await.unwrap();
+}
+
+async fn a_full_house(database: TestDatabase) {
+    let server = TestServer::start_with(database, &[("mcp_server.max_sessions", "2")]).await;
+    let api = server.api();
+    let sessions = [Session::begin(api).await, Session::begin(api).await];
+    let third = answer(api.request(Method::POST, "/mcp").header("accept", ACCEPT).json(&initialize())).await;
+    assert_eq!((third.status, third.header("retry-after")), (503, "60"));
+    let stream = answer(api.request(Method::GET, "/sse").header("accept", "text/event-stream")).await;
+    assert_eq!(stream.status, 503);
+    assert!(sessions[0].call("list_agents", json!({})).await["agents"].is_array());
+    assert_eq!(answer(sessions[0].request(Method::DELETE)).await.status, 204);
+    Session::begin(api).await;
+    server.finish().await;
+}
+
+async fn two_thousand_who_never_say_goodbye(database: TestDatabase) {
+    let mut binary = Binary::on(&database).with("GREENROOM_MCP_SERVER__SESSION_IDLE_SECONDS", "2");
+    binary.launch = binary.launch.with("GREENROOM_LIMITS__REQUESTS_PER_SECOND", "100000");
+    let (server, api) = binary.serve().await;
+    let resident = || -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse().unwrap()
+    };
+    let crowd = async || {
+        let mut last = None;
+        for _ in 0..2000 {
+            last = Some(Session::begin(&api).await);
+        }
+        let crowded = resident();
+        let last: Session = last.unwrap();
+        within("everyone to be gone", async {
+            let metrics = async || get(&api, "/metrics").await.text;
+            while !metrics().await.lines().any(|line| line == "greenroom_mcp_sessions 0") {
+                sleep(Duration::from_millis(200)).await;
+            }
+        })
+        .await;
+        let gone = answer(last.request(Method::POST).json(&message(2, "tools/list", &Value::Null))).await;
+        assert_eq!(gone.status, 404);
+        crowded
+    };
+    // The first crowd shows what the server takes for being in use at all.
+    crowd().await;
+    let before = resident();
+    let crowded = crowd().await;
+    within(&format!("{before} kB again, {crowded} kB with the crowd"), async {
+        while resident() * 10 > before * 11 {
+            sleep(Duration::from_millis(500)).await;
+        }
+    })
+    .await;
+    server.terminate(STOP).await.unwrap();
+}
