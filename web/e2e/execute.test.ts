@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
 import { AgentsView, makeAgent, openAgents } from './harness/agents'
+import { command } from './harness/palette'
 import { RoomView, numbers } from './harness/room'
 import { Stage } from './harness/stage'
 
@@ -96,9 +97,7 @@ it('is reached from a room’s menu, the palette and a key', async () => {
   await view.dialog.getByText('Runner does it once').waitFor()
   await page.keyboard.press('Escape')
   await view.dialog.waitFor({ state: 'detached' })
-  await page.keyboard.press('Control+k')
-  await page.keyboard.type('task with runner')
-  await page.keyboard.press('Enter')
+  await command(page, 'task with runner', /^Run a task with Runner/)
   await view.run('!count 3')
   await view.dialog.getByText('is done').waitFor()
   await view.dialog.getByRole('button', { name: 'Done' }).click()
@@ -111,9 +110,7 @@ it('an agent is made and given a task by keyboard alone', async () => {
   const page = await stage.page('/')
   const view = new AgentsView(page)
   await page.getByRole('textbox', { name: 'Message' }).waitFor()
-  await page.keyboard.press('Control+k')
-  await page.keyboard.type('new agent')
-  await page.keyboard.press('Enter')
+  await command(page, 'new agent', /^New agent/)
   await view.heading('New agent').waitFor()
   await tabTo(view, () => view.field('Name'))
   await page.keyboard.press('Control+a')
@@ -129,9 +126,7 @@ it('an agent is made and given a task by keyboard alone', async () => {
   await page.keyboard.press('Control+s')
   await view.heading('Typist').waitFor()
   await page.getByRole('button', { name: 'Change Grepx' }).waitFor()
-  await page.keyboard.press('Control+k')
-  await page.keyboard.type('task with typist')
-  await page.keyboard.press('Enter')
+  await command(page, 'task with typist', /^Run a task with Typist/)
   await view.dialog.getByText('Typist does it once').waitFor()
   await page.keyboard.type('!count 4')
   await page.keyboard.press('Control+Enter')

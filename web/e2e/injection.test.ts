@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
 import type { Page } from 'playwright-core'
 import { injections } from './harness/injections'
 import { RoomView } from './harness/room'
@@ -8,6 +8,7 @@ let stage: Stage
 beforeAll(async () => {
   stage = await Stage.open()
 })
+afterEach(() => stage.closeBrowsers())
 afterAll(async () => {
   await stage.close()
   expect(stage.complaints).toEqual([])

@@ -2,6 +2,7 @@ import { mkdirSync } from 'node:fs'
 import type { BrowserContextOptions } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { barriersOn } from './harness/axe'
+import { command } from './harness/palette'
 import { RoomView } from './harness/room'
 import { playEverything, scenes } from './harness/scenes'
 import { Stage } from './harness/stage'
@@ -87,9 +88,7 @@ it('everything can be done by keyboard', async () => {
   }
   await page.keyboard.press('Enter')
   await room.hears('Denied')
-  await page.keyboard.press('Control+k')
-  await page.keyboard.type('lobby')
-  await page.keyboard.press('Enter')
+  await command(page, 'lobby', /^Lobby/)
   await page.getByRole('heading', { name: 'Lobby' }).waitFor()
   await page.waitForFunction(() => document.activeElement?.tagName === 'TEXTAREA')
   await page.keyboard.type('Typed without a mouse')

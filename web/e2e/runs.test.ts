@@ -2,6 +2,7 @@ import type { Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { type Deeds, doEverything } from './harness/deeds'
 import { injections } from './harness/injections'
+import { command } from './harness/palette'
 import { RoomView, openRoom } from './harness/room'
 import { Stage } from './harness/stage'
 
@@ -74,9 +75,7 @@ describe('the list of runs', () => {
 it('is all done without a mouse: from a room to why a run failed', async () => {
   const page = await stage.page(`/rooms/${deeds.room}`)
   await new RoomView(page).field.waitFor()
-  await page.keyboard.press('Control+k')
-  await page.keyboard.type('runs page')
-  await page.keyboard.press('Enter')
+  await command(page, 'runs page', /^Runs/)
   await page.getByRole('table', { name: 'Runs, newest first' }).waitFor()
   await tabTo(page, () => document.activeElement?.matches('select') ?? false)
   await page.keyboard.type('Failed')

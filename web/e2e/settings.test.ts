@@ -111,11 +111,13 @@ describe('with accounts', () => {
     await other.getByRole('heading', { name: 'Sign in again' }).waitFor()
 
     await page.bringToFront()
+    // Refused, unless the page has learned of it before from the end of its line: then nothing is sent at all.
     await view.field.press('Enter')
     await page.getByRole('heading', { name: 'Sign in again' }).waitFor()
     await signIn(page, second)
     await page.getByRole('heading', { name: 'Sign in again' }).waitFor({ state: 'detached' })
-    await page.getByRole('button', { name: 'Try again' }).click()
+    if ((await view.field.inputValue()) === '') await page.getByRole('button', { name: 'Try again' }).click()
+    else await view.field.press('Enter')
     await view.hears('half a thought')
   })
 })

@@ -121,6 +121,7 @@ describe('files', () => {
     await chip.waitFor()
     // They wait for their message while one looks into another room.
     const room = view.page.url()
+    await view.page.getByRole('link', { name: /Attach only/ }).waitFor()
     await view.page.keyboard.press('Alt+ArrowDown')
     await view.page.waitForURL((url) => url.href !== room)
     await chip.waitFor({ state: 'detached' })
@@ -273,7 +274,25 @@ it('a room is made, renamed and deleted', async () => {
   await page.getByRole('menuitem', { name: 'Delete this room' }).click()
   await page.getByRole('button', { name: 'Delete the room' }).click()
   await page.getByRole('heading', { name: 'Renamed', exact: true }).waitFor({ state: 'detached' })
-  expect(await page.getByRole('link', { name: /Renamed/ }).count()).toBe(0)
+  await page.getByRole('link', { name: /Renamed/ }).waitFor({ state: 'detached' })
+})
+
+it('a dialog gives the focus back to where it was', async () => {
+  const view = await open('Focus')
+  const dialog = view.page.getByRole('dialog')
+  await view.field.fill('Still ')
+  await view.page.keyboard.press('Control+k')
+  await dialog.getByRole('combobox').waitFor()
+  await view.page.keyboard.press('Escape')
+  await dialog.waitFor({ state: 'detached' })
+  await view.page.keyboard.type('here')
+  expect(await view.field.inputValue()).toBe('Still here')
+  await view.button('More about this room').click()
+  await view.page.getByRole('menuitem', { name: 'Room settings and members' }).click()
+  // Its button is disabled while it saves, and the focus with it.
+  await dialog.getByRole('button', { name: 'Save' }).click()
+  await dialog.waitFor({ state: 'detached' })
+  expect(await view.page.evaluate(() => document.activeElement?.getAttribute('aria-label'))).toBe('More about this room')
 })
 
 it('what happens in another room shows in the list at once, as unread', async () => {

@@ -22,12 +22,14 @@ export class RoomView {
   }
 
   async say(text: string): Promise<void> {
+    // A click waits until nothing is in front of the field; what is typed behind a dialog goes nowhere.
+    await this.field.click()
     await this.field.fill(text)
     await this.field.press('Enter')
   }
 
   /** Waits until the last answer has this text somewhere. */
-  async hears(text: string | RegExp, timeout = 15_000): Promise<void> {
+  async hears(text: string | RegExp, timeout?: number): Promise<void> {
     await this.lastAnswer.filter({ hasText: text }).waitFor({ timeout })
   }
 

@@ -4,9 +4,13 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
+const logLength = 3000
+
 /** The real server in a folder of its own, on a port that stays the same when it comes back. */
 export class Server {
   private child: ChildProcess | null = null
+  /** The end of what it wrote of itself. */
+  log = ''
 
   private constructor(
     private readonly program: string,
@@ -29,12 +33,15 @@ export class Server {
 
   async up(): Promise<void> {
     const child = spawn(this.program, ['serve', '--listen', `127.0.0.1:${this.port}`, '--data-dir', this.folder], {
-      stdio: ['ignore', 'pipe', 'ignore'],
+      stdio: ['ignore', 'pipe', 'pipe'],
     })
     this.child = child
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.setEncoding('utf8').on('data', (text: string) => (this.log = (this.log + text).slice(-logLength)))
+    }
     await new Promise<void>((resolve, reject) => {
-      child.stdout?.on('data', (text: Buffer) => text.includes('listening') && resolve())
-      child.once('exit', (code) => reject(new Error(`the server ended with ${code} before it was ready`)))
+      child.stdout.on('data', (text: string) => text.includes('listening') && resolve())
+      child.once('exit', (code) => reject(new Error(`the server ended with ${code} before it was ready: ${this.log}`)))
     })
   }
 

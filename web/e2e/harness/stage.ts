@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { type Browser, type BrowserContext, type BrowserContextOptions, type Page, chromium } from 'playwright-core'
 import { type PreviewServer, preview } from 'vite'
+import { diagnose, hasFailed } from './diagnosis'
 import { Server } from './server'
 
 const flags = [
@@ -64,6 +65,7 @@ export class Stage {
   }
 
   async closeBrowsers(): Promise<void> {
+    if (hasFailed() && this.contexts.length > 0) console.error(await diagnose(this.contexts, this.server))
     for (const context of this.contexts.splice(0)) await context.close()
   }
 

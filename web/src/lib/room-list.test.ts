@@ -26,10 +26,28 @@ describe('the list of rooms', () => {
     expect(ids(heardOfRooms(known, { type: 'room_gone', id: 'b' }))).toEqual(['a'])
   })
 
-  it('does not go back when an answer comes later than what has happened since', () => {
-    const heard = [room('a', 7, { waiting: true }), room('gone', 1)]
-    const list = newestOf(heard, [room('a', 1), room('b', 2)])
-    expect(ids(list)).toEqual(['a', 'b'])
-    expect(list[0]?.waiting).toBe(true)
+  describe('that was asked for', () => {
+    const before = [room('b', 2), room('a', 1)]
+
+    it('does not go back behind what has happened since', () => {
+      const waits = heardOfRooms(before, { type: 'room', room: room('a', 7, { waiting: true }) })
+      const list = newestOf(before, waits, [room('b', 2), room('a', 1)])
+      expect(ids(list)).toEqual(['a', 'b'])
+      expect(list[0]?.waiting).toBe(true)
+      const renamed = heardOfRooms(before, { type: 'room', room: room('a', 1, { name: 'Renamed' }) })
+      expect(newestOf(before, renamed, before).map(({ name }) => name)).toEqual(['b', 'Renamed'])
+    })
+
+    it('keeps a room made since, and none that is gone since', () => {
+      const made = heardOfRooms(before, { type: 'room', room: room('new', 9) })
+      expect(ids(newestOf(before, made, before))).toEqual(['new', 'b', 'a'])
+      const gone = heardOfRooms(before, { type: 'room_gone', id: 'b' })
+      expect(ids(newestOf(before, gone, [room('b', 2), room('a', 1)]))).toEqual(['a'])
+    })
+
+    it('says what was not heard of: that a room is gone, or new, or has another name', () => {
+      expect(ids(newestOf(before, before, [room('c', 3), room('a', 1)]))).toEqual(['c', 'a'])
+      expect(newestOf(before, before, [room('a', 1, { name: 'Renamed' })])[0]?.name).toBe('Renamed')
+    })
   })
 })

@@ -34,14 +34,21 @@ export function heardOfRooms(known: readonly RoomSummary[], frame: RoomsFrame): 
   }
 }
 
-/** A list that was asked for may be older than what was heard meanwhile. */
-export function newestOf(known: readonly RoomSummary[], asked: readonly RoomSummary[]): RoomSummary[] {
-  const heard = new Map(known.map((room) => [room.id, room]))
+/**
+ * A list that was asked for may be older than what was heard while it was on its way: `before` is what was known when
+ * it was asked for, `known` what is known now.
+ */
+export function newestOf(before: readonly RoomSummary[], known: readonly RoomSummary[], asked: readonly RoomSummary[]): RoomSummary[] {
+  const idsOf = (rooms: readonly RoomSummary[]): Set<string> => new Set(rooms.map(({ id }) => id))
+  const [knownBefore, knownNow, listed] = [idsOf(before), idsOf(known), idsOf(asked)]
+  const isGone = ({ id }: RoomSummary): boolean => knownBefore.has(id) && !knownNow.has(id)
+  const heard = new Map(known.filter((room) => !before.includes(room)).map((room) => [room.id, room]))
   const newer = (room: RoomSummary): RoomSummary => {
     const other = heard.get(room.id)
-    return other && other.head > room.head ? other : room
+    return other && other.head >= room.head ? other : room
   }
-  return asked.map(newer).toSorted(byActivity)
+  const made = [...heard.values()].filter(({ id }) => !listed.has(id))
+  return [...asked.filter((room) => !isGone(room)).map(newer), ...made].toSorted(byActivity)
 }
 
 /** Newest first, as the server has it. */

@@ -1,8 +1,9 @@
 import { X } from 'lucide-react'
-import { type ReactNode, useEffect, useId, useRef } from 'react'
+import { type ReactNode, useId } from 'react'
 import { classNames } from '@/lib/class-names'
 import { IconButton } from './button'
 import styles from './dialog.module.css'
+import { useModal } from './use-modal'
 
 interface DialogProps {
   title: string
@@ -15,14 +16,8 @@ interface DialogProps {
 
 /** The browser's own modal dialog: it keeps the focus inside, closes on Escape and makes the rest inert. */
 export function Dialog({ title, onClose, width = 'normal', isBare = false, children }: DialogProps): ReactNode {
-  const ref = useRef<HTMLDialogElement>(null)
+  const ref = useModal()
   const titleId = useId()
-
-  useEffect(() => {
-    const dialog = ref.current
-    dialog?.showModal()
-    return () => dialog?.close()
-  }, [])
 
   return (
     // A press on the veil closes; keyboards have Escape.

@@ -19,8 +19,10 @@ export const roomsQuery = queryOptions({
   queryKey: ['rooms'],
   staleTime: Infinity,
   queryFn: async ({ client, queryKey }): Promise<RoomSummary[]> => {
+    const known = (): RoomSummary[] => client.getQueryData<RoomSummary[]>(queryKey) ?? []
+    const before = known()
     const { rooms } = await answerOf(api.GET('/api/rooms', { params: { query: { limit: 500 } } }))
-    return newestOf(client.getQueryData<RoomSummary[]>(queryKey) ?? [], rooms.map(summaryOf))
+    return newestOf(before, known(), rooms.map(summaryOf))
   },
 })
 

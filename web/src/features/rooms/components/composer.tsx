@@ -1,6 +1,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { ArrowUp, Paperclip } from 'lucide-react'
 import { type DragEvent, type ReactNode, useEffect, useRef, useState } from 'react'
+import { flushSync } from 'react-dom'
 import { IconButton } from '@/components/ui/button'
 import { unfinished } from '@/feed/rows'
 import { useFeed, useRoom } from '@/feed/use-feed'
@@ -70,12 +71,13 @@ export function Composer({ room, isLive }: { room: Room; isLive: boolean }): Rea
 
   const call = (command: string): void => {
     const rest = text.replace(/^\s*\/\S*\s*/, '')
-    setSkill(null)
-    setText(command + rest)
-    requestAnimationFrame(() => {
-      field.current?.focus()
-      field.current?.setSelectionRange(command.length, command.length)
+    // At once, not with the next picture: by then more may have been typed.
+    flushSync(() => {
+      setSkill(null)
+      setText(command + rest)
     })
+    field.current?.focus()
+    field.current?.setSelectionRange(command.length, command.length)
   }
 
   const drag = (isInside: boolean) => (event: DragEvent) => {

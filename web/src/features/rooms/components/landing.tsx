@@ -14,12 +14,23 @@ export function Landing(): ReactNode {
   const [problem, setProblem] = useState<string | null>(null)
   const [attempt, setAttempt] = useState(0)
   const begun = useRef(-1)
+  const isHere = useRef(false)
+
+  useEffect(() => {
+    isHere.current = true
+    return () => {
+      isHere.current = false
+    }
+  }, [])
 
   useEffect(() => {
     if (begun.current === attempt) return
     begun.current = attempt
     firstRoom(queries)
-      .then((room) => navigate({ to: '/rooms/$roomId', params: { roomId: room.id }, replace: true }))
+      .then(async (room) => {
+        // Whoever has gone elsewhere meanwhile stays there.
+        if (isHere.current) await navigate({ to: '/rooms/$roomId', params: { roomId: room.id }, replace: true })
+      })
       .catch((error: unknown) => setProblem(explain(error)))
   }, [attempt, navigate, queries])
 

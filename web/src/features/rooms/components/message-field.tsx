@@ -1,4 +1,5 @@
 import { type ReactNode, type RefObject, useLayoutEffect, useState } from 'react'
+import { flushSync } from 'react-dom'
 import type { Agent } from '@/lib/api/types'
 import type { Skill } from '../api/skills'
 import { suggestionsAt } from '../model/suggestions'
@@ -39,9 +40,10 @@ export function MessageField({ ref, text, agents, skills, onChange, onSend, onFi
       onSkill(taken.skill)
       return
     }
-    onChange(taken.text)
+    // At once, not with the next picture: by then more may have been typed.
+    flushSync(() => onChange(taken.text))
     setCaret(taken.caret)
-    requestAnimationFrame(() => ref.current?.setSelectionRange(taken.caret, taken.caret))
+    ref.current?.setSelectionRange(taken.caret, taken.caret)
   }
 
   const pressed = (key: string, isShifted: boolean): boolean => {

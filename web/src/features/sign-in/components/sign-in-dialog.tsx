@@ -1,15 +1,11 @@
-import { type ReactNode, useEffect, useRef } from 'react'
+import type { ReactNode } from 'react'
+import { useModal } from '@/components/ui/use-modal'
 import { SignInForm } from './sign-in-form'
 import styles from './sign-in.module.css'
 
 /** Over the page that one was on, which stays as it is. It cannot be waved away: nothing behind it would work. */
 export function SignInDialog({ onSignedIn }: { onSignedIn: () => Promise<void> }): ReactNode {
-  const ref = useRef<HTMLDialogElement>(null)
-  useEffect(() => {
-    const dialog = ref.current
-    dialog?.showModal()
-    return () => dialog?.close()
-  }, [])
+  const ref = useModal()
   return (
     <dialog ref={ref} className={styles.dialog} aria-labelledby="sign-in-title" onCancel={(event) => event.preventDefault()}>
       <div className={styles.card}>
