@@ -2,15 +2,14 @@
 //! while it checks the promises of the other. With `--planted` the server is one with a known bug,
 //! which the driver has to notice.
 
-use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 use crate::prerequisites::{self, C_COMPILER};
-use crate::workspace::{Outcome, Profile, Workspace, become_program, succeed};
+use crate::workspace::{Outcome, Profile, Workspace, become_program};
 
 /// Built together each time: cargo chooses the features of shared dependencies per selection of
 /// packages, and another selection would build them all once more.
-const PACKAGES: &[&str] = &["greenroom", "testkit"];
+pub const PACKAGES: &[&str] = &["greenroom", "testkit"];
 
 /// What `cargo xtask test` runs.
 pub const SHORT_RUNS: &[&[&str]] = &[
@@ -34,27 +33,10 @@ pub fn prepare(workspace: &Workspace, profile: Profile, arguments: &[String]) ->
     let has = |flag: &str| arguments.iter().any(|argument| argument == flag);
     if !has("--binary") {
         let binary = match has("--planted") {
-            true => build_planted(workspace, profile)?,
+            true => workspace.build_apart(profile, PACKAGES, "planted-bugs")?,
             false => workspace.binary(profile, "greenroom"),
         };
         driver.arg("--binary").arg(binary);
     }
     Ok(driver)
-}
-
-/// A server with planted bugs lies in a folder of its own, so that nobody serves it by mistake.
-fn build_planted(workspace: &Workspace, profile: Profile) -> Outcome<PathBuf> {
-    let folder = workspace.target().join("planted");
-    let mut command = workspace.cargo();
-    command.arg("build").args(profile.flags());
-    command.args(["--bin", "greenroom", "--features", "greenroom/planted-bugs"]);
-    for package in PACKAGES {
-        command.args(["--package", package]);
-    }
-    command.arg("--target-dir").arg(&folder);
-    // Only the finished binary goes to the folder; the dependencies are shared with the ordinary
-    // build.
-    command.env("CARGO_BUILD_BUILD_DIR", workspace.target());
-    succeed(&mut command)?;
-    Ok(folder.join(profile.folder()).join("greenroom"))
 }

@@ -18,9 +18,9 @@ pub struct Prerequisite {
 
 /// Compiles the bundled SQLite and the library that cuts the power in chaos runs.
 pub const C_COMPILER: Prerequisite = Prerequisite {
-    name: "a C compiler (cc)",
-    is_present: || find_in_path("cc").is_some(),
-    packages: &["gcc", "libc6-dev"],
+    name: "a C compiler (cc) and make",
+    is_present: || find_in_path("cc").is_some() && find_in_path("make").is_some(),
+    packages: &["gcc", "libc6-dev", "make"],
 };
 
 pub const POSTGRESQL: Prerequisite = Prerequisite {
@@ -143,7 +143,7 @@ mod tests {
     #[test]
     fn the_advice_is_a_command_to_run() {
         let advice = advice(&[ABSENT, C_COMPILER]);
-        assert!(advice.contains("missing: gone; a C compiler (cc)"));
-        assert!(advice.ends_with("--no-install-recommends gone-package gcc libc6-dev"));
+        assert!(advice.contains("missing: gone; a C compiler (cc) and make"));
+        assert!(advice.ends_with("--no-install-recommends gone-package gcc libc6-dev make"));
     }
 }

@@ -118,12 +118,15 @@ fn run_cli(setting: &Setting) -> Outcome<Totals> {
     totals::run(&mut cargo, &mut stdout(), totals::from_test_result)
 }
 
-/// Our MCP client against real servers and against the protocol's own examination.
+/// Our MCP client and our MCP server against real ones and against the protocol's own examination,
+/// for which a server is built that has what it asks for.
 fn run_mcp(setting: &Setting) -> Outcome<Totals> {
     let servers = McpServers::install()?;
+    let examined = setting.workspace.build_apart(Profile::Test, chaos::PACKAGES, "conformance")?;
     let mut cargo = setting.workspace.cargo();
     cargo.args(["test", "--workspace", "--no-fail-fast", "--test", "mcp"]).args(&setting.cargo_arguments);
     servers.hand_to(&mut cargo);
+    cargo.env("GREENROOM_TEST_MCP_GREENROOM_CONFORMANCE", examined);
     totals::run(&mut cargo, &mut stdout(), totals::from_test_result)
 }
 

@@ -49,10 +49,6 @@ impl Workspace {
         &self.root
     }
 
-    pub fn target(&self) -> &Path {
-        &self.target
-    }
-
     pub fn binary(&self, profile: Profile, name: &str) -> PathBuf {
         self.target.join(profile.folder()).join(name)
     }
@@ -81,6 +77,24 @@ impl Workspace {
             command.args(["--bin", binary]);
         }
         succeed(&mut command)
+    }
+
+    /// Builds the server with a feature that no release has. It lies in a folder of its own, named
+    /// after the feature, so that nobody serves it by mistake.
+    pub fn build_apart(&self, profile: Profile, packages: &[&str], feature: &str) -> Outcome<PathBuf> {
+        let folder = self.target.join(feature);
+        let mut command = self.cargo();
+        command.arg("build").args(profile.flags());
+        command.args(["--bin", "greenroom", "--features"]).arg(format!("greenroom/{feature}"));
+        for package in packages {
+            command.args(["--package", package]);
+        }
+        command.arg("--target-dir").arg(&folder);
+        // Only the finished binary goes to the folder; the dependencies are shared with the ordinary
+        // build.
+        command.env("CARGO_BUILD_BUILD_DIR", &self.target);
+        succeed(&mut command)?;
+        Ok(folder.join(profile.folder()).join("greenroom"))
     }
 
     /// A program of ours, started in the root of the repository.

@@ -7,6 +7,10 @@ use providers::host_tools::relay;
 use std::{process::ExitCode, time::Duration};
 use workbench::process::keeper;
 
+/// Gives back what a crowd of readers or sessions had needed; the system's keeps it (`docs/decisions/allocator.md`).
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 /// What is still running in the background when a command is done has this long to end.
 const LEFTOVERS: Duration = Duration::from_secs(1);
 

@@ -11,11 +11,11 @@ use engine::Engine;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, GetPromptRequestParams,
-        GetPromptResponse, Implementation, InitializeRequestParams, InitializeResult, ListPromptsResult,
-        ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-        ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig, SubscribeRequestParams,
-        SubscriptionFilter, Tool, UnsubscribeRequestParams,
+        CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CustomRequest, CustomResult,
+        ErrorCode, GetPromptRequestParams, GetPromptResponse, Implementation, InitializeRequestParams,
+        InitializeResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+        PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
+        ServerConfig, SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams,
     },
     service::{NotificationContext, RequestContext, SubscriptionContext},
 };
@@ -27,12 +27,29 @@ const INSTRUCTIONS: &str = "Greenroom runs AI agents in rooms and keeps every wo
     approval goes on after `answer_approval`. Skills are also prompts; rooms, runs, skills and the files that agents work on \
     are also resources.";
 
+/// Those that take parameters.
+const METHODS: [&str; 9] = [
+    "tools/call",
+    "tools/list",
+    "resources/read",
+    "resources/subscribe",
+    "resources/unsubscribe",
+    "prompts/get",
+    "completion/complete",
+    "logging/setLevel",
+    "subscriptions/listen",
+];
+
 /// What every handler shares.
 pub struct House {
     pub engine: Engine,
     /// What a request began and may outlive.
     pub tasks: TaskTracker,
     pub stopping: CancellationToken,
+    /// Those who tell clients what happens. When the server stops, each says so and ends.
+    pub watchers: TaskTracker,
+    #[cfg(feature = "conformance")]
+    fixture: crate::Served,
 }
 
 #[derive(Clone)]
@@ -56,11 +73,32 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Handler {
     pub fn new(engine: Engine, tasks: TaskTracker, stopping: CancellationToken) -> Self {
-        Self { house: Arc::new(House { engine, tasks, stopping }), own: Arc::default() }
+        let house = House {
+            engine,
+            tasks,
+            stopping,
+            watchers: TaskTracker::new(),
+            #[cfg(feature = "conformance")]
+            fixture: crate::Served::new(),
+        };
+        Self { house: Arc::new(house), own: Arc::default() }
+    }
+
+    /// Returns when every client has been told that the server stops.
+    pub async fn told(&self) {
+        self.house.watchers.close();
+        self.house.watchers.wait().await;
     }
 
     /// For another session.
-    pub fn fresh(&self) -> Self {
+    #[cfg(feature = "conformance")]
+    pub fn fresh(&self) -> crate::Served {
+        self.house.fixture.clone()
+    }
+
+    /// For another session.
+    #[cfg(not(feature = "conformance"))]
+    pub fn fresh(&self) -> crate::Served {
         Self { house: Arc::clone(&self.house), own: Arc::default() }
     }
 
@@ -200,6 +238,21 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
         prompts::complete(&self.asking(&context)?, request).await
+    }
+
+    /// The library takes a request whose parameters it cannot read for one that it does not know.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let method = request.method;
+        match METHODS.contains(&method.as_str()) {
+            true => {
+                Err(ErrorData::invalid_params(format!("the parameters of {method} are not those that it takes"), None))
+            }
+            false => Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None)),
+        }
     }
 
     async fn subscribe(

@@ -7,6 +7,8 @@
 #[cfg(all(feature = "conformance", not(debug_assertions)))]
 compile_error!("the feature `conformance` serves fixtures instead of Greenroom and has no place in a release build");
 
+#[cfg(feature = "conformance")]
+mod conformance;
 mod follow;
 mod handler;
 mod logging;
@@ -27,6 +29,12 @@ use transport::{
     sessions::{Link, Session, Sessions},
     streamable::Streamable,
 };
+
+/// What answers clients: Greenroom, or what the protocol's examination asks for.
+#[cfg(feature = "conformance")]
+use conformance::Fixture as Served;
+#[cfg(not(feature = "conformance"))]
+use handler::Handler as Served;
 
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -53,7 +61,8 @@ struct Inner {
     over: CancellationToken,
 }
 
-/// How long the last words of a session may take to be on their way.
+/// How long telling everyone may take, and how long the last words may be on their way.
+const TELLING: Duration = Duration::from_secs(2);
 const LAST_WORDS: Duration = Duration::from_millis(300);
 const LAST_WORK: Duration = Duration::from_secs(2);
 
@@ -98,6 +107,9 @@ impl Mcp {
 
     /// For when the server stops: every session is told, then ended.
     pub async fn close(&self) {
+        if tokio::time::timeout(TELLING, self.0.handler.told()).await.is_err() {
+            tracing::warn!("not every MCP client could be told that the server stops");
+        }
         tokio::time::sleep(LAST_WORDS).await;
         for session in self.0.sessions.all() {
             self.end(&session, "the server is stopping").await;

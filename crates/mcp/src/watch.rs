@@ -83,10 +83,10 @@ impl Watching {
         let wanted = Arc::new(Wanted::default());
         let mut task = JoinSet::new();
         let mut watcher = Watcher::new(&house, owner, Arc::clone(&wanted));
-        task.spawn(async move {
+        task.spawn(house.watchers.track_future(async move {
             // A peer that cannot be told is gone, and this with it.
             drop(watcher.run(&peer).await);
-        });
+        }));
         Self { wanted, _task: task }
     }
 

@@ -23,6 +23,15 @@ pub fn greenroom() -> PathBuf {
     built("greenroom")
 }
 
+/// The server with the fixture of the protocol's examination in place of its own tools, as `cargo xtask test mcp` builds it.
+/// Panics where it was not.
+#[expect(clippy::disallowed_methods, reason = "xtask hands the programs to the tests this way")]
+pub fn greenroom_for_conformance() -> PathBuf {
+    let name = "GREENROOM_TEST_MCP_GREENROOM_CONFORMANCE";
+    let path = std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_file());
+    path.unwrap_or_else(|| panic!("{name} does not name a file: that server is built by `cargo xtask test mcp`"))
+}
+
 /// A program of this workspace. Cargo puts it beside the folder of the test's own executable.
 fn built(name: &str) -> PathBuf {
     let own = std::env::current_exe().unwrap_or_default();

@@ -281,7 +281,7 @@ impl Mcp {
     }
 }
 
-impl crate::handler::Handler {
+impl crate::Served {
     /// Until one side is done. Says why.
     async fn serve_sse(self, transport: ServerEnd, outbox: &Outbox) -> &'static str {
         match self.serve(transport).await {

@@ -7,7 +7,7 @@ use super::{
     reply::{self, Reply, SESSION_ID},
     sessions::{Link, Session},
 };
-use crate::{Mcp, handler::Handler};
+use crate::{Mcp, Served, handler::Handler};
 use bytes::Bytes;
 use domain::owner::Principal;
 use http::{HeaderMap, Method, Request, StatusCode};
@@ -24,8 +24,8 @@ const CHANNEL: usize = 4;
 
 pub struct Streamable {
     manager: Arc<LocalSessionManager>,
-    legacy: StreamableHttpService<Handler, LocalSessionManager>,
-    modern: StreamableHttpService<Handler, NeverSessionManager>,
+    legacy: StreamableHttpService<Served, LocalSessionManager>,
+    modern: StreamableHttpService<Served, NeverSessionManager>,
 }
 
 impl Streamable {
@@ -133,6 +133,8 @@ impl Mcp {
     }
 
     async fn to_sessions(&self, request: Request<Bytes>) -> Reply {
+        #[cfg(feature = "conformance")]
+        let request = crate::conformance::lend(request, &self.0.streamable.manager);
         readable(self.0.streamable.legacy.handle(request.map(Full::new)).await.map(|body| body.boxed_unsync()))
     }
 

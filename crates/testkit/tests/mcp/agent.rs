@@ -22,7 +22,7 @@ async fn sent(api: &Api, path: &str, body: &Value) -> Value {
 }
 
 /// The parts of the whole answer to a message.
-async fn answered(api: &Api, room: RoomId, text: &str) -> Vec<Part> {
+pub async fn answered(api: &Api, room: RoomId, text: &str) -> Vec<Part> {
     let run = api.post_message(room, &Post::new(text)).await.unwrap().runs[0].id;
     let mut stream = SseReader::open(api, &format!("/api/runs/{run}/stream"), &Position::START).await.unwrap();
     while stream.next().await.unwrap().is_some() {}

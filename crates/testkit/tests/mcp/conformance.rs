@@ -22,7 +22,7 @@ async fn examine(revision: &str, required: usize) {
 }
 
 /// How many of the required scenarios passed, and how many there are. Those that do not count are named at the end.
-fn score(said: &str) -> Option<(usize, usize)> {
+pub fn score(said: &str) -> Option<(usize, usize)> {
     let begin = |mark: &str| said.lines().filter(|line| line.starts_with(mark)).count();
     let (passed, failed) = (begin("✓ "), begin("✗ "));
     let unscored = said.lines().find(|line| line.starts_with("Not scored for "))?;

@@ -1,5 +1,5 @@
-//! The MCP client manager against real servers and against the protocol's own examination. `cargo xtask test mcp` brings
-//! them.
+//! The MCP client manager and the MCP server against real counterparts and against the protocol's own examination.
+//! `cargo xtask test mcp` brings them.
 
 #![expect(
     clippy::unwrap_used,
@@ -8,7 +8,9 @@
 )]
 
 mod agent;
+mod another;
 mod conformance;
 mod everything;
 mod local;
 mod scene;
+mod server_conformance;

@@ -1,0 +1,219 @@
+//! The tools, prompts and resources that the official conformance suite asks a server for.
+//!
+//! Only for that examination: what is examined is the protocol (transports, sessions, eras), and the suite can see it only
+//! through things that behave in ways it knows. With the feature `conformance` they are served in place of Greenroom's own;
+//! a release cannot be built with it. The lists and the fixed answers are the JSON files here, `asking_tools.json` holds
+//! those that ask the client back; start with `tables.rs`.
+//!
+//! Not offered is the extension `tasks`, which the suite runs without scoring.
+
+// The suite still examines logging, sampling, roots and subscriptions of the legacy era.
+#![expect(deprecated)]
+
+mod acts;
+mod inputs;
+mod tables;
+
+pub use acts::lend;
+
+use acts::Context;
+use inputs::{Call, Step};
+use rmcp::{
+    ErrorData, ServerHandler,
+    model::{
+        CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CompletionInfo,
+        GetPromptRequestParams, GetPromptResponse, GetPromptResult, Implementation, ListPromptsResult,
+        ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams, PromptMessage,
+        ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ResourceContents, Role,
+        ServerCapabilities, ServerConfig, SetLevelRequestMethod, SetLevelRequestParams, SubscribeRequestParams,
+        SubscriptionFilter, Tool, UnsubscribeRequestParams,
+    },
+    service::SubscriptionContext,
+};
+use serde_json::json;
+use tables::{Change, PromptAct, ToolAct};
+use tokio::sync::broadcast::{self, error::RecvError};
+
+/// Enough for every change of an examination; a subscription that missed one has been told of another.
+const CHANGES: usize = 16;
+
+#[derive(Clone)]
+pub struct Fixture {
+    changes: broadcast::Sender<Change>,
+}
+
+impl Fixture {
+    pub fn new() -> Self {
+        Self { changes: broadcast::Sender::new(CHANGES) }
+    }
+}
+
+impl Default for Fixture {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl ServerHandler for Fixture {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_tool_list_changed()
+            .enable_prompts()
+            .enable_prompts_list_changed()
+            .enable_resources()
+            .enable_resources_subscribe()
+            .enable_completions()
+            .enable_logging();
+        let implementation = Implementation::new("greenroom-conformance", env!("CARGO_PKG_VERSION"));
+        ServerConfig::new(capabilities.build()).with_server_info(implementation)
+    }
+
+    async fn list_tools(&self, _: Option<PaginatedRequestParams>, _: Context) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(tables::tools()?.into_iter().map(|entry| entry.listed()).collect()))
+    }
+
+    /// For the transport, which compares headers with arguments.
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        Some(tables::tools().ok()?.into_iter().find(|entry| entry.name == name)?.listed())
+    }
+
+    async fn call_tool(&self, call: CallToolRequestParams, context: Context) -> Result<CallToolResponse, ErrorData> {
+        let entry = tables::tools()?.into_iter().find(|entry| entry.name == call.name);
+        let entry = entry.ok_or_else(|| ErrorData::invalid_params(format!("unknown tool: {}", call.name), None))?;
+        let arguments = call.arguments.unwrap_or_default();
+        let result = match entry.does {
+            ToolAct::Answer(value) => tables::answer(value)?,
+            ToolAct::Log => acts::log(&context).await?,
+            ToolAct::Progress => acts::progress(&context).await?,
+            ToolAct::Disconnect => acts::disconnect(&context).await,
+            ToolAct::Announce(change) => acts::announce(change, &self.changes, &context).await?,
+            ToolAct::Require(needed) => acts::require(needed, &context)?,
+            ToolAct::Ask(request) => acts::ask(request, &arguments, &context).await?,
+            ToolAct::Inputs(inputs) => {
+                let call = Call {
+                    name: &entry.name,
+                    responses: call.input_responses.as_ref(),
+                    state: call.request_state.as_deref(),
+                    capabilities: context.client_capabilities().unwrap_or_default(),
+                };
+                match inputs.step(&call)? {
+                    Step::Ask(result) => return Ok(result.into()),
+                    // The word is the suite's, for a state that came back as it was.
+                    Step::Done(responses) => acts::said(format!("state-ok: {responses}")),
+                }
+            }
+        };
+        Ok(result.into())
+    }
+
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: Context,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Ok(ListPromptsResult::with_all_items(tables::prompts()?.into_iter().map(|entry| entry.listed).collect()))
+    }
+
+    async fn get_prompt(&self, get: GetPromptRequestParams, context: Context) -> Result<GetPromptResponse, ErrorData> {
+        let entry = tables::prompts()?.into_iter().find(|entry| entry.listed.name == get.name);
+        let entry = entry.ok_or_else(|| ErrorData::invalid_params(format!("unknown prompt: {}", get.name), None))?;
+        let messages = match entry.does {
+            PromptAct::Messages(value) => tables::messages(value, &get.arguments.unwrap_or_default())?,
+            PromptAct::Inputs(inputs) => {
+                let call = Call {
+                    name: &get.name,
+                    responses: get.input_responses.as_ref(),
+                    state: get.request_state.as_deref(),
+                    capabilities: context.client_capabilities().unwrap_or_default(),
+                };
+                match inputs.step(&call)? {
+                    Step::Ask(result) => return Ok(result.into()),
+                    Step::Done(responses) => vec![PromptMessage::new_text(Role::User, responses.to_string())],
+                }
+            }
+        };
+        Ok(GetPromptResult::new(messages).into())
+    }
+
+    async fn complete(&self, complete: CompleteRequestParams, _: Context) -> Result<CompleteResult, ErrorData> {
+        let known = ["paris", "park", "party", "test"];
+        let fitting = known.into_iter().filter(|word| word.starts_with(&complete.argument.value));
+        let fitting = CompletionInfo::with_all_values(fitting.map(str::to_owned).collect());
+        Ok(CompleteResult::new(fitting.map_err(|error| ErrorData::internal_error(error, None))?))
+    }
+
+    async fn list_resources(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: Context,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let direct = tables::resources()?.into_iter().filter(|entry| !entry.is_template());
+        Ok(ListResourcesResult::with_all_items(direct.map(|entry| entry.listed()).collect()))
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: Context,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        let templates = tables::resources()?.into_iter().filter(|entry| entry.is_template());
+        Ok(ListResourceTemplatesResult::with_all_items(templates.map(|entry| entry.listed_template()).collect()))
+    }
+
+    async fn read_resource(
+        &self,
+        read: ReadResourceRequestParams,
+        _: Context,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        Ok(ReadResourceResult::new(vec![resource(&read.uri)?]).into())
+    }
+
+    /// Nothing here changes, so nothing is remembered.
+    async fn subscribe(&self, subscribe: SubscribeRequestParams, _: Context) -> Result<(), ErrorData> {
+        resource(&subscribe.uri).map(drop)
+    }
+
+    async fn unsubscribe(&self, unsubscribe: UnsubscribeRequestParams, _: Context) -> Result<(), ErrorData> {
+        resource(&unsubscribe.uri).map(drop)
+    }
+
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        Some(requested.clone())
+    }
+
+    async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
+        let (mut changes, accepted) = (self.changes.subscribe(), subscription.accepted());
+        loop {
+            let change = tokio::select! {
+                () = subscription.cancelled() => return Ok(()),
+                change = changes.recv() => change,
+            };
+            let told = match change {
+                Ok(Change::Tools) if accepted.tools_list_changed == Some(true) => {
+                    subscription.sink().notify_tool_list_changed().await
+                }
+                Ok(Change::Prompts) if accepted.prompts_list_changed == Some(true) => {
+                    subscription.sink().notify_prompt_list_changed().await
+                }
+                Ok(_) | Err(RecvError::Lagged(_)) => continue,
+                Err(RecvError::Closed) => return Ok(()),
+            };
+            told.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
+        }
+    }
+
+    /// Whoever sets a level hears everything: all of it is at the level that the suite asks for. rmcp brings this here in
+    /// the modern era too, which does not know it.
+    async fn set_level(&self, _: SetLevelRequestParams, context: Context) -> Result<(), ErrorData> {
+        match acts::is_modern(&context) {
+            true => Err(ErrorData::method_not_found::<SetLevelRequestMethod>()),
+            false => Ok(()),
+        }
+    }
+}
+
+fn resource(uri: &str) -> Result<ResourceContents, ErrorData> {
+    let found = tables::resources()?.iter().find_map(|entry| entry.at(uri));
+    found.ok_or_else(|| ErrorData::resource_not_found("Resource not found", Some(json!({ "uri": uri }))))
+}

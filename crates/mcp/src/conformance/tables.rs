@@ -1,0 +1,205 @@
+//! The tables beside this file, and how an entry becomes what is listed and what is answered.
+
+use super::inputs::Inputs;
+use rmcp::{
+    ErrorData,
+    model::{
+        CallToolResult, ClientCapabilities, JsonObject, Prompt, PromptMessage, Resource, ResourceContents,
+        ResourceTemplate, ResultType, Tool,
+    },
+};
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::{Value, json};
+
+const TOOLS: [&str; 2] = [include_str!("tools.json"), include_str!("asking_tools.json")];
+const PROMPTS: [&str; 1] = [include_str!("prompts.json")];
+const RESOURCES: [&str; 1] = [include_str!("resources.json")];
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolEntry {
+    pub name: String,
+    description: String,
+    input_schema: Option<JsonObject>,
+    pub does: ToolAct,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ToolAct {
+    Answer(Value),
+    Log,
+    Progress,
+    Disconnect,
+    Announce(Change),
+    Require(ClientCapabilities),
+    /// Of a client of the legacy era, in the middle of the call. Arguments are filled in.
+    Ask(Value),
+    /// Of a client of the modern era, between two calls.
+    Inputs(Inputs),
+}
+
+/// What has changed.
+#[derive(Deserialize, Clone, Copy, Debug)]
+#[serde(rename_all = "camelCase")]
+pub enum Change {
+    Tools,
+    Prompts,
+}
+
+#[derive(Deserialize)]
+pub struct PromptEntry {
+    #[serde(flatten)]
+    pub listed: Prompt,
+    pub does: PromptAct,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum PromptAct {
+    /// Arguments are filled in.
+    Messages(Value),
+    Inputs(Inputs),
+}
+
+/// A template if its address has a `{id}` in it.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ResourceEntry {
+    pub uri: String,
+    name: String,
+    description: String,
+    mime_type: String,
+    content: Content,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum Content {
+    Text(String),
+    Blob(String),
+}
+
+pub fn tools() -> Result<Vec<ToolEntry>, ErrorData> {
+    read(&TOOLS)
+}
+
+pub fn prompts() -> Result<Vec<PromptEntry>, ErrorData> {
+    read(&PROMPTS)
+}
+
+pub fn resources() -> Result<Vec<ResourceEntry>, ErrorData> {
+    read(&RESOURCES)
+}
+
+impl ToolEntry {
+    pub fn listed(self) -> Tool {
+        let schema = self.input_schema.unwrap_or_else(|| JsonObject::from_iter([("type".into(), json!("object"))]));
+        Tool::new(self.name, self.description, schema)
+    }
+}
+
+impl ResourceEntry {
+    const VARIABLE: &str = "{id}";
+
+    pub fn is_template(&self) -> bool {
+        self.uri.contains(Self::VARIABLE)
+    }
+
+    pub fn listed(self) -> Resource {
+        Resource::new(self.uri, self.name).with_description(self.description).with_mime_type(self.mime_type)
+    }
+
+    pub fn listed_template(self) -> ResourceTemplate {
+        ResourceTemplate::new(self.uri, self.name).with_description(self.description).with_mime_type(self.mime_type)
+    }
+
+    /// What is read at this address, if it is this resource's.
+    pub fn at(&self, uri: &str) -> Option<ResourceContents> {
+        let id = match self.uri.split_once(Self::VARIABLE) {
+            Some((before, after)) => uri.strip_prefix(before)?.strip_suffix(after)?,
+            None if self.uri == uri => "",
+            None => return None,
+        };
+        let contents = match &self.content {
+            Content::Text(text) => ResourceContents::text(text.replace(Self::VARIABLE, id), uri),
+            Content::Blob(blob) => ResourceContents::blob(blob.as_str(), uri),
+        };
+        Some(contents.with_mime_type(self.mime_type.as_str()))
+    }
+}
+
+pub fn answer(value: Value) -> Result<CallToolResult, ErrorData> {
+    let mut result: CallToolResult = parse(value)?;
+    result.result_type = Some(ResultType::COMPLETE);
+    Ok(result)
+}
+
+pub fn messages(value: Value, arguments: &JsonObject) -> Result<Vec<PromptMessage>, ErrorData> {
+    parse(filled(value, arguments))
+}
+
+/// With each `{name}` replaced by the argument of that name.
+pub fn filled(value: Value, arguments: &JsonObject) -> Value {
+    match value {
+        Value::String(mut text) => {
+            for (name, argument) in arguments {
+                text = text.replace(&format!("{{{name}}}"), argument.as_str().unwrap_or_default());
+            }
+            Value::String(text)
+        }
+        Value::Array(values) => values.into_iter().map(|value| filled(value, arguments)).collect(),
+        Value::Object(map) => map.into_iter().map(|(key, value)| (key, filled(value, arguments))).collect(),
+        other => other,
+    }
+}
+
+pub fn parse<T: DeserializeOwned>(value: Value) -> Result<T, ErrorData> {
+    serde_json::from_value(value).map_err(|error| broken(&error))
+}
+
+fn read<T: DeserializeOwned>(texts: &[&str]) -> Result<Vec<T>, ErrorData> {
+    let mut entries = Vec::new();
+    for text in texts {
+        entries.extend(serde_json::from_str::<Vec<T>>(text).map_err(|error| broken(&error))?);
+    }
+    Ok(entries)
+}
+
+fn broken(error: &serde_json::Error) -> ErrorData {
+    ErrorData::internal_error(format!("the fixture's tables cannot be read: {error}"), None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rmcp::model::InputRequest;
+
+    #[test]
+    fn every_entry_can_be_served() {
+        for entry in tools().unwrap() {
+            match entry.does {
+                ToolAct::Answer(value) => drop(answer(value).unwrap()),
+                ToolAct::Ask(value) => drop(parse::<InputRequest>(value).unwrap()),
+                _ => {}
+            }
+        }
+        for entry in prompts().unwrap() {
+            if let PromptAct::Messages(value) = entry.does {
+                messages(value, &JsonObject::new()).unwrap();
+            }
+        }
+        assert!(resources().unwrap().iter().all(|entry| entry.at(&entry.uri).is_some()));
+    }
+
+    #[test]
+    fn a_template_takes_its_id_from_the_address() {
+        let entries = resources().unwrap();
+        let read = |uri| entries.iter().find_map(|entry| entry.at(uri));
+        let Some(ResourceContents::TextResourceContents { text, .. }) = read("test://template/7/data") else {
+            panic!("a template is text")
+        };
+        assert!(text.contains(r#""id":"7""#), "{text}");
+        assert!(read("test://template/7").is_none());
+    }
+}

@@ -1,0 +1,112 @@
+//! The protocol's own examination of servers, for both eras, of the whole server with the fixture that it asks for.
+
+use crate::{conformance::score, scene::TURN};
+use serde::Deserialize;
+use std::{fs, path::Path, time::Duration};
+use testkit::{
+    client::Launch,
+    programs::{McpServers, greenroom_for_conformance},
+};
+use tokio::{process::Command, time::timeout};
+
+const DEADLINE: Duration = Duration::from_secs(300);
+const STOP: Duration = Duration::from_secs(30);
+
+/// Not offered, and not scored: an extension of the protocol.
+const TASKS: &str = "server-tasks-";
+
+/// A tool ends its stream before it answers, and the client comes back for the answer. The suite is content with a server
+/// whose streams never end.
+const RESUMED: &str = "server-sse-disconnect-resume";
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Check {
+    id: String,
+    status: Status,
+    error_message: Option<String>,
+}
+
+#[derive(Deserialize, PartialEq)]
+#[serde(rename_all = "UPPERCASE")]
+enum Status {
+    Success,
+    Failure,
+    /// Something that a server should do, but need not.
+    Warning,
+    Info,
+    Skipped,
+}
+
+/// Every scenario that a server must pass for this revision. `run` counts those that are only reported, too.
+async fn examine(revision: &str, required: usize, run: usize) {
+    let _turn = TURN.lock().await;
+    let (servers, folder) = (McpServers::found(), tempfile::tempdir().unwrap());
+    let server = Launch::new(greenroom_for_conformance(), folder.path().join("data")).start().await.unwrap();
+    let results = folder.path().join("results");
+    let mut suite = Command::new(&servers.node);
+    suite.arg(&servers.conformance).args(["server", "--requirements", revision, "-o"]).arg(&results);
+    suite.args(["--url", &format!("{}/mcp", server.base())]);
+    suite.current_dir(folder.path()).kill_on_drop(true);
+    let output = timeout(DEADLINE, suite.output()).await.expect("it ends").unwrap();
+    let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+
+    assert_eq!(score(&said), Some((required, required)), "{said}");
+    assert!(output.status.success(), "{said}");
+    let scenarios = read(&results);
+    assert_eq!(scenarios.len(), run, "{said}");
+    assert_eq!(complaints(&scenarios), Vec::<String>::new(), "{said}");
+    assert!(server.terminate(STOP).await.unwrap().success());
+}
+
+/// A folder for each scenario, with its checks in a file.
+fn read(results: &Path) -> Vec<(String, Vec<Check>)> {
+    let scenario = |entry: fs::DirEntry| {
+        let checks = fs::read(entry.path().join("checks.json")).unwrap();
+        (entry.file_name().into_string().unwrap(), serde_json::from_slice(&checks).unwrap())
+    };
+    fs::read_dir(results).unwrap().map(|entry| scenario(entry.unwrap())).collect()
+}
+
+/// What the suite would let pass is a complaint as well: a warning, a skipped check, a scenario that checked nothing.
+fn complaints(scenarios: &[(String, Vec<Check>)]) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for (scenario, checks) in scenarios.iter().filter(|(scenario, _)| !scenario.starts_with(TASKS)) {
+        let is_fine = |check: &Check| match check.status {
+            Status::Success => true,
+            Status::Info => check.id != RESUMED,
+            Status::Failure | Status::Warning | Status::Skipped => false,
+        };
+        for check in checks.iter().filter(|check| !is_fine(check)) {
+            complaints.push(format!(
+                "{scenario}: {}: {}",
+                check.id,
+                check.error_message.as_deref().unwrap_or_default()
+            ));
+        }
+        if checks.iter().all(|check| check.status != Status::Success) {
+            complaints.push(format!("{scenario}: nothing was checked"));
+        }
+    }
+    complaints
+}
+
+#[test]
+fn a_warning_is_a_complaint() {
+    let checks = |status| serde_json::from_value(serde_json::json!([{"id": "a", "status": status}])).unwrap();
+    let scenario = |name: &str, status| vec![(name.to_owned(), checks(status))];
+    assert_eq!(complaints(&scenario("server-ping-1", "SUCCESS")).len(), 0);
+    assert_eq!(complaints(&scenario("server-ping-1", "WARNING")).len(), 2);
+    assert_eq!(complaints(&scenario("server-ping-1", "INFO")).len(), 1);
+    assert_eq!(complaints(&scenario("server-tasks-lifecycle-1", "FAILURE")).len(), 0);
+}
+
+#[tokio::test]
+async fn revision_2025_11_25() {
+    examine("2025-11-25", 30, 33).await;
+}
+
+#[tokio::test]
+async fn revision_2026_07_28() {
+    examine("2026-07-28", 37, 50).await;
+}
