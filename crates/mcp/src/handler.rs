@@ -3,7 +3,7 @@
 //! One handler is made for each session, and for each request of the revisions without sessions.
 
 use crate::{
-    logging::{Level, SetLevel},
+    logging::{Level, SetLevel, SetLevelMethod},
     prompts, resources, tools, watch,
 };
 use domain::owner::{Owner, Principal};
@@ -167,7 +167,11 @@ impl ServerHandler for Handler {
         }
     }
 
-    async fn set_level(&self, request: SetLevel, _: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+    async fn set_level(&self, request: SetLevel, context: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+        // There it is said with each request.
+        if context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28) {
+            return Err(ErrorData::method_not_found::<SetLevelMethod>());
+        }
         *lock(&self.own.level) = Some(request.level);
         Ok(())
     }

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 pub type Level = LoggingLevel;
 pub type SetLevel = rmcp::model::SetLevelRequestParams;
+pub type SetLevelMethod = rmcp::model::SetLevelRequestMethod;
 
 /// From `level` on, is what an agent does of interest?
 pub fn wants_info(level: Option<Level>) -> bool {
