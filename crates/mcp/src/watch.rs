@@ -37,7 +37,8 @@ const LOOK_AGAIN: Duration = Duration::from_secs(15);
 pub struct Target {
     uri: String,
     room: RoomId,
-    run: Option<RunId>,
+    /// A run that was under way when it was subscribed to: of any other there will be no news.
+    run: Option<(RunId, bool)>,
 }
 
 impl Target {
@@ -45,7 +46,9 @@ impl Target {
         let store = asking.house.engine.store();
         let found = match Address::parse(uri) {
             Some(Address::Room(id)) => store.room(&asking.owner, id).await.map(|room| (room.id, None)),
-            Some(Address::Run(id)) => store.run(&asking.owner, id).await.map(|run| (run.room_id, Some(id))),
+            Some(Address::Run(id)) => {
+                store.run(&asking.owner, id).await.map(|run| (run.room_id, Some((id, !run.status.is_terminal()))))
+            }
             _ => {
                 let why = "rooms and runs can be subscribed to: greenroom://rooms/{id} and greenroom://runs/{id}";
                 return Err(ErrorData::invalid_params(why, None));
@@ -208,7 +211,7 @@ struct Watcher {
     watch: store::journal::Watch,
     /// How far each room was when it was last told of.
     heads: HashMap<RoomId, u64>,
-    /// Runs whose end was told of, or was long ago: nothing of them is news.
+    /// Runs whose end was told of.
     ended: HashSet<RunId>,
 }
 
@@ -247,20 +250,15 @@ impl Watcher {
         let rooms: BTreeSet<RoomId> = targets.iter().map(|target| target.room).collect();
         self.watch.set(rooms.clone());
         self.heads.retain(|room, _| rooms.contains(room));
-        let store = self.house.engine.store();
         for room in rooms {
             if !self.heads.contains_key(&room)
-                && let Ok(found) = store.room(&self.owner, room).await
+                && let Ok(found) = self.house.engine.store().room(&self.owner, room).await
             {
                 self.heads.insert(room, found.head);
             }
         }
-        self.ended.clear();
-        for run in targets.iter().filter_map(|target| target.run) {
-            if store.run(&self.owner, run).await.is_ok_and(|run| run.status.is_terminal()) {
-                self.ended.insert(run);
-            }
-        }
+        let runs: HashSet<RunId> = targets.iter().filter_map(|target| target.run).map(|(run, _)| run).collect();
+        self.ended.retain(|run| runs.contains(run));
     }
 
     /// Whether there was anything to tell.
@@ -302,8 +300,8 @@ impl Watcher {
         let here: Vec<Target> = self.wanted.lock().values().filter(|target| target.room == room).cloned().collect();
         let mut uris = Vec::with_capacity(here.len());
         for target in here {
-            if let Some(id) = target.run {
-                if self.ended.contains(&id) {
+            if let Some((id, is_live)) = target.run {
+                if !is_live || self.ended.contains(&id) {
                     continue;
                 }
                 // Runs of a room are one after another: while this one is under way, what happens is mostly its doing.
