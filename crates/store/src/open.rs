@@ -302,6 +302,9 @@ async fn open_sqlite(file: &Path, config: &Config) -> Result<Database> {
     let write = SqlitePoolOptions::new()
         .max_connections(1)
         .acquire_timeout(ACQUIRE)
+        // It is no wire that can break while nobody looks, and it is tested when it is given back. Asking it again before
+        // each use would double the time of a short read.
+        .test_before_acquire(false)
         .idle_timeout(None)
         .max_lifetime(None)
         .connect_with(options.clone())
@@ -314,6 +317,7 @@ async fn open_sqlite(file: &Path, config: &Config) -> Result<Database> {
     let read = SqlitePoolOptions::new()
         .max_connections(config.read_connections.max(1))
         .acquire_timeout(ACQUIRE)
+        .test_before_acquire(false)
         .connect_lazy_with(options.pragma("query_only", "ON"));
     Ok(Database::Sqlite { write, read })
 }

@@ -1,7 +1,7 @@
 //! One shot: a message to one agent, in a room of its own or in a conversation that goes on.
 
 use super::{
-    post::{Opening, Post, Posted},
+    post::{Opening, Post, Posted, Stage},
     rooms::{NewRoom, join, opening},
 };
 use crate::{Engine, Error};
@@ -53,7 +53,8 @@ impl Engine {
                 opening(owner, new, std::slice::from_ref(&agent))
             }
         };
-        self.post_in(owner, &room, std::slice::from_ref(&agent), post, opening, attempt).await
+        let stage = Stage { room: room.id, policy: &room.policy, seated: std::slice::from_ref(&agent) };
+        self.post_in(owner, stage, post, opening, attempt).await
     }
 }
 

@@ -8,7 +8,7 @@ use domain::{
     message::{Attachment, Author, MAX_TEXT_BYTES, Message, MessageStatus, Part},
     name::Name,
     owner::Owner,
-    room::{Room, WhenBusy},
+    room::{RoomPolicy, WhenBusy},
     time::Timestamp,
 };
 use serde::Serialize;
@@ -50,47 +50,48 @@ impl Engine {
         attempt: Option<&Attempt>,
     ) -> Result<Posted, Error> {
         // Side by side: somebody waits for the first word.
-        let (earlier, room, seated) = tokio::join!(
+        let (earlier, policy, seated) = tokio::join!(
             self.earlier(owner, attempt),
-            self.store().room(owner, room),
+            self.store().room_policy(owner, room),
             self.store().agents_in(owner, room),
         );
         if let Some(message) = earlier? {
             return self.posted_before(owner, &message).await;
         }
-        let (room, seated) = (room?, seated?);
+        let (policy, seated) = (policy?, seated?);
         if let Some(stranger) = post.mentions.iter().find(|id| !seated.iter().any(|agent| agent.id == **id)) {
             return Err(Error::Invalid(format!("mentions: agent {stranger} does not sit in this room")));
         }
         let opening = Opening { events: Vec::new(), changes: Vec::new() };
-        self.post_in(owner, &room, &seated, post, opening, attempt).await
+        self.post_in(owner, Stage { room, policy: &policy, seated: &seated }, post, opening, attempt).await
     }
 
     /// `opening` is what has to happen in the same commit before the message: a new room, someone who joins.
     pub(super) async fn post_in(
         &self,
         owner: &Owner,
-        room: &Room,
-        seated: &[Agent],
+        stage: Stage<'_>,
         post: Post,
         opening: Opening,
         attempt: Option<&Attempt>,
     ) -> Result<Posted, Error> {
         check(&post)?;
+        let Stage { room, policy, seated } = stage;
         let attachments = self.attached(owner, &post.attachments).await?;
-        let when_busy = post.when_busy.unwrap_or(room.policy.when_busy);
+        let when_busy = post.when_busy.unwrap_or(policy.when_busy);
         let planned = tape::plan(seated, &post.mentions);
         let calls_a_skill = self.check_call(owner, &post.text, &planned).await?;
         let under_way = match when_busy {
             // A skill is at hand only in a run of its own.
-            WhenBusy::Steer if !calls_a_skill => self.under_way(owner, room.id, &planned).await?,
+            WhenBusy::Steer if !calls_a_skill => self.under_way(owner, room, &planned).await?,
             WhenBusy::Steer | WhenBusy::Enqueue | WhenBusy::Interrupt | WhenBusy::Reject => Vec::new(),
         };
         let message_id = MessageId::generate();
         let author = Author::Person { name: person(owner)? };
         let answers_already = |agent: &&&Agent| under_way.iter().any(|run| run.agent_id == agent.id);
-        let asked = planned.iter().filter(|agent| !answers_already(agent));
-        let mut runs: Vec<RunRef> = asked.map(|agent| RunRef { id: RunId::generate(), agent_id: agent.id }).collect();
+        let asked: Vec<&Agent> = planned.iter().filter(|agent| !answers_already(agent)).copied().collect();
+        let run = |agent: &&Agent| RunRef { id: RunId::generate(), agent_id: agent.id };
+        let mut runs: Vec<RunRef> = asked.iter().map(run).collect();
         let Opening { mut events, mut changes } = opening;
         if let Some(attempt) = attempt {
             // First, so that a used key stops the commit before anything else is done.
@@ -114,7 +115,7 @@ impl Engine {
         }
         let mut message = Message {
             id: message_id,
-            room_id: room.id,
+            room_id: room,
             seq: 0,
             author,
             run_id: None,
@@ -127,9 +128,10 @@ impl Engine {
         };
         changes.push(Change::PutMessage { message: message.clone(), seq: SeqOf::Event(posted_at) });
         // The first of them can begin at once, if the room is idle.
-        let seated = runs.first().and_then(|run| {
+        let seated = runs.first().zip(asked.first()).and_then(|(run, agent)| {
             let seat = self.handoff().seat(run.id)?;
-            Some(Seated { seat, owner: owner.clone(), run: run.id, event: events.len() })
+            let (agent, message) = (Agent::clone(agent), (message.clone(), posted_at));
+            Some(Seated { seat, owner: owner.clone(), run: run.id, agent, message, event: events.len() })
         });
         let mut claim = seated.as_ref().map(|seated| seated.seat.claim());
         for run in &runs {
@@ -140,7 +142,7 @@ impl Engine {
             changes.push(Change::QueueRun { owner: owner.clone(), run_id, agent_id, message_id, seq, claim });
         }
         let guard = if when_busy == WhenBusy::Reject { Guard::RoomIdle } else { Guard::None };
-        let committed = match self.commit_and_begin(Commit { room_id: room.id, guard, events, changes }, seated).await {
+        let committed = match self.commit_and_begin(Commit { room_id: room, guard, events, changes }, seated).await {
             // Someone with the same key was quicker: answer as they were answered.
             Err(store::Error::KeyUsed) => {
                 let message = self.earlier(owner, attempt).await?.ok_or(Error::KeyConflict)?;
@@ -151,7 +153,7 @@ impl Engine {
         message.seq = committed.first + posted_at as u64;
         if when_busy == WhenBusy::Interrupt {
             let why = Halt::Interrupt(Interruption::NewMessage);
-            self.active().halt_room(room.id, committed.first, why);
+            self.active().halt_room(room, committed.first, why);
             // The worker would do it too; here it is done before the caller hears of it.
             if let Err(error) = self.end_stopped_in_queue().await {
                 tracing::warn!(%error, "queued runs were not ended at once; the worker will");
@@ -176,6 +178,14 @@ impl Engine {
         runs.extend(queued);
         Ok(Posted { message, runs })
     }
+}
+
+/// Where something is said.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stage<'a> {
+    pub room: RoomId,
+    pub policy: &'a RoomPolicy,
+    pub seated: &'a [Agent],
 }
 
 #[derive(Debug)]

@@ -30,10 +30,17 @@ use store::{
     queue::Claim,
 };
 
+/// Who answers what. Where a run is begun by those who queued it, they know.
+pub(crate) struct Brief {
+    pub run: Run,
+    pub agent: Agent,
+    pub message: Message,
+}
+
 /// Returns when the run has its terminal event, or when it is not ours any more.
-pub(crate) async fn drive(engine: Engine, claim: Claim, signals: Signals) {
+pub(crate) async fn drive(engine: Engine, claim: Claim, brief: Option<Brief>, signals: Signals) {
     let run_id = claim.run_id;
-    match try_drive(&engine, claim, signals).await {
+    match try_drive(&engine, claim, brief, signals).await {
         Ok(()) => {}
         Err(Error::Fenced) => tracing::info!(run = %run_id, "the run was taken over or ended elsewhere"),
         // Its lease is not renewed once it is off the board, or it is found without a driver: recovery ends it.
@@ -41,22 +48,34 @@ pub(crate) async fn drive(engine: Engine, claim: Claim, signals: Signals) {
     }
 }
 
-async fn try_drive(engine: &Engine, claim: Claim, signals: Signals) -> Result<(), Error> {
-    let run = engine.store().run(&claim.owner, claim.run_id).await?;
+async fn try_drive(engine: &Engine, claim: Claim, brief: Option<Brief>, signals: Signals) -> Result<(), Error> {
+    let (run, known) = match brief {
+        Some(Brief { run, agent, message }) => (run, Some((agent, message))),
+        None => (engine.store().run(&claim.owner, claim.run_id).await?, None),
+    };
     let (room, agent, id) = (run.room_id, run.agent_id, run.id);
-    let driven = drive_run(engine, claim, run, signals).await;
+    let driven = drive_run(engine, claim, run, known, signals).await;
     engine.clear_skills(room, agent, id).await;
     driven
 }
 
-async fn drive_run(engine: &Engine, claim: Claim, run: Run, signals: Signals) -> Result<(), Error> {
+async fn drive_run(
+    engine: &Engine,
+    claim: Claim,
+    run: Run,
+    known: Option<(Agent, Message)>,
+    signals: Signals,
+) -> Result<(), Error> {
     let store = engine.store();
     let ledger = Ledger::new(store.clone(), claim.clone(), run.agent_id);
     // Side by side: somebody waits for the first word.
-    let (agent, message) = tokio::join!(
-        store.agent(&claim.owner, run.agent_id),
-        store.message(&claim.owner, run.room_id, run.message_id),
-    );
+    let (agent, message) = match known {
+        Some((agent, message)) => (Ok(agent), Ok(message)),
+        None => tokio::join!(
+            store.agent(&claim.owner, run.agent_id),
+            store.message(&claim.owner, run.room_id, run.message_id),
+        ),
+    };
     let agent = match agent {
         Ok(agent) => agent,
         Err(Error::NotFound) => {

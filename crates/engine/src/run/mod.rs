@@ -14,5 +14,5 @@ mod pump;
 mod told;
 
 pub(crate) use active::{Accepted, Active, Halt, Signals};
-pub(crate) use drive::drive;
+pub(crate) use drive::{Brief, drive};
 pub(crate) use ledger::Ledger;

@@ -1,8 +1,15 @@
 //! The short way from a post to the worker of the same server. Where that has room for a run and the room is idle, the
 //! run is claimed in the commit that queues it: whoever waits for the first word waits for one commit less.
 
-use crate::Engine;
-use domain::{ids::RunId, owner::Owner};
+use crate::{Engine, run::Brief};
+use domain::{
+    agent::Agent,
+    ids::{RoomId, RunId},
+    message::Message,
+    owner::Owner,
+    run::{Run, RunStatus},
+    usage::Usage,
+};
 use std::{
     collections::HashSet,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -38,6 +45,7 @@ pub(crate) struct Seat {
 /// A run that was claimed for the worker, on its way to it.
 pub(crate) struct Handed {
     pub claim: Claim,
+    pub brief: Brief,
     pub permit: OwnedSemaphorePermit,
     /// Dropped when the run is on the board.
     pub mark: Mark,
@@ -107,31 +115,62 @@ pub(crate) struct Seated {
     pub seat: Seat,
     pub owner: Owner,
     pub run: RunId,
+    pub agent: Agent,
+    /// What it answers, and which event of the commit says it.
+    pub message: (Message, usize),
     /// The commit's event that queues it.
     pub event: usize,
+}
+
+impl Seated {
+    /// The run as it is stored now. Whoever drives it need not read what was just written.
+    fn claimed(self, room_id: RoomId, committed: &Committed, fence: u64) -> (Seat, Claim, Brief) {
+        let Self { seat, owner, run: run_id, agent, message: (mut message, said), event } = self;
+        let queued_seq = committed.first + event as u64;
+        message.seq = committed.first + said as u64;
+        let run = Run {
+            id: run_id,
+            room_id,
+            agent_id: agent.id,
+            message_id: message.id,
+            status: RunStatus::Queued,
+            queued_seq,
+            usage: Usage::default(),
+            cost: None,
+            model: None,
+            duration_ms: None,
+            error: None,
+            receipt: None,
+            created_at: committed.at,
+            started_at: None,
+            ended_at: None,
+        };
+        let claim = Claim { run_id, room_id, owner, queued_seq, fence, stop: None };
+        (seat, claim, Brief { run, agent, message })
+    }
 }
 
 impl Engine {
     /// Commits, and begins with the run that has a seat if its claim was granted. Apart from whoever asks: a client that
     /// goes away must not leave a run that is claimed and that nobody drives.
     pub(crate) async fn commit_and_begin(&self, commit: Commit, seated: Option<Seated>) -> Result<Committed, Error> {
-        let Some(Seated { seat, owner, run, event }) = seated else { return self.store().commit(commit).await };
+        let Some(seated) = seated else { return self.store().commit(commit).await };
         let engine = self.clone();
         let chore = self.chores().spawn(async move {
             let room_id = commit.room_id;
             let committed = engine.store().commit(commit).await?;
             if let Some(fence) = committed.claimed {
-                let queued_seq = committed.first + event as u64;
-                engine.pass_on(seat, Claim { run_id: run, room_id, owner, queued_seq, fence, stop: None }).await;
+                let (seat, claim, brief) = seated.claimed(room_id, &committed, fence);
+                engine.pass_on(seat, claim, brief).await;
             }
             Ok(committed)
         });
         chore.await.unwrap_or_else(|error| Err(Error::Unavailable(error.to_string())))
     }
 
-    async fn pass_on(&self, seat: Seat, claim: Claim) {
+    async fn pass_on(&self, seat: Seat, claim: Claim, brief: Brief) {
         let Seat { desk, mark, permit } = seat;
-        if let Err(unsent) = desk.handed.try_send(Handed { claim, permit, mark }) {
+        if let Err(unsent) = desk.handed.try_send(Handed { claim, brief, permit, mark }) {
             // The worker has just stopped: the next one finds the run in the queue.
             self.put_back(&unsent.into_inner().claim).await;
         }

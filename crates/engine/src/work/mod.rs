@@ -10,7 +10,7 @@ pub(crate) use handoff::{Handoff, Seated};
 
 use crate::{
     Engine,
-    run::{Halt, drive},
+    run::{Brief, Halt, drive},
 };
 use domain::{event::Interruption, ids::RunId};
 use handoff::{Handed, Intake};
@@ -94,15 +94,15 @@ impl Worker {
             }
             let claims = self.engine.store().claim(&self.holder, free.len(), self.engine.config().lease).await?;
             for (claim, slot) in claims.into_iter().zip(free) {
-                self.start(claim, slot);
+                self.start(claim, None, slot);
             }
         }
         self.hear_of_stops().await
     }
 
     async fn take(&mut self, handed: Handed) -> Result<(), store::Error> {
-        let Handed { claim, permit, mark } = handed;
-        self.start(claim, permit);
+        let Handed { claim, brief, permit, mark } = handed;
+        self.start(claim, Some(brief), permit);
         drop(mark);
         self.hear_of_stops().await
     }
@@ -124,10 +124,10 @@ impl Worker {
         }
     }
 
-    fn start(&mut self, claim: Claim, slot: OwnedSemaphorePermit) {
+    fn start(&mut self, claim: Claim, brief: Option<Brief>, slot: OwnedSemaphorePermit) {
         let run_id = claim.run_id;
         let signals = self.engine.active().add(&claim);
-        let run = drive(self.engine.clone(), claim, signals);
+        let run = drive(self.engine.clone(), claim, brief, signals);
         let task = self.tasks.spawn(async move {
             run.await;
             drop(slot);

@@ -11,6 +11,7 @@ contract! {
     a_post_that_is_given_up_at_any_moment_is_answered_or_was_never_made,
     a_server_takes_no_more_runs_than_it_has_room_for,
     what_is_posted_while_no_worker_is_there_waits_for_one,
+    a_run_is_the_same_whether_it_is_handed_over_or_waits_in_the_queue,
     invariant_04_no_ghosts_a_run_whose_driver_crashed_is_ended,
 }
 
@@ -76,6 +77,34 @@ async fn what_is_posted_while_no_worker_is_there_waits_for_one(database: TestDat
     stage.start().await;
     stage.turn().await.answers("s", "hi").await;
     assert_eq!(stage.ended(run).await.status, RunStatus::Completed);
+    stage.stop().await;
+}
+
+/// Who queues a run tells whoever begins with it what it is about; one that waited is read from the store.
+async fn a_run_is_the_same_whether_it_is_handed_over_or_waits_in_the_queue(database: TestDatabase) {
+    let mut stage = Stage::new(database).await;
+    let (ann, bob) = (stage.agent("Ann", "p").await, stage.agent("Bob", "p").await);
+    let room = stage.room(&[&ann, &bob]).await;
+    let posted = stage.post_when(room, "first", WhenBusy::Enqueue, &[bob.id]).await;
+    stage.turn().await.answers("s", "hi").await;
+    stage.ended(posted.runs[0].id).await;
+    let mut seen = Vec::new();
+    for waits in [false, true, false] {
+        if waits {
+            stage.crash().await;
+        }
+        let posted = stage.post_when(room, "the same", WhenBusy::Enqueue, &[bob.id]).await;
+        if waits {
+            stage.start().await;
+        }
+        let turn = stage.turn().await;
+        assert_eq!((turn.request.run_id, turn.request.agent()), (posted.runs[0].id, &bob));
+        assert!(turn.resumed().unheard.is_empty(), "it has heard all that was said before its run was queued");
+        seen.push((turn.request.prompt.clone(), turn.request.place.workplace.clone()));
+        turn.answers("s", "hi").await;
+        assert_eq!(stage.ended(posted.runs[0].id).await.message_id, posted.message.id);
+    }
+    assert!(seen.iter().all(|one| one.0 == "the same" && *one == seen[0]), "{seen:?}");
     stage.stop().await;
 }
 

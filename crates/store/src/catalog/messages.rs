@@ -81,10 +81,13 @@ impl TryFrom<Row> for Message {
 
 const COLUMNS_IN_RANGE: &str = "SELECT id, room_id, seq, run_id, body, created_at FROM messages \
      WHERE room_id = $1 AND seq > $2 AND seq < $3 ORDER BY seq DESC LIMIT $4";
-/// An answer is written when it ends. `$4` and `$5` are the marks of a session that knows what is before them.
+/// An answer is written when it ends. `$4` and `$5` are the marks of a session that knows what is before them. One question:
+/// every run asks it before its first word.
 const SAID_BEFORE: &str = "SELECT id, room_id, seq, run_id, body, created_at FROM messages \
      WHERE room_id = $1 AND seq > $6 AND ((run_id IS NULL AND seq > $4 AND seq < $2) \
-     OR (run_id IS NOT NULL AND seq > $5)) ORDER BY seq DESC LIMIT $3";
+     OR (run_id IS NOT NULL AND seq > $5)) \
+     AND EXISTS (SELECT 1 FROM rooms r WHERE r.id = $1 AND r.owner = $7 AND r.deleted_at IS NULL) \
+     ORDER BY seq DESC LIMIT $3";
 const STREAMING: &str = "SELECT e.room_id, e.seq, e.id, e.kind, e.run_id, e.agent_id, e.created_at, e.data, \
      CAST(NULL AS TEXT) AS raw FROM queue q JOIN events e ON e.room_id = q.room_id AND e.seq >= q.queued_seq \
      AND e.run_id = q.run_id WHERE q.room_id = $1 AND q.holder IS NOT NULL ORDER BY e.seq";
@@ -179,13 +182,7 @@ impl Store {
     ) -> Result<Vec<Message>> {
         let heard = session.map_or(0, |session| signed(session.heard_seq));
         let spoke = session.and_then(|session| session.spoke_seq).map_or(0, signed);
-        let rows: Vec<Row> = snapshot!(self.database(), |transaction| {
-            let _: i64 =
-                sqlx::query_scalar("SELECT created_at FROM rooms WHERE id = $1 AND owner = $2 AND deleted_at IS NULL")
-                    .bind(room.0)
-                    .bind(owner.as_str())
-                    .fetch_one(&mut *transaction)
-                    .await?;
+        let rows: Vec<Row> = reading!(self.database(), |pool| {
             sqlx::query_as(SAID_BEFORE)
                 .bind(room.0)
                 .bind(signed(seq))
@@ -194,9 +191,14 @@ impl Store {
                 .bind(spoke)
                 // What both marks have behind them need not be looked at.
                 .bind(heard.min(spoke))
-                .fetch_all(&mut *transaction)
-                .await?
-        });
+                .bind(owner.as_str())
+                .fetch_all(pool)
+                .await
+        })?;
+        if rows.is_empty() {
+            // Nothing was said, or there is no such room.
+            self.room_policy(owner, room).await?;
+        }
         rows.into_iter().rev().map(Message::try_from).collect()
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     Error, Store,
-    database::{snapshot, writing},
+    database::{reading, writing},
     error::Result,
 };
 use domain::{
@@ -24,20 +24,25 @@ const ROOM: &str = "SELECT created_at FROM rooms WHERE id = $1 AND owner = $2 AN
 impl Store {
     /// By agent and name.
     pub async fn remembered_tools(&self, owner: &Owner, room: RoomId) -> Result<Vec<RememberedTool>> {
-        let rows: Vec<(Uuid, String, i64)> = snapshot!(self.database(), |transaction| {
-            let _: i64 =
-                sqlx::query_scalar(ROOM).bind(room.0).bind(owner.as_str()).fetch_one(&mut *transaction).await?;
-            sqlx::query_as("SELECT agent_id, tool, created_at FROM room_tools WHERE room_id = $1")
-                .bind(room.0)
-                .fetch_all(&mut *transaction)
-                .await?
-        });
-        let tool = |(agent, tool, created_at)| RememberedTool {
-            agent_id: AgentId(agent),
-            tool,
-            created_at: Timestamp::from_millis(created_at),
+        // One question: every run asks it before its first word. A room without tools is a row of nothing.
+        let rows: Vec<(Option<Uuid>, Option<String>, Option<i64>)> = reading!(self.database(), |pool| {
+            sqlx::query_as(
+                "SELECT t.agent_id, t.tool, t.created_at FROM rooms r LEFT JOIN room_tools t ON t.room_id = r.id \
+                 WHERE r.id = $1 AND r.owner = $2 AND r.deleted_at IS NULL",
+            )
+            .bind(room.0)
+            .bind(owner.as_str())
+            .fetch_all(pool)
+            .await
+        })?;
+        if rows.is_empty() {
+            return Err(Error::NotFound);
+        }
+        let tool = |(agent, tool, created_at): (Option<Uuid>, _, Option<i64>)| {
+            let (agent_id, created_at) = (AgentId(agent?), Timestamp::from_millis(created_at?));
+            Some(RememberedTool { agent_id, tool: tool?, created_at })
         };
-        let mut tools: Vec<RememberedTool> = rows.into_iter().map(tool).collect();
+        let mut tools: Vec<RememberedTool> = rows.into_iter().filter_map(tool).collect();
         // Here, not in SQL: databases do not agree on the order of letters.
         tools.sort_unstable_by(|a, b| (a.agent_id, &a.tool).cmp(&(b.agent_id, &b.tool)));
         Ok(tools)

@@ -247,6 +247,13 @@ async fn what_was_said_before_a_message(database: TestDatabase) {
     let last = post(&store, room, "last").await;
     let said = store.said_before(&me(), room, last.seq, None, 3).await.unwrap();
     assert_eq!(said.iter().map(|message| message.text.as_str()).collect::<Vec<_>>(), ["1", "2", "3"]);
+    let nothing = store.said_before(&me(), room, 0, None, 3).await.unwrap();
+    assert!(nothing.is_empty(), "nothing, and yet a room");
+    store.delete_room(&me(), room, None).await.unwrap();
+    for seq in [0, last.seq] {
+        let said = store.said_before(&me(), room, seq, None, 3).await;
+        assert!(matches!(said, Err(store::Error::NotFound)), "{said:?}");
+    }
 }
 
 /// A run that waited its turn is told the answers that were given meanwhile, not what people said meanwhile.
