@@ -1,5 +1,5 @@
-//! The real MCP servers and the conformance suite that some tests drive: which versions, where they
-//! are kept, how they come there.
+//! The real MCP servers and clients and the conformance suite that some tests drive: which versions,
+//! where they are kept, how they come there.
 //!
 //! As with the CLIs (`clis.rs`): installed once, with npm and pip from wherever those are
 //! configured to look, into the user's cache and never into the repository.
@@ -16,12 +16,24 @@ const NODE_VERSION: &str = "22.23.3";
 const CONFORMANCE: Package = Package { name: "@modelcontextprotocol/conformance", version: "0.2.0-alpha.12" };
 const EVERYTHING: Package = Package { name: "@modelcontextprotocol/server-everything", version: "2026.8.31" };
 const FILESYSTEM: Package = Package { name: "@modelcontextprotocol/server-filesystem", version: "2026.8.31" };
+const INSPECTOR: Package = Package { name: "@modelcontextprotocol/inspector", version: "2.12.0" };
+/// The TypeScript libraries: the first generation in one package, the second in several. What the
+/// benchmark compares with is made from them too, with a web server as their documents use it.
+const LIBRARIES: [Package; 5] = [
+    Package { name: "@modelcontextprotocol/sdk", version: "1.32.2" },
+    Package { name: "@modelcontextprotocol/client", version: "2.4.0" },
+    Package { name: "@modelcontextprotocol/server", version: "2.4.0" },
+    Package { name: "@modelcontextprotocol/node", version: "2.1.2" },
+    Package { name: "express", version: "5.3.0" },
+];
 /// With the library that decides which revisions of the protocol they speak.
 const PYTHON: [Package; 3] = [
     Package { name: "mcp", version: "2.3.0" },
     Package { name: "mcp-server-time", version: "2026.10.19" },
     Package { name: "mcp-server-git", version: "2026.10.19" },
 ];
+/// The library's first generation; the two do not fit into one environment.
+const PYTHON1: [Package; 1] = [Package { name: "mcp", version: "1.30.0" }];
 
 #[derive(Debug, PartialEq, Eq)]
 pub struct McpServers {
@@ -30,8 +42,13 @@ pub struct McpServers {
     conformance: PathBuf,
     everything: PathBuf,
     filesystem: PathBuf,
+    inspector: PathBuf,
+    /// The folder where Node finds the libraries.
+    modules: PathBuf,
     /// Of the environment that the Python servers are in; they are run as its modules.
     python: PathBuf,
+    /// Of the environment with the library's first generation.
+    python1: PathBuf,
 }
 
 impl McpServers {
@@ -58,7 +75,10 @@ impl McpServers {
         command.env("GREENROOM_TEST_MCP_CONFORMANCE", &self.conformance);
         command.env("GREENROOM_TEST_MCP_EVERYTHING", &self.everything);
         command.env("GREENROOM_TEST_MCP_FILESYSTEM", &self.filesystem);
+        command.env("GREENROOM_TEST_MCP_INSPECTOR", &self.inspector);
+        command.env("GREENROOM_TEST_MCP_MODULES", &self.modules);
         command.env("GREENROOM_TEST_MCP_PYTHON", &self.python);
+        command.env("GREENROOM_TEST_MCP_PYTHON1", &self.python1);
     }
 
     fn find(folder: &Path) -> Outcome<Self> {
@@ -72,12 +92,18 @@ impl McpServers {
         };
         let modules = folder.join("node_modules");
         let script = |package: &Package| file(modules.join(package.name).join("dist/index.js"));
+        for library in LIBRARIES {
+            file(modules.join(library.name).join("package.json"))?;
+        }
         Ok(Self {
             node: file(modules.join(node_package()?).join("bin/node"))?,
             conformance: script(&CONFORMANCE)?,
             everything: script(&EVERYTHING)?,
             filesystem: script(&FILESYSTEM)?,
+            inspector: file(modules.join(INSPECTOR.name).join("clients/launcher/build/index.js"))?,
             python: file(folder.join("venv/bin/python"))?,
+            python1: file(folder.join("venv1/bin/python"))?,
+            modules,
         })
     }
 }
@@ -89,22 +115,30 @@ fn node_package() -> Outcome<String> {
 
 /// Another version is another folder.
 fn folder_name() -> String {
-    let packages = [CONFORMANCE, EVERYTHING, FILESYSTEM].into_iter().chain(PYTHON);
-    let versions: Vec<&str> = packages.map(|package| package.version).collect();
+    let versions: Vec<&str> = of_npm().chain(PYTHON).chain(PYTHON1).map(|package| package.version).collect();
     format!("mcp-{NODE_VERSION}-{}", versions.join("-"))
+}
+
+fn of_npm<'a>() -> impl Iterator<Item = Package<'a>> {
+    [CONFORMANCE, EVERYTHING, FILESYSTEM, INSPECTOR].into_iter().chain(LIBRARIES)
 }
 
 fn install_into(folder: &Path) -> Outcome<()> {
     let node = node_package()?;
     let node = Package { name: &node, version: NODE_VERSION };
-    clis::npm_install(folder, &[node, CONFORMANCE, EVERYTHING, FILESYSTEM])?;
-    let venv = folder.join("venv");
-    succeed(Command::new("python3").args(["-m", "venv"]).arg(&venv))?;
+    let packages: Vec<Package<'_>> = of_npm().chain([node]).collect();
+    clis::npm_install(folder, &packages)?;
+    pip_install(&folder.join("venv"), &PYTHON)?;
+    pip_install(&folder.join("venv1"), &PYTHON1)
+}
+
+fn pip_install(venv: &Path, packages: &[Package<'_>]) -> Outcome<()> {
+    succeed(Command::new("python3").args(["-m", "venv"]).arg(venv))?;
     let mut pip = Command::new(venv.join("bin/python"));
     pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"]);
-    pip.args(PYTHON.map(|package| format!("{}=={}", package.name, package.version)));
+    pip.args(packages.iter().map(|package| format!("{}=={}", package.name, package.version)));
     succeed(&mut pip)?;
-    fs::metadata(&venv).map(drop).map_err(|error| format!("cannot read {}: {error}", venv.display()))
+    fs::metadata(venv).map(drop).map_err(|error| format!("cannot read {}: {error}", venv.display()))
 }
 
 #[cfg(test)]
@@ -115,14 +149,17 @@ mod tests {
     fn all_of_them_or_none() {
         let folder = std::env::temp_dir().join(format!("xtask-mcp-{}", std::process::id()));
         let node = node_package().unwrap();
-        let files = [
+        let programs = [
             format!("node_modules/{node}/bin/node"),
             format!("node_modules/{}/dist/index.js", CONFORMANCE.name),
             format!("node_modules/{}/dist/index.js", EVERYTHING.name),
             format!("node_modules/{}/dist/index.js", FILESYSTEM.name),
+            format!("node_modules/{}/clients/launcher/build/index.js", INSPECTOR.name),
             "venv/bin/python".to_owned(),
+            "venv1/bin/python".to_owned(),
         ];
-        for file in &files {
+        let libraries = LIBRARIES.map(|library| format!("node_modules/{}/package.json", library.name));
+        for file in programs.iter().chain(&libraries) {
             assert!(McpServers::find(&folder).unwrap_err().contains("is not there"));
             let path = folder.join(file);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -132,7 +169,7 @@ mod tests {
         assert!(found.python.ends_with("venv/bin/python"));
         let mut command = Command::new("true");
         found.hand_to(&mut command);
-        assert_eq!(command.get_envs().count(), files.len());
+        assert_eq!(command.get_envs().count(), programs.len() + 1, "and the folder of the libraries");
         fs::remove_dir_all(&folder).unwrap();
     }
 }

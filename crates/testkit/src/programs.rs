@@ -45,7 +45,7 @@ fn built(name: &str) -> PathBuf {
     found
 }
 
-/// Real MCP servers and the protocol's examination, as `cargo xtask test mcp` brings them. `xtask/src/mcp_servers.rs` knows the
+/// Real MCP servers and clients and the protocol's examination, as `cargo xtask test mcp` brings them. `xtask/src/mcp_servers.rs` knows the
 /// same names.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct McpServers {
@@ -54,8 +54,13 @@ pub struct McpServers {
     pub conformance: PathBuf,
     pub everything: PathBuf,
     pub filesystem: PathBuf,
-    /// Has `mcp_server_time` and `mcp_server_git` as modules.
+    pub inspector: PathBuf,
+    /// The folder where Node finds the TypeScript libraries.
+    pub modules: PathBuf,
+    /// Has `mcp_server_time` and `mcp_server_git` as modules, and the library `mcp` in its second generation.
     pub python: PathBuf,
+    /// Has the library `mcp` in its first generation.
+    pub python1: PathBuf,
 }
 
 impl McpServers {
@@ -67,7 +72,7 @@ impl McpServers {
             let Some(path) = std::env::var_os(&name).map(PathBuf::from) else {
                 panic!("{name} is not set: real MCP servers are brought by `cargo xtask test mcp`")
             };
-            assert!(path.is_file(), "{name} names {}, which is no file", path.display());
+            assert!(path.exists(), "{name} names {}, which is not there", path.display());
             path
         };
         Self {
@@ -75,7 +80,10 @@ impl McpServers {
             conformance: there("CONFORMANCE"),
             everything: there("EVERYTHING"),
             filesystem: there("FILESYSTEM"),
+            inspector: there("INSPECTOR"),
+            modules: there("MODULES"),
             python: there("PYTHON"),
+            python1: there("PYTHON1"),
         }
     }
 }

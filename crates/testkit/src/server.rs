@@ -98,6 +98,11 @@ impl TestServer {
         &self.api
     }
 
+    /// From here on it is asked with this token: needed where a test has turned accounts on.
+    pub fn use_token(&mut self, token: &str) {
+        self.api = self.api.clone().with_token(token);
+    }
+
     pub fn database(&self) -> &TestDatabase {
         self.database.as_ref().expect("it is there until the server stops")
     }

@@ -1,10 +1,11 @@
 //! Server-sent events out of bytes. Pure, and with an end to how long one may be.
 
-/// One event: its name, `message` where it has none, and its data.
+/// One event: its name, `message` where it has none, its data, and its id where it has one of its own.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Event {
     pub name: String,
     pub data: String,
+    pub id: Option<String>,
 }
 
 #[derive(Debug)]
@@ -17,6 +18,7 @@ pub struct Events {
     name: String,
     data: String,
     has_data: bool,
+    id: Option<String>,
 }
 
 /// An event that does not end.
@@ -34,6 +36,7 @@ impl Events {
             name: String::new(),
             data: String::new(),
             has_data: false,
+            id: None,
         }
     }
 
@@ -67,7 +70,8 @@ impl Events {
         if line.is_empty() {
             let (name, data) = (std::mem::take(&mut self.name), std::mem::take(&mut self.data));
             let name = if name.is_empty() { "message".to_owned() } else { name };
-            return std::mem::take(&mut self.has_data).then_some(Event { name, data });
+            let id = self.id.take();
+            return std::mem::take(&mut self.has_data).then_some(Event { name, data, id });
         }
         let (field, value) = line.split_once(':').unwrap_or((line, ""));
         let value = value.strip_prefix(' ').unwrap_or(value);
@@ -79,7 +83,9 @@ impl Events {
                 }
                 self.data.push_str(value);
             }
-            // Comments begin with a colon; ids and retry times have no use here.
+            // As the format wants it: an id that could not be sent back is none.
+            "id" if !value.contains('\0') => self.id = Some(value.to_owned()),
+            // Comments begin with a colon; retry times have no use here.
             _ => {}
         }
         None
@@ -96,7 +102,7 @@ mod tests {
     }
 
     fn event(name: &str, data: &str) -> Event {
-        Event { name: name.into(), data: data.into() }
+        Event { name: name.into(), data: data.into(), id: None }
     }
 
     #[test]
@@ -104,6 +110,15 @@ mod tests {
         let text = b"\xef\xbb\xbfevent: endpoint\ndata: /m?s=1\n\n: {\"type\":\"ping\"}\n\ndata:a\ndata: b\r\n\r\nid: 7\n\ndata\n\n";
         assert_eq!(all(text), [event("endpoint", "/m?s=1"), event("message", "a\nb"), event("message", "")]);
         assert_eq!(all(b"data: unfinished\n"), []);
+    }
+
+    #[test]
+    fn an_id_belongs_to_its_event() {
+        let first = Event { id: Some("7".into()), ..event("message", "") };
+        assert_eq!(
+            all(b"id: 7\ndata:\n\ndata: b\n\nid: a\0b\ndata: c\n\n"),
+            [first, event("message", "b"), event("message", "c"),]
+        );
     }
 
     #[test]
@@ -121,7 +136,7 @@ mod tests {
 
         #[test]
         fn it_does_not_matter_where_the_bytes_are_cut(
-            text in "(event: [a-z]{0,5}|data: ?[a-zä:]{0,9}|: x|)(\n|\r|\r\n|\n\n|\r\n\r\n){1,2}".prop_flat_map(|piece| {
+            text in "(event: [a-z]{0,5}|data: ?[a-zä:]{0,9}|id: [0-9]|: x|)(\n|\r|\r\n|\n\n|\r\n\r\n){1,2}".prop_flat_map(|piece| {
                 proptest::collection::vec(Just(piece), 0..8)
             }),
             cuts in proptest::collection::vec(0..200_usize, 0..10),

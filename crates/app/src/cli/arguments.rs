@@ -27,6 +27,8 @@ pub enum Command {
     Events(events::Arguments),
     /// Stop a run; returns when it has really stopped.
     Cancel(cancel::Arguments),
+    /// Speak MCP on standard input and output, for clients that start their servers themselves.
+    Mcp(Connection),
     /// Create, list and revoke access tokens, in the store itself.
     Token(token::Arguments),
     /// Check what is installed, what is missing and how to get it.

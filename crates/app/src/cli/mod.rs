@@ -14,6 +14,7 @@ mod completions;
 pub(crate) mod doctor;
 mod events;
 pub mod exit;
+mod mcp;
 mod rooms;
 mod run;
 pub mod token;
@@ -36,6 +37,7 @@ pub async fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
         Command::Agents(connection) => agents::run(&connection).await,
         Command::Events(arguments) => events::run(arguments).await,
         Command::Cancel(arguments) => cancel::run(&arguments).await,
+        Command::Mcp(connection) => mcp::run(&connection).await,
         Command::Token(arguments) => token::run(arguments).await,
         Command::Doctor(place) => doctor::run(&place).await,
         Command::Backup(arguments) => backup::backup(&arguments).await,

@@ -9,6 +9,7 @@ mod double;
 mod faults;
 mod help;
 mod keeper;
+mod mcp;
 mod run;
 mod simple;
 

@@ -15,6 +15,8 @@ pub struct Outline<'a> {
     method: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
     params: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    id: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize, Default)]
@@ -35,6 +37,11 @@ impl<'a> Outline<'a> {
             return Err(NoMessage::Batch);
         }
         serde_json::from_slice(body).map_err(|error| NoMessage::of(&error))
+    }
+
+    /// Something that nobody answers.
+    pub fn is_notification(&self) -> bool {
+        self.method.is_some() && self.id.is_none()
     }
 
     pub fn initializes(&self) -> bool {

@@ -85,6 +85,11 @@ impl Mcp {
             Err(none) => return none.refuse(),
         };
         if outline.is_modern(request.headers()) {
+            // Without a session there is nothing that it could tell anybody; some clients send it all the same, and
+            // without the headers that requests have.
+            if outline.is_notification() {
+                return reply::empty(StatusCode::ACCEPTED);
+            }
             return self.alone(principal, request).await;
         }
         let begins = outline.initializes() && !request.headers().contains_key(SESSION_ID);

@@ -1,5 +1,5 @@
-//! The MCP client manager and the MCP server against real counterparts and against the protocol's own examination.
-//! `cargo xtask test mcp` brings them.
+//! Our MCP client against real servers, our MCP server against real clients, and both against the protocol's own
+//! examination. `cargo xtask test mcp` brings what is needed.
 
 #![expect(
     clippy::unwrap_used,
@@ -11,6 +11,9 @@ mod agent;
 mod another;
 mod conformance;
 mod everything;
+mod house;
 mod local;
 mod scene;
 mod server_conformance;
+mod server_inspector;
+mod server_sdks;

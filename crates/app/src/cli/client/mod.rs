@@ -98,7 +98,8 @@ impl Client {
         }
     }
 
-    fn request(&self, method: Method, path: &str, query: &[(&str, &str)]) -> RequestBuilder {
+    /// Below the server's address and with its token.
+    pub fn request(&self, method: Method, path: &str, query: &[(&str, &str)]) -> RequestBuilder {
         let mut url = self.base.clone();
         // The server may live below a path of a proxy, so the path is appended and not joined.
         url.set_path(&format!("{}{path}", self.base.path().trim_end_matches('/')));
@@ -143,7 +144,8 @@ impl Client {
         Err(Error::Busy { detail: problem.to_string(), retry_after })
     }
 
-    async fn body(&self, mut answer: Response) -> Result<Vec<u8>, Error> {
+    /// What is left of an answer, of limited length.
+    pub async fn body(&self, mut answer: Response) -> Result<Vec<u8>, Error> {
         let mut body = Vec::new();
         while let Some(chunk) = answer.chunk().await.map_err(|error| Error::from_transport(self.server(), error))? {
             if body.len() + chunk.len() > MAX_ANSWER_BYTES {

@@ -9,7 +9,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use std::time::Duration;
 use testkit::{client::Api, database::TestDatabase, server::TestServer};
-use tokio::time::sleep;
+use tokio::{task::JoinSet, time::sleep};
 
 doors! {
     server: hosts_and_origins, bodies, requests_that_make_no_sense, sessions_that_are_not_there;
@@ -233,14 +233,15 @@ async fn a_stop_is_told(database: TestDatabase) {
         }
     })
     .await;
-    let stopped = tokio::spawn(server.stop());
+    let mut stopping = JoinSet::new();
+    stopping.spawn(server.stop());
     assert!(streamable.end().await.contains("server_stopping"));
     assert!(sse.end().await.contains("the server is stopping"));
     assert!(modern.end().await.contains(r#""id":9"#), "the request has its result");
     // Either that it goes on, or how it ended: what was asked is answered.
     let told = asked.end().await;
     assert!(told.contains(r#""id":5"#), "{told}");
-    within("the stop", stopped).await.unwrap();
+    within("the stop", stopping.join_all()).await;
 }
 
 async fn a_full_house(database: TestDatabase) {

@@ -9,7 +9,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use std::time::Duration;
 use testkit::client::Api;
-use tokio::time::sleep;
+use tokio::{task::JoinSet, time::sleep};
 
 doors! {
     server: an_answer_and_its_progress, a_conversation, an_approval, runs_that_are_left, what_happens_is_told, files_and_skills,
@@ -112,9 +112,10 @@ async fn runs_that_are_left(api: &Api) {
     // Whoever hangs up has cancelled, in the newest revision.
     for (on_disconnect, goes_on) in [("cancel", false), ("continue", true)] {
         let room = room(api).await;
-        let asked = tokio::spawn(modern(api, 3, "tools/call", call(room, on_disconnect)).send());
+        let mut asked = JoinSet::new();
+        asked.spawn(modern(api, 3, "tools/call", call(room, on_disconnect)).send());
         let run = running(room).await;
-        asked.abort();
+        drop(asked);
         match goes_on {
             true => {
                 sleep(Duration::from_millis(500)).await;

@@ -50,6 +50,7 @@ mod mcp_hostile;
 mod mcp_live;
 mod mcp_scene;
 mod mcp_servers;
+mod mcp_stdio;
 mod mcp_tools;
 mod openapi;
 mod paused;

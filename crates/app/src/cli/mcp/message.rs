@@ -1,0 +1,271 @@
+//! JSON-RPC messages as they pass through: looked at as far as carrying them needs, and never written anew.
+
+use bytes::Bytes;
+use serde::{Deserialize, Deserializer};
+use serde_json::{Value, json, value::RawValue};
+use std::borrow::Cow;
+
+pub const PARSE_ERROR: i64 = -32700;
+pub const INVALID_REQUEST: i64 = -32600;
+/// For what stands between a client and its answer: no code of the protocol says it.
+pub const NOT_CARRIED: i64 = -32000;
+
+/// What a client wrote.
+#[derive(Clone, Debug)]
+pub struct Message {
+    pub bytes: Bytes,
+    pub kind: Kind,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub enum Kind {
+    Request(Request),
+    Notification {
+        method: String,
+        params: Params,
+    },
+    /// To something that the server asked.
+    Response,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub struct Request {
+    /// As JSON, always written the same way: what answers and cancellations are matched by.
+    pub id: String,
+    pub method: String,
+    pub params: Params,
+}
+
+impl Request {
+    /// Revisions since 2026-07-28 have no sessions; each request says for itself which revision it speaks.
+    pub fn is_modern(&self) -> bool {
+        self.params.version.is_some()
+    }
+
+    /// Lasts until someone ends it.
+    pub fn is_subscription(&self) -> bool {
+        self.method == "subscriptions/listen"
+    }
+}
+
+/// Of a message's parameters, what is needed to carry it. Something of another shape is the server's to refuse.
+#[derive(Clone, Default, PartialEq, Debug)]
+pub struct Params {
+    pub version: Option<String>,
+    pub name: Option<String>,
+    pub uri: Option<String>,
+    pub task: Option<String>,
+    /// Of the request that a cancellation means, written as [`Request::id`] is.
+    pub request: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    /// Also where it is `null`, which is not the same as not being there.
+    #[serde(borrow, default, deserialize_with = "present")]
+    id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    method: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    params: Option<&'a RawValue>,
+    #[serde(borrow)]
+    result: Option<&'a RawValue>,
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
+}
+
+#[derive(Default, Deserialize)]
+struct Known<'a> {
+    #[serde(borrow, rename = "_meta")]
+    meta: Option<&'a RawValue>,
+    #[serde(borrow)]
+    name: Option<&'a RawValue>,
+    #[serde(borrow)]
+    uri: Option<&'a RawValue>,
+    #[serde(borrow, rename = "taskId")]
+    task: Option<&'a RawValue>,
+    #[serde(borrow, rename = "requestId")]
+    request: Option<&'a RawValue>,
+}
+
+#[derive(Default, Deserialize)]
+struct Meta<'a> {
+    #[serde(borrow, rename = "io.modelcontextprotocol/protocolVersion")]
+    version: Option<&'a RawValue>,
+}
+
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
+}
+
+fn text(json: Option<&RawValue>) -> Option<String> {
+    serde_json::from_str(json?.get()).ok()
+}
+
+/// `None` for what cannot be an id: it is a string or a number.
+fn id(json: &RawValue) -> Option<String> {
+    match serde_json::from_str(json.get()).ok()? {
+        id @ (Value::String(_) | Value::Number(_)) => Some(id.to_string()),
+        _ => None,
+    }
+}
+
+impl Params {
+    fn of(json: Option<&RawValue>) -> Self {
+        let Some(json) = json else { return Self::default() };
+        let known: Known<'_> = serde_json::from_str(json.get()).unwrap_or_default();
+        let meta: Meta<'_> = known.meta.and_then(|meta| serde_json::from_str(meta.get()).ok()).unwrap_or_default();
+        Self {
+            version: text(meta.version),
+            name: text(known.name),
+            uri: text(known.uri),
+            task: text(known.task),
+            request: known.request.and_then(id),
+        }
+    }
+}
+
+impl Message {
+    /// The message of one line; otherwise what to answer to it.
+    pub fn parse(line: Vec<u8>) -> Result<Self, String> {
+        let unreadable = || error("null", PARSE_ERROR, "this line is not a JSON-RPC message");
+        let text = str::from_utf8(&line).map_err(|_| unreadable())?;
+        if text.trim_start().starts_with('[') {
+            return Err(error("null", INVALID_REQUEST, "messages are sent one by one, not in a list"));
+        }
+        let envelope: Envelope<'_> = match serde_json::from_str(text) {
+            Ok(envelope) => envelope,
+            Err(fault) if fault.is_data() => {
+                return Err(error("null", INVALID_REQUEST, "this is not a JSON-RPC message"));
+            }
+            Err(_) => return Err(unreadable()),
+        };
+        let params = Params::of(envelope.params);
+        let kind = match (envelope.method.map(Cow::into_owned), envelope.id) {
+            (Some(method), Some(json)) => match id(json) {
+                Some(id) => Kind::Request(Request { id, method, params }),
+                None => return Err(error("null", INVALID_REQUEST, "a request's id is a string or a number")),
+            },
+            (Some(method), None) => Kind::Notification { method, params },
+            (None, Some(_)) if envelope.result.is_some() || envelope.error.is_some() => Kind::Response,
+            (None, _) => return Err(error("null", INVALID_REQUEST, "this message has neither a method nor a result")),
+        };
+        Ok(Self { bytes: line.into(), kind })
+    }
+}
+
+/// The whole of a message's parameters, as JSON.
+pub fn params(message: &[u8]) -> Option<String> {
+    let envelope: Envelope<'_> = serde_json::from_slice(message).ok()?;
+    envelope.params.map(|params| params.get().to_owned())
+}
+
+/// What a server wrote: a message for the client.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Told {
+    /// Of the request that it answers.
+    pub answers: Option<String>,
+    pub method: Option<String>,
+    /// An answer's result, where that is what it holds.
+    pub result: Option<String>,
+    pub error: Option<Refusal>,
+}
+
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+pub struct Refusal {
+    pub code: i64,
+    pub message: String,
+}
+
+impl Told {
+    /// `None` for what is no message.
+    pub fn parse(text: &str) -> Option<Self> {
+        let envelope: Envelope<'_> = serde_json::from_str(text).ok()?;
+        let answers = if envelope.method.is_none() { envelope.id.and_then(id) } else { None };
+        let result = envelope.result.map(|result| result.get().to_owned());
+        let error = envelope.error.and_then(|error| serde_json::from_str(error.get()).ok());
+        let is_message = envelope.method.is_some() || result.is_some() || error.is_some();
+        is_message.then(|| Self { answers, method: envelope.method.map(Cow::into_owned), result, error })
+    }
+}
+
+/// An answer of our own. `id` is JSON.
+pub fn error(id: &str, code: i64, message: &str) -> String {
+    let id: Value = serde_json::from_str(id).unwrap_or_default();
+    json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}}).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Kind, Message, Params, Request, Told, error};
+    use serde_json::{Value, json};
+
+    fn parsed(text: &str) -> Kind {
+        Message::parse(text.as_bytes().to_vec()).unwrap().kind
+    }
+
+    fn refused(line: &[u8]) -> (Value, Value) {
+        let answer: Value = serde_json::from_str(&Message::parse(line.to_vec()).unwrap_err()).unwrap();
+        (answer["error"]["code"].clone(), answer["id"].clone())
+    }
+
+    #[test]
+    fn kinds_and_what_carrying_needs() {
+        let line = r#"{"jsonrpc":"2.0","id":"\u0061","method":"tools/call","params":{"name":"x","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}"#;
+        let Kind::Request(Request { id, method, params }) = parsed(line) else { panic!("a request") };
+        assert_eq!((id.as_str(), method.as_str()), ("\"a\"", "tools/call"));
+        assert_eq!((params.version.as_deref(), params.name.as_deref()), (Some("2026-07-28"), Some("x")));
+        let Kind::Notification { method, params } =
+            parsed(r#"{"method":"notifications/cancelled","params":{"requestId":7}}"#)
+        else {
+            panic!("a notification")
+        };
+        assert_eq!((method.as_str(), params.request.as_deref()), ("notifications/cancelled", Some("7")));
+        assert_eq!(parsed(r#"{"id":1,"result":{}}"#), Kind::Response);
+        assert_eq!(parsed(r#"{"id":1,"error":{"code":1,"message":""}}"#), Kind::Response);
+    }
+
+    #[test]
+    fn parameters_of_a_strange_shape_are_the_servers_business() {
+        for params in
+            ["[1]", "7", r#"{"name":7,"_meta":[]}"#, r#"{"_meta":{"io.modelcontextprotocol/protocolVersion":1}}"#]
+        {
+            let Kind::Request(request) = parsed(&format!(r#"{{"id":1,"method":"m","params":{params}}}"#)) else {
+                panic!("a request")
+            };
+            assert_eq!(request.params, Params::default());
+        }
+    }
+
+    #[test]
+    fn what_is_no_message_is_answered() {
+        for (line, code) in [
+            (&b"hello"[..], -32700),
+            (b"{\"id\":1,", -32700),
+            (b"\xff\xfe", -32700),
+            (b" [{\"id\":1,\"method\":\"ping\"}]", -32600),
+            (b"7", -32600),
+            (b"{}", -32600),
+            (b"{\"id\":1}", -32600),
+            (b"{\"id\":null,\"method\":\"ping\"}", -32600),
+            (b"{\"id\":{},\"method\":\"ping\"}", -32600),
+            (b"{\"id\":1,\"method\":7}", -32600),
+        ] {
+            assert_eq!(refused(line), (json!(code), Value::Null), "{}", String::from_utf8_lossy(line));
+        }
+    }
+
+    #[test]
+    fn answers_are_told_from_other_messages() {
+        let answer = Told::parse(r#"{"jsonrpc":"2.0","id":7,"result":{"a":1}}"#).unwrap();
+        assert_eq!((answer.answers.as_deref(), answer.result.as_deref()), (Some("7"), Some(r#"{"a":1}"#)));
+        let question = Told::parse(r#"{"jsonrpc":"2.0","id":7,"method":"ping"}"#).unwrap();
+        assert_eq!((question.answers, question.method.as_deref()), (None, Some("ping")));
+        let refusal = Told::parse(&error("\"a\"", -32601, "no")).unwrap();
+        assert_eq!(refusal.answers.as_deref(), Some("\"a\""));
+        assert_eq!(refusal.error.unwrap().code, -32601);
+        for text in ["", "x", "{}", "[]", r#"{"id":1}"#, r#"{"title":"Not found","status":404}"#] {
+            assert_eq!(Told::parse(text), None, "{text}");
+        }
+    }
+}
