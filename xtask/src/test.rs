@@ -122,6 +122,8 @@ fn run_cli(setting: &Setting) -> Outcome<Totals> {
 /// for which a server is built that has what it asks for.
 fn run_mcp(setting: &Setting) -> Outcome<Totals> {
     let servers = McpServers::install()?;
+    // Clients start it; the selection below builds tests only.
+    setting.workspace.build(Profile::Test, chaos::PACKAGES, &["greenroom"])?;
     let examined = setting.workspace.build_apart(Profile::Test, chaos::PACKAGES, "conformance")?;
     let mut cargo = setting.workspace.cargo();
     cargo.args(["test", "--workspace", "--no-fail-fast", "--test", "mcp"]).args(&setting.cargo_arguments);

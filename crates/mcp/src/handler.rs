@@ -4,7 +4,9 @@
 
 use crate::{
     logging::{Level, SetLevel, SetLevelMethod},
-    prompts, resources, tools, watch,
+    prompts, resources, tools,
+    transport::sessions::{Hold, Session},
+    watch,
 };
 use domain::owner::{Owner, Principal};
 use engine::Engine;
@@ -12,7 +14,7 @@ use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
         CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CustomRequest, CustomResult,
-        ErrorCode, GetPromptRequestParams, GetPromptResponse, Implementation, InitializeRequestParams,
+        ErrorCode, Extensions, GetPromptRequestParams, GetPromptResponse, Implementation, InitializeRequestParams,
         InitializeResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
         PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
         ServerConfig, SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams,
@@ -20,6 +22,7 @@ use rmcp::{
     service::{NotificationContext, RequestContext, SubscriptionContext},
 };
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 const INSTRUCTIONS: &str = "Greenroom runs AI agents in rooms and keeps every word they say. `list_agents` shows who can be \
@@ -28,9 +31,12 @@ const INSTRUCTIONS: &str = "Greenroom runs AI agents in rooms and keeps every wo
     are also resources.";
 
 /// Those that take parameters.
-const METHODS: [&str; 9] = [
+const METHODS: [&str; 12] = [
     "tools/call",
     "tools/list",
+    "resources/list",
+    "resources/templates/list",
+    "prompts/list",
     "resources/read",
     "resources/subscribe",
     "resources/unsubscribe",
@@ -58,12 +64,21 @@ pub struct Handler {
     own: Arc<Own>,
 }
 
+/// Requests of one session that are under way at once.
+const CALLS: usize = 64;
+
 /// What a session keeps.
-#[derive(Default)]
 struct Own {
+    calls: Semaphore,
     level: Mutex<Option<Level>>,
     /// From the moment that the client says it is initialized.
     watching: Mutex<Option<watch::Watching>>,
+}
+
+impl Default for Own {
+    fn default() -> Self {
+        Self { calls: Semaphore::new(CALLS), level: Mutex::default(), watching: Mutex::default() }
+    }
 }
 
 /// A mutex here guards plain data that no panic can leave half-changed.
@@ -105,8 +120,13 @@ impl Handler {
     /// Who asks, and how they are told what happens meanwhile.
     fn asking<'a>(&'a self, context: &'a RequestContext<RoleServer>) -> Result<Asking<'a>, ErrorData> {
         let owner = owner(&context.extensions)?;
+        let Ok(call) = self.own.calls.try_acquire() else {
+            let why = format!("this session has {CALLS} requests under way; wait for an answer first");
+            return Err(ErrorData::invalid_request(why, None));
+        };
+        let hold = carried::<Arc<Session>>(&context.extensions).map(Session::hold);
         let level = context.meta.log_level().or_else(|| *lock(&self.own.level));
-        Ok(Asking { house: &self.house, owner, context, level })
+        Ok(Asking { house: &self.house, owner, context, level, _call: call, _hold: hold })
     }
 }
 
@@ -117,15 +137,22 @@ pub struct Asking<'a> {
     pub context: &'a RequestContext<RoleServer>,
     /// From which level on the client wants to hear of what happens.
     pub level: Option<Level>,
+    _call: SemaphorePermit<'a>,
+    /// The session is in use, whether or not anybody still reads what comes of it.
+    _hold: Option<Hold>,
 }
 
 /// The transports put who asks into the request; one without is none of ours.
-fn owner(extensions: &rmcp::model::Extensions) -> Result<Owner, ErrorData> {
-    let by_http = || extensions.get::<http::request::Parts>().and_then(|parts| parts.extensions.get::<Principal>());
-    let principal = extensions.get::<Principal>().or_else(by_http);
-    principal
+fn owner(extensions: &Extensions) -> Result<Owner, ErrorData> {
+    carried::<Principal>(extensions)
         .map(|principal| principal.owner.clone())
         .ok_or_else(|| ErrorData::internal_error("nobody is known to have asked this", None))
+}
+
+/// What a transport sent along with a request.
+fn carried<T: Clone + Send + Sync + 'static>(extensions: &Extensions) -> Option<&T> {
+    let by_http = || extensions.get::<http::request::Parts>().and_then(|parts| parts.extensions.get::<T>());
+    extensions.get::<T>().or_else(by_http)
 }
 
 #[expect(deprecated, reason = "clients of the older revisions subscribe and log by these")]

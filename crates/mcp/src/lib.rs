@@ -22,6 +22,7 @@ pub use transport::{Body, Reply, sse::Events};
 
 use domain::owner::Principal;
 use engine::Engine;
+use futures_util::future::join_all;
 use handler::Handler;
 use std::{sync::Arc, time::Duration};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -61,7 +62,7 @@ struct Inner {
     over: CancellationToken,
 }
 
-/// How long telling everyone may take, and how long the last words may be on their way.
+/// How long telling everyone may take, how long the last words may be on their way, and what requests began may go on.
 const TELLING: Duration = Duration::from_secs(2);
 const LAST_WORDS: Duration = Duration::from_millis(300);
 const LAST_WORK: Duration = Duration::from_secs(2);
@@ -110,10 +111,11 @@ impl Mcp {
         if tokio::time::timeout(TELLING, self.0.handler.told()).await.is_err() {
             tracing::warn!("not every MCP client could be told that the server stops");
         }
-        tokio::time::sleep(LAST_WORDS).await;
-        for session in self.0.sessions.all() {
-            self.end(&session, "the server is stopping").await;
+        let sessions = self.0.sessions.all();
+        if !sessions.is_empty() {
+            tokio::time::sleep(LAST_WORDS).await;
         }
+        join_all(sessions.iter().map(|session| self.end(session, "the server is stopping"))).await;
         self.0.over.cancel();
         self.0.tasks.close();
         if tokio::time::timeout(LAST_WORK, self.0.tasks.wait()).await.is_err() {

@@ -10,6 +10,7 @@ use crate::{
 use domain::{
     ids::{RoomId, RunId},
     owner::Owner,
+    room::Room,
 };
 use rmcp::{
     ErrorData, RoleServer,
@@ -37,18 +38,24 @@ const LOOK_AGAIN: Duration = Duration::from_secs(15);
 pub struct Target {
     uri: String,
     room: RoomId,
-    /// A run that was under way when it was subscribed to: of any other there will be no news.
-    run: Option<(RunId, bool)>,
+    /// How far the room was when it was subscribed to: what is beyond that is news.
+    head: u64,
+    run: Option<Watched>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Watched {
+    id: RunId,
+    /// It was under way when it was subscribed to: of any other there will be no news.
+    is_live: bool,
 }
 
 impl Target {
     pub async fn find(asking: &Asking<'_>, uri: &str) -> Result<Self, ErrorData> {
         let store = asking.house.engine.store();
         let found = match Address::parse(uri) {
-            Some(Address::Room(id)) => store.room(&asking.owner, id).await.map(|room| (room.id, None)),
-            Some(Address::Run(id)) => {
-                store.run(&asking.owner, id).await.map(|run| (run.room_id, Some((id, !run.status.is_terminal()))))
-            }
+            Some(Address::Room(id)) => store.room(&asking.owner, id).await.map(|room| (room, None)),
+            Some(Address::Run(id)) => Self::of_run(asking, id).await,
             _ => {
                 let why = "rooms and runs can be subscribed to: greenroom://rooms/{id} and greenroom://runs/{id}";
                 return Err(ErrorData::invalid_params(why, None));
@@ -58,7 +65,15 @@ impl Target {
             store::Error::NotFound => ErrorData::resource_not_found(format!("there is no {uri}"), None),
             error => ErrorData::internal_error(error.to_string(), None),
         })?;
-        Ok(Self { uri: uri.to_owned(), room, run })
+        Ok(Self { uri: uri.to_owned(), room: room.id, head: room.head, run })
+    }
+
+    async fn of_run(asking: &Asking<'_>, id: RunId) -> Result<(Room, Option<Watched>), store::Error> {
+        let (store, owner) = (asking.house.engine.store(), &asking.owner);
+        // The head before the status: what happens in between is told once too often rather than not at all.
+        let room = store.room(owner, store.run(owner, id).await?.room_id).await?;
+        let is_live = !store.run(owner, id).await?.status.is_terminal();
+        Ok((room, Some(Watched { id, is_live })))
     }
 }
 
@@ -125,8 +140,11 @@ pub fn accepted(requested: &SubscriptionFilter) -> SubscriptionFilter {
 pub async fn listen(asking: &Asking<'_>, context: &SubscriptionContext) -> Result<(), ErrorData> {
     let wanted = Arc::new(Wanted::default());
     for uri in context.accepted().resource_subscriptions.iter().flatten() {
-        let target = Target::find(asking, uri).await?;
-        wanted.lock().insert(uri.clone(), target);
+        // One that is gone is no reason to tell nothing of the others.
+        match Target::find(asking, uri).await {
+            Ok(target) => drop(wanted.lock().insert(uri.clone(), target)),
+            Err(error) => tracing::debug!(%error, "a subscription to what is not there"),
+        }
     }
     let mut watcher = Watcher::new(asking.house, asking.owner.clone(), wanted);
     tokio::select! {
@@ -223,17 +241,9 @@ impl Watcher {
 
     async fn run(&mut self, tell: &impl Tell) -> Result<(), Gone> {
         let house = Arc::clone(&self.house);
-        self.learn().await;
+        self.learn();
+        let mut look_again = true;
         loop {
-            let look_again = tokio::select! {
-                () = self.watch.rung() => false,
-                () = self.wanted.changed.notified() => {
-                    self.learn().await;
-                    false
-                }
-                () = sleep(LOOK_AGAIN), if !self.heads.is_empty() => true,
-                () = house.stopping.cancelled() => return tell.stopping().await,
-            };
             let mut moved = self.watch.take();
             if look_again {
                 moved.rooms.extend(self.heads.keys());
@@ -241,23 +251,29 @@ impl Watcher {
             if self.news(moved, tell).await? {
                 sleep(BREATH).await;
             }
+            look_again = tokio::select! {
+                () = self.watch.rung() => false,
+                // What has happened in what is new here since it was asked for is news already.
+                () = self.wanted.changed.notified() => {
+                    self.learn();
+                    true
+                }
+                () = sleep(LOOK_AGAIN), if !self.heads.is_empty() => true,
+                () = house.stopping.cancelled() => return tell.stopping().await,
+            };
         }
     }
 
-    /// Watches what is wanted now. What happens from here on is news.
-    async fn learn(&mut self) {
+    /// Watches what is wanted now.
+    fn learn(&mut self) {
         let targets: Vec<Target> = self.wanted.lock().values().cloned().collect();
         let rooms: BTreeSet<RoomId> = targets.iter().map(|target| target.room).collect();
         self.watch.set(rooms.clone());
         self.heads.retain(|room, _| rooms.contains(room));
-        for room in rooms {
-            if !self.heads.contains_key(&room)
-                && let Ok(found) = self.house.engine.store().room(&self.owner, room).await
-            {
-                self.heads.insert(room, found.head);
-            }
+        for target in &targets {
+            self.heads.entry(target.room).or_insert(target.head);
         }
-        let runs: HashSet<RunId> = targets.iter().filter_map(|target| target.run).map(|(run, _)| run).collect();
+        let runs: HashSet<RunId> = targets.iter().filter_map(|target| target.run).map(|run| run.id).collect();
         self.ended.retain(|run| runs.contains(run));
     }
 
@@ -300,7 +316,7 @@ impl Watcher {
         let here: Vec<Target> = self.wanted.lock().values().filter(|target| target.room == room).cloned().collect();
         let mut uris = Vec::with_capacity(here.len());
         for target in here {
-            if let Some((id, is_live)) = target.run {
+            if let Some(Watched { id, is_live }) = target.run {
                 if !is_live || self.ended.contains(&id) {
                     continue;
                 }

@@ -173,12 +173,13 @@ pub async fn serve(app: App, listener: TcpListener) -> Result<(), Error> {
     let (router, _) = router(&app);
     let mut tasks = JoinSet::new();
     tasks.spawn(keep_house(Arc::clone(&app)));
-    let mcp = (app.mcp.clone(), app.stopping.clone());
-    tasks.spawn(async move {
-        mcp.1.cancelled().await;
-        mcp.0.close().await;
+    let (mcp, stopping, mut closing) = (app.mcp.clone(), app.stopping.clone(), JoinSet::new());
+    closing.spawn(async move {
+        stopping.cancelled().await;
+        mcp.close().await;
     });
     listen::serve(listener, router, listen::Limits::from(&app.config), app.stopping.clone()).await;
+    closing.join_all().await;
     app.background.close();
     if tokio::time::timeout(LAST_WORK, app.background.wait()).await.is_err() {
         tracing::warn!(tasks = app.background.len(), "leaving background work to the end of the process");

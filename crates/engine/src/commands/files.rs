@@ -3,7 +3,7 @@
 
 use crate::{Engine, Error};
 use domain::{ids::RoomId, owner::Owner};
-use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, fstat, openat};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, fstat, openat, statat};
 use std::{
     fs::File,
     io::{self, Read as _},
@@ -18,8 +18,11 @@ pub const MAX_ENTRIES: usize = 1000;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WorkplaceEntry {
     File(Vec<u8>),
-    /// By name; folders end with a slash. At most [`MAX_ENTRIES`].
-    Folder(Vec<String>),
+    /// By name; folders end with a slash. At most [`MAX_ENTRIES`]; `more` says that there are others.
+    Folder {
+        names: Vec<String>,
+        more: bool,
+    },
 }
 
 impl Engine {
@@ -55,7 +58,9 @@ fn look(root: &Path, steps: &[String]) -> Result<WorkplaceEntry, Error> {
     let mut at = match openat(CWD, root, folder, Mode::empty()) {
         Ok(root) => root,
         // No agent has worked there yet.
-        Err(rustix::io::Errno::NOENT) if steps.is_empty() => return Ok(WorkplaceEntry::Folder(Vec::new())),
+        Err(rustix::io::Errno::NOENT) if steps.is_empty() => {
+            return Ok(WorkplaceEntry::Folder { names: Vec::new(), more: false });
+        }
         Err(error) => return Err(unreachable(error)),
     };
     for step in steps {
@@ -65,9 +70,7 @@ fn look(root: &Path, steps: &[String]) -> Result<WorkplaceEntry, Error> {
     }
     let found = fstat(&at).map_err(unreachable)?;
     match FileType::from_raw_mode(found.st_mode) {
-        FileType::Directory => {
-            Ok(WorkplaceEntry::Folder(list(&at).map_err(|error| Error::Unavailable(error.to_string()))?))
-        }
+        FileType::Directory => list(&at).map_err(|error| Error::Unavailable(error.to_string())),
         FileType::RegularFile => read(at),
         _ => Err(Error::NotFound),
     }
@@ -83,23 +86,29 @@ fn read(file: OwnedFd) -> Result<WorkplaceEntry, Error> {
     }
 }
 
-fn list(folder: &OwnedFd) -> io::Result<Vec<String>> {
+fn list(folder: &OwnedFd) -> io::Result<WorkplaceEntry> {
     let mut names = Vec::new();
-    for entry in Dir::read_from(folder)? {
+    // A folder with more than this is not looked through to its end.
+    for entry in Dir::read_from(folder)?.take(100 * MAX_ENTRIES) {
         let entry = entry?;
         let Ok(name) = entry.file_name().to_str() else { continue };
-        match entry.file_type() {
+        let kind = match entry.file_type() {
+            // Some file systems do not say it here.
+            FileType::Unknown => statat(folder, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW)
+                .map_or(FileType::Unknown, |found| FileType::from_raw_mode(found.st_mode)),
+            kind => kind,
+        };
+        match kind {
             _ if matches!(name, "." | "..") => {}
             FileType::Directory => names.push(format!("{name}/")),
             FileType::RegularFile => names.push(name.to_owned()),
             _ => {}
         }
-        if names.len() == MAX_ENTRIES {
-            break;
-        }
     }
     names.sort_unstable();
-    Ok(names)
+    let more = names.len() > MAX_ENTRIES;
+    names.truncate(MAX_ENTRIES);
+    Ok(WorkplaceEntry::Folder { names, more })
 }
 
 /// A link, a missing step and a file in the place of a folder look the same.
@@ -129,7 +138,7 @@ mod tests {
         symlink(place.path(), root.join("folder")).unwrap();
         let at = |path: &str| steps(path).and_then(|steps| look(&root, &steps));
         assert_eq!(at("notes/today.md").unwrap(), WorkplaceEntry::File(b"rain".to_vec()));
-        assert_eq!(at("").unwrap(), WorkplaceEntry::Folder(vec!["notes/".into()]));
+        assert_eq!(at("").unwrap(), WorkplaceEntry::Folder { names: vec!["notes/".into()], more: false });
         for path in [
             "link",
             "folder",
@@ -147,6 +156,9 @@ mod tests {
         }
         fs::write(root.join("large"), vec![0; super::MAX_FILE_BYTES as usize + 1]).unwrap();
         assert!(at("large").unwrap_err().to_string().contains("too many"));
-        assert_eq!(look(&place.path().join("none"), &[]).unwrap(), WorkplaceEntry::Folder(Vec::new()));
+        assert_eq!(
+            look(&place.path().join("none"), &[]).unwrap(),
+            WorkplaceEntry::Folder { names: Vec::new(), more: false }
+        );
     }
 }

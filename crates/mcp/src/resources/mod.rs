@@ -27,6 +27,9 @@ const PAGE: usize = 100;
 const MAX_ROOMS: u32 = 1000;
 /// How much of a conversation a resource shows; `read_room` pages through the rest.
 const MESSAGES: u32 = 100;
+/// How long one text may be, and all of them together.
+const MAX_TEXT: usize = 512 * 1024;
+const MAX_TEXTS: usize = 1024 * 1024;
 const JSON: &str = "application/json";
 const MARKDOWN: &str = "text/markdown";
 
@@ -108,18 +111,40 @@ pub async fn conversation(
     // One more than is shown says whether there are more.
     let (found, history) =
         tokio::try_join!(store.room(&asking.owner, id), store.history(&asking.owner, id, 0, before, limit + 1))?;
-    let extra = history.messages.len().saturating_sub(limit as usize);
-    let messages: Vec<Value> = history.messages.iter().skip(extra).map(shown).collect();
-    Ok(json!({"room_id": id, "name": found.name, "head": history.head, "messages": messages, "more": extra > 0}))
+    let (all, mut bytes) = (history.messages.len(), 0);
+    let fits = |message: &Message| {
+        bytes += message.text.len().min(MAX_TEXT);
+        bytes <= MAX_TEXTS
+    };
+    let newest_first = history.messages.into_iter().rev().take(limit as usize);
+    let mut messages: Vec<Value> = newest_first.take_while(fits).map(shown).collect();
+    messages.reverse();
+    let more = messages.len() < all;
+    Ok(json!({"room_id": id, "name": found.name, "head": history.head, "messages": messages, "more": more}))
 }
 
-fn shown(message: &Message) -> Value {
+/// A text as long as it may be, and whether that is less than all of it.
+pub fn shortened(mut text: String) -> (String, bool) {
+    let is_cut = text.len() > MAX_TEXT;
+    if is_cut {
+        text.truncate(text.floor_char_boundary(MAX_TEXT));
+    }
+    (text, is_cut)
+}
+
+fn shown(message: Message) -> Value {
     let (kind, name) = match &message.author {
         Author::Person { name } => ("person", name),
         Author::Agent { name, .. } => ("agent", name),
     };
-    json!({"seq": message.seq, "author": name, "kind": kind, "status": message.status, "text": message.text,
-           "run_id": message.run_id, "created_at": message.created_at})
+    let mut told = json!({"seq": message.seq, "author": name, "kind": kind, "status": message.status,
+                          "run_id": message.run_id, "created_at": message.created_at});
+    let (text, is_cut) = shortened(message.text);
+    told["text"] = text.into();
+    if is_cut {
+        told["is_cut"] = true.into();
+    }
+    told
 }
 
 async fn run(asking: &Asking<'_>, id: RunId) -> Result<Value, store::Error> {
@@ -127,7 +152,7 @@ async fn run(asking: &Asking<'_>, id: RunId) -> Result<Value, store::Error> {
     let followed = follow.wait(std::time::Duration::ZERO, crate::follow::Nobody).await?;
     let mut told = serde_json::to_value(&followed.run)?;
     if let Some(fields) = told.as_object_mut() {
-        fields.insert("text".into(), followed.answer.texts().0.into());
+        fields.insert("text".into(), shortened(followed.answer.texts().0).0.into());
     }
     Ok(told)
 }
@@ -152,7 +177,9 @@ async fn file(
 ) -> Result<ResourceContents, engine::Error> {
     Ok(match asking.house.engine.workplace_entry(owner, id, path).await? {
         WorkplaceEntry::File(bytes) => as_bytes(uri, bytes),
-        WorkplaceEntry::Folder(names) => as_json(uri, &json!({ "folder": path, "entries": names })),
+        WorkplaceEntry::Folder { names, more } => {
+            as_json(uri, &json!({"folder": path, "entries": names, "more": more}))
+        }
     })
 }
 

@@ -7,7 +7,7 @@ use super::{
 use crate::{
     follow::{Follow, Followed, Hear},
     handler::{Asking, House},
-    logging,
+    logging, resources,
 };
 use domain::{
     event::Decision,
@@ -27,8 +27,6 @@ use serde_json::{Map, Value, json};
 use std::{sync::Arc, time::Duration};
 use tokio::time::Instant;
 
-/// An answer that is longer is in the room.
-const MAX_TEXT: usize = 512 * 1024;
 /// How often progress is told: a reader's eye is not quicker, and a busy model is.
 const PROGRESS: Duration = Duration::from_millis(100);
 const PROGRESS_TEXT: usize = 2_000;
@@ -64,8 +62,10 @@ pub async fn run_agent(asking: &Asking<'_>, wish: RunAgent) -> Result<Value, Tro
     let agent = agent_of(&agents, &wish.agent)?.id;
     let execute = Execute { message: wish.message, conversation, when_busy: None };
     let posted = engine.execute(owner, agent, execute, None).await;
-    let where_ = "leave it out to begin a new one, or see list_rooms";
-    let posted = posted.map_err(Trouble::missing(&format!("room {}", wish.room.as_deref().unwrap_or("")), where_))?;
+    let posted = posted.map_err(match conversation {
+        Some(room) => Trouble::missing(&format!("room {room}"), "leave it out to begin a new one, or see list_rooms"),
+        None => Trouble::missing("such agent any more", "see list_agents"),
+    })?;
     let Some(run) = posted.runs.first() else {
         return Err(Trouble("the message was stored, but nobody answers it".into()));
     };
@@ -144,27 +144,27 @@ fn no_run(run: RunId) -> impl FnOnce(engine::Error) -> Trouble {
 }
 
 async fn wait(asking: &Asking<'_>, run: RunId, patience: Duration, mut guard: Disconnect) -> Result<Value, Trouble> {
-    let follow = Follow::begin(asking.house, &asking.owner, run).await.map_err(|error| no_run(run)(error.into()))?;
     let reporter = Reporter::of(asking, run);
+    let followed = async {
+        let follow = Follow::begin(asking.house, &asking.owner, run).await?;
+        follow.wait(patience, reporter).await
+    };
     let followed = tokio::select! {
-        followed = follow.wait(patience, reporter) => followed?,
+        followed = followed => followed,
         () = asking.context.ct.cancelled() => return Err(Trouble("the request was cancelled".into())),
         () = asking.house.stopping.cancelled() => {
             let why = "the server is stopping; the answer goes on in the room: call wait_for_run when it is back";
             return Err(Trouble(why.into()));
         }
     };
+    // Whoever is told something, be it that the store does not answer, has not left.
     guard.disarm();
-    Ok(told(&followed))
+    followed.map(|followed| told(&followed)).map_err(|error| no_run(run)(error.into()))
 }
 
 fn told(followed: &Followed) -> Value {
     let Followed { run, answer, open } = followed;
-    let (mut text, _) = answer.texts();
-    let cut = text.len() > MAX_TEXT;
-    if cut {
-        text.truncate(text.floor_char_boundary(MAX_TEXT));
-    }
+    let (text, cut) = resources::shortened(answer.texts().0);
     let approvals: Vec<Value> = open
         .iter()
         .map(|open| {
@@ -253,8 +253,11 @@ impl Hear for Reporter {
             }
         }
         let Some(token) = self.progress.clone() else { return };
+        if self.last.is_some_and(|last| last.elapsed() < PROGRESS) {
+            return;
+        }
         let (text, _) = said.texts();
-        if text.len() <= self.told || self.last.is_some_and(|last| last.elapsed() < PROGRESS) {
+        if text.len() <= self.told {
             return;
         }
         let from = text.floor_char_boundary(self.told.max(text.len().saturating_sub(PROGRESS_TEXT)));

@@ -44,6 +44,11 @@ impl<'a> Outline<'a> {
         self.method.is_some() && self.id.is_none()
     }
 
+    /// Asks for a stream that lasts.
+    pub fn listens(&self) -> bool {
+        self.method.as_deref() == Some("subscriptions/listen")
+    }
+
     pub fn initializes(&self) -> bool {
         self.method.as_deref() == Some("initialize")
     }

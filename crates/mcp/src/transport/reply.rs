@@ -26,6 +26,8 @@ pub fn no_such_session() -> Reply {
     refusal(StatusCode::NOT_FOUND, -32001, "There is no such session; initialize a new one.", &Value::Null)
 }
 
+pub const FULL: &str = "There are as many sessions as this server keeps; end some, or come back later.";
+
 pub fn full(what: &str) -> Reply {
     let mut reply = refusal(StatusCode::SERVICE_UNAVAILABLE, -32000, what, &Value::Null);
     reply.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("60"));

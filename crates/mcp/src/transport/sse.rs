@@ -6,7 +6,7 @@
 
 use super::{
     message::{NoMessage, Outline},
-    reply::{self, Reply, SESSION_ID},
+    reply::{self, FULL, Reply, SESSION_ID},
     sessions::{Hold, Link, Session},
 };
 use crate::Mcp;
@@ -32,6 +32,7 @@ use tokio::{
     sync::{Notify, mpsc},
     time::{Instant, sleep_until, timeout},
 };
+use tokio_util::sync::CancellationToken;
 
 /// What the client said and nobody has read yet.
 const INBOX: usize = 32;
@@ -43,6 +44,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// How often a client is asked whether it is there, and how often it may not answer.
 const PING: Duration = Duration::from_secs(30);
 const MISSED_PINGS: u32 = 2;
+/// For how many such times a session may be without a stream. What it asked for is not waited for by anybody then.
+const AWAY: u32 = 4;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Events {
@@ -64,6 +67,8 @@ struct Outbox {
     waiting: Mutex<Waiting>,
     /// Something was put in, taken out, or a stream came or went.
     moved: Notify,
+    /// Cancelled when something could not be sent for long: what would come after it makes no sense without it.
+    stuck: CancellationToken,
 }
 
 #[derive(Default)]
@@ -120,6 +125,11 @@ impl Outbox {
         self.moved.notify_waiters();
     }
 
+    fn is_full(&self) -> bool {
+        let waiting = self.lock();
+        waiting.messages.len() >= OUTBOX || waiting.bytes >= OUTBOX_BYTES
+    }
+
     fn has_reader(&self) -> bool {
         !self.lock().streams.is_empty()
     }
@@ -165,7 +175,10 @@ impl Transport<RoleServer> for ServerEnd {
                     moved.await;
                 }
             };
-            timeout(PATIENCE, room).await.map_err(|_| Stuck)
+            timeout(PATIENCE, room).await.map_err(|_| {
+                outbox.stuck.cancel();
+                Stuck
+            })
         }
     }
 
@@ -189,7 +202,7 @@ impl Mcp {
         let session = match headers.get(SESSION_ID) {
             Some(id) => id.to_str().ok().and_then(|id| self.sse_session(id, &principal)),
             None if self.0.sessions.is_full() => {
-                return reply::full("There are as many sessions as this server keeps; end some, or come back later.");
+                return reply::full(FULL);
             }
             None => Some(self.begin_sse(principal)),
         };
@@ -228,8 +241,14 @@ impl Mcp {
             Err(error) => return NoMessage::of(&error).refuse(),
         };
         let status = match &mut message {
+            // Its answer would only wait beside the others.
+            ClientJsonRpcMessage::Request(_) if line.outbox.is_full() => {
+                return reply::full("This session has answers that nobody reads; read them first.");
+            }
             ClientJsonRpcMessage::Request(request) => {
-                request.request.extensions_mut().insert(principal.clone());
+                let extensions = request.request.extensions_mut();
+                extensions.insert(principal.clone());
+                extensions.insert(Arc::clone(&session));
                 StatusCode::ACCEPTED
             }
             ClientJsonRpcMessage::Notification(notification) => {
@@ -292,7 +311,8 @@ impl crate::Served {
                         tracing::debug!(?ended, "an MCP session ended");
                         "the session's service has ended"
                     }
-                    () = silence(&peer, outbox) => "the client did not answer to pings",
+                    why = silence(&peer, outbox) => why,
+                    () = outbox.stuck.cancelled() => "the client does not read what it is sent",
                 }
             }
             Err(error) => {
@@ -303,15 +323,19 @@ impl crate::Served {
     }
 }
 
-/// Returns when the client has not answered for long, though a stream to it is open.
-async fn silence(peer: &Peer<RoleServer>, outbox: &Outbox) {
-    let mut missed = 0;
-    while missed < MISSED_PINGS {
+/// Returns when the client has not answered for long though a stream to it is open, or when none was for long.
+async fn silence(peer: &Peer<RoleServer>, outbox: &Outbox) -> &'static str {
+    let (mut missed, mut away) = (0, 0);
+    loop {
         tokio::time::sleep(PING).await;
         if !outbox.has_reader() {
-            missed = 0;
+            (missed, away) = (0, away + 1);
+            if away > AWAY {
+                return "no stream of it was open for long";
+            }
             continue;
         }
+        away = 0;
         let ping = ServerRequest::PingRequest(PingRequest::default());
         let options = PeerRequestOptions::with_timeout(PING);
         let answered = match peer.send_request_with_option(ping, options).await {
@@ -320,6 +344,9 @@ async fn silence(peer: &Peer<RoleServer>, outbox: &Outbox) {
             Err(_) => false,
         };
         missed = if answered { 0 } else { missed + 1 };
+        if missed >= MISSED_PINGS {
+            return "the client did not answer to pings";
+        }
     }
 }
 

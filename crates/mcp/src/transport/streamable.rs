@@ -4,7 +4,7 @@
 use super::{
     message::{NoMessage, Outline, is_json},
     patience::patiently,
-    reply::{self, Reply, SESSION_ID},
+    reply::{self, FULL, Reply, SESSION_ID},
     sessions::{Link, Session},
 };
 use crate::{Mcp, Served, handler::Handler};
@@ -16,11 +16,12 @@ use rmcp::transport::streamable_http_server::{
     StreamableHttpServerConfig, StreamableHttpService,
     session::{SessionManager as _, local::LocalSessionManager, never::NeverSessionManager},
 };
-use std::sync::Arc;
+use serde_json::Value;
+use std::{sync::Arc, time::Duration};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-/// Messages that a session's parts hold for one another.
-const CHANNEL: usize = 4;
+const FORGETTING: Duration = Duration::from_secs(1);
 
 pub struct Streamable {
     manager: Arc<LocalSessionManager>,
@@ -33,7 +34,6 @@ impl Streamable {
         let mut manager = LocalSessionManager::default();
         // It would end sessions with an open stream; ours know better.
         manager.session_config.keep_alive = None;
-        manager.session_config.channel_capacity = CHANNEL;
         let manager = Arc::new(manager);
         let mut config = StreamableHttpServerConfig::default()
             // Host and Origin have been looked at, by rules that hold for the whole server.
@@ -53,8 +53,12 @@ impl Streamable {
 
     /// What is left of it in the transport.
     pub async fn forget(&self, session: &Session) {
-        if let Err(error) = self.manager.close_session(&Arc::clone(&session.id)).await {
-            tracing::debug!(%error, "a session had ended already");
+        // It waits for the session's own task, which may be waiting for a reader. Who gives up here has already made it
+        // forget the session.
+        match timeout(FORGETTING, self.manager.close_session(&Arc::clone(&session.id))).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::debug!(%error, "a session had ended already"),
+            Err(_) => tracing::debug!("a session ends when its reader does"),
         }
     }
 }
@@ -78,7 +82,8 @@ impl Mcp {
 
     async fn post(&self, principal: Principal, request: Request<Bytes>) -> Reply {
         if !is_json(request.headers()) {
-            return self.within(&principal, request).await;
+            let why = "Send JSON with the header `Content-Type: application/json`.";
+            return reply::refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, -32700, why, &Value::Null);
         }
         let outline = match Outline::of(request.body()) {
             Ok(outline) => outline,
@@ -89,6 +94,9 @@ impl Mcp {
             // without the headers that requests have.
             if outline.is_notification() {
                 return reply::empty(StatusCode::ACCEPTED);
+            }
+            if outline.listens() && self.0.sessions.is_full() {
+                return reply::full(FULL);
             }
             return self.alone(principal, request).await;
         }
@@ -101,9 +109,9 @@ impl Mcp {
 
     /// A request that needs no session.
     async fn alone(&self, principal: Principal, request: Request<Bytes>) -> Reply {
-        let service = self.0.streamable.modern.clone();
+        let (service, sent) = (self.0.streamable.modern.clone(), request.body().clone());
         let answer = async move { service.handle(request.map(Full::new)).await.map(|body| body.boxed_unsync()) };
-        let reply = readable(patiently(answer, self.0.settings.heartbeat).await);
+        let reply = readable(patiently(answer, self.0.settings.heartbeat).await, &sent);
         if !reply::is_stream(&reply) {
             return reply;
         }
@@ -116,20 +124,34 @@ impl Mcp {
 
     async fn begin(&self, principal: Principal, request: Request<Bytes>) -> Reply {
         if self.0.sessions.is_full() {
-            return reply::full("There are as many sessions as this server keeps; end some, or come back later.");
+            return reply::full(FULL);
         }
-        let reply = self.to_sessions(request).await;
-        let Some(id) = reply.headers().get(SESSION_ID).and_then(|id| id.to_str().ok()) else { return reply };
-        let session = self.0.sessions.begin(id.into(), principal, Link::Streamable);
-        session.hold().over(reply)
+        let mcp = self.clone();
+        // Apart from whoever asks: one who hangs up half-way must not leave a session that nobody knows of.
+        let begun = self.0.tasks.spawn(async move {
+            let reply = mcp.to_sessions(request).await;
+            let Some(id) = reply.headers().get(SESSION_ID).and_then(|id| id.to_str().ok()) else { return reply };
+            let session = mcp.0.sessions.begin(id.into(), principal, Link::Streamable);
+            session.hold().over(reply)
+        });
+        begun.await.unwrap_or_else(|error| {
+            tracing::error!(%error, "a session could not begin");
+            let why = "The session could not begin; try again.";
+            reply::refusal(StatusCode::INTERNAL_SERVER_ERROR, -32603, why, &Value::Null)
+        })
     }
 
     /// Whatever belongs to a session that there is, or should be.
-    async fn within(&self, principal: &Principal, request: Request<Bytes>) -> Reply {
+    async fn within(&self, principal: &Principal, mut request: Request<Bytes>) -> Reply {
         match self.session_of(principal, request.headers()) {
             Ok(Some(session)) => {
                 let hold = session.hold();
-                hold.over(self.to_sessions(request).await)
+                request.extensions_mut().insert(Arc::clone(&session));
+                let reply = self.to_sessions(request).await;
+                if reply.status() == StatusCode::NOT_FOUND {
+                    self.end(&session, "its service has ended").await;
+                }
+                hold.over(reply)
             }
             // The library says what is missing.
             Ok(None) => self.to_sessions(request).await,
@@ -140,7 +162,9 @@ impl Mcp {
     async fn to_sessions(&self, request: Request<Bytes>) -> Reply {
         #[cfg(feature = "conformance")]
         let request = crate::conformance::lend(request, &self.0.streamable.manager);
-        readable(self.0.streamable.legacy.handle(request.map(Full::new)).await.map(|body| body.boxed_unsync()))
+        let sent = request.body().clone();
+        let reply = self.0.streamable.legacy.handle(request.map(Full::new)).await;
+        readable(reply.map(|body| body.boxed_unsync()), &sent)
     }
 
     /// `None` where no session was named.
@@ -155,11 +179,12 @@ impl Mcp {
 struct NoSuchSession;
 
 /// The library calls a message that it cannot read an unsupported media type.
-fn readable(reply: Reply) -> Reply {
+fn readable(reply: Reply, sent: &[u8]) -> Reply {
     match reply.status() {
-        StatusCode::UNSUPPORTED_MEDIA_TYPE if !reply.headers().contains_key(http::header::CONTENT_TYPE) => {
-            NoMessage::Unreadable("it is no message of the protocol, or nested too deeply".into()).refuse()
-        }
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => match serde_json::from_slice::<Value>(sent) {
+            Ok(_) => NoMessage::Other.refuse(),
+            Err(error) => NoMessage::of(&error).refuse(),
+        },
         _ => reply,
     }
 }

@@ -12,7 +12,7 @@ use ::mcp::{Events, Reply};
 use axum::{
     body::Body,
     extract::State,
-    http::{HeaderMap, Method, Request, request},
+    http::{HeaderMap, Method, Request, StatusCode, request},
     response::Response,
     routing::{get, post},
 };
@@ -22,7 +22,7 @@ pub fn open(doors: Doors) -> Doors {
     let streamable = get(streamable).post(streamable).delete(streamable);
     doors
         .beside(Policy::Owner, "/mcp", &[Method::GET, Method::POST, Method::DELETE], streamable)
-        .beside(Policy::Owner, "/sse", &[Method::GET, Method::DELETE], get(stream).delete(end))
+        .beside(Policy::Owner, "/sse", &[Method::GET, Method::DELETE], get(stream).head(no_head).delete(end))
         .beside(Policy::Owner, "/message", &[Method::POST], post(message))
 }
 
@@ -60,6 +60,11 @@ async fn stream(
 ) -> Response {
     let events = opening.events.map_or(Events::Plain, |Dialect::Typed| Events::Typed);
     respond(app.mcp.sse(principal, &headers, events))
+}
+
+/// It would begin a session that nobody hears of.
+async fn no_head() -> StatusCode {
+    StatusCode::METHOD_NOT_ALLOWED
 }
 
 #[derive(Deserialize)]

@@ -12,7 +12,7 @@ use testkit::{client::Api, database::TestDatabase, server::TestServer};
 use tokio::{task::JoinSet, time::sleep};
 
 doors! {
-    server: hosts_and_origins, bodies, requests_that_make_no_sense, sessions_that_are_not_there;
+    server: a_reader_that_stops_reading, more_than_a_session_may_ask, hosts_and_origins, bodies, requests_that_make_no_sense, sessions_that_are_not_there;
     database: invariant_15_sessions_are_their_owners, sessions_expire, a_revoked_token_ends_its_streams, a_stop_is_told,
               a_full_house, two_thousand_who_never_say_goodbye;
 }
@@ -57,6 +57,7 @@ async fn bodies(api: &Api) {
         (json!([super::mcp_scene::message(1, "ping", &json!({}))]).to_string(), -32600),
         ("7".to_owned(), -32600),
         (r#"{"method":7}"#.to_owned(), -32600),
+        (r#"{"jsonrpc":"2.0","id":1}"#.to_owned(), -32600),
     ] {
         for request in post(body.clone()) {
             let refused = answer(request).await;
@@ -64,6 +65,8 @@ async fn bodies(api: &Api) {
             assert_eq!((refused.status, &refused.json()["error"]["code"]), (400, &json!(code)), "{shown}: {refused:?}");
         }
     }
+    let unsaid = session.request(Method::POST).header("content-type", "text/plain").body("{}");
+    assert_eq!(answer(unsaid).await.status, 415);
     for request in post(" ".repeat(10 * 1024 * 1024)) {
         answer(request).await.is_refused(413, "payload_too_large");
     }
@@ -296,4 +299,63 @@ async fn two_thousand_who_never_say_goodbye(database: TestDatabase) {
     })
     .await;
     server.terminate(STOP).await.unwrap();
+}
+
+/// The stream is open and nobody takes anything from it: what is answered is bounded, and the rest is refused.
+async fn a_reader_that_stops_reading(api: &Api) {
+    let room = super::scene::room(api).await;
+    let mut stream = Stream::open(api.request(Method::GET, "/sse").header("accept", "text/event-stream")).await;
+    stream.until("\n\n").await;
+    let path = format!("/message?sessionId={}", stream.header("mcp-session-id"));
+    let say = async |body: Value| answer(api.request(Method::POST, &path).json(&body)).await.status;
+    assert_eq!(say(initialize()).await, 202);
+    stream.until("serverInfo").await;
+    assert_eq!(say(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await, 204);
+    let large = "x".repeat(400_000);
+    super::scene::answered(api, room, &large).await;
+    within("the server to refuse more", async {
+        let mut id = 100;
+        loop {
+            id += 1;
+            let read = json!({"name": "read_room", "arguments": {"room": room}});
+            match say(message(id, "tools/call", &read)).await {
+                202 => assert!(id < 1000, "it takes whatever it is sent"),
+                503 => break,
+                other => panic!("{other}"),
+            }
+        }
+    })
+    .await;
+    // Others are served as ever.
+    assert!(Session::begin(api).await.call("list_agents", json!({})).await["agents"].is_array());
+}
+
+async fn more_than_a_session_may_ask(api: &Api) {
+    let session = Session::begin(api).await;
+    let room = super::scene::room(api).await;
+    let run = super::scene::say(api, room, "!hang").await;
+    let wait = json!({"name": "wait_for_run", "arguments": {"run_id": run}});
+    let mut waiting = Vec::new();
+    for id in 100..164 {
+        let mut asked = Stream::open(session.request(Method::POST).json(&message(id, "tools/call", &wait))).await;
+        asked.until("retry").await;
+        waiting.push(asked);
+    }
+    within("the next to be refused", async {
+        loop {
+            let quick = json!({"name": "list_agents", "arguments": {}});
+            let asked = session.request(Method::POST).json(&message(7, "tools/call", &quick));
+            let told = reply(&answer(asked).await, 7);
+            if told["error"]["message"].as_str().is_some_and(|why| why.contains("under way")) {
+                return;
+            }
+        }
+    })
+    .await;
+    super::scene::get(api, "/healthz").await.is(200);
+    api.cancel_run(run).await.unwrap();
+    for mut asked in waiting {
+        asked.until("cancelled").await;
+    }
+    assert!(session.call("list_agents", json!({})).await["agents"].is_array());
 }
