@@ -75,6 +75,8 @@ struct Outbox {
 struct Waiting {
     messages: VecDeque<Bytes>,
     bytes: usize,
+    /// Something had no room, and nothing was taken out since.
+    is_full: bool,
     /// The newest is the last.
     streams: Vec<u64>,
     next_stream: u64,
@@ -91,6 +93,7 @@ impl Outbox {
         let fits = waiting.messages.len() < OUTBOX && waiting.bytes + message.len() <= OUTBOX_BYTES;
         // One that would never fit goes alone.
         if !fits && !waiting.messages.is_empty() {
+            waiting.is_full = true;
             return Err(message);
         }
         waiting.bytes += message.len();
@@ -107,6 +110,7 @@ impl Outbox {
         }
         let message = waiting.messages.pop_front()?;
         waiting.bytes -= message.len();
+        waiting.is_full = false;
         drop(waiting);
         self.moved.notify_waiters();
         Some(message)
@@ -126,8 +130,7 @@ impl Outbox {
     }
 
     fn is_full(&self) -> bool {
-        let waiting = self.lock();
-        waiting.messages.len() >= OUTBOX || waiting.bytes >= OUTBOX_BYTES
+        self.lock().is_full
     }
 
     fn has_reader(&self) -> bool {

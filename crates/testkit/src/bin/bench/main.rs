@@ -5,6 +5,7 @@
 //! by its doors and its process.
 
 mod baseline;
+mod exchange;
 mod load;
 mod scale;
 mod scenarios;

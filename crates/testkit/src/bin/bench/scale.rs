@@ -26,6 +26,14 @@ pub struct Scale {
     pub starts: usize,
     /// Turns of a real program.
     pub warm_turns: usize,
+    /// Milliseconds that a server of MCP is called in one turn, and how often they take turns in a round.
+    pub mcp_milliseconds: u64,
+    pub mcp_turns: usize,
+    /// Calls of a client that is alone, in one turn.
+    pub mcp_calls_alone: usize,
+    /// Sessions that wait, and sessions that are left.
+    pub mcp_idle: usize,
+    pub mcp_left: usize,
 }
 
 impl Scale {
@@ -46,6 +54,11 @@ impl Scale {
         page_reads: 31,
         starts: 5,
         warm_turns: 60,
+        mcp_milliseconds: 1_000,
+        mcp_turns: 4,
+        mcp_calls_alone: 200,
+        mcp_idle: 1_000,
+        mcp_left: 2_000,
     };
 
     pub const QUICK: Self = Self {
@@ -65,5 +78,10 @@ impl Scale {
         page_reads: 5,
         starts: 2,
         warm_turns: 5,
+        mcp_milliseconds: 300,
+        mcp_turns: 1,
+        mcp_calls_alone: 20,
+        mcp_idle: 100,
+        mcp_left: 100,
     };
 }

@@ -36,7 +36,11 @@ impl Greenroom {
     }
 
     pub async fn start(binary: &Path, data: &Path) -> anyhow::Result<Self> {
-        let server = Self::launch(binary, data).start().await?;
+        Self::started(&Self::launch(binary, data)).await
+    }
+
+    pub async fn started(launch: &Launch) -> anyhow::Result<Self> {
+        let server = launch.start().await?;
         let api = Api::new(server.base())?;
         let address = server.base().trim_start_matches("http://").parse()?;
         let agent = api.scripted_agent().await?;

@@ -1,7 +1,7 @@
 //! A reader that costs as little as possible, so that the load is the server's and not ours: a plain socket, HTTP/1.1,
 //! chunks taken apart in place.
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, ensure};
 use std::{net::SocketAddr, time::Duration};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -27,23 +27,32 @@ pub async fn connect(address: SocketAddr) -> anyhow::Result<TcpStream> {
     Ok(socket)
 }
 
+/// Reads until the headers are there, and says where they end.
+pub async fn read_head(socket: &mut TcpStream, received: &mut Vec<u8>) -> anyhow::Result<usize> {
+    loop {
+        let count = timeout(ANSWER, socket.read_buf(received)).await.context("no answer")??;
+        ensure!(count > 0, "closed before the headers ended");
+        if let Some(end) = received.windows(4).position(|window| window == b"\r\n\r\n") {
+            return Ok(end + 4);
+        }
+        ensure!(received.len() < MAX_HEADERS, "endless headers");
+    }
+}
+
 impl Stream {
     /// Returns when the headers of the answer are there.
     pub async fn open(address: SocketAddr, path: &str) -> anyhow::Result<Self> {
-        let mut socket = connect(address).await?;
         let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nAccept: text/event-stream\r\n\r\n");
-        socket.write_all(request.as_bytes()).await?;
+        Self::begin(connect(address).await?, request.as_bytes()).await.context(path.to_owned())
+    }
+
+    /// The same with any request, on a connection that is free.
+    pub async fn begin(mut socket: TcpStream, request: &[u8]) -> anyhow::Result<Self> {
+        socket.write_all(request).await?;
         let mut received = Vec::new();
-        let end = loop {
-            let count = timeout(ANSWER, socket.read_buf(&mut received)).await.context("no answer")??;
-            ensure!(count > 0, "{path}: closed before the headers ended");
-            if let Some(end) = received.windows(4).position(|window| window == b"\r\n\r\n") {
-                break end + 4;
-            }
-            ensure!(received.len() < MAX_HEADERS, "{path}: endless headers");
-        };
+        let end = read_head(&mut socket, &mut received).await?;
         let head = std::str::from_utf8(&received[..end])?.to_ascii_lowercase();
-        ensure!(head.starts_with("http/1.1 200"), "{path}: {head}");
+        ensure!(head.starts_with("http/1.1 200"), "{head}");
         let chunks = head.contains("transfer-encoding: chunked").then(Chunks::default);
         received.drain(..end);
         Ok(Self { socket, chunks, received })
@@ -57,7 +66,7 @@ impl Stream {
             ensure!(count > 0, "the server closed the stream");
         }
         match &mut self.chunks {
-            Some(chunks) => chunks.take(&self.received, body)?,
+            Some(chunks) => ensure!(!chunks.take(&self.received, body)?, "the server ended the stream"),
             None => body.extend_from_slice(&self.received),
         }
         self.received.clear();
@@ -68,7 +77,7 @@ impl Stream {
 }
 
 #[derive(Default)]
-struct Chunks {
+pub struct Chunks {
     state: ChunkState,
 }
 
@@ -77,6 +86,8 @@ enum ChunkState {
     Bytes(usize),
     /// The line end behind a chunk.
     Tail,
+    /// Behind the last one.
+    End,
 }
 
 impl Default for ChunkState {
@@ -86,14 +97,15 @@ impl Default for ChunkState {
 }
 
 impl Chunks {
-    fn take(&mut self, mut bytes: &[u8], body: &mut Vec<u8>) -> anyhow::Result<()> {
+    /// Returns whether that was the end.
+    pub fn take(&mut self, mut bytes: &[u8], body: &mut Vec<u8>) -> anyhow::Result<bool> {
         while let [first, rest @ ..] = bytes {
             match &mut self.state {
                 ChunkState::Size(size) => {
                     bytes = rest;
                     match first {
                         b'\r' => {}
-                        b'\n' if *size == 0 => bail!("the server ended the stream"),
+                        b'\n' if *size == 0 => self.state = ChunkState::End,
                         b'\n' => self.state = ChunkState::Bytes(*size),
                         digit => {
                             let digit = char::from(*digit).to_digit(16).context("not the size of a chunk")?;
@@ -116,9 +128,15 @@ impl Chunks {
                         self.state = ChunkState::default();
                     }
                 }
+                ChunkState::End => {
+                    bytes = rest;
+                    if *first == b'\n' {
+                        return Ok(true);
+                    }
+                }
             }
         }
-        Ok(())
+        Ok(false)
     }
 }
 
@@ -128,13 +146,13 @@ mod tests {
 
     #[test]
     fn chunks_come_apart_however_they_are_cut() {
-        let text = b"5\r\nhello\r\n10\r\n, this is sixtee\r\n";
+        let text = b"5\r\nhello\r\n10\r\n, this is sixtee\r\n0\r\n\r\n";
         for size in 1..text.len() {
             let (mut chunks, mut body) = (Chunks::default(), Vec::new());
-            for part in text.chunks(size) {
-                chunks.take(part, &mut body).unwrap();
-            }
+            let parts: Vec<&[u8]> = text.chunks(size).collect();
+            let ended: Vec<bool> = parts.iter().map(|part| chunks.take(part, &mut body).unwrap()).collect();
             assert_eq!(body, b"hello, this is sixtee");
+            assert_eq!(ended.iter().position(|ended| *ended), Some(parts.len() - 1));
         }
     }
 }

@@ -4,6 +4,7 @@ mod idle;
 mod journal;
 mod latency;
 mod mcp_client;
+mod mcp_server;
 mod pages;
 mod path;
 mod providers;
@@ -34,6 +35,8 @@ pub enum Scenario {
     Start,
     /// What the MCP manager adds to a call of a tool.
     McpClient,
+    /// Calls of tools and sessions of the MCP server. Only when named: `cargo xtask bench mcp` brings what it is compared with.
+    Mcp,
     /// What a turn of a real program costs more in a room. Only when named: `cargo xtask bench providers` brings it.
     Providers,
 }
@@ -46,6 +49,7 @@ enum Measured {
     Pages(pages::Pages),
     Start(start::Start),
     McpClient(mcp_client::McpClient),
+    Mcp(Box<mcp_server::McpServer>),
     Providers(providers::Providers),
 }
 
@@ -59,6 +63,7 @@ impl Measured {
             Scenario::Pages => Self::Pages(pages::Pages::default()),
             Scenario::Start => Self::Start(start::Start::default()),
             Scenario::McpClient => Self::McpClient(mcp_client::McpClient::default()),
+            Scenario::Mcp => Self::Mcp(Box::default()),
             Scenario::Providers => Self::Providers(providers::Providers::default()),
         }
     }
@@ -72,6 +77,7 @@ impl Measured {
             Self::Pages(it) => it.round(bench).await,
             Self::Start(it) => it.round(bench).await,
             Self::McpClient(it) => it.round(bench).await,
+            Self::Mcp(it) => it.round(bench).await,
             Self::Providers(it) => it.round(bench).await,
         }
     }
@@ -85,6 +91,7 @@ impl Measured {
             Self::Pages(it) => it.rows(bench),
             Self::Start(it) => it.rows(),
             Self::McpClient(it) => it.rows(),
+            Self::Mcp(it) => it.rows(bench),
             Self::Providers(it) => it.rows(),
         }
     }
@@ -93,7 +100,7 @@ impl Measured {
 /// The rows, and what could not be measured.
 pub async fn measure(bench: &Bench, only: &[Scenario]) -> (Vec<Row>, Vec<String>) {
     let all: &[Scenario] = <Scenario as clap::ValueEnum>::value_variants();
-    let by_default = |scenario: &Scenario| only.is_empty() && *scenario != Scenario::Providers;
+    let by_default = |scenario: &Scenario| only.is_empty() && !matches!(scenario, Scenario::Providers | Scenario::Mcp);
     let wanted = all.iter().filter(|scenario| by_default(scenario) || only.contains(scenario));
     let mut measured: Vec<(Scenario, Measured)> = wanted.map(|it| (*it, Measured::new(*it))).collect();
     let mut failures = Vec::new();
