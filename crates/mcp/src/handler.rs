@@ -49,8 +49,6 @@ const METHODS: [&str; 12] = [
 /// What every handler shares.
 pub struct House {
     pub engine: Engine,
-    /// What a request began and may outlive.
-    pub tasks: TaskTracker,
     pub stopping: CancellationToken,
     /// Those who tell clients what happens. When the server stops, each says so and ends.
     pub watchers: TaskTracker,
@@ -87,10 +85,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Handler {
-    pub fn new(engine: Engine, tasks: TaskTracker, stopping: CancellationToken) -> Self {
+    pub fn new(engine: Engine, stopping: CancellationToken) -> Self {
         let house = House {
             engine,
-            tasks,
             stopping,
             watchers: TaskTracker::new(),
             #[cfg(feature = "conformance")]

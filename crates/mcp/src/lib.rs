@@ -56,13 +56,13 @@ struct Inner {
     streamable: Streamable,
     sessions: Sessions,
     settings: Settings,
-    /// What serves sessions, and what a request began and may outlive.
+    /// What serves sessions and begins them.
     tasks: TaskTracker,
     /// Cancelled when every session has been told that the server stops.
     over: CancellationToken,
 }
 
-/// How long telling everyone may take, how long the last words may be on their way, and what requests began may go on.
+/// How long telling everyone may take, how long the last words may be on their way, and how long sessions may take to end.
 const TELLING: Duration = Duration::from_secs(2);
 const LAST_WORDS: Duration = Duration::from_millis(300);
 const LAST_WORK: Duration = Duration::from_secs(2);
@@ -70,7 +70,7 @@ const LAST_WORK: Duration = Duration::from_secs(2);
 impl Mcp {
     pub fn new(engine: Engine, settings: Settings, stopping: CancellationToken) -> Self {
         let (tasks, over) = (TaskTracker::new(), CancellationToken::new());
-        let handler = Handler::new(engine, tasks.clone(), stopping);
+        let handler = Handler::new(engine, stopping);
         Self(Arc::new(Inner {
             streamable: Streamable::new(&handler, &settings, &over),
             handler,
@@ -83,9 +83,7 @@ impl Mcp {
 
     /// To be called now and then: ends sessions that are idle.
     pub async fn keep_house(&self) {
-        for session in self.0.sessions.stale() {
-            self.end(&session, "it was idle for long").await;
-        }
+        self.end_all(&self.0.sessions.stale(), "it was idle for long").await;
         self.0.sessions.shrink();
     }
 
@@ -101,9 +99,9 @@ impl Mcp {
 
     /// For one who is no longer let in.
     pub async fn dismiss(&self, principal: &Principal) {
-        for session in self.0.sessions.all().into_iter().filter(|session| session.principal == *principal) {
-            self.end(&session, "its token is no longer valid").await;
-        }
+        let mut theirs = self.0.sessions.all();
+        theirs.retain(|session| session.principal == *principal);
+        self.end_all(&theirs, "its token is no longer valid").await;
     }
 
     /// For when the server stops: every session is told, then ended.
@@ -115,12 +113,17 @@ impl Mcp {
         if !sessions.is_empty() {
             tokio::time::sleep(LAST_WORDS).await;
         }
-        join_all(sessions.iter().map(|session| self.end(session, "the server is stopping"))).await;
+        self.end_all(&sessions, "the server is stopping").await;
         self.0.over.cancel();
         self.0.tasks.close();
         if tokio::time::timeout(LAST_WORK, self.0.tasks.wait()).await.is_err() {
             tracing::warn!(tasks = self.0.tasks.len(), "MCP sessions did not end in time");
         }
+    }
+
+    /// Side by side: one that is stuck must not keep the others.
+    async fn end_all(&self, sessions: &[Arc<Session>], why: &'static str) {
+        join_all(sessions.iter().map(|session| self.end(session, why))).await;
     }
 
     async fn end(&self, session: &Session, why: &'static str) {

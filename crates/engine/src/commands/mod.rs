@@ -2,6 +2,7 @@
 //! the same commands.
 
 mod approve;
+mod attend;
 mod cancel;
 mod effective;
 mod execute;
@@ -20,6 +21,7 @@ mod skills;
 mod steer;
 
 pub use approve::Approval;
+pub use attend::{Attendance, OnDisconnect};
 pub use cancel::Stopped;
 pub use effective::{
     EffectiveProvider, EffectiveServer, EffectiveState, EffectiveTool, EffectiveView, TierView, VerdictView,

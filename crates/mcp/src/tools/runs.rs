@@ -6,17 +6,16 @@ use super::{
 };
 use crate::{
     follow::{Follow, Followed, Hear},
-    handler::{Asking, House},
+    handler::Asking,
     logging, resources,
 };
 use domain::{
     event::Decision,
     fold::Answer,
     ids::{ApprovalId, RoomId, RunId},
-    owner::Owner,
     run::RunStatus,
 };
-use engine::commands::{Approval, Execute};
+use engine::commands::{Approval, Execute, OnDisconnect};
 use rmcp::{
     RoleServer,
     model::{ProgressNotificationParam, ProgressToken},
@@ -24,7 +23,7 @@ use rmcp::{
 };
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 use tokio::time::Instant;
 
 /// How often progress is told: a reader's eye is not quicker, and a busy model is.
@@ -46,14 +45,6 @@ pub struct RunAgent {
     on_disconnect: OnDisconnect,
 }
 
-#[derive(Deserialize, Clone, Copy, PartialEq, Eq, Default)]
-#[serde(rename_all = "snake_case")]
-enum OnDisconnect {
-    #[default]
-    Continue,
-    Cancel,
-}
-
 pub async fn run_agent(asking: &Asking<'_>, wish: RunAgent) -> Result<Value, Trouble> {
     let (engine, owner) = (&asking.house.engine, &asking.owner);
     let patience = patience(wish.wait_seconds)?;
@@ -70,8 +61,7 @@ pub async fn run_agent(asking: &Asking<'_>, wish: RunAgent) -> Result<Value, Tro
         return Err(Trouble("the message was stored, but nobody answers it".into()));
     };
     let patience = if wish.wait.unwrap_or(true) { patience } else { Duration::ZERO };
-    let guard = Disconnect::of(asking, run.id, wish.on_disconnect);
-    wait(asking, run.id, patience, guard).await
+    wait(asking, run.id, patience, wish.on_disconnect).await
 }
 
 #[derive(Deserialize)]
@@ -84,8 +74,7 @@ pub struct WaitForRun {
 
 pub async fn wait_for_run(asking: &Asking<'_>, wish: WaitForRun) -> Result<Value, Trouble> {
     let run = id("run_id", &wish.run_id)?;
-    let guard = Disconnect::of(asking, run, OnDisconnect::Continue);
-    wait(asking, run, patience(wish.wait_seconds)?, guard).await
+    wait(asking, run, patience(wish.wait_seconds)?, OnDisconnect::Continue).await
 }
 
 #[derive(Deserialize)]
@@ -143,7 +132,13 @@ fn no_run(run: RunId) -> impl FnOnce(engine::Error) -> Trouble {
     Trouble::missing(&format!("run {run}"), "run_agent and post_message give the ids of runs")
 }
 
-async fn wait(asking: &Asking<'_>, run: RunId, patience: Duration, mut guard: Disconnect) -> Result<Value, Trouble> {
+async fn wait(
+    asking: &Asking<'_>,
+    run: RunId,
+    patience: Duration,
+    on_disconnect: OnDisconnect,
+) -> Result<Value, Trouble> {
+    let mut attendance = asking.house.engine.attend(&asking.owner, run, on_disconnect);
     let reporter = Reporter::of(asking, run);
     let followed = async {
         let follow = Follow::begin(asking.house, &asking.owner, run).await?;
@@ -153,12 +148,13 @@ async fn wait(asking: &Asking<'_>, run: RunId, patience: Duration, mut guard: Di
         followed = followed => followed,
         () = asking.context.ct.cancelled() => return Err(Trouble("the request was cancelled".into())),
         () = asking.house.stopping.cancelled() => {
+            attendance.end();
             let why = "the server is stopping; the answer goes on in the room: call wait_for_run when it is back";
             return Err(Trouble(why.into()));
         }
     };
     // Whoever is told something, be it that the store does not answer, has not left.
-    guard.disarm();
+    attendance.end();
     followed.map(|followed| told(&followed)).map_err(|error| no_run(run)(error.into()))
 }
 
@@ -176,7 +172,7 @@ fn told(followed: &Followed) -> Value {
                           "approvals": approvals, "usage": run.usage});
     let next = match run.status {
         RunStatus::Failed => None,
-        _ if cut => Some("the answer is longer than this; read_room has all of it"),
+        _ if cut => Some("this is the beginning of the answer; all of it is at GET /api/rooms/{room_id}/messages"),
         status if status.is_terminal() => None,
         _ if !open.is_empty() => Some("call answer_approval for each of `approvals`, then wait_for_run"),
         _ => Some("it has not ended; call wait_for_run"),
@@ -190,39 +186,6 @@ fn told(followed: &Followed) -> Value {
         }
     }
     told
-}
-
-/// Stops the run if the request ends before its answer, where the client asked for that.
-struct Disconnect {
-    house: Arc<House>,
-    owner: Owner,
-    run: RunId,
-    armed: bool,
-}
-
-impl Disconnect {
-    fn of(asking: &Asking<'_>, run: RunId, on_disconnect: OnDisconnect) -> Self {
-        let (house, owner) = (Arc::clone(asking.house), asking.owner.clone());
-        Self { house, owner, run, armed: on_disconnect == OnDisconnect::Cancel }
-    }
-
-    fn disarm(&mut self) {
-        self.armed = false;
-    }
-}
-
-impl Drop for Disconnect {
-    fn drop(&mut self) {
-        if !self.armed || self.house.stopping.is_cancelled() {
-            return;
-        }
-        let (engine, owner, run) = (self.house.engine.clone(), self.owner.clone(), self.run);
-        self.house.tasks.spawn(async move {
-            if let Err(error) = engine.cancel_run(&owner, run).await {
-                tracing::warn!(%run, %error, "a run whose client left could not be cancelled");
-            }
-        });
-    }
 }
 
 /// Tells the client how the answer grows, and which tools the agent uses.

@@ -59,9 +59,3 @@ pub fn stream(body: Body) -> Reply {
 pub fn is_stream(reply: &Reply) -> bool {
     reply.headers().get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(EVENT_STREAM.as_bytes()))
 }
-
-/// Whether the client takes a stream as the answer.
-pub fn takes_stream(headers: &http::HeaderMap) -> bool {
-    let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    accepted.flat_map(|value| value.split(',')).any(|kind| kind.split(';').next().unwrap_or("").trim() == EVENT_STREAM)
-}

@@ -41,6 +41,8 @@ const OUTBOX: usize = 256;
 const OUTBOX_BYTES: usize = 8 * 1024 * 1024;
 /// How long one side waits for the other to make room.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a client may take to initialize its session.
+const GREETING: Duration = Duration::from_secs(60);
 /// How often a client is asked whether it is there, and how often it may not answer.
 const PING: Duration = Duration::from_secs(30);
 const MISSED_PINGS: u32 = 2;
@@ -198,10 +200,6 @@ impl Transport<RoleServer> for ServerEnd {
 impl Mcp {
     /// A new session, or another stream of the one that the client names.
     pub fn sse(&self, principal: Principal, headers: &HeaderMap, events: Events) -> Reply {
-        if !reply::takes_stream(headers) {
-            let why = "This path is a stream: ask for it with `Accept: text/event-stream`.";
-            return reply::not_allowed("GET, DELETE", why);
-        }
         let session = match headers.get(SESSION_ID) {
             Some(id) => id.to_str().ok().and_then(|id| self.sse_session(id, &principal)),
             None if self.0.sessions.is_full() => {
@@ -306,7 +304,10 @@ impl Mcp {
 impl crate::Served {
     /// Until one side is done. Says why.
     async fn serve_sse(self, transport: ServerEnd, outbox: &Outbox) -> &'static str {
-        match self.serve(transport).await {
+        let Ok(greeted) = timeout(GREETING, self.serve(transport)).await else {
+            return "it was not initialized in time";
+        };
+        match greeted {
             Ok(service) => {
                 let peer = service.peer().clone();
                 tokio::select! {

@@ -10,20 +10,10 @@ use domain::{
     owner::Owner,
     run::RunStatus,
 };
+use engine::commands::{Attendance, OnDisconnect};
 use futures_util::stream;
-use serde::Deserialize;
 use serde_json::{Value, json};
 use store::journal::Frame;
-
-/// What becomes of a run whose client goes away.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize, utoipa::ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum OnDisconnect {
-    /// It goes on; its answer is in the room.
-    #[default]
-    Continue,
-    Cancel,
-}
 
 pub struct Dialect {
     live: Live,
@@ -32,36 +22,13 @@ pub struct Dialect {
     text: String,
     greeted: bool,
     ended: bool,
-    disconnect: Disconnect,
-}
-
-/// Cancels the run when it is dropped before the run has ended, if the client asked for that.
-struct Disconnect {
-    app: App,
-    owner: Owner,
-    run: RunId,
-    armed: bool,
-}
-
-impl Drop for Disconnect {
-    fn drop(&mut self) {
-        if !self.armed {
-            return;
-        }
-        let (engine, owner, run) = (self.app.engine.clone(), self.owner.clone(), self.run);
-        self.app.background.spawn(async move {
-            if let Err(error) = engine.cancel_run(&owner, run).await {
-                tracing::warn!(%run, %error, "a run whose client left could not be cancelled");
-            }
-        });
-    }
+    attendance: Attendance,
 }
 
 impl Dialect {
     pub fn new(app: &App, owner: &Owner, live: Live, room: RoomId, run: RunId, on_disconnect: OnDisconnect) -> Self {
-        let armed = on_disconnect == OnDisconnect::Cancel;
-        let disconnect = Disconnect { app: app.clone(), owner: owner.clone(), run, armed };
-        Self { live, run, room, text: String::new(), greeted: false, ended: false, disconnect }
+        let attendance = app.engine.attend(owner, run, on_disconnect);
+        Self { live, run, room, text: String::new(), greeted: false, ended: false, attendance }
     }
 
     pub fn respond(self) -> Response {
@@ -110,7 +77,7 @@ impl Dialect {
 
     fn end(&mut self, out: &mut BytesMut) {
         self.ended = true;
-        self.disconnect.armed = false;
+        self.attendance.end();
         out.extend_from_slice(b"data: done\n\n");
     }
 

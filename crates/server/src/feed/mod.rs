@@ -11,5 +11,5 @@ mod roster;
 pub mod sse;
 pub mod websocket;
 
-pub use dialect::{Dialect, OnDisconnect};
+pub use dialect::Dialect;
 pub use live::Live;

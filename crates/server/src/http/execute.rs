@@ -5,7 +5,7 @@ use crate::{
     auth::Caller,
     error::Problem,
     extract::{Body, Id, IdempotencyKey, Params},
-    feed::{Dialect, Live, OnDisconnect},
+    feed::{Dialect, Live},
     http::attempt,
 };
 use axum::{extract::State, response::Response};
@@ -15,7 +15,7 @@ use domain::{
     position::Position,
     room::WhenBusy,
 };
-use engine::commands::Execute;
+use engine::commands::{Execute, OnDisconnect};
 use serde::Deserialize;
 use store::Attempt;
 

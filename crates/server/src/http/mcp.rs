@@ -5,14 +5,15 @@ use crate::{
     App,
     auth::Caller,
     doors::{Doors, Policy},
-    error::Problem,
+    error::{Code, Problem},
     extract::{Params, PlainBody},
+    feed::sse,
 };
 use ::mcp::{Events, Reply};
 use axum::{
     body::Body,
     extract::State,
-    http::{HeaderMap, Method, Request, StatusCode, request},
+    http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header, request},
     response::Response,
     routing::{get, post},
 };
@@ -57,9 +58,14 @@ async fn stream(
     Caller(principal): Caller,
     Params(opening): Params<Opening>,
     headers: HeaderMap,
-) -> Response {
+) -> Result<Response, Problem> {
+    if !sse::is_wanted(&headers) {
+        let why = "This path is a stream: ask for it with `Accept: text/event-stream`.";
+        let allow = HeaderValue::from_static("GET, DELETE");
+        return Err(Problem::new(Code::MethodNotAllowed, why).header(header::ALLOW, allow));
+    }
     let events = opening.events.map_or(Events::Plain, |Dialect::Typed| Events::Typed);
-    respond(app.mcp.sse(principal, &headers, events))
+    Ok(respond(app.mcp.sse(principal, &headers, events)))
 }
 
 /// It would begin a session that nobody hears of.

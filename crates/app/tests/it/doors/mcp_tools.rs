@@ -118,6 +118,7 @@ async fn runs_that_are_left(api: &Api) {
         drop(asked);
         match goes_on {
             true => {
+                // That nothing happens has no event to wait for; a cancel takes a few milliseconds.
                 sleep(Duration::from_millis(500)).await;
                 assert_eq!(api.run(run).await.unwrap().status, RunStatus::Running);
                 assert_eq!(session.call("cancel_run", json!({"run_id": run})).await["status"], "cancelled");
