@@ -221,14 +221,12 @@ impl Store {
         self.0.planted
     }
 
-    /// The size of SQLite's log; 0 where there is none.
-    pub(crate) fn log_bytes(&self) -> i64 {
-        let Backend::Sqlite { file } = &self.0.backend else {
-            return 0;
-        };
-        let mut log = file.clone().into_os_string();
-        log.push("-wal");
-        std::fs::metadata(log).map_or(0, |meta| i64::try_from(meta.len()).unwrap_or(i64::MAX))
+    /// SQLite's database; its log is beside it.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        match &self.0.backend {
+            Backend::Sqlite { file } => Some(file),
+            Backend::Postgres { .. } => None,
+        }
     }
 
     /// A restored database is another journal: old cursors must start over (invariant 8).

@@ -23,7 +23,7 @@ use domain::{
     usage::Usage,
 };
 use providers::{Place, Provider, TurnRequest};
-use std::{collections::BTreeSet, sync::Arc};
+use std::sync::Arc;
 use store::{
     Error,
     journal::{Change, Ending},
@@ -90,16 +90,13 @@ async fn drive_run(
     };
     let message = message?;
     let told = Told { engine: engine.clone(), claim: claim.clone(), agent: agent.clone(), prompt: run.message_id };
-    let (ready, session, remembered) = tokio::join!(
-        ready(engine, &claim, &run, &agent, &message.text),
-        told.to_its_session(provider.name()),
-        store.remembered_tools(&claim.owner, run.room_id),
-    );
+    let (ready, session) =
+        tokio::join!(ready(engine, &claim, &run, &agent, &message.text), told.to_its_session(provider.name()));
     let Ready { place, remarks, text } = match ready {
         Ok(ready) => ready,
         Err(error) => return fail_unstarted(&ledger, &run, error).await,
     };
-    let ((knowledge, session), remembered) = (session?, remembered?);
+    let (knowledge, session) = session?;
     // With what its skills add to its settings.
     let agent = place.agent.clone();
     let message = Message { text: text.unwrap_or_else(|| message.text.clone()), ..message };
@@ -109,8 +106,7 @@ async fn drive_run(
     };
     let memory = Memory::of(store, &claim.owner, agent.id);
     let request = TurnRequest { run_id: run.id, place, prompt, history: told.history(), session, memory };
-    let remembered = remembered.into_iter().filter(|tool| tool.agent_id == agent.id).map(|tool| tool.tool).collect();
-    start(engine, Cast { ledger, run, agent, provider, knowledge, remembered, remarks }, request, signals).await
+    start(engine, Cast { ledger, claim, run, agent, provider, knowledge, remarks }, request, signals).await
 }
 
 /// Where the agent works and with what.
@@ -132,18 +128,17 @@ async fn ready(engine: &Engine, claim: &Claim, run: &Run, agent: &Agent, message
 /// Who and what a run consists of.
 struct Cast {
     ledger: Ledger,
+    claim: Claim,
     run: Run,
     agent: Agent,
     provider: Arc<dyn Provider>,
     knowledge: Knowledge,
-    /// Tools that need no asking any more.
-    remembered: BTreeSet<String>,
     /// What the room should hear of before the first word.
     remarks: Vec<Remark>,
 }
 
 async fn start(engine: &Engine, cast: Cast, request: TurnRequest, signals: Signals) -> Result<(), Error> {
-    let Cast { ledger, run, agent, provider, knowledge, remembered, remarks } = cast;
+    let Cast { ledger, claim, run, agent, provider, knowledge, remarks } = cast;
     let stream_id = MessageId::generate();
     let started = RunStarted { provider: agent.spec.provider.clone(), model: agent.spec.model.clone() };
     let mut events = vec![ledger.event(Entry::new(started)), ledger.event(Entry::new(StreamStart { stream_id }))];
@@ -154,13 +149,16 @@ async fn start(engine: &Engine, cast: Cast, request: TurnRequest, signals: Signa
     // The provider begins while that is being stored. What it says is read only afterwards, and the claim, which is
     // stored already, keeps the run from ever being started a second time (invariant 12).
     let turn = Turn::begin(provider.as_ref(), request);
-    let committed = ledger.commit(events, running).await?;
+    let (committed, remembered) =
+        tokio::join!(ledger.commit(events, running), engine.store().remembered_tools(&claim.owner, run.room_id));
+    let (committed, remembered) = (committed?, remembered?);
     let limits = engine.config().limits.with(&agent.spec.limits);
     let setting = Setting {
         stream_id,
         limits,
         tools: agent.spec.tools.clone(),
-        remembered,
+        // Tools that need no asking any more.
+        remembered: remembered.into_iter().filter(|tool| tool.agent_id == agent.id).map(|tool| tool.tool).collect(),
         model: agent.spec.model.clone(),
         started_at: committed.at,
     };

@@ -13,20 +13,60 @@ use std::collections::{BTreeMap, HashMap};
 
 /// What the two engines do each in their own way, batched, and the row changes they share (`catalog::changes`).
 pub(crate) trait Connection: Send {
-    /// Which of these events are stored already, and where.
-    fn existing(&mut self, ids: &[EventId]) -> impl Future<Output = Result<HashMap<EventId, Seq>, Error>> + Send;
-    /// The heads of these rooms, held until the transaction ends so that nobody else gives out the same seq.
-    fn heads(&mut self, rooms: &[RoomId]) -> impl Future<Output = Result<HashMap<RoomId, Seq>, Error>> + Send;
-    /// The leases of these runs. They and every unfinished run of `stopping` are held until the transaction ends.
-    fn leases(
-        &mut self,
-        runs: &[RunId],
-        stopping: &[RoomId],
-    ) -> impl Future<Output = Result<HashMap<RunId, Lease>, Error>> + Send;
+    /// What is true of these before anything is changed, and stays so until the transaction ends: nobody else gives out
+    /// the same seq, and no lease changes hands.
+    fn look(&mut self, at: &Subjects) -> impl Future<Output = Result<Facts, Error>> + Send;
     fn is_idle(&mut self, room: RoomId) -> impl Future<Output = Result<bool, Error>> + Send;
-    fn insert(&mut self, events: &[Event]) -> impl Future<Output = Result<(), Error>> + Send;
-    fn set_heads(&mut self, heads: &[(RoomId, Seq)]) -> impl Future<Output = Result<(), Error>> + Send;
+    /// Stores events, and how far they move the heads of their rooms.
+    fn append(&mut self, events: &[Event], heads: &[(RoomId, Seq)]) -> impl Future<Output = Result<(), Error>> + Send;
     fn change(&mut self, context: Context, change: &Change) -> impl Future<Output = Result<(), Error>> + Send;
+}
+
+/// What a group of commits is about. Each in one order everywhere, so that two servers that hold several of them cannot wait
+/// for each other in a ring.
+#[derive(Debug, Default)]
+pub(crate) struct Subjects {
+    pub rooms: Vec<RoomId>,
+    /// The first of each commit: whether the commit was stored before.
+    pub events: Vec<EventId>,
+    pub runs: Vec<RunId>,
+    /// Rooms of which every unfinished run is meant.
+    pub stopping: Vec<RoomId>,
+}
+
+impl Subjects {
+    fn of(commits: &[Commit]) -> Self {
+        let mut subjects = Self::default();
+        for commit in commits {
+            subjects.rooms.push(commit.room_id);
+            subjects.events.extend(commit.events.first().map(|event| event.id));
+            subjects.runs.extend(match commit.guard {
+                Guard::Lease { run_id, .. } | Guard::Unclaimed { run_id } => Some(run_id),
+                Guard::None | Guard::RoomIdle => None,
+            });
+            for change in &commit.changes {
+                match change {
+                    Change::EndRun { run_id, .. } => subjects.runs.push(*run_id),
+                    Change::StopEarlier { .. } => subjects.stopping.push(commit.room_id),
+                    _ => {}
+                }
+            }
+        }
+        for rooms in [&mut subjects.rooms, &mut subjects.stopping] {
+            rooms.sort_unstable();
+            rooms.dedup();
+        }
+        subjects.runs.sort_unstable();
+        subjects.runs.dedup();
+        subjects
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Facts {
+    pub heads: HashMap<RoomId, Seq>,
+    pub known: HashMap<EventId, Seq>,
+    pub leases: HashMap<RunId, Lease>,
 }
 
 #[derive(Debug, Clone)]
@@ -84,7 +124,7 @@ pub(crate) async fn group<C: Connection>(
         let outcome = match book.admit(connection, commit).await? {
             Admission::Refused(error) => Err(error),
             Admission::Known(first) => {
-                applied.known.extend(book.heads.get(&commit.room_id).map(|&head| (commit.room_id, head)));
+                applied.known.extend(book.facts.heads.get(&commit.room_id).map(|&head| (commit.room_id, head)));
                 Ok(Committed { first, at: now, claimed: held_already(connection, commit).await? })
             }
             Admission::At(first) => {
@@ -106,9 +146,8 @@ pub(crate) async fn group<C: Connection>(
     }
     let events: Vec<Event> = applied.events.values().flatten().cloned().collect();
     if !events.is_empty() {
-        connection.insert(&events).await?;
+        connection.append(&events, &book.moved).await?;
     }
-    connection.set_heads(&book.moved).await?;
     Ok(applied)
 }
 
@@ -123,7 +162,8 @@ fn offer(commit: &Commit) -> Option<(RunId, &ClaimFor)> {
 /// What became of the offer of a commit that was stored before.
 async fn held_already<C: Connection>(connection: &mut C, commit: &Commit) -> Result<Option<u64>, Error> {
     let Some((run_id, claim)) = offer(commit) else { return Ok(None) };
-    let lease = connection.leases(&[run_id], &[]).await?.remove(&run_id);
+    let subjects = Subjects { runs: vec![run_id], ..Subjects::default() };
+    let lease = connection.look(&subjects).await?.leases.remove(&run_id);
     Ok(lease.filter(|lease| lease.holder.as_ref() == Some(&claim.holder)).map(|lease| lease.fence))
 }
 
@@ -162,58 +202,33 @@ enum Admission {
 
 /// What is true inside the transaction, kept up to date as the group's commits are admitted one after another.
 struct Book {
-    known: HashMap<EventId, Seq>,
-    heads: HashMap<RoomId, Seq>,
-    leases: HashMap<RunId, Lease>,
+    facts: Facts,
     moved: Vec<(RoomId, Seq)>,
 }
 
 impl Book {
     async fn open<C: Connection>(connection: &mut C, commits: &[Commit]) -> Result<Self, Error> {
-        let mut rooms: Vec<RoomId> = commits.iter().map(|commit| commit.room_id).collect();
-        // In one order everywhere, so that two servers locking several rooms cannot wait for each other in a ring.
-        rooms.sort_unstable();
-        rooms.dedup();
-        let heads = connection.heads(&rooms).await?;
-        let first_ids: Vec<EventId> = commits.iter().filter_map(|c| c.events.first()).map(|event| event.id).collect();
-        let known = connection.existing(&first_ids).await?;
-        let (mut runs, mut stopping) = (Vec::new(), Vec::new());
-        for commit in commits {
-            runs.extend(match commit.guard {
-                Guard::Lease { run_id, .. } | Guard::Unclaimed { run_id } => Some(run_id),
-                Guard::None | Guard::RoomIdle => None,
-            });
-            for change in &commit.changes {
-                match change {
-                    Change::EndRun { run_id, .. } => runs.push(*run_id),
-                    Change::StopEarlier { .. } => stopping.push(commit.room_id),
-                    _ => {}
-                }
-            }
-        }
-        runs.sort_unstable();
-        runs.dedup();
-        let leases = connection.leases(&runs, &stopping).await?;
-        Ok(Self { known, heads, leases, moved: Vec::new() })
+        let facts = connection.look(&Subjects::of(commits)).await?;
+        Ok(Self { facts, moved: Vec::new() })
     }
 
     async fn admit<C: Connection>(&self, connection: &mut C, commit: &Commit) -> Result<Admission, Error> {
-        if let Some(&first) = commit.events.first().and_then(|event| self.known.get(&event.id)) {
+        if let Some(&first) = commit.events.first().and_then(|event| self.facts.known.get(&event.id)) {
             return Ok(Admission::Known(first));
         }
         let creates = commit.changes.iter().any(|change| matches!(change, Change::CreateRoom { .. }));
-        let head = match self.heads.get(&commit.room_id) {
+        let head = match self.facts.heads.get(&commit.room_id) {
             Some(&head) => head,
             None if creates => 0,
             None => return Ok(Admission::Refused(Error::NotFound)),
         };
         let holds = match commit.guard {
             Guard::None => Ok(()),
-            Guard::Lease { run_id, fence } => match self.leases.get(&run_id) {
+            Guard::Lease { run_id, fence } => match self.facts.leases.get(&run_id) {
                 Some(lease) if lease.holder.is_some() && lease.fence == fence => Ok(()),
                 _ => Err(Error::Fenced),
             },
-            Guard::Unclaimed { run_id } => match self.leases.get(&run_id) {
+            Guard::Unclaimed { run_id } => match self.facts.leases.get(&run_id) {
                 Some(lease) if lease.holder.is_none() => Ok(()),
                 _ => Err(Error::Fenced),
             },
@@ -230,9 +245,9 @@ impl Book {
     fn record(&mut self, commit: &Commit, context: Context) {
         let first = context.first;
         if let Some(event) = commit.events.first() {
-            self.known.insert(event.id, first);
+            self.facts.known.insert(event.id, first);
             let head = first + commit.events.len() as Seq - 1;
-            self.heads.insert(commit.room_id, head);
+            self.facts.heads.insert(commit.room_id, head);
             match self.moved.iter_mut().find(|(room, _)| *room == commit.room_id) {
                 Some((_, moved)) => *moved = head,
                 None => self.moved.push((commit.room_id, head)),
@@ -241,15 +256,15 @@ impl Book {
         for change in &commit.changes {
             match change {
                 Change::CreateRoom { .. } => {
-                    self.heads.entry(commit.room_id).or_insert(0);
+                    self.facts.heads.entry(commit.room_id).or_insert(0);
                 }
                 Change::QueueRun { run_id, claim, .. } => {
                     let holder = context.granted(claim.as_ref()).map(|claim| claim.holder.clone());
                     let fence = if holder.is_some() { FIRST_FENCE } else { 0 };
-                    self.leases.insert(*run_id, Lease { fence, holder });
+                    self.facts.leases.insert(*run_id, Lease { fence, holder });
                 }
                 Change::EndRun { run_id, .. } => {
-                    self.leases.remove(run_id);
+                    self.facts.leases.remove(run_id);
                 }
                 _ => {}
             }

@@ -1,7 +1,8 @@
 //! The journal's statements on SQLite. Rows travel in statements of a few fixed sizes: each size is prepared once, and
-//! one statement a row would cost three times as much.
+//! one statement a row would cost three times as much. Statements that follow one another travel together: each trip to the
+//! thread that SQLite works on takes longer than most of what is done there.
 
-use super::apply::{Connection, Context, Lease};
+use super::apply::{Connection, Context, Facts, Lease, Subjects};
 use super::commit::Change;
 use crate::{
     Error,
@@ -13,44 +14,41 @@ use domain::{
     position::Seq,
 };
 use sqlx::{AssertSqlSafe, SqliteConnection};
-use std::{collections::HashMap, sync::LazyLock};
+use std::sync::LazyLock;
 use uuid::Uuid;
 
 const SIZES: [usize; 5] = [1, 2, 4, 16, 64];
 
 type Statements = [String; SIZES.len()];
 
-/// One statement per size: `head`, then `size` times a row of `columns` placeholders, then `foot`.
-fn statements(head: &str, columns: usize, foot: &str) -> Statements {
-    SIZES.map(|size| {
-        let rows: Vec<String> = (0..size)
-            .map(|row| {
-                let marks: Vec<String> = (1..=columns).map(|column| format!("${}", row * columns + column)).collect();
-                format!("({})", marks.join(","))
-            })
-            .collect();
-        format!("{head} {} {foot}", rows.join(","))
-    })
+/// One statement per size: `head`, then `size` times `row`, then `foot`.
+fn statements(head: &str, row: &str, foot: &str) -> Statements {
+    SIZES.map(|size| format!("{head} {} {foot};", vec![row; size].join(",")))
 }
 
 fn lookups(head: &str) -> Statements {
-    SIZES.map(|size| {
-        let marks: Vec<String> = (1..=size).map(|n| format!("${n}")).collect();
-        format!("{head} IN ({})", marks.join(","))
-    })
+    statements(&format!("{head} IN ("), "?", ")")
 }
 
 static INSERT: LazyLock<Statements> = LazyLock::new(|| {
     let head = "INSERT INTO events (room_id, seq, id, kind, run_id, agent_id, created_at, data, raw) VALUES";
-    statements(head, 9, "")
+    statements(head, "(?,?,?,?,?,?,?,?,?)", "")
 });
 static SET_HEADS: LazyLock<Statements> = LazyLock::new(|| {
     let head = "INSERT INTO journals (room_id, head) VALUES";
-    statements(head, 2, "ON CONFLICT (room_id) DO UPDATE SET head = excluded.head")
+    statements(head, "(?,?)", "ON CONFLICT (room_id) DO UPDATE SET head = excluded.head")
 });
-static EXISTING: LazyLock<Statements> = LazyLock::new(|| lookups("SELECT id, seq FROM events WHERE id"));
-static HEADS: LazyLock<Statements> = LazyLock::new(|| lookups("SELECT room_id, head FROM journals WHERE room_id"));
-static LEASES: LazyLock<Statements> = LazyLock::new(|| lookups("SELECT run_id, fence, holder FROM queue WHERE run_id"));
+/// What rows of the look-ups tell of, which come back in one row after another.
+const HEAD: i64 = 0;
+const EVENT: i64 = 1;
+const LEASE: i64 = 2;
+type Found = (i64, Uuid, i64, Option<String>);
+static HEADS: LazyLock<Statements> =
+    LazyLock::new(|| lookups(&format!("SELECT {HEAD}, room_id, head, NULL FROM journals WHERE room_id")));
+static EXISTING: LazyLock<Statements> =
+    LazyLock::new(|| lookups(&format!("SELECT {EVENT}, id, seq, NULL FROM events WHERE id")));
+static LEASES: LazyLock<Statements> =
+    LazyLock::new(|| lookups(&format!("SELECT {LEASE}, run_id, fence, holder FROM queue WHERE run_id")));
 
 /// Cuts rows into statements: the largest size that is full, again and again.
 fn cut<T>(mut rows: &[T]) -> impl Iterator<Item = (usize, &[T])> {
@@ -63,9 +61,12 @@ fn cut<T>(mut rows: &[T]) -> impl Iterator<Item = (usize, &[T])> {
 }
 
 /// Cuts keys likewise, but fills the last statement up by repeating a key: a look-up does not mind.
-fn padded(keys: &[Uuid]) -> impl Iterator<Item = (usize, Vec<Uuid>)> {
+fn padded(keys: Vec<Uuid>) -> impl Iterator<Item = (usize, Vec<Uuid>)> {
     let largest = SIZES[SIZES.len() - 1];
-    keys.chunks(largest).filter_map(|chunk| {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let chunk = keys[at..].chunks(largest).next()?;
+        at += chunk.len();
         let last = *chunk.last()?;
         let size = SIZES.iter().position(|&size| size >= chunk.len())?;
         let mut keys = chunk.to_vec();
@@ -74,39 +75,35 @@ fn padded(keys: &[Uuid]) -> impl Iterator<Item = (usize, Vec<Uuid>)> {
     })
 }
 
-async fn look_up<R>(connection: &mut SqliteConnection, sql: &'static Statements, keys: &[Uuid]) -> Result<Vec<R>, Error>
-where
-    R: for<'r> sqlx::FromRow<'r, sqlx::sqlite::SqliteRow> + Send + Unpin,
-{
-    let mut found = Vec::new();
-    for (size, keys) in padded(keys) {
-        let mut query = sqlx::query_as(AssertSqlSafe(sql[size].as_str()));
-        for key in keys {
-            query = query.bind(key);
-        }
-        found.extend(query.fetch_all(&mut *connection).await?);
-    }
-    Ok(found)
-}
-
 impl Connection for SqliteConnection {
-    async fn existing(&mut self, ids: &[EventId]) -> Result<HashMap<EventId, Seq>, Error> {
-        let keys: Vec<Uuid> = ids.iter().map(|id| id.0).collect();
-        let rows: Vec<(Uuid, i64)> = look_up(self, &EXISTING, &keys).await?;
-        rows.into_iter().map(|(id, seq)| Ok((EventId(id), unsigned(seq)?))).collect()
-    }
-
-    async fn heads(&mut self, rooms: &[RoomId]) -> Result<HashMap<RoomId, Seq>, Error> {
-        let keys: Vec<Uuid> = rooms.iter().map(|id| id.0).collect();
-        let rows: Vec<(Uuid, i64)> = look_up(self, &HEADS, &keys).await?;
-        rows.into_iter().map(|(id, head)| Ok((RoomId(id), unsigned(head)?))).collect()
-    }
-
-    async fn leases(&mut self, runs: &[RunId], _: &[RoomId]) -> Result<HashMap<RunId, Lease>, Error> {
-        let keys: Vec<Uuid> = runs.iter().map(|id| id.0).collect();
-        let rows: Vec<(Uuid, i64, Option<String>)> = look_up(self, &LEASES, &keys).await?;
-        let lease = |(id, fence, holder)| Ok((RunId(id), Lease { fence: unsigned(fence)?, holder }));
-        rows.into_iter().map(lease).collect()
+    /// All runs of SQLite's one writer are held by its transaction.
+    async fn look(&mut self, at: &Subjects) -> Result<Facts, Error> {
+        let mut rooms = padded(at.rooms.iter().map(|id| id.0).collect());
+        let mut events = padded(at.events.iter().map(|id| id.0).collect());
+        let mut runs = padded(at.runs.iter().map(|id| id.0).collect());
+        let mut facts = Facts::default();
+        loop {
+            let (mut sql, mut keys) = (String::new(), Vec::new());
+            for (statements, next) in [(&HEADS, rooms.next()), (&EXISTING, events.next()), (&LEASES, runs.next())] {
+                if let Some((size, wanted)) = next {
+                    sql.push_str(&statements[size]);
+                    keys.extend(wanted);
+                }
+            }
+            if keys.is_empty() {
+                return Ok(facts);
+            }
+            let query = keys.into_iter().fold(sqlx::query_as(AssertSqlSafe(sql)), sqlx::query::QueryAs::bind);
+            let found: Vec<Found> = query.fetch_all(&mut *self).await?;
+            for (what, id, number, holder) in found {
+                let number = unsigned(number)?;
+                match what {
+                    HEAD => drop(facts.heads.insert(RoomId(id), number)),
+                    EVENT => drop(facts.known.insert(EventId(id), number)),
+                    _ => drop(facts.leases.insert(RunId(id), Lease { fence: number, holder })),
+                }
+            }
+        }
     }
 
     async fn is_idle(&mut self, room: RoomId) -> Result<bool, Error> {
@@ -117,10 +114,15 @@ impl Connection for SqliteConnection {
         Ok(unfinished.is_none())
     }
 
-    async fn insert(&mut self, events: &[Event]) -> Result<(), Error> {
-        for (size, events) in cut(events) {
-            let mut query = sqlx::query(AssertSqlSafe(INSERT[size].as_str()));
-            for event in events {
+    async fn append(&mut self, events: &[Event], heads: &[(RoomId, Seq)]) -> Result<(), Error> {
+        let (mut events, mut heads) = (cut(events).peekable(), cut(heads));
+        while let Some((size, events_now)) = events.next() {
+            // The last of them take the first heads with them, which are nearly always all.
+            let heads_now = if events.peek().is_none() { heads.next() } else { None };
+            let mut sql = INSERT[size].clone();
+            sql.push_str(heads_now.map_or("", |(size, _)| &SET_HEADS[size]));
+            let mut query = sqlx::query(AssertSqlSafe(sql));
+            for event in events_now {
                 query = query
                     .bind(event.room_id.0)
                     .bind(signed(event.seq))
@@ -132,13 +134,12 @@ impl Connection for SqliteConnection {
                     .bind(event.data.as_str())
                     .bind(event.raw.as_deref());
             }
+            for (room, head) in heads_now.map_or(&[][..], |(_, heads)| heads) {
+                query = query.bind(room.0).bind(signed(*head));
+            }
             query.execute(&mut *self).await?;
         }
-        Ok(())
-    }
-
-    async fn set_heads(&mut self, heads: &[(RoomId, Seq)]) -> Result<(), Error> {
-        for (size, heads) in cut(heads) {
+        for (size, heads) in heads {
             let mut query = sqlx::query(AssertSqlSafe(SET_HEADS[size].as_str()));
             for (room, head) in heads {
                 query = query.bind(room.0).bind(signed(*head));
@@ -170,7 +171,7 @@ mod tests {
                 .collect();
             assert_eq!(travelled, rows);
             let keys: Vec<Uuid> = (0..count).map(|n| Uuid::from_u128(n as u128)).collect();
-            let mut asked: Vec<Uuid> = padded(&keys)
+            let mut asked: Vec<Uuid> = padded(keys.clone())
                 .flat_map(|(size, keys)| {
                     assert_eq!(keys.len(), SIZES[size]);
                     keys

@@ -144,3 +144,36 @@ async fn an_address_that_leads_nowhere_says_so_without_its_password(database: Te
     };
     assert!(!text.contains("hunter2"), "{text}");
 }
+
+/// What the disk holds when the server dies, with the room that its log was given.
+#[tokio::test]
+async fn sqlite_a_log_with_room_is_read_up_to_what_was_written() {
+    const ROOM: u64 = 6 * 1024 * 1024;
+    let (database, after) = (TestDatabase::sqlite(), TestDatabase::sqlite());
+    let files = |database: &TestDatabase| {
+        let Backend::Sqlite { file } = database.backend() else { unreachable!() };
+        let log = std::path::PathBuf::from(format!("{}-wal", file.display()));
+        (file, log)
+    };
+    let ((file, log), (its_file, its_log)) = (files(&database), files(&after));
+    let store = database.open().await;
+    let room = room(&store).await;
+    store.commit(append(room, vec![says("early")])).await.unwrap();
+    let made = async {
+        while std::fs::metadata(&log).unwrap().len() < ROOM {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(10), made).await.unwrap();
+    let length = || std::fs::metadata(&log).unwrap().len();
+    let before = length();
+    store.commit(append(room, vec![says("late")])).await.unwrap();
+    assert_eq!(length(), before, "it does not grow");
+    for (from, to) in [(&file, &its_file), (&log, &its_log)] {
+        std::fs::create_dir_all(to.parent().unwrap()).unwrap();
+        std::fs::copy(from, to).unwrap();
+    }
+    let after = after.open().await;
+    let found = journal(&after, room).await;
+    assert_eq!(found.iter().map(|event| event.seq).collect::<Vec<_>>(), [1, 2], "{found:?}");
+}
