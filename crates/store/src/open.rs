@@ -95,6 +95,8 @@ struct Inner {
 /// Commits that may wait for the writer; beyond it, those who write wait.
 const WAITING_COMMITS: usize = 4096;
 const ACQUIRE: Duration = Duration::from_secs(10);
+/// Prepared statements of the connection that writes: commits come in many shapes.
+const SHAPES: usize = 256;
 const EPOCH: &str = "epoch";
 const USED: &str = "used";
 
@@ -305,7 +307,7 @@ async fn open_sqlite(file: &Path, config: &Config) -> Result<Database> {
         .test_before_acquire(false)
         .idle_timeout(None)
         .max_lifetime(None)
-        .connect_with(options.clone())
+        .connect_with(options.clone().statement_cache_capacity(SHAPES))
         .await
         .map_err(cannot_open)?;
     sqlx::migrate!("migrations/sqlite").run(&write).await.map_err(|error| Error::Start(error.to_string()))?;

@@ -1,8 +1,10 @@
 //! The journal's statements on PostgreSQL: whole groups as arrays, one round trip each. Several servers may write, so
 //! what is read here is locked until the transaction ends.
 
-use super::apply::{Connection, Context, Facts, Lease, Subjects};
-use super::commit::Change;
+use super::{
+    plan::{Facts, Lease, Plan, Subjects},
+    statement::bind_all,
+};
 use crate::{
     Error,
     error::{signed, unsigned},
@@ -13,31 +15,34 @@ use domain::{
     position::Seq,
 };
 use sqlx::PgConnection;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use uuid::Uuid;
 
-impl Connection for PgConnection {
-    async fn look(&mut self, at: &Subjects) -> Result<Facts, Error> {
-        let heads = heads(self, &at.rooms).await?;
-        Ok(Facts { heads, known: existing(self, &at.events).await?, leases: leases(self, at).await? })
-    }
+pub(super) async fn look(connection: &mut PgConnection, at: &Subjects) -> Result<Facts, Error> {
+    // First: whoever holds a room's head is the only one to queue a run there, to end one, and to append.
+    let heads = heads(connection, &at.rooms).await?;
+    Ok(Facts {
+        heads,
+        known: existing(connection, &at.events).await?,
+        leases: leases(connection, at).await?,
+        unfinished: unfinished(connection, &at.idle).await?,
+        used: used(connection, &at.keys).await?,
+    })
+}
 
-    async fn is_idle(&mut self, room: RoomId) -> Result<bool, Error> {
-        let unfinished: Option<i64> = sqlx::query_scalar("SELECT queued_seq FROM queue WHERE room_id = $1 LIMIT 1")
-            .bind(room.0)
-            .fetch_optional(self)
-            .await?;
-        Ok(unfinished.is_none())
+pub(super) async fn store(connection: &mut PgConnection, plan: &Plan) -> Result<(), Error> {
+    for statement in &plan.statements {
+        let done = bind_all!(sqlx::query(statement.sql), &statement.values).execute(&mut *connection).await?;
+        if statement.must_change && done.rows_affected() == 0 {
+            // Another server has used the key since it was looked for. Whoever tries again finds it.
+            return Err(Error::KeyUsed);
+        }
     }
-
-    async fn append(&mut self, events: &[Event], heads: &[(RoomId, Seq)]) -> Result<(), Error> {
-        insert(self, events).await?;
-        set_heads(self, heads).await
+    if plan.heads.is_empty() {
+        return Ok(());
     }
-
-    async fn change(&mut self, context: Context, change: &Change) -> Result<(), Error> {
-        crate::catalog::changes::postgres(self, context, change).await
-    }
+    insert(connection, &plan.events()).await?;
+    set_heads(connection, &plan.heads).await
 }
 
 async fn heads(connection: &mut PgConnection, rooms: &[RoomId]) -> Result<HashMap<RoomId, Seq>, Error> {
@@ -80,7 +85,35 @@ async fn leases(connection: &mut PgConnection, at: &Subjects) -> Result<HashMap<
     rows.into_iter().map(lease).collect()
 }
 
-async fn insert(connection: &mut PgConnection, events: &[Event]) -> Result<(), Error> {
+async fn unfinished(connection: &mut PgConnection, rooms: &[RoomId]) -> Result<HashMap<RoomId, u64>, Error> {
+    if rooms.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let rows: Vec<(Uuid, i64)> =
+        sqlx::query_as("SELECT room_id, COUNT(*) FROM queue WHERE room_id = ANY($1) GROUP BY room_id")
+            .bind(rooms.iter().map(|id| id.0).collect::<Vec<Uuid>>())
+            .fetch_all(connection)
+            .await?;
+    rows.into_iter().map(|(id, count)| Ok((RoomId(id), unsigned(count)?))).collect()
+}
+
+async fn used(connection: &mut PgConnection, keys: &[(String, String)]) -> Result<HashSet<(String, String)>, Error> {
+    if keys.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let (owners, keys): (Vec<&str>, Vec<&str>) = keys.iter().map(|(owner, key)| (&**owner, &**key)).unzip();
+    let rows: Vec<(String, String)> = sqlx::query_as(
+        "SELECT i.owner, i.key FROM idempotency i \
+         JOIN UNNEST($1::text[], $2::text[]) AS asked (owner, key) ON i.owner = asked.owner AND i.key = asked.key",
+    )
+    .bind(owners)
+    .bind(keys)
+    .fetch_all(connection)
+    .await?;
+    Ok(rows.into_iter().collect())
+}
+
+async fn insert(connection: &mut PgConnection, events: &[&Event]) -> Result<(), Error> {
     const SQL: &str = "INSERT INTO events (room_id, seq, id, kind, run_id, agent_id, created_at, data, raw) \
          SELECT * FROM UNNEST($1::uuid[], $2::bigint[], $3::uuid[], $4::text[], $5::uuid[], $6::uuid[], \
          $7::bigint[], $8::text[], $9::text[])";

@@ -2,12 +2,17 @@
 //! commits it as one, then shows it and answers. Nothing waits for a timer; a lone token is committed at once.
 
 use super::{
-    apply::{self, Applied},
     commit::{Change, Commit, Committed},
     frame::Frame,
+    plan::{Applied, Plan, Subjects},
+    postgres, sqlite,
     watch::List,
 };
-use crate::{Error, database::writing, open::Store};
+use crate::{
+    Error,
+    database::{Database, in_postgres},
+    open::Store,
+};
 use domain::time::Timestamp;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
@@ -126,11 +131,22 @@ impl Writer {
     }
 
     async fn apply(&self, commits: &[Commit], now: Timestamp) -> Result<Applied, Error> {
-        Ok(writing!(self.store.database(), |transaction| {
-            let applied = apply::group(&mut *transaction, commits, now).await?;
-            self.leak_before_commit(&applied);
-            applied
-        }))
+        let subjects = Subjects::of(commits);
+        match self.store.database() {
+            Database::Sqlite { write, .. } => {
+                let mut transaction = sqlite::Transaction::on(write).await?;
+                let plan = Plan::of(commits, transaction.begin(&subjects).await?, now)?;
+                self.leak_before_commit(&plan.applied);
+                transaction.commit(&plan).await?;
+                Ok(plan.applied)
+            }
+            Database::Postgres(pool) => Ok(in_postgres!(pool, "BEGIN", |transaction| {
+                let plan = Plan::of(commits, postgres::look(&mut transaction, &subjects).await?, now)?;
+                postgres::store(&mut transaction, &plan).await?;
+                self.leak_before_commit(&plan.applied);
+                plan.applied
+            })),
+        }
     }
 
     fn show(&self, events: std::collections::BTreeMap<domain::ids::RoomId, Vec<domain::event::Event>>) {
