@@ -1,7 +1,7 @@
 //! One run from claim to end.
 
 use super::{
-    Ledger, Signals,
+    Ahead, Ledger, Signals,
     knowledge::Knowledge,
     memory::Memory,
     pump::{Messages, Pump, Turn},
@@ -16,8 +16,9 @@ use crate::{
 use domain::{
     agent::Agent,
     event::{RunFailed, RunStarted, Status, StreamStart},
-    ids::MessageId,
+    ids::{MessageId, RoomId},
     message::Message,
+    owner::Owner,
     run::{Run, RunError, RunStatus},
     time::Timestamp,
     usage::Usage,
@@ -35,6 +36,7 @@ pub(crate) struct Brief {
     pub run: Run,
     pub agent: Agent,
     pub message: Message,
+    pub ahead: Option<Ahead>,
 }
 
 /// Returns when the run has its terminal event, or when it is not ours any more.
@@ -50,7 +52,7 @@ pub(crate) async fn drive(engine: Engine, claim: Claim, brief: Option<Brief>, si
 
 async fn try_drive(engine: &Engine, claim: Claim, brief: Option<Brief>, signals: Signals) -> Result<(), Error> {
     let (run, known) = match brief {
-        Some(Brief { run, agent, message }) => (run, Some((agent, message))),
+        Some(Brief { run, agent, message, ahead }) => (run, Some((agent, message, ahead))),
         None => (engine.store().run(&claim.owner, claim.run_id).await?, None),
     };
     let (room, agent, id) = (run.room_id, run.agent_id, run.id);
@@ -63,18 +65,19 @@ async fn drive_run(
     engine: &Engine,
     claim: Claim,
     run: Run,
-    known: Option<(Agent, Message)>,
+    known: Option<(Agent, Message, Option<Ahead>)>,
     signals: Signals,
 ) -> Result<(), Error> {
     let store = engine.store();
     let ledger = Ledger::new(store.clone(), claim.clone(), run.agent_id);
     // Side by side: somebody waits for the first word.
-    let (agent, message) = match known {
-        Some((agent, message)) => (Ok(agent), Ok(message)),
-        None => tokio::join!(
-            store.agent(&claim.owner, run.agent_id),
-            store.message(&claim.owner, run.room_id, run.message_id),
-        ),
+    let (agent, message, ahead) = match known {
+        Some((agent, message, ahead)) => (Ok(agent), Ok(message), ahead),
+        None => {
+            let agent = store.agent(&claim.owner, run.agent_id);
+            let (agent, message) = tokio::join!(agent, store.message(&claim.owner, run.room_id, run.message_id));
+            (agent, message, None)
+        }
     };
     let agent = match agent {
         Ok(agent) => agent,
@@ -90,8 +93,20 @@ async fn drive_run(
     };
     let message = message?;
     let told = Told { engine: engine.clone(), claim: claim.clone(), agent: agent.clone(), prompt: run.message_id };
-    let (ready, session) =
-        tokio::join!(ready(engine, &claim, &run, &agent, &message.text), told.to_its_session(provider.name()));
+    let (place, known) = ahead.map_or((None, None), |ahead| (ahead.ready, Some((ahead.session, ahead.said))));
+    let place = async {
+        match place {
+            Some(ready) => Ok(ready),
+            None => ready(engine, &claim, &run, &agent, &message.text).await,
+        }
+    };
+    let session = async {
+        match known {
+            Some((session, said)) => Ok(told.of_what_was_said(session, said)),
+            None => told.to_its_session(provider.name()).await,
+        }
+    };
+    let (ready, session) = tokio::join!(place, session);
     let Ready { place, remarks, text } = match ready {
         Ok(ready) => ready,
         Err(error) => return fail_unstarted(&ledger, &run, error).await,
@@ -110,7 +125,7 @@ async fn drive_run(
 }
 
 /// Where the agent works and with what.
-struct Ready {
+pub(super) struct Ready {
     place: Place,
     remarks: Vec<Remark>,
     /// What it is asked, where a skill puts that in other words than the message.
@@ -123,6 +138,19 @@ async fn ready(engine: &Engine, claim: &Claim, run: &Run, agent: &Agent, message
     let text = skilled.prompt.take();
     let (place, remarks) = engine.place(&claim.owner, run.room_id, skilled).await?;
     Ok(Ready { place, remarks, text })
+}
+
+/// The same for an agent that needs no skill for this message, and so nothing that would have to be written for its run.
+pub(super) async fn unskilled(
+    engine: &Engine,
+    owner: &Owner,
+    room: RoomId,
+    agent: &Agent,
+    message: &str,
+) -> Option<Ready> {
+    let skilled = engine.unskilled(owner, room, agent, message).await?;
+    let (place, remarks) = engine.place(owner, room, skilled).await.ok()?;
+    Some(Ready { place, remarks, text: None })
 }
 
 /// Who and what a run consists of.

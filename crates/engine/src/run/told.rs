@@ -12,7 +12,7 @@ use providers::{History, Session, Speaker, Spoken};
 use store::{Error, ProviderSession, queue::Claim};
 
 /// How much of a room an agent is told when it is asked.
-const MESSAGES: u32 = 200;
+pub(super) const MESSAGES: u32 = 200;
 
 #[derive(Clone)]
 pub(super) struct Told {
@@ -26,29 +26,42 @@ pub(super) struct Told {
 impl Told {
     pub(super) async fn to_its_session(&self, provider: &str) -> Result<(Knowledge, Option<Session>), Error> {
         let known = self.engine.store().provider_session(self.claim.room_id, self.agent.id, provider).await?;
-        let session = match &known {
-            Some(known) => Some(Session { id: known.id.clone(), unheard: self.said(Some(known)).await? }),
-            None => None,
+        let said = match &known {
+            Some(known) => self.said(Some(known)).await?,
+            None => Vec::new(),
         };
-        Ok((Knowledge::of(known), session))
+        Ok(self.of_what_was_said(known, said))
+    }
+
+    /// The same, where it is known already.
+    pub(super) fn of_what_was_said(
+        &self,
+        known: Option<ProviderSession>,
+        said: Vec<Message>,
+    ) -> (Knowledge, Option<Session>) {
+        let session = known.as_ref().map(|known| Session { id: known.id.clone(), unheard: self.spoken(said) });
+        (Knowledge::of(known), session)
     }
 
     pub(super) fn history(self) -> History {
         History::new(move || {
             let told = self.clone();
-            async move { told.said(None).await.map_err(|error| unread(&error)) }
+            async move { told.said(None).await.map(|said| told.spoken(said)).map_err(|error| unread(&error)) }
         })
     }
 
-    async fn said(&self, session: Option<&ProviderSession>) -> Result<Vec<Spoken>, Error> {
+    async fn said(&self, session: Option<&ProviderSession>) -> Result<Vec<Message>, Error> {
         let Claim { owner, room_id, queued_seq, .. } = &self.claim;
-        let said = self.engine.store().said_before(owner, *room_id, *queued_seq, session, MESSAGES).await?;
-        let told = said.into_iter().filter(|message| message.id != self.prompt).map(|message| self.spoken(message));
-        // Whoever neither said nor did anything needs no telling.
-        Ok(told.filter(|spoken| !spoken.text.is_empty() || !spoken.tools.is_empty()).collect())
+        self.engine.store().said_before(owner, *room_id, *queued_seq, session, MESSAGES).await
     }
 
-    fn spoken(&self, message: Message) -> Spoken {
+    fn spoken(&self, said: Vec<Message>) -> Vec<Spoken> {
+        let told = said.into_iter().filter(|message| message.id != self.prompt).map(|message| self.one(message));
+        // Whoever neither said nor did anything needs no telling.
+        told.filter(|spoken| !spoken.text.is_empty() || !spoken.tools.is_empty()).collect()
+    }
+
+    fn one(&self, message: Message) -> Spoken {
         let speaker = match &message.author {
             Author::Person { name } => Speaker::Person(name.to_string()),
             Author::Agent { id, .. } if *id == self.agent.id => Speaker::Itself,

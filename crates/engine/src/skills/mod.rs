@@ -152,6 +152,15 @@ impl Engine {
         }
     }
 
+    /// An agent that has no skills for this message. `None` where it has some, or where that cannot be told.
+    pub(crate) async fn unskilled(&self, owner: &Owner, room: RoomId, agent: &Agent, message: &str) -> Option<Skilled> {
+        if !agent.spec.skills.is_empty() || Invocation::of(message).is_some() {
+            return None;
+        }
+        let trained = self.store().skill_trained_in(owner, room).await.ok()?;
+        trained.is_none().then(|| Making::of(agent).skilled)
+    }
+
     async fn gather(
         &self,
         owner: &Owner,

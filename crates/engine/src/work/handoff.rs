@@ -1,7 +1,10 @@
 //! The short way from a post to the worker of the same server. Where that has room for a run and the room is idle, the
 //! run is claimed in the commit that queues it: whoever waits for the first word waits for one commit less.
 
-use crate::{Engine, run::Brief};
+use crate::{
+    Engine,
+    run::{Ahead, Brief},
+};
 use domain::{
     agent::Agent,
     ids::{RoomId, RunId},
@@ -124,7 +127,7 @@ pub(crate) struct Seated {
 
 impl Seated {
     /// The run as it is stored now. Whoever drives it need not read what was just written.
-    fn claimed(self, room_id: RoomId, committed: &Committed, fence: u64) -> (Seat, Claim, Brief) {
+    fn claimed(self, room_id: RoomId, committed: &Committed, fence: u64, ahead: Option<Ahead>) -> (Seat, Claim, Brief) {
         let Self { seat, owner, run: run_id, agent, message: (mut message, said), event } = self;
         let queued_seq = committed.first + event as u64;
         message.seq = committed.first + said as u64;
@@ -146,7 +149,8 @@ impl Seated {
             ended_at: None,
         };
         let claim = Claim { run_id, room_id, owner, queued_seq, fence, stop: None };
-        (seat, claim, Brief { run, agent, message })
+        let ahead = ahead.filter(|ahead| ahead.holds_at(committed.first));
+        (seat, claim, Brief { run, agent, message, ahead })
     }
 }
 
@@ -158,9 +162,11 @@ impl Engine {
         let engine = self.clone();
         let chore = self.chores().spawn(async move {
             let room_id = commit.room_id;
-            let committed = engine.store().commit(commit).await?;
+            let ahead = Ahead::read(&engine, &seated.owner, room_id, &seated.agent, &seated.message.0.text);
+            let (committed, ahead) = tokio::join!(engine.store().commit(commit), ahead);
+            let committed = committed?;
             if let Some(fence) = committed.claimed {
-                let (seat, claim, brief) = seated.claimed(room_id, &committed, fence);
+                let (seat, claim, brief) = seated.claimed(room_id, &committed, fence, ahead);
                 engine.pass_on(seat, claim, brief).await;
             }
             Ok(committed)

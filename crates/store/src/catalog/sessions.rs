@@ -36,19 +36,31 @@ impl Store {
         agent: AgentId,
         provider: &str,
     ) -> Result<Option<ProviderSession>> {
-        let row: Option<(String, i64, Option<i64>)> = reading!(self.database(), |pool| {
+        Ok(self.head_and_session(room, agent, provider).await?.1)
+    }
+
+    /// With how far the room had come at that moment.
+    pub async fn head_and_session(
+        &self,
+        room: RoomId,
+        agent: AgentId,
+        provider: &str,
+    ) -> Result<(Seq, Option<ProviderSession>)> {
+        let row: (i64, Option<String>, Option<i64>, Option<i64>) = reading!(self.database(), |pool| {
             sqlx::query_as(
-                "SELECT session_id, heard_seq, spoke_seq FROM provider_sessions \
-                 WHERE room_id = $1 AND agent_id = $2 AND provider = $3",
+                "SELECT j.head, s.session_id, s.heard_seq, s.spoke_seq FROM journals j \
+                 LEFT JOIN provider_sessions s ON s.room_id = j.room_id AND s.agent_id = $2 AND s.provider = $3 \
+                 WHERE j.room_id = $1",
             )
             .bind(room.0)
             .bind(agent.0)
             .bind(provider)
-            .fetch_optional(pool)
+            .fetch_one(pool)
             .await
         })?;
-        let Some((id, heard_seq, spoke_seq)) = row else { return Ok(None) };
-        let spoke_seq = spoke_seq.map(unsigned).transpose()?;
-        Ok(Some(ProviderSession { id, heard_seq: unsigned(heard_seq)?, spoke_seq }))
+        let (head, id, heard_seq, spoke_seq) = row;
+        let (heard_seq, spoke_seq) = (heard_seq.map(unsigned).transpose()?, spoke_seq.map(unsigned).transpose()?);
+        let session = id.zip(heard_seq).map(|(id, heard_seq)| ProviderSession { id, heard_seq, spoke_seq });
+        Ok((unsigned(head)?, session))
     }
 }
