@@ -13,6 +13,7 @@ use providers::{
         self, Api, Direct, Key,
         tools::{Managed, Toolbox},
     },
+    host_tools::pass::{Door, Passes},
     program::Program,
     scripted::Scripted,
 };
@@ -20,6 +21,7 @@ use std::{
     collections::BTreeMap,
     ffi::{OsStr, OsString},
     fs::DirBuilder,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     os::unix::fs::DirBuilderExt as _,
     sync::Arc,
 };
@@ -28,7 +30,8 @@ use workbench::{
     process::Supervisor,
 };
 
-pub fn registry(config: &Config, supervisor: &Supervisor, mcp: &Manager) -> Registry {
+/// `address` is where the server listens.
+pub fn registry(config: &Config, supervisor: &Supervisor, mcp: &Manager, address: SocketAddr) -> Registry {
     let program = |starting: &Starting| Program {
         command: starting.command.clone(),
         args: starting.args.clone(),
@@ -48,6 +51,7 @@ pub fn registry(config: &Config, supervisor: &Supervisor, mcp: &Manager) -> Regi
         instances: config.codex.instances,
         idle: config.codex.idle,
     });
+    let door = Door { address: own_address(address), program: config.own_program.clone(), passes: Passes::default() };
     let mut all: Vec<Arc<dyn Provider>> = vec![Arc::new(Scripted), Arc::new(claude), Arc::new(codex)];
     all.extend(presets(&config.acp).into_iter().map(|preset| {
         let starting = Starting {
@@ -57,11 +61,21 @@ pub fn registry(config: &Config, supervisor: &Supervisor, mcp: &Manager) -> Regi
             share_login: config.acp.share_login,
         };
         let (pool, idle) = (config.acp.processes, config.acp.idle);
-        let acp = acp::Config { preset, program: program(&starting), pool, idle, relay: config.own_program.clone() };
+        let acp = acp::Config { preset, program: program(&starting), pool, idle, door: door.clone() };
         Arc::new(Acp::new(acp)) as Arc<dyn Provider>
     }));
     all.extend(models(config, &(Arc::new(Managed(mcp.clone())) as Arc<dyn Toolbox>)));
-    Registry::new(all)
+    Registry::new(all).with_passes(door.passes)
+}
+
+/// Where this machine reaches a server that listens there. "Everywhere" is no address to go to.
+fn own_address(listening: SocketAddr) -> SocketAddr {
+    let ip = match listening.ip().to_canonical() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, listening.port())
 }
 
 /// Those that ask a model's API themselves.
@@ -139,4 +153,23 @@ pub fn mcp_servers(config: &Config) -> anyhow::Result<Servers> {
         None => return Ok(Servers::new()),
     };
     mcp_file::read(file).with_context(|| format!("the MCP servers in {}", file.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::own_address;
+
+    #[test]
+    fn a_server_is_reached_where_it_listens_and_everywhere_is_here() {
+        for (listening, reached) in [
+            ("127.0.0.1:7878", "127.0.0.1:7878"),
+            ("0.0.0.0:80", "127.0.0.1:80"),
+            ("[::]:80", "[::1]:80"),
+            ("[::ffff:0.0.0.0]:80", "127.0.0.1:80"),
+            ("192.168.1.4:7878", "192.168.1.4:7878"),
+            ("[2001:db8::1]:7878", "[2001:db8::1]:7878"),
+        ] {
+            assert_eq!(own_address(listening.parse().unwrap()).to_string(), reached, "{listening}");
+        }
+    }
 }

@@ -3,7 +3,6 @@
 
 use clap::Parser as _;
 use greenroom::cli::{self, Cli, Exit};
-use providers::host_tools::relay;
 use std::{process::ExitCode, time::Duration};
 use workbench::process::keeper;
 
@@ -19,9 +18,6 @@ fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|word| word == keeper::WORD) {
         return keeper::main();
     }
-    if std::env::args_os().nth(1).is_some_and(|word| word == relay::SUBCOMMAND) {
-        return relay();
-    }
     let cli = Cli::parse();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
@@ -31,18 +27,4 @@ fn main() -> ExitCode {
     runtime.shutdown_timeout(LEFTOVERS);
     let exit: Exit = outcome.unwrap_or_else(|error| cli::exit::report(&error));
     exit.into()
-}
-
-/// Carries an agent's calls of Greenroom's own tools to the server that started the agent.
-fn relay() -> ExitCode {
-    #[expect(clippy::disallowed_methods, reason = "the agent hands the secret over this way")]
-    let secret = std::env::var(relay::SECRET).unwrap_or_default();
-    let socket = std::env::args().nth(2).unwrap_or_default();
-    match relay::run(&socket, &secret) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("{} is for the server's own use: {error}", relay::SUBCOMMAND);
-            ExitCode::FAILURE
-        }
-    }
 }

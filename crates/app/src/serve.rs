@@ -83,7 +83,7 @@ impl Running {
         let supervisor = Supervisor::new(config.keeper.clone());
         end_what_was_left(&supervisor).await;
         let mcp = agents::mcp_manager(config, &supervisor)?;
-        let providers = agents::registry(config, &supervisor, &mcp);
+        let providers = agents::registry(config, &supervisor, &mcp, address);
         let engine = Engine::new(store.clone(), providers, mcp, engine_config(config)?);
         engine.sweep_uploads().await;
         let worker = Worker::new(engine.clone());

@@ -19,6 +19,7 @@ mod work;
 pub use equipment::{ServerProblem, Source, VariableUse, Variables, skill_layer};
 pub use error::Error;
 pub use folders::Folders;
+pub use providers::host_tools;
 pub use uploads::Incoming;
 pub use work::Worker;
 

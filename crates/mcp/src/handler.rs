@@ -147,7 +147,7 @@ fn owner(extensions: &Extensions) -> Result<Owner, ErrorData> {
 }
 
 /// What a transport sent along with a request.
-fn carried<T: Clone + Send + Sync + 'static>(extensions: &Extensions) -> Option<&T> {
+pub fn carried<T: Clone + Send + Sync + 'static>(extensions: &Extensions) -> Option<&T> {
     let by_http = || extensions.get::<http::request::Parts>().and_then(|parts| parts.extensions.get::<T>());
     extensions.get::<T>().or_else(by_http)
 }

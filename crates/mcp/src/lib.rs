@@ -2,7 +2,8 @@
 //!
 //! Start at [`handler`]: it answers the methods of the protocol with [`tools`], [`resources`] and [`prompts`]; [`watch`] tells
 //! clients what has changed. [`transport`] is `/mcp` for every revision and `/sse` for the oldest. What a client asks for is
-//! done by the engine's commands, as for every other door; nothing is decided here.
+//! done by the engine's commands, as for every other door; nothing is decided here. [`host`] is what an agent inside a run is
+//! shown instead.
 
 #[cfg(all(feature = "conformance", not(debug_assertions)))]
 compile_error!("the feature `conformance` serves fixtures instead of Greenroom and has no place in a release build");
@@ -11,6 +12,7 @@ compile_error!("the feature `conformance` serves fixtures instead of Greenroom a
 mod conformance;
 mod follow;
 mod handler;
+mod host;
 mod logging;
 mod prompts;
 mod resources;
@@ -24,6 +26,7 @@ use domain::owner::Principal;
 use engine::Engine;
 use futures_util::future::join_all;
 use handler::Handler;
+use host::Host;
 use std::{sync::Arc, time::Duration};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use transport::{
@@ -54,6 +57,7 @@ pub struct Mcp(Arc<Inner>);
 struct Inner {
     handler: Handler,
     streamable: Streamable,
+    host: Host,
     sessions: Sessions,
     settings: Settings,
     /// What serves sessions and begins them.
@@ -73,6 +77,7 @@ impl Mcp {
         let handler = Handler::new(engine, stopping);
         Self(Arc::new(Inner {
             streamable: Streamable::new(&handler, &settings, &over),
+            host: Host::new(&over),
             handler,
             sessions: Sessions::new(settings.max_sessions, settings.session_idle),
             settings,

@@ -30,6 +30,14 @@ const ALWAYS: [&str; 16] = [
     "all_proxy",
 ];
 
+/// Those of them that send what a program asks for through somebody else.
+const PROXIES: [&str; 6] = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"];
+
+/// Whether a program with this environment reaches others by a proxy.
+pub fn is_proxied(environment: &BTreeMap<OsString, OsString>) -> bool {
+    PROXIES.iter().any(|name| environment.get(OsStr::new(name)).is_some_and(|value| !value.is_empty()))
+}
+
 /// How a program is found and started.
 #[derive(Clone)]
 pub struct Program {

@@ -23,6 +23,8 @@ pub enum Policy {
     Public,
     /// Someone with an account, or the local owner while there is none. Handlers get them as [`crate::auth::Caller`].
     Owner,
+    /// The same, or an agent's program with the pass of its process. Handlers get either as [`crate::auth::Guest`].
+    OwnerOrAgent,
 }
 
 /// What stands before a door.

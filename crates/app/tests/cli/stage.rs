@@ -191,6 +191,28 @@ impl Stage {
         fs::read_to_string(&self.launch.log).unwrap_or_default()
     }
 
+    /// Neither the log nor any file of the server's or its agents' holds this.
+    pub fn assert_nowhere(&self, words: &str) {
+        assert!(!self.log().contains(words), "it is in the log");
+        let mut folders = vec![self.launch.data_dir.clone()];
+        let mut files = 0;
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder).unwrap() {
+                let entry = entry.unwrap();
+                let (kind, path) = (entry.file_type().unwrap(), entry.path());
+                if kind.is_dir() {
+                    folders.push(path);
+                } else if kind.is_file() {
+                    let bytes = fs::read(&path).unwrap_or_default();
+                    let found = bytes.windows(words.len()).any(|window| window == words.as_bytes());
+                    assert!(!found, "it is in {}", path.display());
+                    files += 1;
+                }
+            }
+        }
+        assert!(files > 1, "a server and its agents have files");
+    }
+
     /// Stops as SIGTERM does and starts again.
     pub async fn restart(&self) {
         let process = self.process.lock().unwrap().take().unwrap();

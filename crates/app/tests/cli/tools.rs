@@ -2,7 +2,7 @@
 
 use crate::{
     scene::{Audience, data, ended, journal, message_of, post, say},
-    stage::Stage,
+    stage::{Cli, Stage},
 };
 use domain::{
     event::EventType,
@@ -21,6 +21,32 @@ with_each_cli! {
     host_tools_are_there,
     a_question_waits_for_a_person,
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn gemini_has_its_host_tools_at_the_door_itself() {
+    let stage = Stage::start(Cli::Gemini).await;
+    host_tools_are_there(&stage).await;
+    stage.wait_for_process(CARRYING, false).await;
+    stage.assert_nowhere("grp_");
+    stage.finish().await;
+}
+
+/// A proxy would learn the pass, so Gemini is given a program in place of an address. Here the proxy is one that nobody runs:
+/// whatever is sent to it is lost.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn gemini_behind_a_proxy_starts_a_program_for_its_host_tools() {
+    let nowhere = "http://127.0.0.1:9";
+    let proxy = [("HTTP_PROXY", nowhere), ("HTTPS_PROXY", nowhere), ("NO_PROXY", "127.0.0.1")];
+    let stage = Stage::start_with(Cli::Gemini, "test-key", &proxy).await;
+    host_tools_are_there(&stage).await;
+    stage.wait_for_process(CARRYING, true).await;
+    a_question_waits_for_a_person(&stage).await;
+    stage.assert_nowhere("grp_");
+    stage.finish().await;
+}
+
+/// Our own program, as an agent starts it.
+const CARRYING: &str = concat!(env!("CARGO_BIN_EXE_greenroom"), " mcp");
 
 /// Says something that makes the agent ask, and returns the run and what it asked.
 pub async fn asked(api: &Api, room: RoomId, text: &str) -> (RunId, Value) {
@@ -105,7 +131,7 @@ async fn the_policy_answers_for_the_person(stage: &Stage) {
 
 async fn host_tools_are_there(stage: &Stage) {
     let api = stage.api();
-    let agent = stage.agent_with("open", json!({"tools": {"allow": ["*"]}})).await;
+    let agent = stage.agent_with("opener", json!({"tools": {"allow": ["*"]}})).await;
     let room = api.create_room("host tools", &[agent]).await.unwrap().id;
     let run = crate::scene::answered(&api, room, "!call current_time {}").await;
     let message = message_of(&api, &run).await;

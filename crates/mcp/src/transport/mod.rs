@@ -3,9 +3,9 @@
 //!
 //! Host, Origin, credentials and rates are looked at before anything comes here.
 
-mod message;
-mod patience;
-mod reply;
+pub mod message;
+pub mod patience;
+pub mod reply;
 pub mod sessions;
 pub mod sse;
 pub mod streamable;

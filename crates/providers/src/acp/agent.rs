@@ -12,10 +12,10 @@ use super::{
 };
 use crate::{
     Place, TurnEvent,
-    host_tools::relay::Carrier,
+    host_tools::pass::{Door, Issued},
     jsonrpc::{CallError, CloseReason, Connection, Dialect, Incoming, Peer, RpcError},
     pool::Resident,
-    program::{Program, STOP},
+    program::{self, Program, STOP},
     turn::SeenSkill,
 };
 use domain::run::{Receipt, RunError};
@@ -43,7 +43,10 @@ pub struct Agent {
     pub incoming: mpsc::Receiver<Incoming>,
     /// `None` until one was opened.
     pub session: Option<Opened>,
-    pub carrier: Carrier,
+    /// By which it has the host tools.
+    pub pass: Issued,
+    /// It reaches others by a proxy.
+    pub is_proxied: bool,
     /// What it was started with. Another place needs another process.
     pub made_for: MadeFor,
     connection: Connection,
@@ -97,8 +100,7 @@ pub struct Abilities {
 pub struct Maker {
     pub preset: Preset,
     pub program: Program,
-    /// Our own binary, which the agent starts for the host tools.
-    pub relay: PathBuf,
+    pub door: Door,
 }
 
 impl Maker {
@@ -119,11 +121,13 @@ impl Maker {
             args.extend([OsString::from(flag), model.into()]);
         }
         args.extend(self.program.args.iter().map(OsString::from));
+        let is_proxied = program::is_proxied(&env);
         let command = Command { program: path, args, env, folder };
+        let pass = self.door.passes.issue().map_err(|error| cannot(&error))?;
         let child = self.program.supervisor.start(command).await.map_err(|error| cannot(&error))?;
         let made_for = MadeFor::new(&self.preset, place, surroundings);
-        let agent = Agent::over(child.stdout, child.stdin, Some(child.handle), made_for);
-        agent.map_err(|error| cannot(&error))
+        let agent = Agent::over(child.stdout, child.stdin, Some(child.handle), made_for, pass);
+        Ok(Agent { is_proxied, ..agent })
     }
 
     pub fn missing(&self) -> String {
@@ -161,10 +165,10 @@ impl Agent {
         input: impl AsyncWrite + Send + Unpin + 'static,
         handle: Option<Handle>,
         made_for: MadeFor,
-    ) -> std::io::Result<Self> {
+        pass: Issued,
+    ) -> Self {
         let (connection, peer, incoming) = Connection::start(output, input, Dialect { with_version_field: true });
-        let carrier = Carrier::open()?;
-        Ok(Self { peer, incoming, session: None, carrier, made_for, connection, handle, can: None })
+        Self { peer, incoming, session: None, pass, is_proxied: false, made_for, connection, handle, can: None }
     }
 
     /// Whether it can take another turn, as far as one can see.
@@ -233,8 +237,8 @@ impl Agent {
 
     /// Ends the program and everything it started.
     pub async fn stop(self) -> Receipt {
-        let Self { connection, handle, peer, .. } = self;
-        drop(peer);
+        let Self { connection, handle, peer, pass, .. } = self;
+        drop((peer, pass));
         connection.close().await;
         match handle {
             Some(handle) => handle.stop(STOP).await,

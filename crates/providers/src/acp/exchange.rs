@@ -10,7 +10,8 @@ use crate::{
     Reported, TurnCommand, TurnEvent,
     host_tools::{
         self,
-        relay::{self, Question, Questions},
+        pass::{self, agents_name},
+        questions::{Question, Questions},
     },
     jsonrpc::{CallError, Incoming, Peer, RpcError},
 };
@@ -143,7 +144,7 @@ impl<'a> Exchange<'a> {
         let begun = self.fold.calls.release();
         self.talk.tell_all(begun);
         let approval = ApprovalId::generate();
-        let tool_use_id = self.fold.calls.open(relay::ASK).map(str::to_owned);
+        let tool_use_id = self.fold.calls.open(pass::ASK).map(str::to_owned);
         let name = "ask_user".to_owned();
         self.talk.tell(TurnEvent::Approval { id: approval, tool_use_id, name, input, is_question: true });
         self.open.insert(approval, Open::Question(answer));
@@ -209,8 +210,8 @@ impl<'a> Exchange<'a> {
     }
 }
 
-/// Comes back when whoever asked a question of the room no longer waits for the answer, because the agent has ended the
-/// relay.
+/// Comes back when whoever asked a question of the room no longer waits for the answer, because the agent has given up
+/// the call.
 async fn given_up(open: &mut HashMap<ApprovalId, Open>) -> ApprovalId {
     poll_fn(|context| {
         for (approval, open) in open.iter_mut() {
@@ -236,7 +237,7 @@ fn selected(option: &str) -> Value {
 /// The ways in which agents write the name of an MCP server's tool.
 fn is_host_tool(name: &str) -> bool {
     let server = host_tools::SERVER;
-    host_tools::TOOLS.iter().map(|tool| relay::agents_name(tool.name)).any(|tool| {
+    host_tools::TOOLS.iter().map(|tool| agents_name(tool.name)).any(|tool| {
         [format!("mcp_{server}_{tool}"), format!("mcp__{server}__{tool}")].iter().any(|known| known == name)
     })
 }

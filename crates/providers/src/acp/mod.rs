@@ -10,6 +10,8 @@ mod ending;
 mod exchange;
 mod folder;
 mod gemini;
+#[cfg(test)]
+mod own_tools;
 mod parse;
 mod preset;
 mod session;
@@ -29,12 +31,12 @@ pub use preset::Preset;
 use crate::{
     Capabilities, CloseFuture, InspectFuture, Inspection, Place, Provider, TurnChannel, TurnFuture, TurnRequest,
     crashes::Crashes,
+    host_tools::pass::Door,
     pool::{Limits, Pool},
     program::Program,
 };
 use agent::Maker;
 use std::{
-    path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -54,8 +56,8 @@ pub struct Config {
     pub pool: usize,
     /// How long one is kept for the next turn of its conversation.
     pub idle: Duration,
-    /// Our own binary, which agents start as an MCP server for the host tools.
-    pub relay: PathBuf,
+    /// By which agents come to the host tools.
+    pub door: Door,
 }
 
 #[derive(Debug)]
@@ -66,10 +68,10 @@ pub struct Acp {
 
 impl Acp {
     pub fn new(config: Config) -> Self {
-        let Config { preset, program, pool, idle, relay } = config;
+        let Config { preset, program, pool, idle, door } = config;
         let pool = Pool::new(Limits { places: pool, idle, spares: SPARES });
         let crashes = Crashes::new(&preset.name);
-        let maker = Maker { preset, program, relay };
+        let maker = Maker { preset, program, door };
         Self { shared: Arc::new(Shared { maker, pool, crashes }), preparing: Mutex::default() }
     }
 }

@@ -5,7 +5,11 @@ use super::{
     folder,
     preset::{Load, ModelChoice},
 };
-use crate::{Place, TurnEvent, host_tools, jsonrpc::CallError};
+use crate::{
+    Place, TurnEvent,
+    host_tools::{self, pass::Door},
+    jsonrpc::CallError,
+};
 use domain::{mcp::Transport, time::Timestamp, usage::Cost};
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, time::Duration};
@@ -132,14 +136,25 @@ impl Maker {
                 }
             }
         }
-        let secret = [(host_tools::relay::SECRET.to_owned(), agent.carrier.secret.clone())].into();
-        servers.push(json!({
-            "name": host_tools::SERVER,
-            "command": self.relay,
-            "args": [host_tools::relay::SUBCOMMAND, agent.carrier.socket],
-            "env": pairs(&secret),
-        }));
+        servers.push(self.own_server(agent));
         servers
+    }
+
+    /// Greenroom itself, for the host tools.
+    fn own_server(&self, agent: &Agent) -> Value {
+        let (name, Door { address, program, .. }) = (host_tools::SERVER, &self.door);
+        let server = format!("http://{address}");
+        let variable = |name: &str, value: &str| json!({"name": name, "value": value});
+        // Not every agent spares this machine when it asks a proxy for everything else, and the proxy would learn the secret.
+        // Our own program is told to.
+        if agent.can.is_some_and(|can| can.http) && !agent.is_proxied {
+            let authorization = variable("Authorization", &format!("Bearer {}", agent.pass.reveal()));
+            return json!({"type": "http", "name": name, "url": format!("{server}/mcp"), "headers": [authorization]});
+        }
+        // In its environment: on a command line others could read it.
+        let mut env = vec![variable("GREENROOM_SERVER", &server), variable("GREENROOM_TOKEN", agent.pass.reveal())];
+        env.extend(["NO_PROXY", "no_proxy"].map(|name| variable(name, &address.ip().to_string())));
+        json!({"name": name, "command": program, "args": ["mcp"], "env": env})
     }
 
     /// The mode in which the agent asks before it acts. Without it, the tool policy would mean nothing.

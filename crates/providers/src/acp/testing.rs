@@ -9,6 +9,7 @@ use super::{
 use crate::{
     Place, Reported, Session, Speaker, Spoken, TurnChannel, TurnCommand, TurnEvent, TurnOutcome, TurnRequest,
     crashes::Crashes,
+    host_tools::pass::{Call, Door, Passes},
     jsonrpc::far_end::FarEnd,
     pool::{Asked, Limits, Pool},
     program::Program,
@@ -53,6 +54,11 @@ pub fn program(command: &str) -> Program {
     }
 }
 
+/// A door that nobody serves; whoever has its passes can stand in for it.
+pub fn door() -> Door {
+    Door { address: ([127, 0, 0, 1], 7878).into(), program: "greenroom".into(), passes: Passes::default() }
+}
+
 /// An agent that does as the protocol says.
 pub fn tame() -> Preset {
     Preset { load: Load::Declared, ..Preset::custom("tame", "there-is-no-such-program", &["--acp".into()]) }
@@ -80,7 +86,7 @@ impl Stage {
             session: None,
             memory: crate::Memory::default(),
         };
-        let maker = Maker { program: program(&preset.command), preset, relay: "greenroom".into() };
+        let maker = Maker { program: program(&preset.command), preset, door: door() };
         let pool = Pool::new(Limits { places: 2, idle: Duration::from_secs(600), spares: 1 });
         let shared = Arc::new(Shared { maker, pool, crashes: Crashes::new("tame") });
         let (_, _, agent) = FarEnd::new();
@@ -90,10 +96,17 @@ impl Stage {
 
     /// An agent is there, and the turn begins.
     pub async fn begin(&mut self) {
+        self.begin_with(|_| {}).await;
+    }
+
+    /// The same with another one.
+    pub async fn begin_with(&mut self, change: impl FnOnce(&mut Running)) {
         let (output, input, agent) = FarEnd::new();
         self.agent = agent;
         let made_for = MadeFor::new(&self.shared.maker.preset, &self.request.place, Surroundings::default());
-        let running = Running::over(output, input, None, made_for).unwrap();
+        let pass = self.shared.maker.door.passes.issue().unwrap();
+        let mut running = Running::over(output, input, None, made_for, pass);
+        change(&mut running);
         let Some(Asked::Granted(place)) = self.shared.pool.ask(key(&self.request.place)) else { panic!("no place") };
         place.keep(running).await;
         self.again(64);
@@ -128,6 +141,11 @@ impl Stage {
     pub async fn opened(&mut self) -> Value {
         self.greeted(true).await;
         self.answer("session/new", json!({"sessionId": "s1"})).await
+    }
+
+    /// A request that comes to the door with this secret.
+    pub fn call(&self, secret: &str) -> Call {
+        self.shared.maker.door.passes.find(secret.as_bytes()).unwrap().begin("1").unwrap()
     }
 
     /// Takes the prompt; its id and its text.

@@ -3,9 +3,9 @@
 use super::{
     Acp, Config, folder,
     preset::Preset,
-    testing::{Stage, place, program, tame},
+    testing::{Stage, door, place, program, tame},
 };
-use crate::{Inspection, Kept, Provider as _, TurnCommand, TurnEnd, TurnEvent, TurnOutcome, host_tools::relay::SECRET};
+use crate::{Inspection, Kept, Provider as _, TurnCommand, TurnEnd, TurnEvent, TurnOutcome};
 use domain::{
     event::Decision,
     ids::MessageId,
@@ -13,14 +13,7 @@ use domain::{
     time::Timestamp,
 };
 use serde_json::{Value, json};
-use std::{
-    os::{
-        linux::net::SocketAddrExt as _,
-        unix::net::{SocketAddr, UnixStream},
-    },
-    time::Duration,
-};
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use std::time::Duration;
 
 fn text(delta: &str) -> TurnEvent {
     TurnEvent::Text { delta: delta.into(), item: None }
@@ -526,49 +519,6 @@ async fn mcp_servers_are_passed_on_as_far_as_the_agent_can_use_them() {
     assert_eq!(statuses(&stage.outcome().await.0)[..2], ["mcp_server_skipped", "mcp_server_skipped"]);
 }
 
-/// Not on the paused clock: a socket is real.
-#[tokio::test]
-async fn a_question_through_the_relay_is_answered_by_a_person() {
-    let mut stage = Stage::new(Preset::named("gemini").unwrap());
-    stage.begin().await;
-    stage.greeted(true).await;
-    let modes = json!({"currentModeId": "default"});
-    let made = stage.answer("session/new", json!({"sessionId": "s1", "modes": modes})).await;
-    let server = made["mcpServers"].as_array().unwrap().last().unwrap().clone();
-    assert_eq!((&server["command"], &server["args"][0]), (&json!("greenroom"), &json!("__host-tools")));
-    assert_eq!(server["env"][0]["name"], SECRET);
-    let (prompt, _) = stage.prompted().await;
-
-    // A tool of ours needs no permission of a person's.
-    let options = json!([{"optionId": "all", "kind": "allow_always"}, {"optionId": "once", "kind": "allow_once"}]);
-    let call = json!({"toolCallId": "mcp_greenroom_ask_people__1", "kind": "other"});
-    let params = json!({"sessionId": "s1", "options": options, "toolCall": call});
-    stage
-        .agent
-        .send(json!({"jsonrpc": "2.0", "id": 5, "method": "session/request_permission", "params": params}))
-        .await;
-    assert_eq!(stage.agent.next().await.unwrap()["result"]["outcome"]["optionId"], "once");
-
-    let address = SocketAddr::from_abstract_name(server["args"][1].as_str().unwrap()).unwrap();
-    let stream = UnixStream::connect_addr(&address).unwrap();
-    stream.set_nonblocking(true).unwrap();
-    let mut relay = BufReader::new(tokio::net::UnixStream::from_std(stream).unwrap());
-    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
-                      "params": {"name": "ask_people", "arguments": {"question": "Which?"}}});
-    let secret = server["env"][0]["value"].as_str().unwrap();
-    relay.write_all(format!("{secret}\n{call}\n").as_bytes()).await.unwrap();
-    let (approval, asked) = stage.approval().await;
-    let TurnEvent::Approval { tool_use_id, name, input, is_question, .. } = asked else { panic!() };
-    assert_eq!((tool_use_id.as_deref(), name.as_str()), (Some("mcp_greenroom_ask_people__1"), "ask_user"));
-    assert_eq!((input, is_question), (json!({"question": "Which?"}), true));
-    stage.decide(approval, Decision::Allow, Some(json!({"answer": "that"}))).await;
-    let mut line = String::new();
-    relay.read_line(&mut line).await.unwrap();
-    assert!(line.contains("\"that\""), "{line}");
-    stage.end(&prompt, "end_turn").await;
-    assert_eq!(stage.outcome().await.1, completed());
-}
-
 #[tokio::test]
 async fn a_program_that_is_not_there_is_missing_with_advice() {
     let folder = tempfile::tempdir().unwrap();
@@ -577,7 +527,7 @@ async fn a_program_that_is_not_there_is_missing_with_advice() {
         program: program("there-is-no-such-program"),
         pool: 1,
         idle: Duration::from_secs(1),
-        relay: "greenroom".into(),
+        door: door(),
     };
     let provider = Acp::new(config);
     assert_eq!(provider.name(), "gemini");

@@ -1,27 +1,14 @@
-//! Agents that break off: in the middle of a question, or again and again.
+//! Agents that break off, again and again.
 
 use super::{
     Acp, Config,
     preset::Preset,
-    testing::{Stage, place, program, tame},
+    testing::{Stage, door, place, program, tame},
 };
-use crate::{
-    Provider as _, TurnChannel, TurnEnd, TurnEvent, TurnOutcome, TurnRequest, jsonrpc::far_end::FarEnd, pool::Asked,
-};
+use crate::{Provider as _, TurnChannel, TurnEnd, TurnOutcome, TurnRequest, jsonrpc::far_end::FarEnd, pool::Asked};
 use domain::{ids::RunId, run::RunError};
-use serde_json::json;
-use std::{
-    fs,
-    os::{
-        linux::net::SocketAddrExt as _,
-        unix::{
-            fs::PermissionsExt as _,
-            net::{SocketAddr, UnixStream},
-        },
-    },
-    time::Duration,
-};
-use tokio::{io::AsyncWriteExt as _, sync::mpsc, time::advance};
+use std::{fs, os::unix::fs::PermissionsExt as _, time::Duration};
+use tokio::{sync::mpsc, time::advance};
 
 fn error(outcome: TurnOutcome) -> RunError {
     match outcome.end {
@@ -83,7 +70,7 @@ async fn invariant_14_limits_one_that_cannot_start_is_not_tried_with_every_messa
         program: program(there.to_str().unwrap()),
         pool: 1,
         idle: Duration::from_secs(1),
-        relay: "greenroom".into(),
+        door: door(),
     };
     let (provider, place) = (Acp::new(config), place(folder.path()));
     let turn = || {
@@ -115,27 +102,4 @@ async fn invariant_14_limits_one_that_cannot_start_is_not_tried_with_every_messa
     provider.prepare(place.clone());
     assert_eq!(provider.preparing.lock().unwrap().len(), 1);
     provider.close().await;
-}
-
-/// Not on the paused clock: a socket is real.
-#[tokio::test]
-async fn a_question_whose_relay_is_gone_is_withdrawn() {
-    let mut stage = Stage::new(tame());
-    stage.begin().await;
-    let made = stage.opened().await;
-    let server = made["mcpServers"].as_array().unwrap().last().unwrap().clone();
-    let (prompt, _) = stage.prompted().await;
-    let address = SocketAddr::from_abstract_name(server["args"][1].as_str().unwrap()).unwrap();
-    let stream = UnixStream::connect_addr(&address).unwrap();
-    stream.set_nonblocking(true).unwrap();
-    let mut relay = tokio::net::UnixStream::from_std(stream).unwrap();
-    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call",
-                      "params": {"name": "ask_people", "arguments": {"question": "Which?"}}});
-    let secret = server["env"][0]["value"].as_str().unwrap();
-    relay.write_all(format!("{secret}\n{call}\n").as_bytes()).await.unwrap();
-    let (approval, _) = stage.approval().await;
-    drop(relay);
-    assert_eq!(stage.next().await, TurnEvent::Withdrawn { id: approval });
-    stage.end(&prompt, "end_turn").await;
-    assert_eq!(stage.outcome().await.1.end, TurnEnd::Completed);
 }

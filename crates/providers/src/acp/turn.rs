@@ -231,7 +231,7 @@ impl Turn<'_> {
         let fold = Fold::new(self.shared.maker.preset.naming);
         let mut exchange = Exchange::new(agent.peer.clone(), session.id.clone(), fold, self.talk);
         let params = json!({"sessionId": session.id, "prompt": [{"type": "text", "text": prompt}]});
-        let questions = agent.carrier.begin();
+        let questions = agent.pass.begin();
         let answer = exchange.listen(agent, questions, params).await;
         let Exchange { mut fold, interrupted, .. } = exchange;
         self.talk.tell_all(fold.calls.release());

@@ -1,11 +1,15 @@
 //! Tools that Greenroom itself gives to an agent. One definition, three ways to carry it: Claude Code's host-hosted MCP
-//! server, Codex's dynamic tools, and an MCP server of ours for any other agent.
+//! server ([`mcp`]), Codex's dynamic tools, and for any other agent the server's own door for MCP, which it opens with a
+//! [`pass`].
 //!
 //! Calling is pure and in two steps, because some tools wait for a person: [`call`] says at once what came of it or what
 //! to ask, [`answered`] turns the person's answer into a result.
 
 pub mod mcp;
-pub mod relay;
+pub mod pass;
+pub mod questions;
+#[cfg(test)]
+mod tests;
 
 use domain::{event::Decision, time::Timestamp};
 use serde_json::{Value, json};
@@ -99,34 +103,5 @@ pub fn answered(decision: Decision, input: Option<&Value>) -> Outcome {
         },
         Decision::Deny => Outcome { text: "The person does not want to answer.".into(), is_error: true },
         Decision::Expired => Outcome { text: "Nobody answered in time.".into(), is_error: true },
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{Called, answered, call};
-    use domain::{event::Decision, time::Timestamp};
-    use serde_json::json;
-
-    #[test]
-    fn the_time_is_told_at_once() {
-        let Called::Done(outcome) = call("current_time", &json!({}), Timestamp::from_millis(0)) else { panic!() };
-        assert!(outcome.text.starts_with("1970-01-01T00:00:00"), "{}", outcome.text);
-    }
-
-    #[test]
-    fn a_question_is_asked_and_its_answer_is_the_result() {
-        let question = json!({"question": "Which?", "options": ["a", "b"]});
-        assert_eq!(call("ask_user", &question, Timestamp::from_millis(0)), Called::Ask { input: question.clone() });
-        assert_eq!(answered(Decision::Allow, Some(&json!({"answer": "b"}))).text, "b");
-        assert!(answered(Decision::Deny, None).is_error && answered(Decision::Expired, None).is_error);
-    }
-
-    #[test]
-    fn bad_calls_are_errors_a_model_can_act_on() {
-        for (name, arguments) in [("ask_user", json!({})), ("ask_user", json!({"question": " "})), ("x", json!({}))] {
-            let Called::Done(outcome) = call(name, &arguments, Timestamp::from_millis(0)) else { panic!() };
-            assert!(outcome.is_error && !outcome.text.is_empty());
-        }
     }
 }

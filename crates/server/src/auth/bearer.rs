@@ -1,5 +1,5 @@
 //! `Authorization: Bearer …` or the cookie of a visit → principal; and the local owner, who needs none while no account
-//! exists.
+//! exists. A pass is shown in the same header, and is for an agent's program.
 
 use super::{origin::Reach, token, visit};
 use crate::{
@@ -11,8 +11,12 @@ use domain::{
     ids::{TokenId, VisitId},
     owner::{Owner, Principal},
 };
+use engine::host_tools::pass::{PREFIX, Pass, Passes};
 use futures_util::future::BoxFuture;
-use std::{sync::Mutex, time::Duration};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 use tokio::time::Instant;
 
 /// How long "no account exists" is believed. The first `token create` closes the door within this time.
@@ -85,6 +89,10 @@ impl Bearer {
         peer: Option<Peer>,
         reach: Option<Reach>,
     ) -> Result<Principal, Problem> {
+        // Whoever shows one is no owner, also where an owner would need no token.
+        if pass(headers).is_some() {
+            return Err(unauthorized());
+        }
         if let Some(shown) = shown(headers)
             && let Some(principal) =
                 self.accounts.principal_of(token::hash(shown)).await.map_err(Problem::unavailable)?
@@ -149,6 +157,24 @@ impl Bearer {
     }
 }
 
+/// The pass that was shown, good or not. No token looks like one.
+pub fn pass(headers: &HeaderMap) -> Option<&[u8]> {
+    shown(headers).filter(|shown| shown.starts_with(PREFIX.as_bytes()))
+}
+
+/// The process that this pass was given to. It runs on this machine: from anywhere else the pass is a stolen one.
+pub fn agent(
+    passes: &Passes,
+    shown: &[u8],
+    headers: &HeaderMap,
+    peer: Option<Peer>,
+    reach: Option<Reach>,
+) -> Result<Arc<Pass>, Problem> {
+    let is_beside = |peer: Peer| peer.remote.ip().to_canonical() == peer.local.ip().to_canonical();
+    let is_here = reach == Some(Reach::Local) && !is_proxied(headers) && peer.is_some_and(is_beside);
+    passes.find(shown).filter(|_| is_here).ok_or_else(unauthorized)
+}
+
 /// The bytes after `Bearer`; a second header or another scheme counts as none.
 fn shown(headers: &HeaderMap) -> Option<&[u8]> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
@@ -160,8 +186,12 @@ fn shown(headers: &HeaderMap) -> Option<&[u8]> {
 /// A loopback peer is not enough: a proxy on this machine has one too, and speaks for strangers. It gives itself away
 /// by the headers it adds or by the public name it was asked for.
 fn comes_from_here(headers: &HeaderMap, peer: Option<Peer>, reach: Option<Reach>) -> bool {
-    let proxied = headers.contains_key(header::FORWARDED) || headers.contains_key("x-forwarded-for");
-    peer.is_some_and(|peer| peer.remote.ip().to_canonical().is_loopback()) && reach == Some(Reach::Local) && !proxied
+    let by_loopback = peer.is_some_and(|peer| peer.remote.ip().to_canonical().is_loopback());
+    by_loopback && reach == Some(Reach::Local) && !is_proxied(headers)
+}
+
+fn is_proxied(headers: &HeaderMap) -> bool {
+    headers.contains_key(header::FORWARDED) || headers.contains_key("x-forwarded-for")
 }
 
 fn unauthorized() -> Problem {

@@ -1,5 +1,6 @@
 //! Who is asking. Every door has a policy (see [`crate::doors`]); this folder enforces it: Host and Origin first, then
-//! the bearer token or the cookie of a visit, then the rate limit. It knows no SQL: what it needs from the store is [`Accounts`].
+//! the bearer token, the cookie of a visit or the pass of an agent's program, then the rate limit. It knows no SQL: what it
+//! needs from the store is [`Accounts`].
 //!
 //! Start at [`guard`].
 
@@ -24,7 +25,8 @@ use axum::{
     response::Response,
 };
 use domain::owner::Principal;
-use std::{net::SocketAddr, ops::Deref};
+use engine::host_tools::pass::Pass;
+use std::{net::SocketAddr, ops::Deref, sync::Arc};
 
 pub use bearer::{Accounts, Bearer};
 
@@ -52,6 +54,24 @@ impl FromRequestParts<App> for Caller {
     }
 }
 
+/// The caller of this request, for handlers behind [`Policy::OwnerOrAgent`].
+#[derive(Clone, Debug)]
+pub enum Guest {
+    Owner(Principal),
+    Agent(Arc<Pass>),
+}
+
+impl FromRequestParts<App> for Guest {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut request::Parts, app: &App) -> Result<Self, Problem> {
+        match parts.extensions.get::<Arc<Pass>>() {
+            Some(pass) => Ok(Self::Agent(Arc::clone(pass))),
+            None => Caller::from_request_parts(parts, app).await.map(|Caller(principal)| Self::Owner(principal)),
+        }
+    }
+}
+
 /// Stands before every handler. [`crate::doors::Doors`] puts it there; nothing else adds routes.
 pub async fn guard(
     State((app, gate)): State<(App, Gate)>,
@@ -62,11 +82,18 @@ pub async fn guard(
     let by_address = rate::Key::peer(peer.map(|peer| peer.remote.ip()));
     match gate.policy {
         Policy::Public => app.rate.check(&by_address)?,
-        Policy::Owner => {
+        Policy::Owner | Policy::OwnerOrAgent => {
             origin::refuse_cross_site(request.headers())?;
             let reach = request.extensions().get::<origin::Reach>().copied();
-            match app.bearer.principal(request.headers(), peer, reach).await {
-                Ok(principal) => {
+            let admitted = match bearer::pass(request.headers()) {
+                Some(shown) if gate.policy == Policy::OwnerOrAgent => {
+                    let passes = app.engine.providers().passes();
+                    bearer::agent(passes, shown, request.headers(), peer, reach).map(Guest::Agent)
+                }
+                _ => app.bearer.principal(request.headers(), peer, reach).await.map(Guest::Owner),
+            };
+            match admitted {
+                Ok(Guest::Owner(principal)) => {
                     if principal.visit.is_some() {
                         origin::refuse_other_pages(&request)?;
                     }
@@ -75,6 +102,10 @@ pub async fn guard(
                     }
                     app.rate.check(&principal.token.map_or(by_address, rate::Key::Token))?;
                     request.extensions_mut().insert(Caller(principal));
+                }
+                Ok(Guest::Agent(pass)) => {
+                    app.rate.check(&rate::Key::Pass(pass.number()))?;
+                    request.extensions_mut().insert(pass);
                 }
                 // Guessing is counted too, by address: there is no token to count by.
                 Err(problem) => return Err(app.rate.check(&by_address).err().unwrap_or(problem)),

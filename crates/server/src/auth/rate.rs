@@ -1,4 +1,4 @@
-//! How often one caller may ask. Counted by token, or by address where there is none.
+//! How often one caller may ask. Counted by token or pass, or by address where there is none.
 
 use crate::error::{Code, Problem};
 use axum::http::{HeaderName, HeaderValue, header};
@@ -16,6 +16,8 @@ use std::{
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Key {
     Token(TokenId),
+    /// Of an agent's program, by its number.
+    Pass(u64),
     Peer(IpAddr),
 }
 

@@ -1,9 +1,10 @@
-//! The doors of MCP clients: `/mcp` for every revision of the protocol, `/sse` and `/message` for its first. What is said
-//! behind them is `crates/mcp`'s business; who may say it is decided here, as for every other door.
+//! The doors of MCP clients: `/mcp` for every revision of the protocol, `/sse` and `/message` for its first. An agent
+//! inside a run comes to `/mcp` too, with a pass, and finds its host tools there instead. What is said behind them is
+//! `crates/mcp`'s business; who may say it is decided here, as for every other door.
 
 use crate::{
     App,
-    auth::Caller,
+    auth::{Caller, Guest},
     doors::{Doors, Policy},
     error::{Code, Problem},
     extract::{Params, PlainBody},
@@ -22,7 +23,7 @@ use serde::Deserialize;
 pub fn open(doors: Doors) -> Doors {
     let streamable = get(streamable).post(streamable).delete(streamable);
     doors
-        .beside(Policy::Owner, "/mcp", &[Method::GET, Method::POST, Method::DELETE], streamable)
+        .beside(Policy::OwnerOrAgent, "/mcp", &[Method::GET, Method::POST, Method::DELETE], streamable)
         .beside(Policy::Owner, "/sse", &[Method::GET, Method::DELETE], get(stream).head(no_head).delete(end))
         .beside(Policy::Owner, "/message", &[Method::POST], post(message))
 }
@@ -33,12 +34,21 @@ fn respond(reply: Reply) -> Response {
 
 async fn streamable(
     State(app): State<App>,
-    Caller(principal): Caller,
+    guest: Guest,
     mut parts: request::Parts,
     PlainBody(body): PlainBody,
 ) -> Response {
-    parts.extensions.insert(principal.clone());
-    respond(app.mcp.streamable(principal, Request::from_parts(parts, body)).await)
+    // They have done their part; what is further on keeps whole requests and may show them.
+    for secret in [header::AUTHORIZATION, header::COOKIE] {
+        parts.headers.remove(secret);
+    }
+    respond(match guest {
+        Guest::Owner(principal) => {
+            parts.extensions.insert(principal.clone());
+            app.mcp.streamable(principal, Request::from_parts(parts, body)).await
+        }
+        Guest::Agent(pass) => app.mcp.host_tools(&pass, Request::from_parts(parts, body)).await,
+    })
 }
 
 #[derive(Deserialize)]

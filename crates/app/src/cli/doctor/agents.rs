@@ -21,7 +21,7 @@ pub async fn check(config: &Config) -> Vec<Finding> {
     let supervisor = Supervisor::new(config.keeper.clone());
     // Nothing is started with it: providers are only looked at.
     let mcp = Manager::new(supervisor.clone(), Settings::new(config.store.data_dir.join("mcp")));
-    let registry = agents::registry(config, &supervisor, &mcp);
+    let registry = agents::registry(config, &supervisor, &mcp, config.server.listen);
     let mut checks = JoinSet::new();
     for provider in registry.iter() {
         let provider = Arc::clone(provider);

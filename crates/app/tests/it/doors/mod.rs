@@ -48,6 +48,7 @@ mod idempotent;
 mod limits;
 mod mcp_hostile;
 mod mcp_live;
+mod mcp_passes;
 mod mcp_scene;
 mod mcp_servers;
 mod mcp_stdio;

@@ -41,7 +41,8 @@ impl Arguments {
             Play::Transcript { file: file.into(), pace: value("--pace").map(|text| factor(&text)).transpose()? }
         } else {
             return Err(
-                "say what to play: --replay FILE [--pace F], or --fault NAME [--speaks claude|codex|acp]".into()
+                "say what to play: --replay FILE [--pace F], or --fault NAME [--speaks claude|codex|acp|acp-stdio]"
+                    .into(),
             );
         };
         let session = value("--session-id").or_else(|| value("--resume")).filter(|_| !has("--fork-session"));

@@ -3,11 +3,19 @@
 use super::{Heard, Protocol};
 use serde_json::{Value, json};
 
-#[derive(Default)]
 pub struct Acp {
+    /// Whether it can use MCP servers over HTTP.
+    http: bool,
+    servers: Value,
     sessions: usize,
     /// The request under way.
     request: Value,
+}
+
+impl Acp {
+    pub fn new(http: bool) -> Self {
+        Self { http, servers: Value::Null, sessions: 0, request: Value::Null }
+    }
 }
 
 fn result(request: &Value, result: Value) -> Value {
@@ -24,10 +32,11 @@ impl Protocol for Acp {
             }
             "initialize" => json!({
                 "protocolVersion": 1, "authMethods": [], "agentInfo": {"name": "replay", "version": "0.61.0"},
-                "agentCapabilities": {"loadSession": true, "promptCapabilities": {}, "mcpCapabilities": {"http": true}},
+                "agentCapabilities": {"loadSession": true, "promptCapabilities": {}, "mcpCapabilities": {"http": self.http}},
             }),
             "session/new" => {
                 self.sessions += 1;
+                self.servers = line["params"]["mcpServers"].clone();
                 json!({"sessionId": format!("5e551011-0000-4000-8000-{:012}", self.sessions)})
             }
             _ => json!({}),
@@ -48,5 +57,9 @@ impl Protocol for Acp {
 
     fn end(&mut self, _text: &str) -> Vec<Value> {
         vec![result(&self.request, json!({"stopReason": "end_turn"}))]
+    }
+
+    fn servers(&self) -> Value {
+        self.servers.clone()
     }
 }

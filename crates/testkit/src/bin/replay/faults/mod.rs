@@ -46,6 +46,9 @@ pub enum Fault {
     SetsidChild,
     /// 10,000 deltas in one write.
     Burst,
+    /// Tells the MCP servers that it was given, secrets and all, and goes on when it is told to stop. The next prompt is its
+    /// end.
+    Blab,
 }
 
 const FAULTS: &[(&str, Fault)] = &[
@@ -61,6 +64,7 @@ const FAULTS: &[(&str, Fault)] = &[
     ("hang-after-end", Fault::HangAfterEnd),
     ("setsid-child", Fault::SetsidChild),
     ("burst", Fault::Burst),
+    ("blab", Fault::Blab),
 ];
 
 impl Fault {
@@ -77,6 +81,8 @@ pub enum Speaks {
     Claude,
     Codex,
     Acp,
+    /// The same, of an agent that takes no MCP servers but those that it starts itself.
+    AcpStdio,
 }
 
 impl Speaks {
@@ -85,7 +91,8 @@ impl Speaks {
             "claude" => Ok(Self::Claude),
             "codex" => Ok(Self::Codex),
             "acp" => Ok(Self::Acp),
-            other => Err(format!("--speaks takes claude, codex or acp, not {other:?}")),
+            "acp-stdio" => Ok(Self::AcpStdio),
+            other => Err(format!("--speaks takes claude, codex, acp or acp-stdio, not {other:?}")),
         }
     }
 
@@ -94,7 +101,7 @@ impl Speaks {
         match self {
             Self::Claude => "2.1.325 (Claude Code)",
             Self::Codex => "codex-cli 0.166.0",
-            Self::Acp => "0.61.0",
+            Self::Acp | Self::AcpStdio => "0.61.0",
         }
     }
 
@@ -102,7 +109,8 @@ impl Speaks {
         match self {
             Self::Claude => Box::new(claude::Claude::default()),
             Self::Codex => Box::new(codex::Codex::default()),
-            Self::Acp => Box::new(acp::Acp::default()),
+            Self::Acp => Box::new(acp::Acp::new(true)),
+            Self::AcpStdio => Box::new(acp::Acp::new(false)),
         }
     }
 }
@@ -115,6 +123,10 @@ trait Protocol {
     fn delta(&self, text: &str) -> Value;
     /// The lines after its last delta.
     fn end(&mut self, text: &str) -> Vec<Value>;
+    /// The MCP servers that it was given.
+    fn servers(&self) -> Value {
+        Value::Null
+    }
 }
 
 #[derive(Debug, PartialEq)]
@@ -202,6 +214,16 @@ impl Broken {
                 let words: Vec<String> = (1..=BURST_DELTAS).map(|number| format!("{number} ")).collect();
                 self.begin(&words.iter().map(String::as_str).collect::<Vec<_>>())?;
                 self.end(&words.concat())?;
+            }
+            Some(Fault::Blab) => {
+                let servers = self.protocol.servers().to_string();
+                self.begin(&[&servers])?;
+                let mut line = String::new();
+                while io::stdin().read_line(&mut line)? > 0 && !line.contains("session/cancel") {
+                    line.clear();
+                }
+                self.end(&servers)?;
+                self.fault = Some(Fault::Exit);
             }
             None | Some(Fault::HangAfterEnd | Fault::SilenceAtStart | Fault::ExitAtStart) => {
                 self.begin(&["All is ", "well."])?;
