@@ -4,11 +4,19 @@
 
 use crate::{
     logging::{Level, SetLevel, SetLevelMethod},
-    prompts, resources, tools,
-    transport::sessions::{Hold, Session},
+    prompts, resources,
+    roster::Roster,
+    tools,
+    transport::{
+        direct::{Desk, Quick},
+        sessions::{Hold, Session},
+    },
     watch,
 };
-use domain::owner::{Owner, Principal};
+use domain::{
+    agent::Agent,
+    owner::{Owner, Principal},
+};
 use engine::Engine;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
@@ -52,6 +60,7 @@ pub struct House {
     pub stopping: CancellationToken,
     /// Those who tell clients what happens. When the server stops, each says so and ends.
     pub watchers: TaskTracker,
+    roster: Roster,
     #[cfg(feature = "conformance")]
     fixture: crate::Served,
 }
@@ -90,6 +99,7 @@ impl Handler {
             engine,
             stopping,
             watchers: TaskTracker::new(),
+            roster: Roster::default(),
             #[cfg(feature = "conformance")]
             fixture: crate::Served::new(),
         };
@@ -127,6 +137,12 @@ impl Handler {
     }
 }
 
+impl Quick for Handler {
+    fn is_quick(tool: &str) -> bool {
+        tools::is_quick(tool)
+    }
+}
+
 /// One request.
 pub struct Asking<'a> {
     pub house: &'a Arc<House>,
@@ -137,6 +153,13 @@ pub struct Asking<'a> {
     _call: SemaphorePermit<'a>,
     /// The session is in use, whether or not anybody still reads what comes of it.
     _hold: Option<Hold>,
+}
+
+impl Asking<'_> {
+    /// Those that can be asked.
+    pub async fn agents(&self) -> Result<Arc<[Agent]>, tools::Trouble> {
+        self.house.roster.agents(self.house.engine.store(), &self.owner).await
+    }
 }
 
 /// The transports put who asks into the request; one without is none of ours.
@@ -184,6 +207,7 @@ impl ServerHandler for Handler {
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
         match owner(&context.extensions) {
             Ok(owner) => {
+                Desk::open(self.clone(), &context);
                 let watching = watch::Watching::begin(Arc::clone(&self.house), owner, context.peer);
                 *lock(&self.own.watching) = Some(watching);
             }

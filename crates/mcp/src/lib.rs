@@ -16,6 +16,7 @@ mod host;
 mod logging;
 mod prompts;
 mod resources;
+mod roster;
 mod tools;
 mod transport;
 mod watch;
@@ -24,7 +25,6 @@ pub use transport::{Body, Reply, sse::Events};
 
 use domain::owner::Principal;
 use engine::Engine;
-use futures_util::future::join_all;
 use handler::Handler;
 use host::Host;
 use std::{sync::Arc, time::Duration};
@@ -88,7 +88,8 @@ impl Mcp {
 
     /// To be called now and then: ends sessions that are idle.
     pub async fn keep_house(&self) {
-        self.end_all(&self.0.sessions.stale(), "it was idle for long").await;
+        self.end_all(&self.0.sessions.stale(), "it was idle for long");
+        self.0.streamable.lines.tidy();
         self.0.sessions.shrink();
     }
 
@@ -106,7 +107,7 @@ impl Mcp {
     pub async fn dismiss(&self, principal: &Principal) {
         let mut theirs = self.0.sessions.all();
         theirs.retain(|session| session.principal == *principal);
-        self.end_all(&theirs, "its token is no longer valid").await;
+        self.end_all(&theirs, "its token is no longer valid");
     }
 
     /// For when the server stops: every session is told, then ended.
@@ -118,7 +119,7 @@ impl Mcp {
         if !sessions.is_empty() {
             tokio::time::sleep(LAST_WORDS).await;
         }
-        self.end_all(&sessions, "the server is stopping").await;
+        self.end_all(&sessions, "the server is stopping");
         self.0.over.cancel();
         self.0.tasks.close();
         if tokio::time::timeout(LAST_WORK, self.0.tasks.wait()).await.is_err() {
@@ -126,16 +127,15 @@ impl Mcp {
         }
     }
 
-    /// Side by side: one that is stuck must not keep the others.
-    async fn end_all(&self, sessions: &[Arc<Session>], why: &'static str) {
-        join_all(sessions.iter().map(|session| self.end(session, why))).await;
+    fn end_all(&self, sessions: &[Arc<Session>], why: &'static str) {
+        sessions.iter().for_each(|session| self.end(session, why));
     }
 
-    async fn end(&self, session: &Session, why: &'static str) {
+    fn end(&self, session: &Session, why: &'static str) {
         tracing::debug!(why, "an MCP session ends");
         self.0.sessions.end(session, why);
         if matches!(session.link, Link::Streamable) {
-            self.0.streamable.forget(session).await;
+            self.0.streamable.lines.close(&session.id);
         }
     }
 }

@@ -4,10 +4,13 @@
 
 use rmcp::{
     RoleServer,
-    model::{LoggingLevel, LoggingMessageNotificationParam},
+    model::{
+        LoggingLevel, LoggingMessageNotification, LoggingMessageNotificationParam, ServerJsonRpcMessage,
+        ServerNotification,
+    },
     service::Peer,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 pub type Level = LoggingLevel;
 pub type SetLevel = rmcp::model::SetLevelRequestParams;
@@ -25,6 +28,17 @@ pub async fn info(peer: &Peer<RoleServer>, logger: &str, data: Value) {
 /// Told to everyone in a session, whatever they asked for: it ends.
 pub async fn notice(peer: &Peer<RoleServer>, logger: &str, data: Value) {
     log(peer, Level::Notice, logger, data).await;
+}
+
+/// For a client that comes back to a stream that nobody has read for long.
+pub fn left_out(count: u64) -> ServerJsonRpcMessage {
+    let why = "Messages were left out, because nobody read them; read again what you follow.";
+    let data = json!({"reason": why, "code": "messages_left_out", "count": count});
+    let mut message = LoggingMessageNotificationParam::new(Level::Warning, data);
+    message.logger = Some("greenroom".into());
+    ServerJsonRpcMessage::notification(ServerNotification::LoggingMessageNotification(LoggingMessageNotification::new(
+        message,
+    )))
 }
 
 async fn log(peer: &Peer<RoleServer>, level: Level, logger: &str, data: Value) {

@@ -1,6 +1,7 @@
 //! Tools that do something before they answer.
 
 use super::tables::{self, Change};
+use crate::transport::line::{Line, Lines};
 use http::{Request, request::Parts};
 use rmcp::{
     ErrorData, RoleServer,
@@ -9,10 +10,7 @@ use rmcp::{
         LoggingMessageNotificationParam, ProgressNotificationParam, ProtocolVersion, ServerRequest,
     },
     service::{RequestContext, ServiceError},
-    transport::{
-        common::http_header::HEADER_SESSION_ID,
-        streamable_http_server::session::local::{LocalSessionHandle, LocalSessionManager},
-    },
+    transport::common::http_header::HEADER_SESSION_ID,
 };
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
@@ -20,9 +18,6 @@ use tokio::sync::broadcast;
 
 /// The suite wants to see messages that come while the tool still works.
 const PAUSE: Duration = Duration::from_millis(50);
-
-/// More than the suite opens in one session.
-const STREAMS: u64 = 16;
 
 pub type Context = RequestContext<RoleServer>;
 
@@ -57,30 +52,23 @@ pub async fn progress(context: &Context) -> Result<CallToolResult, ErrorData> {
     Ok(said("All is reported."))
 }
 
-/// Ends the stream of this call before its answer, which the client gets when it comes back for it (SEP-1699). rmcp does not
-/// tell which stream is this call's, so every one of the session is closed.
+/// Ends the stream of this call before its answer, which the client gets when it comes back for it (SEP-1699).
 pub async fn disconnect(context: &Context) -> CallToolResult {
-    let mut closed = 0;
-    if let Some(session) = session(context).await {
-        for stream in 0..STREAMS {
-            closed += usize::from(session.close_sse_stream(stream, Some(PAUSE)).await.is_ok());
-        }
-    }
+    let is_closed = line(context).is_some_and(|line| line.outbox.hang_up(&context.id));
     tokio::time::sleep(PAUSE).await;
-    said(format!("{closed} streams were closed."))
+    said(format!("The stream was closed: {is_closed}."))
 }
 
 /// The transport lends its sessions to the tools, with each request.
-pub fn lend<B>(mut request: Request<B>, sessions: &Arc<LocalSessionManager>) -> Request<B> {
-    request.extensions_mut().insert(Arc::clone(sessions));
+pub fn lend<B>(mut request: Request<B>, lines: &Arc<Lines>) -> Request<B> {
+    request.extensions_mut().insert(Arc::clone(lines));
     request
 }
 
-async fn session(context: &Context) -> Option<LocalSessionHandle> {
+fn line(context: &Context) -> Option<Arc<Line>> {
     let request = context.extensions.get::<Parts>()?;
     let id = request.headers.get(HEADER_SESSION_ID)?.to_str().ok()?;
-    let sessions = request.extensions.get::<Arc<LocalSessionManager>>()?;
-    sessions.sessions.read().await.get(id).cloned()
+    request.extensions.get::<Arc<Lines>>()?.get(id)
 }
 
 /// To the subscriptions of modern clients, and to the legacy client that calls.

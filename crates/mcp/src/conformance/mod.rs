@@ -16,10 +16,11 @@ mod tables;
 
 pub use acts::lend;
 
+use crate::transport::direct::{Desk, Quick};
 use acts::Context;
 use inputs::{Call, Step};
 use rmcp::{
-    ErrorData, ServerHandler,
+    ErrorData, RoleServer, ServerHandler,
     model::{
         CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CompletionInfo,
         GetPromptRequestParams, GetPromptResponse, GetPromptResult, Implementation, ListPromptsResult,
@@ -28,7 +29,7 @@ use rmcp::{
         ServerCapabilities, ServerConfig, SetLevelRequestMethod, SetLevelRequestParams, SubscribeRequestParams,
         SubscriptionFilter, Tool, UnsubscribeRequestParams,
     },
-    service::SubscriptionContext,
+    service::{NotificationContext, SubscriptionContext},
 };
 use serde_json::json;
 use tables::{Change, PromptAct, ToolAct};
@@ -45,6 +46,13 @@ pub struct Fixture {
 impl Fixture {
     pub fn new() -> Self {
         Self { changes: broadcast::Sender::new(CHANGES) }
+    }
+}
+
+impl Quick for Fixture {
+    fn is_quick(tool: &str) -> bool {
+        let entry = tables::tools().ok().and_then(|tools| tools.into_iter().find(|entry| entry.name == tool));
+        entry.is_some_and(|entry| matches!(entry.does, ToolAct::Answer(_)) && !entry.has_headers())
     }
 }
 
@@ -67,6 +75,10 @@ impl ServerHandler for Fixture {
             .enable_logging();
         let implementation = Implementation::new("greenroom-conformance", env!("CARGO_PKG_VERSION"));
         ServerConfig::new(capabilities.build()).with_server_info(implementation)
+    }
+
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        Desk::open(self.clone(), &context);
     }
 
     async fn list_tools(&self, _: Option<PaginatedRequestParams>, _: Context) -> Result<ListToolsResult, ErrorData> {

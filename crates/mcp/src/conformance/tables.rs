@@ -93,6 +93,11 @@ pub fn resources() -> Result<Vec<ResourceEntry>, ErrorData> {
 }
 
 impl ToolEntry {
+    /// Whether headers say again what its arguments say, which the library compares.
+    pub fn has_headers(&self) -> bool {
+        self.input_schema.as_ref().is_some_and(|schema| json!(schema).to_string().contains("x-mcp-header"))
+    }
+
     pub fn listed(self) -> Tool {
         let schema = self.input_schema.unwrap_or_else(|| JsonObject::from_iter([("type".into(), json!("object"))]));
         Tool::new(self.name, self.description, schema)

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 const NAMED: usize = 50;
 
 pub async fn list(asking: &Asking<'_>, _: Nothing) -> Result<Value, Trouble> {
-    let agents = asking.house.engine.store().agents(&asking.owner).await?;
+    let agents = asking.agents().await?;
     let shown = |agent: &Agent| {
         json!({"id": agent.id, "name": agent.spec.name, "provider": agent.spec.provider, "model": agent.spec.model,
                "skills": agent.spec.skills})

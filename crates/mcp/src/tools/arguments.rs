@@ -7,7 +7,7 @@ use serde_json::Value;
 use std::str::FromStr;
 
 /// Why a tool did not do what was asked, in words that a model can act on.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Trouble(pub String);
 
 impl From<engine::Error> for Trouble {

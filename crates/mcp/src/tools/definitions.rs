@@ -9,11 +9,17 @@ pub const DEFAULT_WAIT: u64 = 300;
 pub const MAX_WAIT: u64 = 3600;
 pub const MAX_MESSAGES: u64 = 200;
 
-static ALL: LazyLock<Vec<Tool>> = LazyLock::new(|| {
+struct Definition {
+    tool: Tool,
+    is_quick: bool,
+}
+
+static ALL: LazyLock<Vec<Definition>> = LazyLock::new(|| {
     vec![
         tool("list_agents", "List agents", "The agents that can be asked, with what answers for them.", reads())
             .takes([])
-            .gives(&["agents"], [("agents", list("The agents."))]),
+            .gives(&["agents"], [("agents", list("The agents."))])
+            .quick(),
         tool(
             RUN_AGENT,
             "Run an agent",
@@ -84,7 +90,8 @@ static ALL: LazyLock<Vec<Tool>> = LazyLock::new(|| {
         ),
         tool("list_rooms", "List rooms", "The rooms there are, those that moved last first.", reads())
             .takes([optional("limit", count(MAX_MESSAGES, 50, "How many at most."))])
-            .gives(&["rooms"], [("rooms", list("The rooms."))]),
+            .gives(&["rooms"], [("rooms", list("The rooms."))])
+            .quick(),
         tool(
             "read_room",
             "Read a room",
@@ -105,7 +112,8 @@ static ALL: LazyLock<Vec<Tool>> = LazyLock::new(|| {
                 ("messages", list("The messages.")),
                 ("more", json!({"type": "boolean", "description": "There are earlier ones: ask with `before`."})),
             ],
-        ),
+        )
+        .quick(),
         tool(
             "post_message",
             "Post a message",
@@ -136,7 +144,8 @@ static ALL: LazyLock<Vec<Tool>> = LazyLock::new(|| {
         ),
         tool("list_skills", "List skills", "The skills there are, with what they are for and what they take.", reads())
             .takes([])
-            .gives(&["skills"], [("skills", list("The skills."))]),
+            .gives(&["skills"], [("skills", list("The skills."))])
+            .quick(),
         tool("get_skill", "Get a skill", "A skill's document and the names of its files.", reads())
             .takes([required("name", text("The skill's name."))])
             .gives(
@@ -146,12 +155,24 @@ static ALL: LazyLock<Vec<Tool>> = LazyLock::new(|| {
                     ("document", text("Its SKILL.md.")),
                     ("files", list("Its files, each with the address of a resource.")),
                 ],
-            ),
+            )
+            .quick(),
     ]
 });
 
-pub fn all() -> &'static [Tool] {
-    &ALL
+pub fn all() -> impl Iterator<Item = &'static Tool> {
+    ALL.iter().map(|definition| &definition.tool)
+}
+
+/// Whether it waits for nobody, says nothing before its answer, and may be dropped half-way.
+pub fn is_quick(name: &str) -> bool {
+    ALL.iter().any(|definition| definition.is_quick && definition.tool.name == name)
+}
+
+impl Definition {
+    fn quick(self) -> Self {
+        Self { is_quick: true, ..self }
+    }
 }
 
 struct Draft(Tool);
@@ -176,10 +197,10 @@ impl Draft {
     }
 
     /// What it gives may have more in it one day.
-    fn gives<const N: usize>(self, names: &[&str], fields: [(&str, Value); N]) -> Tool {
+    fn gives<const N: usize>(self, names: &[&str], fields: [(&str, Value); N]) -> Definition {
         let mut output = (*schema(names, fields)).clone();
         output.remove("additionalProperties");
-        self.0.with_raw_output_schema(Arc::new(output))
+        Definition { tool: self.0.with_raw_output_schema(Arc::new(output)), is_quick: false }
     }
 }
 

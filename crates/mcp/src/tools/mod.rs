@@ -9,7 +9,9 @@ mod runs;
 mod skills;
 
 use crate::handler::Asking;
-use arguments::{Trouble, read};
+pub use arguments::Trouble;
+use arguments::read;
+pub use definitions::is_quick;
 use rmcp::{
     ErrorData,
     model::{CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ListToolsResult, Tool},
@@ -18,8 +20,8 @@ use serde_json::Value;
 
 /// With the agents that can be asked in the description of the tool that asks one.
 pub async fn list(asking: &Asking<'_>) -> Result<ListToolsResult, ErrorData> {
-    let mut tools = definitions::all().to_vec();
-    if let Ok(agents) = asking.house.engine.store().agents(&asking.owner).await
+    let mut tools: Vec<Tool> = definitions::all().cloned().collect();
+    if let Ok(agents) = asking.agents().await
         && let Some(tool) = tools.iter_mut().find(|tool| tool.name == definitions::RUN_AGENT)
     {
         let about = tool.description.as_deref().unwrap_or_default();
@@ -29,7 +31,7 @@ pub async fn list(asking: &Asking<'_>) -> Result<ListToolsResult, ErrorData> {
 }
 
 pub fn get(name: &str) -> Option<Tool> {
-    definitions::all().iter().find(|tool| tool.name == name).cloned()
+    definitions::all().find(|tool| tool.name == name).cloned()
 }
 
 pub async fn call(asking: &Asking<'_>, request: CallToolRequestParams) -> Result<CallToolResponse, ErrorData> {
@@ -46,7 +48,7 @@ pub async fn call(asking: &Asking<'_>, request: CallToolRequestParams) -> Result
         "list_skills" => run(read(given), |none| skills::list(asking, none)).await,
         "get_skill" => run(read(given), |wish| skills::get(asking, wish)).await,
         unknown => {
-            let names: Vec<&str> = definitions::all().iter().map(|tool| &*tool.name).collect();
+            let names: Vec<&str> = definitions::all().map(|tool| &*tool.name).collect();
             let why = format!("there is no tool {unknown:?}; there are: {}", names.join(", "));
             return Err(ErrorData::invalid_params(why, None));
         }
@@ -86,5 +88,17 @@ mod tests {
             assert!(tool.annotations.as_ref().is_some_and(|hints| hints.read_only_hint.is_some()), "{}", tool.name);
             assert!(tool.title.is_some() && tool.description.is_some(), "{}", tool.name);
         }
+    }
+
+    #[test]
+    fn only_what_changes_nothing_is_quick() {
+        for tool in definitions::all().filter(|tool| definitions::is_quick(&tool.name)) {
+            let hints = tool.annotations.as_ref().unwrap();
+            assert_eq!(hints.read_only_hint, Some(true), "{} may be dropped half-way", tool.name);
+            // A transport that answers directly compares no headers with arguments.
+            assert!(!serde_json::to_string(&tool.input_schema).unwrap().contains("x-mcp-header"), "{}", tool.name);
+        }
+        assert!(definitions::is_quick("list_agents") && !definitions::is_quick("wait_for_run"));
+        assert!(!definitions::is_quick("no_such_tool"));
     }
 }

@@ -49,7 +49,7 @@ pub async fn run_agent(asking: &Asking<'_>, wish: RunAgent) -> Result<Value, Tro
     let (engine, owner) = (&asking.house.engine, &asking.owner);
     let patience = patience(wish.wait_seconds)?;
     let conversation: Option<RoomId> = wish.room.as_deref().map(|room| id("room", room)).transpose()?;
-    let agents = engine.store().agents(owner).await?;
+    let agents = asking.agents().await?;
     let agent = agent_of(&agents, &wish.agent)?.id;
     let execute = Execute { message: wish.message, conversation, when_busy: None };
     let posted = engine.execute(owner, agent, execute, None).await;

@@ -2,7 +2,8 @@
 
 use super::reply::{Reply, refusal};
 use http::{HeaderMap, StatusCode, header};
-use serde::Deserialize;
+use rmcp::model::RequestId;
+use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{Value, value::RawValue};
 use std::borrow::Cow;
 
@@ -12,11 +13,17 @@ const MODERN: &str = "2026-07-28";
 #[derive(Deserialize)]
 pub struct Outline<'a> {
     #[serde(borrow, default)]
+    jsonrpc: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
     method: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
     params: Option<&'a RawValue>,
     #[serde(borrow, default)]
     id: Option<&'a RawValue>,
+    #[serde(default)]
+    result: Option<IgnoredAny>,
+    #[serde(default)]
+    error: Option<IgnoredAny>,
 }
 
 #[derive(Deserialize, Default)]
@@ -37,6 +44,18 @@ impl<'a> Outline<'a> {
             return Err(NoMessage::Batch);
         }
         serde_json::from_slice(body).map_err(|error| NoMessage::of(&error))
+    }
+
+    pub fn method(&self) -> Option<&str> {
+        self.method.as_deref()
+    }
+
+    /// `None` if it is no request, or one whose id is none.
+    pub fn request_id(&self) -> Option<RequestId> {
+        if self.jsonrpc.as_deref() != Some("2.0") || self.result.is_some() || self.error.is_some() {
+            return None;
+        }
+        serde_json::from_str(self.id?.get()).ok()
     }
 
     /// Something that nobody answers.

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use http_body_util::{BodyExt as _, Empty, Full, combinators::UnsyncBoxBody};
+use serde::Serialize;
 use serde_json::{Value, json};
 use std::convert::Infallible;
 
@@ -12,11 +13,26 @@ pub type Reply = Response<Body>;
 pub const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 pub const EVENT_STREAM: &str = "text/event-stream";
 
+pub fn json(message: &impl Serialize) -> Reply {
+    match serde_json::to_vec(message) {
+        Ok(body) => plain(body.into()),
+        Err(error) => {
+            tracing::error!(%error, "an answer could not be written");
+            refusal(StatusCode::INTERNAL_SERVER_ERROR, -32603, "The answer could not be written.", &Value::Null)
+        }
+    }
+}
+
 /// A JSON-RPC error outside of any stream, for a request that did not get that far.
 pub fn refusal(status: StatusCode, code: i64, message: &str, id: &Value) -> Reply {
     let body = json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}}).to_string();
-    let mut reply = Response::new(Full::new(Bytes::from(body)).boxed_unsync());
+    let mut reply = plain(body.into());
     *reply.status_mut() = status;
+    reply
+}
+
+fn plain(body: Bytes) -> Reply {
+    let mut reply = Response::new(Full::new(body).boxed_unsync());
     reply.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     reply
 }

@@ -4,7 +4,11 @@
 //!
 //! Streams without a session are kept here too, so that they end with their principal's welcome like all others.
 
-use super::reply::{Body, Reply};
+use super::{
+    direct::Desk,
+    line::Line,
+    reply::{Body, Reply},
+};
 use bytes::Bytes;
 use domain::owner::Principal;
 use http_body::{Frame, SizeHint};
@@ -30,6 +34,8 @@ pub struct Session {
     pub id: Arc<str>,
     pub principal: Principal,
     pub link: Link,
+    /// From the moment that its client says it is initialized.
+    pub desk: OnceLock<Desk>,
     activity: Mutex<Activity>,
     /// Cancelled when it ends; what is open of it ends then.
     pub over: CancellationToken,
@@ -40,7 +46,7 @@ pub struct Session {
 pub enum Link {
     /// Kept by the streamable transport under the same id.
     Streamable,
-    Sse(super::sse::Line),
+    Sse(Line),
     /// One stream, and no session.
     Stream,
 }
@@ -71,7 +77,8 @@ impl Sessions {
     pub fn begin(&self, id: Arc<str>, principal: Principal, link: Link) -> Arc<Session> {
         let activity = Mutex::new(Activity { open: 0, last: Instant::now() });
         let over = CancellationToken::new();
-        let session = Arc::new(Session { id, principal, link, activity, over, why: OnceLock::new() });
+        let session =
+            Arc::new(Session { id, principal, link, desk: OnceLock::new(), activity, over, why: OnceLock::new() });
         lock(&self.all).insert(Arc::clone(&session.id), Arc::clone(&session));
         session
     }

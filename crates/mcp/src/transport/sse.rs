@@ -5,42 +5,27 @@
 //! is the one that every known client takes: `endpoint` first, JSON-RPC as `message`, all else as comments.
 
 use super::{
+    line::{Line, ServerEnd, Unsaid},
     message::{NoMessage, Outline},
+    outbox::{Outbox, Reading},
     reply::{self, FULL, Reply, SESSION_ID},
     sessions::{Hold, Link, Session},
 };
 use crate::Mcp;
 use bytes::Bytes;
 use domain::owner::Principal;
-use futures_util::stream;
+use futures_util::{StreamExt as _, stream};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, StreamBody};
 use rmcp::{
     RoleServer, ServiceExt as _,
-    model::{ClientJsonRpcMessage, GetExtensions as _, PingRequest, ServerJsonRpcMessage, ServerRequest},
+    model::{ClientJsonRpcMessage, GetExtensions as _, PingRequest, ServerRequest},
     service::{Peer, PeerRequestOptions},
-    transport::Transport,
 };
-use std::{
-    collections::VecDeque,
-    convert::Infallible,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
-use tokio::{
-    sync::{Notify, mpsc},
-    time::{Instant, sleep_until, timeout},
-};
-use tokio_util::sync::CancellationToken;
+use std::{convert::Infallible, sync::Arc, time::Duration};
+use tokio::time::{Instant, sleep_until, timeout};
 
-/// What the client said and nobody has read yet.
-const INBOX: usize = 32;
-/// What waits for a stream that can take it. Beyond that, the sender waits.
-const OUTBOX: usize = 256;
-const OUTBOX_BYTES: usize = 8 * 1024 * 1024;
-/// How long one side waits for the other to make room.
-const PATIENCE: Duration = Duration::from_secs(30);
 /// How long a client may take to initialize its session.
 const GREETING: Duration = Duration::from_secs(60);
 /// How often a client is asked whether it is there, and how often it may not answer.
@@ -58,145 +43,6 @@ pub enum Events {
     Typed,
 }
 
-/// What of a session its POSTs and its streams share.
-pub struct Line {
-    inbox: mpsc::Sender<ClientJsonRpcMessage>,
-    outbox: Arc<Outbox>,
-}
-
-#[derive(Default)]
-struct Outbox {
-    waiting: Mutex<Waiting>,
-    /// Something was put in, taken out, or a stream came or went.
-    moved: Notify,
-    /// Cancelled when something could not be sent for long: what would come after it makes no sense without it.
-    stuck: CancellationToken,
-}
-
-#[derive(Default)]
-struct Waiting {
-    messages: VecDeque<Bytes>,
-    bytes: usize,
-    /// Something had no room, and nothing was taken out since.
-    is_full: bool,
-    /// The newest is the last.
-    streams: Vec<u64>,
-    next_stream: u64,
-}
-
-impl Outbox {
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The message is given back if there is no room.
-    fn put(&self, message: Bytes) -> Result<(), Bytes> {
-        let mut waiting = self.lock();
-        let fits = waiting.messages.len() < OUTBOX && waiting.bytes + message.len() <= OUTBOX_BYTES;
-        // One that would never fit goes alone.
-        if !fits && !waiting.messages.is_empty() {
-            waiting.is_full = true;
-            return Err(message);
-        }
-        waiting.bytes += message.len();
-        waiting.messages.push_back(message);
-        drop(waiting);
-        self.moved.notify_waiters();
-        Ok(())
-    }
-
-    fn take(&self, stream: u64) -> Option<Bytes> {
-        let mut waiting = self.lock();
-        if waiting.streams.last() != Some(&stream) {
-            return None;
-        }
-        let message = waiting.messages.pop_front()?;
-        waiting.bytes -= message.len();
-        waiting.is_full = false;
-        drop(waiting);
-        self.moved.notify_waiters();
-        Some(message)
-    }
-
-    fn attach(&self) -> u64 {
-        let mut waiting = self.lock();
-        let stream = waiting.next_stream;
-        waiting.next_stream += 1;
-        waiting.streams.push(stream);
-        stream
-    }
-
-    fn detach(&self, stream: u64) {
-        self.lock().streams.retain(|other| *other != stream);
-        self.moved.notify_waiters();
-    }
-
-    fn is_full(&self) -> bool {
-        self.lock().is_full
-    }
-
-    fn has_reader(&self) -> bool {
-        !self.lock().streams.is_empty()
-    }
-}
-
-/// The server's end, for the library.
-struct ServerEnd {
-    inbox: mpsc::Receiver<ClientJsonRpcMessage>,
-    outbox: Arc<Outbox>,
-}
-
-#[derive(Debug)]
-struct Stuck;
-
-impl std::fmt::Display for Stuck {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("the client does not read what it is sent")
-    }
-}
-
-impl std::error::Error for Stuck {}
-
-impl Transport<RoleServer> for ServerEnd {
-    type Error = Stuck;
-
-    fn send(&mut self, message: ServerJsonRpcMessage) -> impl Future<Output = Result<(), Stuck>> + Send + 'static {
-        let outbox = Arc::clone(&self.outbox);
-        // Where there is room it is taken now: messages go out in the order in which they were sent.
-        let bytes = serde_json::to_vec(&message).map(Bytes::from).map_err(|_| Stuck);
-        let put = bytes.map(|bytes| outbox.put(bytes));
-        async move {
-            let mut unsent = match put? {
-                Ok(()) => return Ok(()),
-                Err(message) => message,
-            };
-            let room = async {
-                loop {
-                    let moved = outbox.moved.notified();
-                    match outbox.put(unsent) {
-                        Ok(()) => return,
-                        Err(message) => unsent = message,
-                    }
-                    moved.await;
-                }
-            };
-            timeout(PATIENCE, room).await.map_err(|_| {
-                outbox.stuck.cancel();
-                Stuck
-            })
-        }
-    }
-
-    async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
-        self.inbox.recv().await
-    }
-
-    async fn close(&mut self) -> Result<(), Stuck> {
-        self.inbox.close();
-        Ok(())
-    }
-}
-
 impl Mcp {
     /// A new session, or another stream of the one that the client names.
     pub fn sse(&self, principal: Principal, headers: &HeaderMap, events: Events) -> Reply {
@@ -209,11 +55,9 @@ impl Mcp {
         };
         let Some(session) = session else { return reply::no_such_session() };
         let Link::Sse(line) = &session.link else { return reply::no_such_session() };
-        let number = line.outbox.attach();
         let stream = Stream {
             hold: session.hold(),
-            outbox: Arc::clone(&line.outbox),
-            number,
+            reading: line.outbox.read(),
             events,
             heartbeat: self.0.settings.heartbeat,
             said: Said::Nothing,
@@ -258,10 +102,10 @@ impl Mcp {
             }
             ClientJsonRpcMessage::Response(_) | ClientJsonRpcMessage::Error(_) => StatusCode::NO_CONTENT,
         };
-        match line.inbox.send_timeout(message, PATIENCE).await {
+        match line.say(message).await {
             Ok(()) => reply::empty(status),
-            Err(mpsc::error::SendTimeoutError::Closed(_)) => reply::no_such_session(),
-            Err(mpsc::error::SendTimeoutError::Timeout(_)) => {
+            Err(Unsaid::Over) => reply::no_such_session(),
+            Err(Unsaid::Full) => {
                 reply::full("This session has more under way than it can take; wait for answers first.")
             }
         }
@@ -270,7 +114,7 @@ impl Mcp {
     pub async fn end_sse(&self, principal: &Principal, session: &str) -> Reply {
         match self.sse_session(session, principal) {
             Some(session) => {
-                self.end(&session, "the client ended it").await;
+                self.end(&session, "the client ended it");
                 reply::empty(StatusCode::NO_CONTENT)
             }
             None => reply::no_such_session(),
@@ -282,12 +126,10 @@ impl Mcp {
     }
 
     fn begin_sse(&self, principal: Principal) -> Arc<Session> {
-        let (inbox, messages) = mpsc::channel(INBOX);
-        let outbox = Arc::new(Outbox::default());
-        let line = Line { inbox, outbox: Arc::clone(&outbox) };
+        let (line, transport) = Line::new();
+        let outbox = Arc::clone(&line.outbox);
         let id = uuid::Uuid::new_v4().to_string();
         let session = self.0.sessions.begin(id.into(), principal, Link::Sse(line));
-        let transport = ServerEnd { inbox: messages, outbox: Arc::clone(&outbox) };
         let (mcp, kept) = (self.clone(), Arc::clone(&session));
         self.0.tasks.spawn(async move {
             let over = kept.over.clone();
@@ -295,7 +137,7 @@ impl Mcp {
                 why = mcp.0.handler.fresh().serve_sse(transport, &outbox) => why,
                 () = over.cancelled() => return,
             };
-            mcp.end(&kept, why).await;
+            mcp.end(&kept, why);
         });
         session
     }
@@ -316,7 +158,10 @@ impl crate::Served {
                         "the session's service has ended"
                     }
                     why = silence(&peer, outbox) => why,
-                    () = outbox.stuck.cancelled() => "the client does not read what it is sent",
+                    () = outbox.over.cancelled() => match outbox.is_stuck() {
+                        true => "the client does not read what it is sent",
+                        false => "the session's service has ended",
+                    },
                 }
             }
             Err(error) => {
@@ -357,8 +202,7 @@ async fn silence(peer: &Peer<RoleServer>, outbox: &Outbox) -> &'static str {
 /// One open stream.
 struct Stream {
     hold: Hold,
-    outbox: Arc<Outbox>,
-    number: u64,
+    reading: Reading,
     events: Events,
     heartbeat: Duration,
     said: Said,
@@ -368,12 +212,6 @@ enum Said {
     Nothing,
     Hello,
     Goodbye,
-}
-
-impl Drop for Stream {
-    fn drop(&mut self) {
-        self.outbox.detach(self.number);
-    }
 }
 
 impl Stream {
@@ -387,27 +225,23 @@ impl Stream {
             Said::Goodbye => return None,
         }
         let beat = Instant::now() + self.heartbeat;
-        let session = self.hold.session();
-        loop {
-            let moved = self.outbox.moved.notified();
-            tokio::pin!(moved);
-            // Registered before looking: what is put in between wakes us.
-            moved.as_mut().enable();
-            if let Some(message) = self.outbox.take(self.number) {
-                let mut bytes = Vec::with_capacity(message.len() + 32);
-                bytes.extend_from_slice(b"event: message\ndata: ");
-                bytes.extend_from_slice(&message);
-                bytes.extend_from_slice(b"\n\n");
-                return Some(bytes.into());
-            }
-            tokio::select! {
-                () = moved => {}
-                () = sleep_until(beat) => return Some(self.aside("ping")),
-                () = session.over.cancelled() => {
-                    let goodbye = format!(": closed, {}\n\n", session.why());
-                    self.said = Said::Goodbye;
-                    return Some(goodbye.into());
+        tokio::select! {
+            // What was said last is read before the stream ends.
+            biased;
+            Some(event) = self.reading.next() => {
+                let mut bytes = b"event: message\ndata: ".to_vec();
+                if let Err(error) = serde_json::to_writer(&mut bytes, &event.message) {
+                    tracing::error!(%error, "a message could not be written");
+                    return None;
                 }
+                bytes.extend_from_slice(b"\n\n");
+                Some(bytes.into())
+            }
+            () = sleep_until(beat) => Some(self.aside("ping")),
+            () = self.hold.session().over.cancelled() => {
+                let goodbye = format!(": closed, {}\n\n", self.hold.session().why());
+                self.said = Said::Goodbye;
+                Some(goodbye.into())
             }
         }
     }

@@ -2,6 +2,8 @@
 //! revisions that have them; one answers each request by itself and, where it can, without a stream, for those that do not.
 
 use super::{
+    direct::{Question, Strangers},
+    line::Lines,
     message::{NoMessage, Outline, is_json},
     patience::patiently,
     reply::{self, FULL, Reply, SESSION_ID},
@@ -13,52 +15,38 @@ use domain::owner::Principal;
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use rmcp::transport::streamable_http_server::{
-    StreamableHttpServerConfig, StreamableHttpService,
-    session::{SessionManager as _, local::LocalSessionManager, never::NeverSessionManager},
+    StreamableHttpServerConfig, StreamableHttpService, session::never::NeverSessionManager,
 };
 use serde_json::Value;
-use std::{sync::Arc, time::Duration};
-use tokio::time::timeout;
+use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-const FORGETTING: Duration = Duration::from_secs(1);
-
 pub struct Streamable {
-    manager: Arc<LocalSessionManager>,
-    legacy: StreamableHttpService<Served, LocalSessionManager>,
+    pub lines: Arc<Lines>,
+    legacy: StreamableHttpService<Served, Lines>,
     modern: StreamableHttpService<Served, NeverSessionManager>,
+    pub(super) strangers: Strangers,
 }
 
 impl Streamable {
     pub fn new(handler: &Handler, settings: &crate::Settings, over: &CancellationToken) -> Self {
-        let mut manager = LocalSessionManager::default();
-        // It would end sessions with an open stream; ours know better.
-        manager.session_config.keep_alive = None;
-        let manager = Arc::new(manager);
+        let lines = Arc::<Lines>::default();
         let mut config = StreamableHttpServerConfig::default()
             // Host and Origin have been looked at, by rules that hold for the whole server.
             .disable_allowed_hosts()
             .disable_allowed_origins()
             .with_sse_keep_alive(Some(settings.heartbeat))
+            // Our streams say by themselves from which event they can be resumed.
+            .with_sse_retry(None)
             .with_cancellation_token(over.clone());
         config.max_request_body_bytes = settings.max_body_bytes;
         let stateless = config.clone().with_legacy_session_mode(false).with_json_response(true);
         let (for_sessions, for_requests) = (handler.clone(), handler.clone());
         Self {
-            legacy: StreamableHttpService::new(move || Ok(for_sessions.fresh()), Arc::clone(&manager), config),
+            legacy: StreamableHttpService::new(move || Ok(for_sessions.fresh()), Arc::clone(&lines), config),
             modern: StreamableHttpService::new(move || Ok(for_requests.fresh()), Arc::default(), stateless),
-            manager,
-        }
-    }
-
-    /// What is left of it in the transport.
-    pub async fn forget(&self, session: &Session) {
-        // It waits for the session's own task, which may be waiting for a reader. Who gives up here has already made it
-        // forget the session.
-        match timeout(FORGETTING, self.manager.close_session(&Arc::clone(&session.id))).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::debug!(%error, "a session had ended already"),
-            Err(_) => tracing::debug!("a session ends when its reader does"),
+            lines,
+            strangers: Strangers::new(handler.fresh(), over),
         }
     }
 }
@@ -68,10 +56,10 @@ impl Mcp {
     pub async fn streamable(&self, principal: Principal, request: Request<Bytes>) -> Reply {
         match *request.method() {
             Method::POST => self.post(principal, request).await,
-            Method::GET => self.within(&principal, request).await,
+            Method::GET => self.within(&principal, None, request).await,
             Method::DELETE => match self.session_of(&principal, request.headers()) {
                 Ok(Some(session)) => {
-                    self.end(&session, "the client ended it").await;
+                    self.end(&session, "the client ended it");
                     reply::empty(StatusCode::NO_CONTENT)
                 }
                 Ok(None) | Err(NoSuchSession) => reply::no_such_session(),
@@ -98,20 +86,22 @@ impl Mcp {
             if outline.listens() && self.0.sessions.is_full() {
                 return reply::full(FULL);
             }
-            return self.alone(principal, request).await;
+            let question = Question::alone(&outline, request.headers(), request.body());
+            return self.alone(principal, question, request).await;
         }
-        let begins = outline.initializes() && !request.headers().contains_key(SESSION_ID);
-        match begins {
-            true => self.begin(principal, request).await,
-            false => self.within(&principal, request).await,
+        if !request.headers().contains_key(SESSION_ID) && outline.initializes() {
+            return self.begin(principal, request).await;
         }
+        let question = Question::in_session(&outline, request.headers(), request.body());
+        self.within(&principal, question, request).await
     }
 
     /// A request that needs no session.
-    async fn alone(&self, principal: Principal, request: Request<Bytes>) -> Reply {
-        let (service, sent) = (self.0.streamable.modern.clone(), request.body().clone());
-        let answer = async move { service.handle(request.map(Full::new)).await.map(|body| body.boxed_unsync()) };
-        let reply = readable(patiently(answer, self.0.settings.heartbeat).await, &sent);
+    async fn alone(&self, principal: Principal, question: Option<Question>, request: Request<Bytes>) -> Reply {
+        let reply = match question {
+            Some(question) => self.answer_alone(question, request.into_parts().0).await,
+            None => self.to_strangers(request).await,
+        };
         if !reply::is_stream(&reply) {
             return reply;
         }
@@ -120,6 +110,12 @@ impl Mcp {
         let (hold, mcp) = (stream.hold(), self.clone());
         let guard = EndOnDrop { mcp, session: stream };
         hold.over(reply.map(move |body| guard.keep(body)))
+    }
+
+    async fn to_strangers(&self, request: Request<Bytes>) -> Reply {
+        let (service, sent) = (self.0.streamable.modern.clone(), request.body().clone());
+        let answer = async move { service.handle(request.map(Full::new)).await.map(|body| body.boxed_unsync()) };
+        readable(patiently(answer, self.0.settings.heartbeat).await, &sent)
     }
 
     async fn begin(&self, principal: Principal, request: Request<Bytes>) -> Reply {
@@ -142,14 +138,21 @@ impl Mcp {
     }
 
     /// Whatever belongs to a session that there is, or should be.
-    async fn within(&self, principal: &Principal, mut request: Request<Bytes>) -> Reply {
+    async fn within(&self, principal: &Principal, question: Option<Question>, mut request: Request<Bytes>) -> Reply {
         match self.session_of(principal, request.headers()) {
             Ok(Some(session)) => {
-                let hold = session.hold();
                 request.extensions_mut().insert(Arc::clone(&session));
+                if let (Some(question), Some(desk)) = (question, session.desk.get().filter(|desk| desk.is_open())) {
+                    return self.answer_in_session(question, &session, desk, request.into_parts().0).await;
+                }
+                if self.repeats(&session, request.body()) {
+                    let why = "A request with this id is under way in this session.";
+                    return reply::refusal(StatusCode::BAD_REQUEST, -32600, why, &Value::Null);
+                }
+                let hold = session.hold();
                 let reply = self.to_sessions(request).await;
                 if reply.status() == StatusCode::NOT_FOUND {
-                    self.end(&session, "its service has ended").await;
+                    self.end(&session, "its service has ended");
                 }
                 hold.over(reply)
             }
@@ -159,9 +162,16 @@ impl Mcp {
         }
     }
 
+    /// Two with the same id could not be told apart, and one of them would never end.
+    fn repeats(&self, session: &Session, body: &[u8]) -> bool {
+        let id = Outline::of(body).ok().filter(|outline| outline.method().is_some()).and_then(|it| it.request_id());
+        let line = self.0.streamable.lines.get(&session.id);
+        id.zip(line).is_some_and(|(id, line)| line.outbox.is_under_way(&id))
+    }
+
     async fn to_sessions(&self, request: Request<Bytes>) -> Reply {
         #[cfg(feature = "conformance")]
-        let request = crate::conformance::lend(request, &self.0.streamable.manager);
+        let request = crate::conformance::lend(request, &self.0.streamable.lines);
         let sent = request.body().clone();
         let reply = self.0.streamable.legacy.handle(request.map(Full::new)).await;
         readable(reply.map(|body| body.boxed_unsync()), &sent)

@@ -52,6 +52,7 @@ mod mcp_passes;
 mod mcp_scene;
 mod mcp_servers;
 mod mcp_stdio;
+mod mcp_streams;
 mod mcp_tools;
 mod openapi;
 mod paused;
