@@ -14,6 +14,7 @@ contract! {
     a_session_is_resumed_and_told_only_what_it_does_not_know,
     agents_hear_each_other,
     an_agent_hears_what_it_was_not_asked,
+    an_answer_that_ends_while_one_is_asked_is_told,
     what_waited_in_the_queue_is_not_told_twice,
     an_interrupted_turn_is_told_as_far_as_its_session_lost_it,
     a_failed_turn_is_told_as_far_as_its_session_lost_it,
@@ -91,6 +92,27 @@ async fn an_agent_hears_what_it_was_not_asked(database: TestDatabase) {
     let missed = ["local: hi Bob", "Bob: to hi Bob", "local: bye Bob", "Bob: to bye Bob"];
     assert_eq!(unheard(&turn), missed);
     turn.completes();
+    stage.stop().await;
+}
+
+/// What a run reads ahead, while its message is being stored, must not miss what happens in that moment.
+async fn an_answer_that_ends_while_one_is_asked_is_told(database: TestDatabase) {
+    let mut stage = Stage::new(database).await;
+    let (ann, bob) = (stage.agent("Ann", "p").await, stage.agent("Bob", "p").await);
+    let room = stage.room(&[&ann, &bob]).await;
+    let posted = stage.post_when(room, "hello", WhenBusy::Enqueue, &[ann.id]).await;
+    stage.turn().await.answers("Ann", "hi").await;
+    stage.ended(posted.runs[0].id).await;
+    for round in 0..20 {
+        stage.post_when(room, "Bob?", WhenBusy::Enqueue, &[bob.id]).await;
+        let (turn, answer) = (stage.turn().await, format!("answer {round}"));
+        let (whom, ending) = ([ann.id], turn.answers("Bob", &answer));
+        let (posted, ()) = tokio::join!(stage.post_when(room, "Ann?", WhenBusy::Enqueue, &whom), ending);
+        let turn = stage.turn().await;
+        assert_eq!((turn.agent(), unheard(&turn)), (ann.id, vec!["local: Bob?".into(), format!("Bob: {answer}")]));
+        turn.answers("Ann", "heard").await;
+        stage.ended(posted.runs[0].id).await;
+    }
     stage.stop().await;
 }
 
