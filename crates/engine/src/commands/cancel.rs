@@ -51,7 +51,9 @@ impl Engine {
             return Ok(());
         }
         self.store().ask_to_stop(runs, Stop::Cancel).await?;
-        runs.iter().for_each(|run| self.active().halt(*run, Halt::Cancel));
+        for run in runs {
+            self.active().halt(*run, Halt::Cancel);
+        }
         Ok(self.end_stopped_in_queue().await?)
     }
 

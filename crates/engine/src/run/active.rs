@@ -118,9 +118,14 @@ impl Active {
     }
 
     /// The first reason stands, except that a lost lease overrides all.
-    pub(crate) fn halt(&self, run: RunId, why: Halt) {
-        if let Some(handle) = self.runs().get(&run) {
-            tell(handle, why);
+    /// Whether it is here.
+    pub(crate) fn halt(&self, run: RunId, why: Halt) -> bool {
+        match self.runs().get(&run) {
+            Some(handle) => {
+                tell(handle, why);
+                true
+            }
+            None => false,
         }
     }
 

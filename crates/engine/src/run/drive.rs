@@ -177,6 +177,8 @@ async fn start(engine: &Engine, cast: Cast, request: TurnRequest, signals: Signa
     // The provider begins while that is being stored. What it says is read only afterwards, and the claim, which is
     // stored already, keeps the run from ever being started a second time (invariant 12).
     let turn = Turn::begin(provider.as_ref(), request);
+    // Its question first, which a provider that is warm puts at once: the answer takes longer than the disk.
+    tokio::task::yield_now().await;
     let (committed, remembered) =
         tokio::join!(ledger.commit(events, running), engine.store().remembered_tools(&claim.owner, run.room_id));
     let (committed, remembered) = (committed?, remembered?);

@@ -38,6 +38,8 @@ pub struct Worker {
     /// This worker's name on its leases; new with every start.
     holder: String,
     intake: Intake,
+    /// A run was asked to stop that was on its way here, and so found nobody to tell.
+    unheard: bool,
     tasks: JoinSet<()>,
     /// Which run each of them drives.
     runs: HashMap<task::Id, RunId>,
@@ -47,7 +49,7 @@ impl Worker {
     pub fn new(engine: Engine) -> Self {
         let holder = RunId::generate().to_string();
         let intake = engine.handoff().open(&holder, engine.config().concurrency, engine.config().lease);
-        Self { engine, holder, intake, tasks: JoinSet::new(), runs: HashMap::new() }
+        Self { engine, holder, intake, unheard: false, tasks: JoinSet::new(), runs: HashMap::new() }
     }
 
     /// Ends what an earlier server left unfinished. Returns when none of it is running any more.
@@ -104,23 +106,23 @@ impl Worker {
         let Handed { claim, brief, permit, mark } = handed;
         self.start(claim, Some(brief), permit);
         drop(mark);
-        self.hear_of_stops().await
+        if std::mem::take(&mut self.unheard) { self.hear_of_stops().await } else { Ok(()) }
     }
 
-    /// A stop that was asked for between the claim and the entry on the board found nobody to tell.
-    async fn hear_of_stops(&self) -> Result<(), store::Error> {
-        self.pass_on_stops(&self.engine.store().asked_to_stop(&self.holder).await?);
+    async fn hear_of_stops(&mut self) -> Result<(), store::Error> {
+        let asked = self.engine.store().asked_to_stop(&self.holder).await?;
+        self.pass_on_stops(&asked);
         Ok(())
     }
 
-    fn pass_on_stops(&self, claims: &[Claim]) {
+    fn pass_on_stops(&mut self, claims: &[Claim]) {
         for claim in claims {
             let halt = match claim.stop {
                 Some(Stop::Cancel) => Halt::Cancel,
                 Some(Stop::Interrupt) => Halt::Interrupt(Interruption::NewMessage),
                 None => continue,
             };
-            self.engine.active().halt(claim.run_id, halt);
+            self.unheard |= !self.engine.active().halt(claim.run_id, halt) && self.intake.is_coming(claim.run_id);
         }
     }
 

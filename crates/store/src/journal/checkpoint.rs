@@ -71,7 +71,7 @@ impl Store {
 /// reads its log up to the first page that is not in order, which zeros are not. They are appended, wherever the end has
 /// come to by then, so that they never lie over what somebody is writing.
 fn lengthen(log: &Path) -> io::Result<()> {
-    const ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
+    static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
     let mut file = File::options().append(true).open(log)?;
     while file.metadata()?.len() < ROOM {
         file.write_all(&ZEROS)?;
