@@ -11,11 +11,12 @@ use tokio::time::sleep;
 
 /// Held before memory is first looked at, so that what every server makes once does not count.
 const FIRST: usize = 20;
-const SETTLED: Duration = Duration::from_secs(1);
+/// Allocators keep what was freed for a while, Greenroom's for ten seconds: what was only passing through does not count.
+const SETTLED: Duration = Duration::from_secs(12);
 /// The server looks for sessions to end more often than this.
 const LOOKS: Duration = Duration::from_secs(6);
 /// By then it has looked often enough.
-const LONGEST_END: Duration = Duration::from_secs(60);
+const LONGEST_END: Duration = Duration::from_secs(90);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
@@ -63,7 +64,7 @@ pub struct Left {
 pub async fn left(contender: &Contender, count: usize, idle: Duration) -> anyhow::Result<Left> {
     let resident = || -> anyhow::Result<f64> { Ok(resident_kibibytes(contender.pid()?)? / 1024.0) };
     wave(contender.address, FIRST).await?;
-    sleep(idle + LOOKS).await;
+    sleep(idle + LOOKS + SETTLED).await;
     let before = resident()?;
     wave(contender.address, count).await?;
     let held = resident()?;
@@ -71,7 +72,7 @@ pub async fn left(contender: &Contender, count: usize, idle: Duration) -> anyhow
     let mut after = held;
     // Until nothing more is given back.
     loop {
-        sleep(idle + LOOKS).await;
+        sleep(idle + LOOKS + SETTLED).await;
         let now = resident()?;
         if now > after * 0.99 || Instant::now() > end {
             return Ok(Left { before, held, after: now });
