@@ -7,7 +7,12 @@ use super::{
 };
 use crate::Engine;
 use domain::{agent::Agent, ids::RoomId, message::Message, owner::Owner, position::Seq};
+use std::time::Duration;
 use store::ProviderSession;
+use tokio::time::timeout;
+
+/// Whoever posts waits for this too, and must not wait for a disk or a database that only the run needs.
+const LONGEST: Duration = Duration::from_millis(250);
 
 pub(crate) struct Ahead {
     /// How far the room had come before anything else was read.
@@ -20,7 +25,7 @@ pub(crate) struct Ahead {
 }
 
 impl Ahead {
-    /// `None` where something is in the way. The run itself will come upon it, and say so.
+    /// `None` where something is in the way, or takes long. The run itself will come upon it, and say so.
     pub(crate) async fn read(
         engine: &Engine,
         owner: &Owner,
@@ -28,6 +33,10 @@ impl Ahead {
         agent: &Agent,
         message: &str,
     ) -> Option<Self> {
+        timeout(LONGEST, Self::try_read(engine, owner, room, agent, message)).await.ok()?
+    }
+
+    async fn try_read(engine: &Engine, owner: &Owner, room: RoomId, agent: &Agent, message: &str) -> Option<Self> {
         let store = engine.store();
         let provider = engine.providers().get(&agent.spec.provider)?;
         let (head, session) = store.head_and_session(room, agent.id, provider.name()).await.ok()?;

@@ -7,7 +7,8 @@ pub(crate) struct Statement {
     /// Parameters are `$1`, `$2` and so on.
     pub sql: &'static str,
     pub values: Vec<Value>,
-    /// It is in vain if it changes nothing: somebody else was faster.
+    /// It is in vain if it changes nothing: another server was faster. SQLite has one writer, and what that has looked for
+    /// stays so.
     pub must_change: bool,
 }
 
