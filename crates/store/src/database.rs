@@ -2,6 +2,7 @@
 //! both by these macros.
 
 use sqlx::{PgPool, Postgres, SqlitePool, pool::PoolConnection};
+use std::sync::atomic::AtomicU64;
 
 #[derive(Debug)]
 pub(crate) enum Database {
@@ -9,6 +10,8 @@ pub(crate) enum Database {
     Sqlite {
         write: SqlitePool,
         read: SqlitePool,
+        /// How often it was written by anybody but the journal's writer, counted while the connection is held.
+        meddled: AtomicU64,
     },
     Postgres(PgPool),
 }
@@ -90,8 +93,9 @@ macro_rules! snapshot {
 macro_rules! writing {
     ($database:expr, |$transaction:ident| $body:block) => {
         match $database {
-            $crate::database::Database::Sqlite { write, .. } => {
+            $crate::database::Database::Sqlite { write, meddled, .. } => {
                 let mut $transaction = write.begin_with("BEGIN IMMEDIATE").await?;
+                meddled.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
                 let out = $body;
                 $transaction.commit().await?;
                 out

@@ -18,7 +18,7 @@ pub use catalog::{
     memory::{MAX_MEMORIES, Memory},
     messages::History,
     runs::{NamedRun, NoCursor, RunCursor, RunFilter},
-    sessions::ProviderSession,
+    sessions::{Footing, ProviderSession},
     skill_files::FileChange,
     skill_training::{NewProposal, NewRound},
     skill_uses::{SkillFigures, SkillUse},

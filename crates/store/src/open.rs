@@ -20,7 +20,7 @@ use std::{
     fs::File,
     path::{Path, PathBuf},
     str::FromStr as _,
-    sync::Arc,
+    sync::{Arc, atomic::AtomicU64},
     time::Duration,
 };
 use tokio::{
@@ -133,7 +133,7 @@ impl Store {
             _lock: lock,
         }));
         if access == Access::Server {
-            tasks.spawn(Writer { store: store.clone(), requests: receiver }.run(cancel.clone()));
+            tasks.spawn(Writer::new(store.clone(), receiver).run(cancel.clone()));
             tasks.spawn(Checkpointer { store: store.clone() }.run(cancel.clone()));
         }
         Ok(store)
@@ -247,7 +247,7 @@ impl Store {
     /// Flushes and closes the connections.
     pub async fn close(&self) {
         match self.database() {
-            Database::Sqlite { write, read } => {
+            Database::Sqlite { write, read, .. } => {
                 read.close().await;
                 write.close().await;
             }
@@ -319,7 +319,7 @@ async fn open_sqlite(file: &Path, config: &Config) -> Result<Database> {
         .acquire_timeout(ACQUIRE)
         .test_before_acquire(false)
         .connect_lazy_with(options.pragma("query_only", "ON"));
-    Ok(Database::Sqlite { write, read })
+    Ok(Database::Sqlite { write, read, meddled: AtomicU64::new(0) })
 }
 
 /// An acknowledged event must survive a power cut. A file system or build that silently gives less is refused.
@@ -389,7 +389,7 @@ mod tests {
         let file = folder.path().join("deep").join("greenroom.db");
         let backend = Backend::Sqlite { file: file.clone() };
         let config = Config { backend, read_connections: 2, tail_bytes: 0, planted: None };
-        let Database::Sqlite { write, read } = open_sqlite(&file, &config).await.unwrap() else { unreachable!() };
+        let Database::Sqlite { write, read, .. } = open_sqlite(&file, &config).await.unwrap() else { unreachable!() };
         for pool in [&write, &read] {
             let mode: String = sqlx::query_scalar("PRAGMA journal_mode").fetch_one(pool).await.unwrap();
             let synchronous: i64 = sqlx::query_scalar("PRAGMA synchronous").fetch_one(pool).await.unwrap();

@@ -1,6 +1,11 @@
 //! Posting a message: it and the runs that will answer it are one commit.
 
-use crate::{Engine, Error, run::Halt, tape, work::Seated};
+use crate::{
+    Engine, Error,
+    run::{Halt, Start},
+    tape,
+    work::Seated,
+};
 use domain::{
     agent::Agent,
     event::{Interruption, MessagePosted, NewEvent, RunQueued, TapePlanned},
@@ -50,15 +55,11 @@ impl Engine {
         attempt: Option<&Attempt>,
     ) -> Result<Posted, Error> {
         // Side by side: somebody waits for the first word.
-        let (earlier, policy, seated) = tokio::join!(
-            self.earlier(owner, attempt),
-            self.store().room_policy(owner, room),
-            self.store().agents_in(owner, room),
-        );
+        let (earlier, seating) = tokio::join!(self.earlier(owner, attempt), self.store().seating(owner, room));
         if let Some(message) = earlier? {
             return self.posted_before(owner, &message).await;
         }
-        let (policy, seated) = (policy?, seated?);
+        let (policy, seated) = seating?;
         if let Some(stranger) = post.mentions.iter().find(|id| !seated.iter().any(|agent| agent.id == **id)) {
             return Err(Error::Invalid(format!("mentions: agent {stranger} does not sit in this room")));
         }
@@ -131,9 +132,10 @@ impl Engine {
         let seated = runs.first().zip(asked.first()).and_then(|(run, agent)| {
             let seat = self.handoff().seat(run.id)?;
             let (agent, message) = (Agent::clone(agent), (message.clone(), posted_at));
-            Some(Seated { seat, owner: owner.clone(), run: run.id, agent, message, event: events.len() })
+            let (owner, start) = (owner.clone(), Start::new());
+            Some(Seated { seat, owner, run: run.id, agent, start, message, event: events.len() })
         });
-        let mut claim = seated.as_ref().map(|seated| seated.seat.claim());
+        let mut claim = seated.as_ref().map(Seated::claim);
         for run in &runs {
             let seq = SeqOf::Event(events.len());
             events.push(NewEvent::new(RunQueued { message_id }).of_run(run.id, run.agent_id));

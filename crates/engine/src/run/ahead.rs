@@ -8,7 +8,7 @@ use super::{
 use crate::Engine;
 use domain::{agent::Agent, ids::RoomId, message::Message, owner::Owner, position::Seq};
 use std::time::Duration;
-use store::ProviderSession;
+use store::{Footing, ProviderSession};
 use tokio::time::timeout;
 
 /// Whoever posts waits for this too, and must not wait for a disk or a database that only the run needs.
@@ -39,14 +39,15 @@ impl Ahead {
     async fn try_read(engine: &Engine, owner: &Owner, room: RoomId, agent: &Agent, message: &str) -> Option<Self> {
         let store = engine.store();
         let provider = engine.providers().get(&agent.spec.provider)?;
-        let (head, session) = store.head_and_session(room, agent.id, provider.name()).await.ok()?;
+        let Footing { head, trains_a_skill, session } = store.footing(room, agent.id, provider.name()).await.ok()?;
         let said = async {
             match &session {
                 Some(known) => store.said_before(owner, room, head + 1, Some(known), MESSAGES).await,
                 None => Ok(Vec::new()),
             }
         };
-        let (ready, said) = tokio::join!(unskilled(engine, owner, room, agent, message), said);
+        let ready = async { if trains_a_skill { None } else { unskilled(engine, owner, room, agent, message).await } };
+        let (ready, said) = tokio::join!(ready, said);
         Some(Self { head, ready, said: said.ok()?, session })
     }
 

@@ -6,6 +6,7 @@ use super::{
     active::{Accepted, Order, Reply, Steering},
     clocks::Clocks,
     knowledge::Knowledge,
+    start::Started,
 };
 use crate::turn::{Effect, Entry, Finish, Input, Machine, Why, coalesce};
 use domain::{
@@ -18,7 +19,10 @@ use domain::{
     time::Timestamp,
 };
 use providers::{Kept, Provider, Reported, TurnChannel, TurnCommand, TurnEnd, TurnOutcome, TurnRequest};
-use std::{future::pending, time::Duration};
+use std::{
+    future::{pending, ready},
+    time::Duration,
+};
 use store::{
     Error,
     journal::{Change, Ending, SeqOf},
@@ -39,9 +43,7 @@ pub(super) struct Pump {
     pub machine: Machine,
     pub limits: Limits,
     pub grace: Duration,
-    /// Where the answer begins in the journal.
-    pub stream_seq: u64,
-    pub stream_started_at: Timestamp,
+    pub started: Started,
     pub run: Run,
     pub agent: Agent,
     /// What the provider's own session knows of the room.
@@ -72,6 +74,15 @@ impl Turn {
         let (commands, commands_out) = mpsc::channel(COMMANDS);
         let mut task = JoinSet::new();
         task.spawn(provider.turn(request, TurnChannel { events: events_in, commands: commands_out }));
+        Self { task, events, commands }
+    }
+
+    /// Of a run that cannot even be asked.
+    pub(super) fn failed(error: RunError) -> Self {
+        let (_, events) = mpsc::channel(1);
+        let (commands, _) = mpsc::channel(1);
+        let mut task = JoinSet::new();
+        task.spawn(ready(TurnOutcome::of(TurnEnd::Failed(error))));
         Self { task, events, commands }
     }
 }
@@ -255,7 +266,7 @@ impl Pump {
                 Kept::PromptAndAnswer => self.heard_seq(&settled).await,
                 Kept::Prompt | Kept::Nothing => self.run.queued_seq,
             };
-            session = self.knowledge.keeps(outcome.kept, heard_seq, self.stream_seq).or(session);
+            session = self.knowledge.keeps(outcome.kept, heard_seq, self.started.stream_seq).or(session);
         }
         let mut events: Vec<NewEvent> = coalesce(entries).into_iter().map(|entry| self.ledger.event(entry)).collect();
         if let Some(finish) = &finish {
@@ -323,7 +334,7 @@ impl Pump {
         let message = Message {
             id: answer.stream_id.unwrap_or_else(|| self.machine.stream_id()),
             room_id: self.run.room_id,
-            seq: self.stream_seq,
+            seq: self.started.stream_seq,
             author: Author::Agent { id: self.agent.id, name: self.agent.spec.name.clone() },
             run_id: Some(self.run.id),
             status: finish.message,
@@ -331,7 +342,7 @@ impl Pump {
             thinking,
             parts: answer.parts.clone(),
             attachments: Vec::new(),
-            created_at: self.stream_started_at,
+            created_at: self.started.at,
         };
         let stopped = matches!(finish.status, RunStatus::Cancelled | RunStatus::Interrupted);
         let ending = Ending {
@@ -344,7 +355,7 @@ impl Pump {
             receipt: stopped.then(|| finish.outcome.receipt.clone()),
         };
         vec![
-            Change::PutMessage { message, seq: SeqOf::Known(self.stream_seq) },
+            Change::PutMessage { message, seq: SeqOf::Known(self.started.stream_seq) },
             Change::EndRun { run_id: self.run.id, ending },
         ]
     }

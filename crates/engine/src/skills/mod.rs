@@ -71,6 +71,12 @@ struct Call {
     arguments: Arguments,
 }
 
+/// An agent that has no skills for this message, in a room that trains none. `None` where it may have some.
+pub(crate) fn unskilled(agent: &Agent, message: &str) -> Option<Skilled> {
+    let is_skilled = !agent.spec.skills.is_empty() || Invocation::of(message).is_some();
+    (!is_skilled).then(|| Making::of(agent).skilled)
+}
+
 impl Engine {
     /// Whether an agent's skills are there, and take the values that it has for them.
     pub(crate) async fn check_skills(&self, owner: &Owner, spec: &AgentSpec) -> Result<(), Error> {
@@ -150,15 +156,6 @@ impl Engine {
                 Err(RunError::new("no_folder", format!("the server cannot write the agent's skills: {error}")))
             }
         }
-    }
-
-    /// An agent that has no skills for this message. `None` where it has some, or where that cannot be told.
-    pub(crate) async fn unskilled(&self, owner: &Owner, room: RoomId, agent: &Agent, message: &str) -> Option<Skilled> {
-        if !agent.spec.skills.is_empty() || Invocation::of(message).is_some() {
-            return None;
-        }
-        let trained = self.store().skill_trained_in(owner, room).await.ok()?;
-        trained.is_none().then(|| Making::of(agent).skilled)
     }
 
     async fn gather(

@@ -1,12 +1,13 @@
 //! The short way from a post to the worker of the same server. Where that has room for a run and the room is idle, the
-//! run is claimed in the commit that queues it: whoever waits for the first word waits for one commit less.
+//! run is claimed and started in the commit that queues it: whoever waits for the first word waits for two commits less.
 
 use crate::{
     Engine,
-    run::{Ahead, Brief},
+    run::{Ahead, Brief, Start},
 };
 use domain::{
     agent::Agent,
+    event::{Interruption, NewEvent},
     ids::{RoomId, RunId},
     message::Message,
     owner::Owner,
@@ -108,8 +109,8 @@ impl Handoff {
 }
 
 impl Seat {
-    pub(crate) fn claim(&self) -> ClaimFor {
-        ClaimFor { holder: self.desk.holder.clone(), lease: self.desk.lease }
+    pub(crate) fn claim(&self, start: Vec<NewEvent>) -> ClaimFor {
+        ClaimFor { holder: self.desk.holder.clone(), lease: self.desk.lease, start }
     }
 }
 
@@ -119,6 +120,7 @@ pub(crate) struct Seated {
     pub owner: Owner,
     pub run: RunId,
     pub agent: Agent,
+    pub start: Start,
     /// What it answers, and which event of the commit says it.
     pub message: (Message, usize),
     /// The commit's event that queues it.
@@ -126,17 +128,24 @@ pub(crate) struct Seated {
 }
 
 impl Seated {
-    /// The run as it is stored now. Whoever drives it need not read what was just written.
-    fn claimed(self, room_id: RoomId, committed: &Committed, fence: u64, ahead: Option<Ahead>) -> (Seat, Claim, Brief) {
-        let Self { seat, owner, run: run_id, agent, message: (mut message, said), event } = self;
+    pub(crate) fn claim(&self) -> ClaimFor {
+        self.seat.claim(self.start.events(self.run, &self.agent))
+    }
+
+    /// The run as it is stored now, by a commit that had so many events of its own. Whoever drives it need not read what was
+    /// just written.
+    fn claimed(self, room_id: RoomId, stored: Stored, ahead: Option<Ahead>) -> (Seat, Claim, Brief) {
+        let Self { seat, owner, run: run_id, agent, start, message: (mut message, said), event } = self;
+        let Stored { committed, fence, events } = stored;
         let queued_seq = committed.first + event as u64;
         message.seq = committed.first + said as u64;
+        let started = start.stored(committed.first + events as u64, committed.at);
         let run = Run {
             id: run_id,
             room_id,
             agent_id: agent.id,
             message_id: message.id,
-            status: RunStatus::Queued,
+            status: RunStatus::Running,
             queued_seq,
             usage: Usage::default(),
             cost: None,
@@ -145,13 +154,21 @@ impl Seated {
             error: None,
             receipt: None,
             created_at: committed.at,
-            started_at: None,
+            started_at: Some(committed.at),
             ended_at: None,
         };
         let claim = Claim { run_id, room_id, owner, queued_seq, fence, stop: None };
         let ahead = ahead.filter(|ahead| ahead.holds_at(committed.first));
-        (seat, claim, Brief { run, agent, message, ahead })
+        (seat, claim, Brief { run, agent, message, started, ahead })
     }
+}
+
+/// What became of a commit whose run is held.
+struct Stored {
+    committed: Committed,
+    fence: u64,
+    /// How many events it had, apart from the start of the run.
+    events: usize,
 }
 
 impl Engine {
@@ -161,12 +178,12 @@ impl Engine {
         let Some(seated) = seated else { return self.store().commit(commit).await };
         let engine = self.clone();
         let chore = self.chores().spawn(async move {
-            let room_id = commit.room_id;
+            let (room_id, events) = (commit.room_id, commit.events.len());
             let ahead = Ahead::read(&engine, &seated.owner, room_id, &seated.agent, &seated.message.0.text);
             let (committed, ahead) = tokio::join!(engine.store().commit(commit), ahead);
             let committed = committed?;
             if let Some(fence) = committed.claimed {
-                let (seat, claim, brief) = seated.claimed(room_id, &committed, fence, ahead);
+                let (seat, claim, brief) = seated.claimed(room_id, Stored { committed, fence, events }, ahead);
                 engine.pass_on(seat, claim, brief).await;
             }
             Ok(committed)
@@ -177,14 +194,15 @@ impl Engine {
     async fn pass_on(&self, seat: Seat, claim: Claim, brief: Brief) {
         let Seat { desk, mark, permit } = seat;
         if let Err(unsent) = desk.handed.try_send(Handed { claim, brief, permit, mark }) {
-            // The worker has just stopped: the next one finds the run in the queue.
-            self.put_back(&unsent.into_inner().claim).await;
+            // The worker has just stopped.
+            self.give_up(&unsent.into_inner().claim).await;
         }
     }
 
-    pub(super) async fn put_back(&self, claim: &Claim) {
-        if let Err(error) = self.store().release(claim).await {
-            tracing::warn!(run = %claim.run_id, %error, "a run could not be put back; recovery will end it");
+    /// The run has started, and the server stops before anybody was asked.
+    pub(super) async fn give_up(&self, claim: &Claim) {
+        if let Err(error) = self.end_without_driver(claim, Interruption::Shutdown).await {
+            tracing::warn!(run = %claim.run_id, %error, "a run could not be ended; the next start ends it");
         }
     }
 }

@@ -181,7 +181,7 @@ impl Worker {
         self.intake.handed.close();
         let all = async {
             while let Some(handed) = self.intake.handed.recv().await {
-                self.engine.put_back(&handed.claim).await;
+                self.engine.give_up(&handed.claim).await;
             }
             while let Some(ended) = self.tasks.join_next_with_id().await {
                 self.joined(ended);

@@ -26,6 +26,10 @@ impl Engine {
     /// Folds what the journal has of the run, keeps it as a partial answer, and ends the run as interrupted. It is not
     /// run again: it may have called tools (invariant 12).
     pub(crate) async fn recover_run(&self, claim: &Claim) -> Result<(), Error> {
+        self.end_without_driver(claim, Interruption::Crash).await
+    }
+
+    pub(super) async fn end_without_driver(&self, claim: &Claim, why: Interruption) -> Result<(), Error> {
         let run = self.store().run(&claim.owner, claim.run_id).await?;
         let events = self.store().run_events(claim.room_id, claim.run_id, claim.queued_seq).await?;
         let ledger = Ledger::new(self.store().clone(), claim.clone(), run.agent_id);
@@ -34,10 +38,10 @@ impl Engine {
             Err(Error::NotFound) => None,
             Err(error) => return Err(error),
         };
-        let (new, changes) = ending_of(&ledger, &run, &events, name)?;
+        let (new, changes) = ending_of(&ledger, &run, &events, name, why)?;
         match ledger.commit(new, || changes.clone()).await {
             Ok(_) => {
-                tracing::info!(run = %run.id, "ended a run that had lost its server");
+                tracing::info!(run = %run.id, ?why, "ended a run that had lost its server");
                 metrics::counter!("greenroom_runs_recovered_total").increment(1);
                 Ok(())
             }
@@ -91,6 +95,7 @@ fn ending_of(
     run: &Run,
     events: &[Event],
     agent: Option<Name>,
+    why: Interruption,
 ) -> Result<(Vec<NewEvent>, Vec<Change>), Error> {
     let bodies = events.iter().map(Event::body).collect::<Result<Vec<_>, _>>()?;
     let start = events.iter().zip(&bodies).find_map(|(event, body)| match body {
@@ -107,7 +112,7 @@ fn ending_of(
     };
     let mut machine = Machine::resumed(setting, &bodies);
     let (now, mut effects) = (Timestamp::now(), Vec::new());
-    machine.on(Input::Stop(Why::Interrupted(Interruption::Crash)), now, &mut effects);
+    machine.on(Input::Stop(Why::Interrupted(why)), now, &mut effects);
     machine.on(Input::Ended(TurnOutcome::of(TurnEnd::Stopped)), now, &mut effects);
     let (mut entries, mut terminal, mut duration_ms) = (Vec::new(), None, 0);
     for effect in effects {

@@ -2,16 +2,27 @@
 //! to whoever posted it.
 
 use crate::scene::{CRASH, Stage, me, post};
-use domain::{room::WhenBusy, run::RunStatus};
-use std::{future::poll_fn, pin::pin, task::Poll};
+use domain::{
+    agent::AgentSpec,
+    event::EventType,
+    ids::{RoomId, RunId},
+    name::Name,
+    room::WhenBusy,
+    run::RunStatus,
+};
+use engine::Worker;
+use std::{future::poll_fn, pin::pin, task::Poll, time::Duration};
 use store::RunFilter;
 use testkit::database::TestDatabase;
+use tokio_util::sync::CancellationToken;
 
 contract! {
     a_post_that_is_given_up_at_any_moment_is_answered_or_was_never_made,
     a_server_takes_no_more_runs_than_it_has_room_for,
     what_is_posted_while_no_worker_is_there_waits_for_one,
     a_run_is_the_same_whether_it_is_handed_over_or_waits_in_the_queue,
+    a_run_that_cannot_be_asked_tells_the_same_story_by_both_ways,
+    a_run_that_has_started_when_its_server_stops_is_ended_and_not_run_again,
     invariant_04_no_ghosts_a_run_whose_driver_crashed_is_ended,
 }
 
@@ -105,6 +116,62 @@ async fn a_run_is_the_same_whether_it_is_handed_over_or_waits_in_the_queue(datab
         assert_eq!(stage.ended(posted.runs[0].id).await.message_id, posted.message.id);
     }
     assert!(seen.iter().all(|one| one.0 == "the same" && *one == seen[0]), "{seen:?}");
+    stage.stop().await;
+}
+
+async fn story(stage: &Stage, room: RoomId, run: RunId) -> Vec<EventType> {
+    stage.store.run_events(room, run, 0).await.unwrap().iter().map(|event| event.kind).collect()
+}
+
+async fn a_run_that_cannot_be_asked_tells_the_same_story_by_both_ways(database: TestDatabase) {
+    let mut stage = Stage::new(database).await;
+    let mut spec = AgentSpec::new(Name::parse("Ann").unwrap(), "p");
+    spec.skills = vec!["gone".into()];
+    let ann = stage.agent_of(spec).await;
+    for waits in [false, true] {
+        let room = stage.room(&[&ann]).await;
+        if waits {
+            stage.crash().await;
+        }
+        let run = stage.post(room, "hello").await.runs[0].id;
+        if waits {
+            stage.start().await;
+        }
+        assert_eq!(stage.ended(run).await.status, RunStatus::Failed);
+        let whole = [
+            EventType::RunQueued,
+            EventType::RunStarted,
+            EventType::StreamStart,
+            EventType::StreamEnd,
+            EventType::ErrorReported,
+            EventType::RunFailed,
+        ];
+        assert_eq!(story(&stage, room, run).await, whole, "waits: {waits}");
+    }
+    stage.stop().await;
+}
+
+/// Its start was stored along with its message, and nobody was asked yet.
+async fn a_run_that_has_started_when_its_server_stops_is_ended_and_not_run_again(database: TestDatabase) {
+    let mut stage = Stage::with(database, |config| config.stop_grace = Duration::from_millis(50)).await;
+    let ann = stage.agent("Ann", "p").await;
+    let room = stage.room(&[&ann]).await;
+    stage.crash().await;
+    let worker = Worker::new(stage.engine.clone());
+    let run = stage.post(room, "hello").await.runs[0].id;
+    assert_eq!(stage.store.run(&me(), run).await.unwrap().status, RunStatus::Running);
+    let stopping = CancellationToken::new();
+    stopping.cancel();
+    worker.run(stopping).await;
+    let ended = stage.store.run(&me(), run).await.unwrap();
+    assert_eq!(ended.status, RunStatus::Interrupted);
+    let events = stage.store.run_events(room, run, 0).await.unwrap();
+    let why = events.iter().find(|event| event.kind == EventType::RunInterrupted).unwrap();
+    assert!(why.data.contains("shutdown"), "{}", why.data);
+    let starts = events.iter().filter(|event| event.kind == EventType::RunStarted).count();
+    assert_eq!(starts, 1);
+    stage.start().await;
+    stage.talk(room, "and on it goes", "s", "yes").await;
     stage.stop().await;
 }
 

@@ -9,8 +9,9 @@ use crate::{
 };
 use domain::{
     agent::{Agent, AgentSpec},
-    ids::AgentId,
+    ids::{AgentId, RoomId},
     owner::Owner,
+    room::RoomPolicy,
     time::Timestamp,
 };
 use uuid::Uuid;
@@ -21,6 +22,23 @@ struct Row {
     spec: String,
     created_at: i64,
     updated_at: i64,
+}
+
+/// A room, and one who sits there. In an empty room there is nobody beside it.
+#[derive(sqlx::FromRow)]
+struct SeatRow {
+    policy: String,
+    id: Option<Uuid>,
+    spec: Option<String>,
+    created_at: Option<i64>,
+    updated_at: Option<i64>,
+}
+
+impl SeatRow {
+    fn agent(self) -> Option<Row> {
+        let Self { id, spec, created_at, updated_at, .. } = self;
+        Some(Row { id: id?, spec: spec?, created_at: created_at?, updated_at: updated_at? })
+    }
 }
 
 impl TryFrom<Row> for Agent {
@@ -70,7 +88,7 @@ impl Store {
     }
 
     /// The agents that sit in a room, in the order they joined.
-    pub async fn agents_in(&self, owner: &Owner, room: domain::ids::RoomId) -> Result<Vec<Agent>> {
+    pub async fn agents_in(&self, owner: &Owner, room: RoomId) -> Result<Vec<Agent>> {
         let rows: Vec<Row> = reading!(self.database(), |pool| {
             sqlx::query_as(
                 "SELECT a.id, a.spec, a.created_at, a.updated_at FROM participants p JOIN agents a ON a.id = p.agent_id \
@@ -82,6 +100,25 @@ impl Store {
             .await
         })?;
         rows.into_iter().map(Agent::try_from).collect()
+    }
+
+    /// How a room is to be treated, and who sits in it, in the order they joined.
+    pub async fn seating(&self, owner: &Owner, room: RoomId) -> Result<(RoomPolicy, Vec<Agent>)> {
+        let rows: Vec<SeatRow> = reading!(self.database(), |pool| {
+            sqlx::query_as(
+                "SELECT r.policy, a.id, a.spec, a.created_at, a.updated_at FROM rooms r \
+                 LEFT JOIN participants p ON p.room_id = r.id \
+                 LEFT JOIN agents a ON a.id = p.agent_id AND a.owner = r.owner AND a.deleted_at IS NULL \
+                 WHERE r.id = $1 AND r.owner = $2 AND r.deleted_at IS NULL ORDER BY p.ordinal",
+            )
+            .bind(room.0)
+            .bind(owner.as_str())
+            .fetch_all(pool)
+            .await
+        })?;
+        let policy = serde_json::from_str(&rows.first().ok_or(Error::NotFound)?.policy)?;
+        let agents = rows.into_iter().filter_map(SeatRow::agent).map(Agent::try_from).collect::<Result<_>>()?;
+        Ok((policy, agents))
     }
 
     pub async fn create_agent(&self, owner: &Owner, spec: AgentSpec, attempt: Option<&Attempt>) -> Result<Agent> {

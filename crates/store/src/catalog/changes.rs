@@ -92,22 +92,24 @@ pub(crate) fn statements(context: Context, change: &Change) -> Result<Vec<Statem
         }
         Change::QueueRun { owner, run_id, agent_id, message_id, seq, claim } => {
             let queued_seq = signed(context.seq(*seq));
+            let claim = context.granted(claim.as_ref());
+            let status = if claim.is_some() { RunStatus::Running } else { RunStatus::Queued };
             made.push(
                 Statement::new(
                     "INSERT INTO runs (id, owner, room_id, agent_id, message_id, status, queued_seq, usage, \
-                 created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+                 created_at, started_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
                 )
                 .with(run_id.0)
                 .with(owner.as_str())
                 .with(room)
                 .with(agent_id.0)
                 .with(message_id.0)
-                .with(RunStatus::Queued.as_str())
+                .with(status.as_str())
                 .with(queued_seq)
                 .with(serde_json::to_string(&Usage::default())?)
-                .with(now),
+                .with(now)
+                .with(claim.map(|_| now)),
             );
-            let claim = context.granted(claim.as_ref());
             made.push(
                 Statement::new(
                     "INSERT INTO queue (run_id, room_id, owner, queued_seq, fence, holder, lease_until) \

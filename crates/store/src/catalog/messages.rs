@@ -195,7 +195,7 @@ impl Store {
                 .fetch_all(pool)
                 .await
         })?;
-        if rows.is_empty() {
+        if rows.is_empty() && session.is_none() {
             // Nothing was said, or there is no such room.
             self.room_policy(owner, room).await?;
         }

@@ -20,6 +20,15 @@ pub struct ProviderSession {
     pub spoke_seq: Option<Seq>,
 }
 
+/// What a turn of an agent in a room begins with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Footing {
+    /// How far the room had come.
+    pub head: Seq,
+    pub trains_a_skill: bool,
+    pub session: Option<ProviderSession>,
+}
+
 impl ProviderSession {
     /// One that knows nothing yet. PostgreSQL's text holds no NUL, so none is in an id from its beginning: what is
     /// stored and what the provider says next time can be compared.
@@ -36,19 +45,15 @@ impl Store {
         agent: AgentId,
         provider: &str,
     ) -> Result<Option<ProviderSession>> {
-        Ok(self.head_and_session(room, agent, provider).await?.1)
+        Ok(self.footing(room, agent, provider).await?.session)
     }
 
-    /// With how far the room had come at that moment.
-    pub async fn head_and_session(
-        &self,
-        room: RoomId,
-        agent: AgentId,
-        provider: &str,
-    ) -> Result<(Seq, Option<ProviderSession>)> {
-        let row: (i64, Option<String>, Option<i64>, Option<i64>) = reading!(self.database(), |pool| {
+    /// The same for the room.
+    pub async fn footing(&self, room: RoomId, agent: AgentId, provider: &str) -> Result<Footing> {
+        let row: (i64, bool, Option<String>, Option<i64>, Option<i64>) = reading!(self.database(), |pool| {
             sqlx::query_as(
-                "SELECT j.head, s.session_id, s.heard_seq, s.spoke_seq FROM journals j \
+                "SELECT j.head, EXISTS (SELECT 1 FROM skill_rooms t WHERE t.room_id = j.room_id), \
+                 s.session_id, s.heard_seq, s.spoke_seq FROM journals j \
                  LEFT JOIN provider_sessions s ON s.room_id = j.room_id AND s.agent_id = $2 AND s.provider = $3 \
                  WHERE j.room_id = $1",
             )
@@ -58,9 +63,9 @@ impl Store {
             .fetch_one(pool)
             .await
         })?;
-        let (head, id, heard_seq, spoke_seq) = row;
+        let (head, trains_a_skill, id, heard_seq, spoke_seq) = row;
         let (heard_seq, spoke_seq) = (heard_seq.map(unsigned).transpose()?, spoke_seq.map(unsigned).transpose()?);
         let session = id.zip(heard_seq).map(|(id, heard_seq)| ProviderSession { id, heard_seq, spoke_seq });
-        Ok((unsigned(head)?, session))
+        Ok(Footing { head: unsigned(head)?, trains_a_skill, session })
     }
 }

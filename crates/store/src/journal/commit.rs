@@ -63,7 +63,7 @@ pub enum Change {
         agent_id: AgentId,
         message_id: MessageId,
         seq: SeqOf,
-        /// Who would begin with it at once. Granted where no run of the room is unfinished; else it waits for its turn.
+        /// Who begins with it at once. Granted where no run of the room is unfinished; else it waits for its turn.
         claim: Option<ClaimFor>,
     },
     /// Asks every unfinished run of the room that was queued before this commit to stop.
@@ -98,10 +98,12 @@ pub enum Change {
 }
 
 /// A worker that has room for a run as soon as it is queued.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ClaimFor {
     pub holder: String,
     pub lease: Duration,
+    /// What the journal then says of the run's start, right after the commit's own events.
+    pub start: Vec<NewEvent>,
 }
 
 /// A seq that a row needs: known already, or that of the commit's n-th event.
@@ -148,6 +150,6 @@ pub struct Committed {
     /// The seq of the first event; of the room's newest one when the commit had none.
     pub first: Seq,
     pub at: Timestamp,
-    /// The worker that offered to begin with a run of this commit holds it now, with this fence.
+    /// The worker that offered to begin with a run of this commit holds it now, with this fence, and the run has started.
     pub claimed: Option<u64>,
 }

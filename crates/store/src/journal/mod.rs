@@ -8,6 +8,7 @@ mod checkpoint;
 mod commit;
 mod follow;
 mod frame;
+mod memory;
 mod plan;
 mod postgres;
 mod read;

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{Error, catalog::changes};
 use domain::{
-    event::Event,
+    event::{Event, NewEvent},
     ids::{EventId, RoomId, RunId},
     owner::Owner,
     position::Seq,
@@ -23,6 +23,8 @@ pub(crate) struct Subjects {
     /// The first of each commit: whether the commit was stored before.
     pub events: Vec<EventId>,
     pub runs: Vec<RunId>,
+    /// Those of them that are new, unless the commit was stored before.
+    pub offered: Vec<RunId>,
     /// Rooms of which it matters whether they are idle.
     pub idle: Vec<RoomId>,
     /// Rooms of which every unfinished run is meant.
@@ -38,9 +40,25 @@ pub(crate) struct Facts {
     pub heads: HashMap<RoomId, Seq>,
     pub known: HashMap<EventId, Seq>,
     pub leases: HashMap<RunId, Lease>,
-    /// How many runs are unfinished in rooms that are not idle.
+    /// How many runs are unfinished, of rooms where that matters.
     pub unfinished: HashMap<RoomId, u64>,
     pub used: HashSet<(String, String)>,
+}
+
+impl Facts {
+    /// Nothing is known yet. Where no run is found, none is unfinished.
+    pub(crate) fn about(subjects: &Subjects) -> Self {
+        Self { unfinished: subjects.idle.iter().map(|room| (*room, 0)).collect(), ..Self::default() }
+    }
+
+    pub(crate) fn learn(&mut self, seen: Self) {
+        let Self { heads, known, leases, unfinished, used } = seen;
+        self.heads.extend(heads);
+        self.known.extend(known);
+        self.leases.extend(leases);
+        self.unfinished.extend(unfinished);
+        self.used.extend(used);
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -95,6 +113,8 @@ pub(crate) struct Plan {
     pub statements: Vec<Statement>,
     /// How far rooms have moved.
     pub heads: Vec<(RoomId, Seq)>,
+    /// What is true then.
+    pub facts: Facts,
 }
 
 impl Subjects {
@@ -110,6 +130,7 @@ impl Subjects {
             }
             if let Some((run_id, _)) = offer(commit) {
                 subjects.runs.push(run_id);
+                subjects.offered.push(run_id);
                 subjects.idle.push(commit.room_id);
             }
             for change in &commit.changes {
@@ -138,7 +159,7 @@ impl Plan {
             let outcome = book.enter(commit, now)?;
             book.plan.applied.outcomes.push(outcome);
         }
-        Ok(book.plan)
+        Ok(Self { facts: book.facts, ..book.plan })
     }
 
     pub(crate) fn events(&self) -> Vec<&Event> {
@@ -152,6 +173,12 @@ fn offer(commit: &Commit) -> Option<(RunId, &ClaimFor)> {
         Change::QueueRun { run_id, claim: Some(claim), .. } => Some((*run_id, claim)),
         _ => None,
     })
+}
+
+/// What a commit appends: its own events, and the start of a run that somebody may begin with.
+fn appended(commit: &Commit, grants: bool) -> impl Iterator<Item = &NewEvent> {
+    let start = offer(commit).filter(|_| grants).map(|(_, claim)| &claim.start);
+    commit.events.iter().chain(start.into_iter().flatten())
 }
 
 /// The key under which a commit wants to be remembered.
@@ -217,7 +244,7 @@ impl Book {
     }
 
     fn is_idle(&self, room: RoomId) -> bool {
-        self.facts.unfinished.get(&room).copied().unwrap_or(0) == 0
+        self.facts.unfinished.get(&room) == Some(&0)
     }
 
     /// What became of the offer of a commit that was stored before.
@@ -232,7 +259,7 @@ impl Book {
             return;
         }
         let room = self.plan.applied.events.entry(commit.room_id).or_default();
-        for (index, new) in commit.events.iter().enumerate() {
+        for (index, new) in appended(commit, context.grants).enumerate() {
             room.push(Event {
                 id: new.id,
                 room_id: commit.room_id,
@@ -251,7 +278,7 @@ impl Book {
         let facts = &mut self.facts;
         if let Some(event) = commit.events.first() {
             facts.known.insert(event.id, context.first);
-            let head = context.first + commit.events.len() as Seq - 1;
+            let head = context.first + appended(commit, context.grants).count() as Seq - 1;
             facts.heads.insert(commit.room_id, head);
             match self.plan.heads.iter_mut().find(|(room, _)| *room == commit.room_id) {
                 Some((_, moved)) => *moved = head,
@@ -267,7 +294,9 @@ impl Book {
                     let holder = context.granted(claim.as_ref()).map(|claim| claim.holder.clone());
                     let fence = if holder.is_some() { FIRST_FENCE } else { 0 };
                     facts.leases.insert(*run_id, Lease { fence, holder });
-                    *facts.unfinished.entry(commit.room_id).or_default() += 1;
+                    if let Some(unfinished) = facts.unfinished.get_mut(&commit.room_id) {
+                        *unfinished += 1;
+                    }
                 }
                 Change::EndRun { run_id, .. } => {
                     if facts.leases.remove(run_id).is_some()

@@ -21,12 +21,14 @@ use uuid::Uuid;
 pub(super) async fn look(connection: &mut PgConnection, at: &Subjects) -> Result<Facts, Error> {
     // First: whoever holds a room's head is the only one to queue a run there, to end one, and to append.
     let heads = heads(connection, &at.rooms).await?;
+    let mut facts = Facts::about(at);
+    facts.unfinished.extend(unfinished(connection, &at.idle).await?);
     Ok(Facts {
         heads,
         known: existing(connection, &at.events).await?,
         leases: leases(connection, at).await?,
-        unfinished: unfinished(connection, &at.idle).await?,
         used: used(connection, &at.keys).await?,
+        ..facts
     })
 }
 

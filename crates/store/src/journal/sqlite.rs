@@ -1,7 +1,7 @@
 //! The journal's statements on SQLite. Rows travel in statements of a few fixed sizes: each size is prepared once, and
 //! one statement a row would cost three times as much. What follows one another travels together, a [`Script`] at a time: each
 //! trip to the thread that SQLite works on takes longer than most of what is done there. A lone commit makes two, one that
-//! begins and looks and one that stores and commits.
+//! begins and looks and one that stores and commits; or only the second, where the writer knows what it would see.
 
 use super::{
     plan::{Facts, Lease, Plan, Subjects},
@@ -131,12 +131,13 @@ impl Script {
 /// One transaction of the writer's. What is dropped before it is over takes its connection with it, and so is undone.
 pub(super) struct Transaction {
     connection: PoolConnection<Sqlite>,
+    has_begun: bool,
     is_over: bool,
 }
 
 impl Drop for Transaction {
     fn drop(&mut self) {
-        if !self.is_over {
+        if self.has_begun && !self.is_over {
             self.connection.close_on_drop();
         }
     }
@@ -144,11 +145,11 @@ impl Drop for Transaction {
 
 impl Transaction {
     pub(super) async fn on(pool: &SqlitePool) -> Result<Self, Error> {
-        Ok(Self { connection: pool.acquire().await?, is_over: false })
+        Ok(Self { connection: pool.acquire().await?, has_begun: false, is_over: false })
     }
 
-    /// Nobody else writes from now on, so what is found stays true.
-    pub(super) async fn begin(&mut self, at: &Subjects) -> Result<Facts, Error> {
+    /// Begins. Nobody else writes from now on, so what is found stays true.
+    pub(super) async fn look(&mut self, at: &Subjects) -> Result<Facts, Error> {
         let keys: [Vec<Uuid>; 4] = [
             at.rooms.iter().map(|id| id.0).collect(),
             at.events.iter().map(|id| id.0).collect(),
@@ -156,20 +157,20 @@ impl Transaction {
             at.idle.iter().map(|id| id.0).collect(),
         ];
         let mut script = Script::default();
-        script.add("BEGIN IMMEDIATE", []);
-        let mut facts = Facts::default();
+        self.begin(&mut script);
+        let mut facts = Facts::about(at);
         for (statements, keys) in [&*HEADS, &*EXISTING, &*LEASES, &*COUNTS].into_iter().zip(&keys) {
             for (size, keys) in padded(keys) {
                 if SIZES[size] > SMALL {
-                    self.look(&mut script, &mut facts).await?;
+                    self.find(&mut script, &mut facts).await?;
                 }
                 script.add(&statements[size], keys.into_iter().map(Value::from));
                 if SIZES[size] > SMALL {
-                    self.look(&mut script, &mut facts).await?;
+                    self.find(&mut script, &mut facts).await?;
                 }
             }
         }
-        self.look(&mut script, &mut facts).await?;
+        self.find(&mut script, &mut facts).await?;
         for (owner, key) in &at.keys {
             let query = sqlx::query_as(USED).bind(owner.as_str()).bind(key.as_str());
             facts.used.extend(query.fetch_optional(&mut *self.connection).await?);
@@ -177,7 +178,13 @@ impl Transaction {
         Ok(facts)
     }
 
-    async fn look(&mut self, script: &mut Script, facts: &mut Facts) -> Result<(), Error> {
+    fn begin(&mut self, script: &mut Script) {
+        if !std::mem::replace(&mut self.has_begun, true) {
+            script.add("BEGIN IMMEDIATE", []);
+        }
+    }
+
+    async fn find(&mut self, script: &mut Script, facts: &mut Facts) -> Result<(), Error> {
         let Some((sql, values)) = script.take() else { return Ok(()) };
         let found: Vec<Found> =
             bind_all!(sqlx::query_as(AssertSqlSafe(sql)), values).fetch_all(&mut *self.connection).await?;
@@ -194,9 +201,17 @@ impl Transaction {
     }
 
     pub(super) async fn commit(mut self, plan: &Plan) -> Result<(), Error> {
+        let stored = self.store(plan).await;
+        // What was stored before is refused here, and that is no reason to part with the connection.
+        self.is_over = stored.is_ok() || sqlx::query("ROLLBACK").execute(&mut *self.connection).await.is_ok();
+        stored
+    }
+
+    async fn store(&mut self, plan: &Plan) -> Result<(), Error> {
         let events = plan.events();
         let together = plan.statements.len() <= FEW && events.len() <= 2 * SMALL && plan.heads.len() <= SMALL;
         let mut script = Script::default();
+        self.begin(&mut script);
         for statement in &plan.statements {
             script.add(statement.sql, statement.values.iter().cloned());
             if !together {
@@ -216,9 +231,7 @@ impl Transaction {
             }
         }
         script.add("COMMIT", []);
-        self.send(&mut script).await?;
-        self.is_over = true;
-        Ok(())
+        self.send(&mut script).await
     }
 
     async fn send(&mut self, script: &mut Script) -> Result<(), Error> {

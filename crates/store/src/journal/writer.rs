@@ -4,6 +4,7 @@
 use super::{
     commit::{Change, Commit, Committed},
     frame::Frame,
+    memory::Memory,
     plan::{Applied, Plan, Subjects},
     postgres, sqlite,
     watch::List,
@@ -14,7 +15,10 @@ use crate::{
     open::Store,
 };
 use domain::time::Timestamp;
-use std::time::{Duration, Instant};
+use std::{
+    sync::atomic::Ordering,
+    time::{Duration, Instant},
+};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
@@ -33,8 +37,9 @@ pub(crate) struct Request {
 }
 
 pub(crate) struct Writer {
-    pub store: Store,
-    pub requests: mpsc::Receiver<Request>,
+    store: Store,
+    requests: mpsc::Receiver<Request>,
+    memory: Memory,
 }
 
 /// Commits that are saved together, and who waits for them.
@@ -46,6 +51,11 @@ struct Group {
 }
 
 impl Writer {
+    pub(crate) fn new(store: Store, requests: mpsc::Receiver<Request>) -> Self {
+        let memory = Memory::of(store.is_sole_user());
+        Self { store, requests, memory }
+    }
+
     /// Runs until cancelled; what was handed in before that is still committed.
     pub(crate) async fn run(mut self, cancel: CancellationToken) {
         loop {
@@ -81,7 +91,7 @@ impl Writer {
     /// One commit that the database refuses must not take its neighbours with it, and a connection that broke is worth
     /// another try: what fails is tried again in halves, earlier ones first. A failure may hide a success; whatever
     /// was stored is recognised by its event ids.
-    async fn commit(&self, group: Group) {
+    async fn commit(&mut self, group: Group) {
         let started = Instant::now();
         let mut groups = vec![group];
         while let Some(mut group) = groups.pop() {
@@ -119,7 +129,7 @@ impl Writer {
         }
     }
 
-    async fn save(&self, commits: &[Commit]) -> Result<Applied, Error> {
+    async fn save(&mut self, commits: &[Commit]) -> Result<Applied, Error> {
         let started = Instant::now();
         let now = Timestamp::now();
         let applied = tokio::time::timeout(DEADLINE, self.apply(commits, now))
@@ -130,14 +140,20 @@ impl Writer {
         Ok(applied)
     }
 
-    async fn apply(&self, commits: &[Commit], now: Timestamp) -> Result<Applied, Error> {
+    async fn apply(&mut self, commits: &[Commit], now: Timestamp) -> Result<Applied, Error> {
         let subjects = Subjects::of(commits);
-        match self.store.database() {
-            Database::Sqlite { write, .. } => {
+        match self.store.clone().database() {
+            Database::Sqlite { write, meddled, .. } => {
                 let mut transaction = sqlite::Transaction::on(write).await?;
-                let plan = Plan::of(commits, transaction.begin(&subjects).await?, now)?;
+                let meddled = meddled.load(Ordering::Relaxed);
+                let (mut facts, is_all) = self.memory.recall(&subjects, meddled);
+                if !is_all {
+                    facts.learn(transaction.look(&subjects).await?);
+                }
+                let plan = Plan::of(commits, facts, now)?;
                 self.leak_before_commit(&plan.applied);
                 transaction.commit(&plan).await?;
+                self.memory.keep(plan.facts, meddled);
                 Ok(plan.applied)
             }
             Database::Postgres(pool) => Ok(in_postgres!(pool, "BEGIN", |transaction| {

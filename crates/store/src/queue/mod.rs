@@ -114,20 +114,6 @@ impl Store {
         rows.into_iter().map(Claim::try_from).collect()
     }
 
-    /// Puts a run back that nobody has begun with.
-    pub async fn release(&self, claim: &Claim) -> Result<()> {
-        let (run, fence) = (claim.run_id.0, signed(claim.fence));
-        writing!(self.database(), |transaction| {
-            sqlx::query("UPDATE queue SET holder = NULL, lease_until = NULL WHERE run_id = $1 AND fence = $2")
-                .bind(run)
-                .bind(fence)
-                .execute(&mut *transaction)
-                .await?;
-        });
-        self.queue_bell().notify_one();
-        Ok::<(), Error>(())
-    }
-
     /// Extends every lease of this holder and tells which runs it still holds, and which of them are asked to stop.
     pub async fn renew(&self, holder: &str, lease: Duration) -> Result<Vec<Claim>> {
         let until = (Timestamp::now() + lease).as_millis();

@@ -88,6 +88,7 @@ async fn invariant_15_owner_a_foreign_id_is_an_unknown_id(database: TestDatabase
         "follow beyond": |id in [mine.room, no_room]| store.follow(them, id, &at(99), bell()).await.map(|_| ());
         "room": |id in [mine.room, no_room]| store.room(them, id).await;
         "room_policy": |id in [mine.room, no_room]| store.room_policy(them, id).await;
+        "seating": |id in [mine.room, no_room]| store.seating(them, id).await;
         "update_room": |id in [mine.room, no_room]| store.update_room(them, id, &other, &policy, None).await;
         "delete_room": |id in [mine.room, no_room]| store.delete_room(them, id, None).await;
         "remembered_tools": |id in [mine.room, no_room]| store.remembered_tools(them, id).await;

@@ -1,7 +1,11 @@
 //! The queue: who gets which run, for how long, and what happens to the runs of the dead (invariants 4 and 11).
 
 use crate::scene::{LEASE, Run, append, claim, held, journal, me, room, says, within};
-use domain::ids::{RoomId, RunId};
+use domain::{
+    event::{EventType, RunStarted},
+    ids::{RoomId, RunId},
+    run::RunStatus,
+};
 use std::{collections::HashSet, time::Duration};
 use store::{
     Error, Store,
@@ -19,8 +23,7 @@ contract! {
         runs_of_a_room_are_claimed_one_after_another_in_order,
         several_rooms_are_answered_in_parallel,
         a_claim_takes_no_more_than_it_was_asked_for,
-        a_run_is_claimed_with_the_commit_that_queues_it,
-        what_nobody_began_with_goes_back,
+        a_run_is_claimed_and_started_with_the_commit_that_queues_it,
         renewing_tells_what_is_still_held_and_what_shall_stop,
         only_the_dead_are_taken_over,
         a_run_that_was_stopped_in_the_queue_is_not_claimed,
@@ -83,20 +86,25 @@ fn offering(run: &Run, room: RoomId, holder: &str) -> Commit {
     let mut commit = run.queueing(room);
     for change in &mut commit.changes {
         if let Change::QueueRun { claim, .. } = change {
-            *claim = Some(ClaimFor { holder: holder.into(), lease: LEASE });
+            let started = RunStarted { provider: "p".into(), model: None };
+            *claim = Some(ClaimFor { holder: holder.into(), lease: LEASE, start: vec![run.event(started)] });
         }
     }
     commit
 }
 
 /// Whoever offers to begin at once holds the run with the commit, unless another of the room is unfinished.
-async fn a_run_is_claimed_with_the_commit_that_queues_it(database: TestDatabase) {
+async fn a_run_is_claimed_and_started_with_the_commit_that_queues_it(database: TestDatabase) {
     let store = database.open().await;
     let room = room(&store).await;
     let (first, second) = (Run::new(), Run::new());
     let committed = store.commit(offering(&first, room, "w")).await.unwrap();
     let again = store.commit(offering(&second, room, "w")).await.unwrap();
     assert_eq!((committed.claimed, again.claimed), (Some(1), None));
+    let started = store.run(&me(), first.id).await.unwrap();
+    assert_eq!((started.status, started.started_at), (RunStatus::Running, Some(committed.at)));
+    let waiting = store.run(&me(), second.id).await.unwrap();
+    assert_eq!((waiting.status, waiting.started_at), (RunStatus::Queued, None));
     assert!(claim(&store, "other").await.is_empty(), "the first is held, the second waits behind it");
     let held = store.renew("w", LEASE).await.unwrap();
     assert_eq!((ids(&held), held[0].fence, held[0].queued_seq), (vec![first.id], 1, committed.first));
@@ -106,23 +114,13 @@ async fn a_run_is_claimed_with_the_commit_that_queues_it(database: TestDatabase)
     repeated.events[0].id = queued.id;
     let repeated = store.commit(repeated).await.unwrap();
     assert_eq!((repeated.first, repeated.claimed), (committed.first, Some(1)));
+    let told: Vec<_> = journal(&store, room).await.into_iter().filter(|event| event.run_id.is_some()).collect();
+    let told: Vec<_> = told.iter().map(|event| (event.seq, event.kind, event.run_id.unwrap())).collect();
+    let [queued, started] = [EventType::RunQueued, EventType::RunStarted];
+    let at = committed.first;
+    assert_eq!(told, [(at, queued, first.id), (at + 1, started, first.id), (at + 2, queued, second.id)]);
     store.commit(first.ending(room, self::held(&held[0]))).await.unwrap();
     assert_eq!(ids(&claim(&store, "other").await), [second.id]);
-}
-
-async fn what_nobody_began_with_goes_back(database: TestDatabase) {
-    let store = database.open().await;
-    let room = room(&store).await;
-    let run = Run::new();
-    store.commit(offering(&run, room, "w")).await.unwrap();
-    let held = store.renew("w", LEASE).await.unwrap().remove(0);
-    store.release(&Claim { fence: held.fence + 1, ..held.clone() }).await.unwrap();
-    assert!(claim(&store, "other").await.is_empty(), "only its holder can put it back");
-    store.release(&held).await.unwrap();
-    let claimed = claim(&store, "other").await.remove(0);
-    assert_eq!((claimed.run_id, claimed.fence), (run.id, 2));
-    let stale = store.commit(run.ending(room, self::held(&held))).await;
-    assert!(matches!(stale, Err(Error::Fenced)), "{stale:?}");
 }
 
 async fn invariant_11_fence_two_claimers_never_get_the_same_run(database: TestDatabase) {

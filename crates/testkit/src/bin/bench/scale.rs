@@ -24,8 +24,11 @@ pub struct Scale {
     /// How often each page is read.
     pub page_reads: usize,
     pub starts: usize,
-    /// Turns of a real program.
-    pub warm_turns: usize,
+    /// Calls of a tool over MCP.
+    pub tool_calls: usize,
+    /// Conversations with a real program in a round, and the turns of each.
+    pub conversations: usize,
+    pub conversation_turns: usize,
     /// Milliseconds that a server of MCP is called in one turn, and how often they take turns in a round.
     pub mcp_milliseconds: u64,
     pub mcp_turns: usize,
@@ -53,7 +56,9 @@ impl Scale {
         short_room: 10_000,
         page_reads: 31,
         starts: 5,
-        warm_turns: 60,
+        tool_calls: 2_400,
+        conversations: 6,
+        conversation_turns: 20,
         mcp_milliseconds: 1_000,
         mcp_turns: 4,
         mcp_calls_alone: 200,
@@ -77,7 +82,9 @@ impl Scale {
         short_room: 10_000,
         page_reads: 5,
         starts: 2,
-        warm_turns: 5,
+        tool_calls: 200,
+        conversations: 1,
+        conversation_turns: 5,
         mcp_milliseconds: 300,
         mcp_turns: 1,
         mcp_calls_alone: 20,

@@ -20,8 +20,6 @@ use workbench::{
     process::Supervisor,
 };
 
-/// For each turn that a slower scenario would measure.
-const CALLS: usize = 40;
 const TOOLS: usize = 5000;
 
 #[derive(Default)]
@@ -37,7 +35,7 @@ impl McpClient {
         std::fs::create_dir_all(&folder)?;
         let program = programs::fake_mcp();
         let manager = Manager::new(Supervisor::new(program.clone()), Settings::new(folder));
-        let measured = self.measure(&manager, &program, bench.scale.warm_turns * CALLS).await;
+        let measured = self.measure(&manager, &program, bench.scale.tool_calls).await;
         manager.close().await;
         measured
     }

@@ -41,7 +41,16 @@ struct Turn {
 }
 
 impl Providers {
+    /// Of two processes of `claude` one may be some milliseconds quicker than the other, turn after turn, for no reason that
+    /// can be seen from outside. So a round has several conversations, and each is compared for itself.
     pub async fn round(&mut self, bench: &Bench) -> anyhow::Result<()> {
+        for _ in 0..bench.scale.conversations {
+            self.conversation(bench).await?;
+        }
+        Ok(())
+    }
+
+    async fn conversation(&mut self, bench: &Bench) -> anyhow::Result<()> {
         let models = Models::start().await?;
         let folder = bench.fresh("providers");
         std::fs::create_dir_all(&folder)?;
@@ -54,8 +63,15 @@ impl Providers {
         let server = launch.start().await?;
         let mut room = InARoom::open(server.base()).await?;
         let (mut by_itself, mut in_a_room) = (Vec::new(), Vec::new());
-        for turn in 0..=bench.scale.warm_turns {
-            let (direct, through) = (claude.turn().await?, room.turn().await?);
+        for turn in 0..=bench.scale.conversation_turns {
+            // Each begins while what the other one left behind is still being tidied up.
+            let (direct, through) = if turn % 2 == 0 {
+                let direct = claude.turn().await?;
+                (direct, room.turn().await?)
+            } else {
+                let through = room.turn().await?;
+                (claude.turn().await?, through)
+            };
             // The first turn of each is cold.
             if turn > 0 {
                 by_itself.push(direct);
