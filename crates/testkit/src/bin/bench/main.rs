@@ -1,12 +1,13 @@
 //! The benchmark: one run, one table of ratios. See `docs/benchmarks.md`.
 //!
 //! [`scenarios`] says what is measured, round by round, Greenroom and baselines in turn. [`stack`] starts either, [`load`]
-//! lets rooms stream to readers, [`baseline`] holds the servers that Greenroom is compared with. It knows Greenroom only
-//! by its doors and its process.
+//! lets rooms stream to readers, [`baseline`] holds the servers that Greenroom is compared with, [`relay`] lets a
+//! program be asked past it. It knows Greenroom only by its doors and its process.
 
 mod baseline;
 mod exchange;
 mod load;
+mod relay;
 mod scale;
 mod scenarios;
 mod stack;
@@ -60,8 +61,20 @@ impl Bench {
     }
 }
 
+fn main() -> ExitCode {
+    match relay::started_in() {
+        Some(folder) => relay::run(&folder).unwrap_or_else(|error| failed(&error)),
+        None => measure(),
+    }
+}
+
+fn failed(error: &anyhow::Error) -> ExitCode {
+    eprintln!("bench: {error:#}");
+    ExitCode::FAILURE
+}
+
 #[tokio::main]
-async fn main() -> ExitCode {
+async fn measure() -> ExitCode {
     let arguments = Arguments::parse();
     let outcome = match (&arguments.serve_bare, &arguments.serve_insert) {
         (Some(folder), _) => baseline::serve(Kind::Bare, folder).await.map(|()| true),
@@ -71,10 +84,7 @@ async fn main() -> ExitCode {
     match outcome {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            eprintln!("bench: {error:#}");
-            ExitCode::FAILURE
-        }
+        Err(error) => failed(&error),
     }
 }
 

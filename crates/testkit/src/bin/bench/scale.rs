@@ -57,7 +57,7 @@ impl Scale {
         page_reads: 31,
         starts: 5,
         tool_calls: 2_400,
-        conversations: 6,
+        conversations: 3,
         conversation_turns: 20,
         mcp_milliseconds: 1_000,
         mcp_turns: 4,

@@ -1,26 +1,25 @@
-//! What Greenroom adds to a warm turn of the real `claude`: the same question to the same double of the model's API, in
-//! turn by itself and through a room.
+//! What Greenroom adds to a warm turn of the real `claude`: the same process is asked the same question, in turn past
+//! Greenroom and through a room, and has the same double of its API behind it.
 
 use crate::{
-    Bench,
+    Bench, relay,
     stack::Greenroom,
     statistics::{Rounds, percentile},
     table::{Aim, Row, Unit},
 };
 use anyhow::{Context as _, bail};
 use domain::{event::EventType, position::Position};
-use providers::host_tools::{SERVER, mcp};
 use reqwest::Method;
 use serde_json::{Value, json};
-use std::{path::Path, process::Stdio, time::Instant};
+use std::{net::Ipv4Addr, path::Path, time::Instant};
 use testkit::{
     client::{Api, Post, SseReader},
     models::Models,
     programs,
 };
 use tokio::{
-    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, Lines},
-    process::{Child, ChildStdin, ChildStdout, Command},
+    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufStream},
+    net::TcpStream,
 };
 
 const QUESTION: &str = "!count 5 1";
@@ -41,8 +40,6 @@ struct Turn {
 }
 
 impl Providers {
-    /// Of two processes of `claude` one may be some milliseconds quicker than the other, turn after turn, for no reason that
-    /// can be seen from outside. So a round has several conversations, and each is compared for itself.
     pub async fn round(&mut self, bench: &Bench) -> anyhow::Result<()> {
         for _ in 0..bench.scale.conversations {
             self.conversation(bench).await?;
@@ -54,28 +51,27 @@ impl Providers {
         let models = Models::start().await?;
         let folder = bench.fresh("providers");
         std::fs::create_dir_all(&folder)?;
-        let mut claude = ByItself::start(&folder, &models.url()).await?;
+        let relay = relay::install(&folder, &programs::Clis::found().claude)?;
         let launch = Greenroom::launch(&bench.binary, &folder.join("data"))
-            .with("GREENROOM_CLAUDE_CODE__COMMAND", programs::Clis::found().claude.display().to_string())
+            .with("GREENROOM_CLAUDE_CODE__COMMAND", relay.display().to_string())
             .with("GREENROOM_CLAUDE_CODE__SHARE_LOGIN", "false")
             .with("ANTHROPIC_BASE_URL", models.url())
             .with("ANTHROPIC_API_KEY", "test-key");
         let server = launch.start().await?;
         let mut room = InARoom::open(server.base()).await?;
+        // The first turn of each is cold.
+        room.turn().await?;
+        let mut claude = ByItself::reach(&folder).await?;
+        claude.turn().await?;
         let (mut by_itself, mut in_a_room) = (Vec::new(), Vec::new());
-        for turn in 0..=bench.scale.conversation_turns {
-            // Each begins while what the other one left behind is still being tidied up.
-            let (direct, through) = if turn % 2 == 0 {
-                let direct = claude.turn().await?;
-                (direct, room.turn().await?)
+        for turn in 0..bench.scale.conversation_turns {
+            // Each begins while what the one before it left behind is still being tidied up.
+            if turn % 2 == 0 {
+                by_itself.push(claude.turn().await?);
+                in_a_room.push(room.turn().await?);
             } else {
-                let through = room.turn().await?;
-                (claude.turn().await?, through)
-            };
-            // The first turn of each is cold.
-            if turn > 0 {
-                by_itself.push(direct);
-                in_a_room.push(through);
+                in_a_room.push(room.turn().await?);
+                by_itself.push(claude.turn().await?);
             }
         }
         server.terminate(std::time::Duration::from_secs(30)).await?;
@@ -101,77 +97,33 @@ impl Providers {
     }
 }
 
-/// The program on two pipes, with the flags and the tools that Greenroom gives it.
-struct ByItself {
-    stdin: ChildStdin,
-    lines: Lines<BufReader<ChildStdout>>,
-    _process: Child,
-}
+/// The very process that answers in the room, asked past Greenroom.
+struct ByItself(BufStream<TcpStream>);
 
 impl ByItself {
-    async fn start(folder: &Path, models: &str) -> anyhow::Result<Self> {
-        let home = folder.join("home");
-        std::fs::create_dir_all(&home)?;
-        let mut process = Command::new(programs::Clis::found().claude)
-            .args(["-p", "--input-format=stream-json", "--output-format=stream-json", "--verbose"])
-            .args(["--include-partial-messages", "--permission-prompt-tool=stdio", "--permission-mode=default"])
-            .args(["--setting-sources=user", "--strict-mcp-config", "--model", MODEL])
-            .arg(format!("--mcp-config={}", json!({"mcpServers": {SERVER: {"type": "sdk", "name": SERVER}}})))
-            .env("ENABLE_TOOL_SEARCH", "false")
-            .env("ANTHROPIC_BASE_URL", models)
-            .env("ANTHROPIC_API_KEY", "test-key")
-            .env("CLAUDE_CONFIG_DIR", &home)
-            .env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")
-            .env("DISABLE_AUTOUPDATER", "1")
-            .env("DISABLE_TELEMETRY", "1")
-            .env("DISABLE_ERROR_REPORTING", "1")
-            .current_dir(folder)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .kill_on_drop(true)
-            .spawn()?;
-        let stdin = process.stdin.take().context("no input")?;
-        let lines = BufReader::new(process.stdout.take().context("no output")?).lines();
-        let mut claude = Self { stdin, lines, _process: process };
-        let request = json!({"subtype": "initialize", "sdkMcpServers": [SERVER]});
-        claude.say(&json!({"type": "control_request", "request_id": "1", "request": request})).await?;
-        Ok(claude)
-    }
-
-    async fn say(&mut self, line: &Value) -> anyhow::Result<()> {
-        Ok(self.stdin.write_all(format!("{line}\n").as_bytes()).await?)
-    }
-
-    /// It has the same tools of Greenroom's as in a room.
-    async fn answer(&mut self, asked: &Value) -> anyhow::Result<()> {
-        let reply = match mcp::step(&asked["request"]["message"]) {
-            mcp::Step::Reply(reply) => reply,
-            mcp::Step::Nothing => json!({"jsonrpc": "2.0", "id": 0, "result": {}}),
-            mcp::Step::Call { .. } => bail!("nobody asked it to call a tool"),
-        };
-        let response =
-            json!({"subtype": "success", "request_id": asked["request_id"], "response": {"mcp_response": reply}});
-        self.say(&json!({"type": "control_response", "response": response})).await
+    async fn reach(folder: &Path) -> anyhow::Result<Self> {
+        let port = relay::port(folder).context("Greenroom has not started the program")?;
+        let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await?;
+        stream.set_nodelay(true)?;
+        Ok(Self(BufStream::new(stream)))
     }
 
     async fn turn(&mut self) -> anyhow::Result<Turn> {
         let message = json!({"role": "user", "content": QUESTION});
         let line = json!({"type": "user", "message": message, "parent_tool_use_id": null, "session_id": ""});
         let asked = Instant::now();
-        self.say(&line).await?;
-        let mut first = None;
-        while let Some(line) = self.lines.next_line().await? {
-            let line: Value = serde_json::from_str(&line)?;
-            if line["event"]["delta"]["type"] == "text_delta" && first.is_none() {
+        self.0.write_all(format!("{line}\n").as_bytes()).await?;
+        self.0.flush().await?;
+        let (mut first, mut line) = (None, String::new());
+        while self.0.read_line(&mut line).await? > 0 {
+            let said: Value = serde_json::from_str(&line)?;
+            if said["event"]["delta"]["type"] == "text_delta" && first.is_none() {
                 first = Some(millis(asked));
             }
-            if line["type"] == "control_request" {
-                self.answer(&line).await?;
-            }
-            if line["type"] == "result" {
+            if said["type"] == "result" {
                 return Ok(Turn { first: first.context("an answer without words")?, whole: millis(asked) });
             }
+            line.clear();
         }
         bail!("claude ended")
     }
