@@ -67,7 +67,8 @@ impl Worker {
         for timer in [&mut look_again, &mut renew, &mut forget] {
             timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
         }
-        loop {
+        // Whoever is told to stop begins nothing more, whatever else is ready.
+        while !cancel.is_cancelled() {
             let done = tokio::select! {
                 () = cancel.cancelled() => break,
                 Some(ended) = self.tasks.join_next_with_id() => {
