@@ -7,7 +7,7 @@ use crate::{
 };
 use domain::{
     agent::Agent,
-    event::{Interruption, NewEvent},
+    event::Interruption,
     ids::{RoomId, RunId},
     message::Message,
     owner::Owner,
@@ -108,12 +108,6 @@ impl Handoff {
     }
 }
 
-impl Seat {
-    pub(crate) fn claim(&self, start: Vec<NewEvent>) -> ClaimFor {
-        ClaimFor { holder: self.desk.holder.clone(), lease: self.desk.lease, start }
-    }
-}
-
 /// A run that has a seat: who and where, apart from what only the commit can tell.
 pub(crate) struct Seated {
     pub seat: Seat,
@@ -129,7 +123,8 @@ pub(crate) struct Seated {
 
 impl Seated {
     pub(crate) fn claim(&self) -> ClaimFor {
-        self.seat.claim(self.start.events(self.run, &self.agent))
+        let Desk { holder, lease, .. } = &*self.seat.desk;
+        ClaimFor { holder: holder.clone(), lease: *lease, start: self.start.events(self.run, &self.agent) }
     }
 
     /// The run as it is stored now, by a commit that had so many events of its own. Whoever drives it need not read what was

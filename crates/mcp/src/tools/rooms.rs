@@ -64,16 +64,17 @@ pub struct Say {
 pub async fn post(asking: &Asking<'_>, wish: Say) -> Result<Value, Trouble> {
     let (engine, owner) = (&asking.house.engine, &asking.owner);
     let room: RoomId = id("room", &wish.room)?;
+    let no_room = || Trouble::missing(&format!("room {room}"), WHERE);
     let mut mentions = Vec::with_capacity(wish.mentions.len().min(64));
     if !wish.mentions.is_empty() {
-        let seated = engine.store().agents_in(owner, room).await?;
+        let (_, seated) = engine.store().seating(owner, room).await.map_err(|error| no_room()(error.into()))?;
         for wanted in &wish.mentions {
             mentions.push(agent_of(&seated, wanted)?.id);
         }
     }
     let post = Post { text: wish.text, when_busy: wish.when_busy, attachments: Vec::new(), mentions };
     let posted = engine.post(owner, room, post, None).await;
-    let posted = posted.map_err(Trouble::missing(&format!("room {room}"), WHERE))?;
+    let posted = posted.map_err(no_room())?;
     let runs: Vec<Value> = posted.runs.iter().map(|run| json!({"run_id": run.id, "agent_id": run.agent_id})).collect();
     Ok(json!({"message_id": posted.message.id, "seq": posted.message.seq, "runs": runs}))
 }

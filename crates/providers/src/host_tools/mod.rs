@@ -5,7 +5,7 @@
 //! Calling is pure and in two steps, because some tools wait for a person: [`call`] says at once what came of it or what
 //! to ask, [`answered`] turns the person's answer into a result.
 
-pub mod mcp;
+pub(crate) mod mcp;
 pub mod pass;
 pub mod questions;
 #[cfg(test)]

@@ -87,21 +87,6 @@ impl Store {
         row.try_into()
     }
 
-    /// The agents that sit in a room, in the order they joined.
-    pub async fn agents_in(&self, owner: &Owner, room: RoomId) -> Result<Vec<Agent>> {
-        let rows: Vec<Row> = reading!(self.database(), |pool| {
-            sqlx::query_as(
-                "SELECT a.id, a.spec, a.created_at, a.updated_at FROM participants p JOIN agents a ON a.id = p.agent_id \
-                 WHERE p.room_id = $1 AND a.owner = $2 AND a.deleted_at IS NULL ORDER BY p.ordinal",
-            )
-            .bind(room.0)
-            .bind(owner.as_str())
-            .fetch_all(pool)
-            .await
-        })?;
-        rows.into_iter().map(Agent::try_from).collect()
-    }
-
     /// How a room is to be treated, and who sits in it, in the order they joined.
     pub async fn seating(&self, owner: &Owner, room: RoomId) -> Result<(RoomPolicy, Vec<Agent>)> {
         let rows: Vec<SeatRow> = reading!(self.database(), |pool| {

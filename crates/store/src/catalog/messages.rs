@@ -195,9 +195,9 @@ impl Store {
                 .fetch_all(pool)
                 .await
         })?;
+        // Nothing was said, or there is no such room. Who has a session there need not ask.
         if rows.is_empty() && session.is_none() {
-            // Nothing was said, or there is no such room.
-            self.room_policy(owner, room).await?;
+            self.head(owner, room).await?;
         }
         rows.into_iter().rev().map(Message::try_from).collect()
     }

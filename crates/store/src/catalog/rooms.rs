@@ -3,7 +3,7 @@
 use super::idempotency::{Attempt, remember};
 use crate::{
     Error, Store,
-    database::{reading, snapshot, writing},
+    database::{snapshot, writing},
     error::{Result, unsigned},
     journal::List,
 };
@@ -170,18 +170,6 @@ impl Store {
             (row, seats)
         });
         row.with(seats.into_iter().map(|(agent,)| AgentId(agent)).collect())
-    }
-
-    /// What whoever says something in a room has to know of it. One question: somebody waits for the answer.
-    pub async fn room_policy(&self, owner: &Owner, id: RoomId) -> Result<RoomPolicy> {
-        let policy: String = reading!(self.database(), |pool| {
-            sqlx::query_scalar("SELECT policy FROM rooms WHERE id = $1 AND owner = $2 AND deleted_at IS NULL")
-                .bind(id.0)
-                .bind(owner.as_str())
-                .fetch_one(pool)
-                .await
-        })?;
-        Ok(serde_json::from_str(&policy)?)
     }
 
     pub async fn update_room(

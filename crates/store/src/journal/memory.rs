@@ -41,7 +41,7 @@ impl Memory {
 
     pub(super) fn keep(&mut self, facts: Facts, meddled: u64) {
         self.meddled = meddled;
-        if facts.heads.len().max(facts.leases.len()) <= MOST {
+        if [facts.heads.len(), facts.unfinished.len(), facts.leases.len()].into_iter().all(|count| count <= MOST) {
             // Whether a commit or a key was there before is asked each time that it matters.
             self.facts = Facts { known: HashMap::new(), used: HashSet::new(), ..facts };
         }
@@ -134,11 +134,17 @@ mod tests {
     #[test]
     fn it_has_a_bound() {
         let scene = Scene::new();
-        let mut memory = scene.memory();
-        let mut facts = scene.facts();
-        facts.heads.extend((0..MOST).map(|_| (RoomId::generate(), 1)));
-        memory.recall(&scene.subjects(), 2);
-        memory.keep(facts, 2);
-        assert!(!knows(&mut memory, &scene.subjects(), 2));
+        let lease = Lease { fence: 1, holder: None };
+        let too_many: [fn(&mut Facts, &Lease); 3] = [
+            |facts, _| facts.heads.extend((0..MOST).map(|_| (RoomId::generate(), 1))),
+            |facts, _| facts.unfinished.extend((0..MOST).map(|_| (RoomId::generate(), 0))),
+            |facts, lease| facts.leases.extend((0..MOST).map(|_| (RunId::generate(), lease.clone()))),
+        ];
+        for fill in too_many {
+            let (mut memory, mut facts) = (Memory::of(true), scene.facts());
+            fill(&mut facts, &lease);
+            memory.keep(facts, 2);
+            assert!(!knows(&mut memory, &scene.subjects(), 2));
+        }
     }
 }

@@ -68,8 +68,7 @@ async fn a_deleted_agent_is_gone_and_its_name_free(database: TestDatabase) {
     assert!(matches!(store.agent(&me(), agent.id).await, Err(Error::NotFound)));
     assert!(matches!(store.update_agent(&me(), agent.id, spec("x"), None).await, Err(Error::NotFound)));
     assert!(store.agents(&me()).await.unwrap().is_empty());
-    assert!(store.agents_in(&me(), room).await.unwrap().is_empty(), "it leaves every room");
-    assert!(store.seating(&me(), room).await.unwrap().1.is_empty());
+    assert!(store.seating(&me(), room).await.unwrap().1.is_empty(), "it leaves every room");
     assert!(store.room(&me(), room).await.unwrap().agents.is_empty());
     assert!(store.rooms(&me(), 10).await.unwrap()[0].room.agents.is_empty());
     let again = store.create_agent(&me(), spec("one"), None).await.unwrap();
@@ -88,13 +87,12 @@ async fn agents_sit_in_the_order_they_joined(database: TestDatabase) {
     let join = |agent_id| Change::Join { agent_id };
     store.commit(change(vec![join(c), join(a), join(c), join(b)])).await.unwrap();
     let sitting = |agents: Vec<domain::agent::Agent>| agents.into_iter().map(|agent| agent.id).collect::<Vec<_>>();
-    assert_eq!(sitting(store.agents_in(&me(), room).await.unwrap()), [c, a, b]);
     assert_eq!(sitting(store.seating(&me(), room).await.unwrap().1), [c, a, b]);
     assert_eq!(store.room(&me(), room).await.unwrap().agents, [c, a, b]);
     store.commit(change(vec![Change::Leave { agent_id: c }])).await.unwrap();
     store.commit(change(vec![join(c)])).await.unwrap();
     assert_eq!(store.room(&me(), room).await.unwrap().agents, [a, b, c], "back at the end of the row");
-    assert!(store.agents_in(&me(), other).await.unwrap().is_empty());
+    assert!(store.seating(&me(), other).await.unwrap().1.is_empty());
     let listed = store.rooms(&me(), 10).await.unwrap();
     assert_eq!(listed.iter().find(|listed| listed.room.id == room).unwrap().room.agents, [a, b, c]);
 }

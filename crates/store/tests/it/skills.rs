@@ -140,7 +140,10 @@ async fn rounds_are_appended_and_the_experience_follows(database: TestDatabase) 
     let store = database.open().await;
     made(&store, "a", Vec::new()).await;
     let (a, room) = (name("a"), room(&store).await);
-    store.open_training(&me(), &a, room, AgentId::generate()).await.unwrap();
+    let agent = AgentId::generate();
+    assert!(!store.footing(room, agent, "p").await.unwrap().trains_a_skill);
+    store.open_training(&me(), &a, room, agent).await.unwrap();
+    assert!(store.footing(room, agent, "p").await.unwrap().trains_a_skill);
     assert_eq!(store.skill_trained_in(&me(), room).await.unwrap(), Some(a.clone()));
     assert_eq!(store.skill_trained_in(&stranger(), room).await.unwrap(), None);
     assert_eq!(store.training_rooms(&me(), &a).await.unwrap().len(), 1);
