@@ -13,6 +13,9 @@ const proxy = {
   '/docs': { target: server },
   '/healthz': { target: server },
   '/readyz': { target: server },
+  '/metrics': { target: server },
+  // A pattern, because a plain '/mcp' would also match the page /mcp-servers.
+  '^/(mcp|sse)([/?]|$)': { target: server },
 }
 
 // What the server sends with the page; `preview` sends it too, so that a violation shows before it is embedded.

@@ -1,5 +1,5 @@
-//! Puts the web app into the binary, where it was built: `cargo xtask web` makes `web/dist`. Without it the server has its
-//! plain pages, and the first of them says how to get the app.
+//! Embeds the web app in the binary if it was built (`cargo xtask web` creates `web/dist`). Without it the server has
+//! plain pages; the first one says how to build the web app.
 
 use std::{
     fmt::Write as _,
@@ -23,7 +23,7 @@ fn main() -> io::Result<()> {
             .map_err(io::Error::other)?;
     }
     list.push_str("]\n");
-    #[expect(clippy::disallowed_methods, reason = "cargo tells a build script this way")]
+    #[expect(clippy::disallowed_methods, reason = "cargo passes OUT_DIR in the environment")]
     let out = std::env::var_os("OUT_DIR").ok_or_else(|| io::Error::other("cargo did not set OUT_DIR"))?;
     fs::write(Path::new(&out).join("web_app.rs"), list)
 }

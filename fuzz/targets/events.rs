@@ -1,4 +1,4 @@
-//! Server-sent events: no bytes are too much for the parser, and it does not matter where they are cut.
+//! Server-sent events: the parser accepts any bytes, and the result does not depend on how they are split.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -9,6 +9,6 @@ const MAX: usize = 4096;
 fuzz_target!(|bytes: &[u8]| {
     let Ok(whole) = Events::new(MAX).push(bytes) else { return };
     let mut events = Events::new(MAX);
-    let pieces: Vec<_> = bytes.chunks(1).flat_map(|byte| events.push(byte).expect("as before")).collect();
+    let pieces: Vec<_> = bytes.chunks(1).flat_map(|byte| events.push(byte).expect("the same bytes parsed as a whole")).collect();
     assert_eq!(pieces, whole);
 });

@@ -1,4 +1,4 @@
-//! A `SKILL.md`: whatever is written in it is read or refused with findings.
+//! A `SKILL.md`: any text is parsed or rejected with findings, without a panic.
 #![no_main]
 
 use domain::skill::document;

@@ -1,4 +1,4 @@
-//! Calls in the text of a model: nothing is lost or doubled, wherever the text is cut.
+//! XML calls in model output: nothing is lost or duplicated at any split.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -171,7 +171,7 @@ it('an agent says which servers and tools it has, from where, and what keeps a p
   // What is trusted is what was seen: here the file is changed in between.
   file('changed')
   await view.button('Trust these servers').click()
-  await view.page.getByText('is another by now').waitFor()
+  await view.page.getByText('review it again').waitFor()
   await listed.getByText('changed').waitFor()
   await view.button('Trust these servers').click()
   await view.button('No more').waitFor()

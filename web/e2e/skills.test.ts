@@ -94,7 +94,7 @@ it('fills the form from a SKILL.md, and tells of its frontmatter', async () => {
   const dialog = page.getByRole('dialog')
   await dialog.getByRole('textbox').fill('---\nname: letters\ndescription: Writes letters.\nmood: calm\n---\n\n# Letters\n')
   await dialog.getByRole('button', { name: 'Check and take it over' }).click()
-  await dialog.getByText('the key "mood" is not used here').waitFor()
+  await dialog.getByText('the unknown key "mood" is ignored').waitFor()
   await dialog.getByRole('button', { name: 'Take it over all the same' }).click()
   expect(await page.getByLabel('Name', { exact: true }).inputValue()).toBe('letters')
   expect(await page.getByRole('textbox', { name: 'Instructions' }).inputValue()).toContain('# Letters')

@@ -5,7 +5,7 @@ import { pathToFileURL } from 'node:url'
 import openapiTS, { astToString } from 'openapi-typescript'
 
 const other = process.argv.slice(2).find((argument) => !argument.startsWith('--'))
-const usual = '../../crates/app/tests/it/doors/snapshots/it__doors__openapi__the_description_of_the_api.snap'
+const usual = '../../crates/app/tests/it/endpoints/snapshots/it__endpoints__openapi__the_description_of_the_api.snap'
 const snapshot = other ? pathToFileURL(other) : new URL(usual, import.meta.url)
 const target = new URL('../src/lib/api/schema.d.ts', import.meta.url)
 

@@ -2,39 +2,49 @@
 
 use std::process::ExitCode;
 
-use crate::clis::Clis;
-use crate::mcp_servers::McpServers;
+use crate::clis::InstalledClis;
+use crate::mcp_servers::InstalledMcpServers;
 use crate::prerequisites::{self, C_COMPILER, NODE, PYTHON};
-use crate::workspace::{Outcome, Profile, Workspace, become_program};
+use crate::progress::{TextOutput, minutes, timed};
+use crate::repository::{BuildProfile, Repository, XtaskResult, become_program};
+use crate::steps::Steps;
 
-/// What is measured with the real CLIs, and only when it is asked for by name.
+/// Measured with the real CLIs, and only when asked for by name.
 const WITH_CLIS: &str = "providers";
-/// What is measured beside servers on the official SDKs, and only when it is asked for by name.
+/// Compared with servers on the official SDKs, and only when asked for by name.
 const WITH_MCP_SERVERS: &str = "mcp";
+const PROFILE: BuildProfile = BuildProfile::Release;
 
-pub fn command(arguments: &[String]) -> Outcome<ExitCode> {
-    let workspace = Workspace::locate()?;
-    prerequisites::ensure(&[C_COMPILER])?;
+pub fn command(arguments: &[String]) -> XtaskResult<ExitCode> {
+    let repository = Repository::locate()?;
+    let steps = Steps::open(&repository, "bench", TextOutput::Stderr)?;
+    prerequisites::ensure(&[C_COMPILER], &steps)?;
     let asks_for = |name: &str| arguments.iter().any(|argument| argument == name);
     let clis = match asks_for(WITH_CLIS) {
-        true => Some(prerequisites::ensure(&[NODE]).and_then(|()| Clis::install())?),
+        true => Some(prerequisites::ensure(&[NODE], &steps).and_then(|()| InstalledClis::install(&steps))?),
         false => None,
     };
     let mcp_servers = match asks_for(WITH_MCP_SERVERS) {
-        true => Some(prerequisites::ensure(&[NODE, PYTHON]).and_then(|()| McpServers::install())?),
+        true => {
+            Some(prerequisites::ensure(&[NODE, PYTHON], &steps).and_then(|()| InstalledMcpServers::install(&steps))?)
+        }
         false => None,
     };
-    workspace.build(Profile::Release, &["greenroom", "testkit"], &["greenroom", "bench", "fake-mcp"])?;
-    let mut bench = workspace.program(&workspace.binary(Profile::Release, "bench"));
+    let mut build = repository.build(PROFILE, &["greenroom", "testkit"], &["greenroom", "bench", "fake-mcp"]);
+    let (built, took) = timed(|| steps.build("Building the server and the benchmark", &mut build));
+    built?;
+    steps.say(&format!("Built in {}. Log: {}", minutes(took), steps.log_name()));
+    drop(steps);
+    let mut bench = repository.program(&repository.binary(PROFILE, "bench"));
     bench.args(arguments);
     if !asks_for("--binary") {
-        bench.arg("--binary").arg(workspace.binary(Profile::Release, "greenroom"));
+        bench.arg("--binary").arg(repository.binary(PROFILE, "greenroom"));
     }
     if let Some(clis) = clis {
-        clis.hand_to(&mut bench);
+        clis.pass_to(&mut bench);
     }
     if let Some(mcp_servers) = mcp_servers {
-        mcp_servers.hand_to(&mut bench);
+        mcp_servers.pass_to(&mut bench);
     }
     Err(become_program(&mut bench))
 }

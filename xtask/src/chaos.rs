@@ -1,15 +1,17 @@
-//! `cargo xtask chaos`: builds the server and the chaos driver, and lets the driver kill the one
-//! while it checks the promises of the other. With `--planted` the server is one with a known bug,
-//! which the driver has to notice.
+//! `cargo xtask chaos`: builds the server and the chaos driver, then becomes the driver, which kills the server and
+//! checks that nothing is lost. With `--planted` the server has a known bug, which the driver has to notice.
 
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use crate::prerequisites::{self, C_COMPILER};
-use crate::workspace::{Outcome, Profile, Workspace, become_program};
+use crate::progress::TextOutput;
+use crate::repository::{BuildProfile, Repository, TEST_HOOKS, XtaskResult, become_program};
+use crate::steps::Steps;
 
-/// Built together each time: cargo chooses the features of shared dependencies per selection of
-/// packages, and another selection would build them all once more.
-pub const PACKAGES: &[&str] = &["greenroom", "testkit"];
+/// Always built together: cargo chooses the features of shared dependencies by the selection of packages, and another
+/// selection would build them once more.
+const PACKAGES: &[&str] = &["greenroom", "testkit"];
 
 /// What `cargo xtask test` runs.
 pub const SHORT_RUNS: &[&[&str]] = &[
@@ -19,24 +21,36 @@ pub const SHORT_RUNS: &[&[&str]] = &[
     &["--planted", "synchronous-off", "--power-cut", "--cycles", "6"],
 ];
 
-pub fn command(arguments: &[String]) -> Outcome<ExitCode> {
-    let workspace = Workspace::locate()?;
-    prerequisites::ensure(&[C_COMPILER])?;
-    Err(become_program(&mut prepare(&workspace, Profile::Release, arguments)?))
+pub fn command(arguments: &[String]) -> XtaskResult<ExitCode> {
+    let repository = Repository::locate()?;
+    let steps = Steps::open(&repository, "chaos", TextOutput::Stderr)?;
+    prerequisites::ensure(&[C_COMPILER], &steps)?;
+    let profile = BuildProfile::Release;
+    steps.build("Building the server and chaos", &mut repository.build(profile, PACKAGES, &["greenroom", "chaos"]))?;
+    let binary = match arguments.iter().any(|argument| argument == "--planted") {
+        true => build_with_hooks(&repository, &steps)?,
+        false => repository.binary(profile, "greenroom"),
+    };
+    drop(steps);
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    Err(become_program(&mut driver(&repository, profile, &arguments, &binary)))
 }
 
-/// Builds what the run needs and returns the driver, ready to start.
-pub fn prepare(workspace: &Workspace, profile: Profile, arguments: &[String]) -> Outcome<Command> {
-    workspace.build(profile, PACKAGES, &["greenroom", "chaos"])?;
-    let mut driver = workspace.program(&workspace.binary(profile, "chaos"));
+/// In a folder of its own, so that nobody serves it by mistake.
+fn build_with_hooks(repository: &Repository, steps: &Steps) -> XtaskResult<PathBuf> {
+    let profile = BuildProfile::Release;
+    let mut build = repository.build(profile, PACKAGES, &["greenroom"]);
+    build.arg("--features").arg(format!("greenroom/{TEST_HOOKS}"));
+    steps.build("Building the server with planted bugs", &mut repository.build_into(TEST_HOOKS, build))?;
+    Ok(repository.binary_in(TEST_HOOKS, profile, "greenroom"))
+}
+
+/// The driver, ready to start. A binary among the arguments wins.
+pub fn driver(repository: &Repository, profile: BuildProfile, arguments: &[&str], binary: &Path) -> Command {
+    let mut driver = repository.program(&repository.binary(profile, "chaos"));
     driver.args(arguments);
-    let has = |flag: &str| arguments.iter().any(|argument| argument == flag);
-    if !has("--binary") {
-        let binary = match has("--planted") {
-            true => workspace.build_apart(profile, PACKAGES, "planted-bugs")?,
-            false => workspace.binary(profile, "greenroom"),
-        };
+    if !arguments.contains(&"--binary") {
         driver.arg("--binary").arg(binary);
     }
-    Ok(driver)
+    driver
 }

@@ -1,59 +1,55 @@
-//! The real CLIs that some tests and measurements drive: which versions, where they are kept, how
-//! they come there.
+//! The real CLIs that some tests and measurements drive: their versions, their folder, and their installation.
 //!
-//! They are installed once, with npm from wherever it is configured to look, into the user's cache
-//! and never into the repository. Whoever needs them gets their paths in the environment; such
-//! tests are a target that a plain `cargo test` leaves out, so that it needs no network.
+//! They are installed once with npm into the user's cache, never into the repository. Tests get their paths in the
+//! environment; such tests are a target that a plain `cargo test` leaves out, so that it needs no network.
 
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::workspace::{Outcome, cannot_run, succeed, variable};
+use crate::repository::{XtaskResult, cannot_run, variable};
+use crate::steps::Steps;
 
-/// The one place to change a version. Recorded transcripts and `docs/providers.md` tell what these
-/// do.
-const CLAUDE: Package<'_> = Package { name: "@anthropic-ai/claude-code", version: "2.1.325" };
-const CODEX: Package<'_> = Package { name: "@openai/codex", version: "0.166.0" };
-const GEMINI: Package<'_> = Package { name: "@google/gemini-cli", version: "0.61.0" };
+/// The only place to change a version. Recorded transcripts and `docs/providers.md` describe what these versions do.
+const CLAUDE: PinnedPackage<'_> = PinnedPackage { name: "@anthropic-ai/claude-code", version: "2.1.325" };
+const CODEX: PinnedPackage<'_> = PinnedPackage { name: "@openai/codex", version: "0.166.0" };
+const GEMINI: PinnedPackage<'_> = PinnedPackage { name: "@google/gemini-cli", version: "0.61.0" };
 
-/// What the oldest of them asks for; below it npm would choose other versions or they would not
-/// start.
+/// The CLIs do not start with an older one, or npm would choose other versions.
 const OLDEST_NODE: u32 = 20;
 
-/// In the name of a folder that is being filled, before the id of the process that fills it.
+/// Part of the name of a folder that is being filled, before the id of the process that fills it.
 const PARTIAL: &str = ".partial-";
 
-/// One of npm or of pip.
+/// From npm or pip.
 #[derive(Clone, Copy)]
-pub struct Package<'a> {
+pub struct PinnedPackage<'a> {
     pub name: &'a str,
     pub version: &'a str,
 }
 
-/// The programs themselves, not the launchers around them, which would be one process more to
-/// watch.
+/// The programs themselves, not their launchers, which would be one more process to watch.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Clis {
+pub struct InstalledClis {
     claude: PathBuf,
     codex: PathBuf,
     gemini: PathBuf,
 }
 
-impl Clis {
-    /// Installs them if they are not there yet.
-    pub fn install() -> Outcome<Self> {
+impl InstalledClis {
+    /// Installs them unless they are installed.
+    pub fn install(steps: &Steps) -> XtaskResult<Self> {
         let cache = cache()?;
         let folder = cache.join(folder_name());
         if let Ok(found) = Self::find(&folder) {
             return Ok(found);
         }
         check_node()?;
-        println!("installing the CLIs into {}", folder.display());
+        steps.log(&format!("installing the CLIs into {}", folder.display()));
         sweep(&cache)?;
         let fresh = fresh(&cache, &folder_name());
-        let installed = npm_install(&fresh, &[CLAUDE, CODEX, GEMINI])
+        let installed = npm_install("Installing the CLIs", &fresh, &[CLAUDE, CODEX, GEMINI], steps)
             .and_then(|()| Self::find(&fresh))
             .and_then(|_| publish(&fresh, &folder));
         if fresh.exists() {
@@ -62,17 +58,18 @@ impl Clis {
         installed.and_then(|()| Self::find(&folder))
     }
 
-    /// By the names that `testkit::programs` knows.
-    pub fn hand_to(&self, command: &mut Command) {
+    /// In the variables that `testkit::programs` reads.
+    pub fn pass_to(&self, command: &mut Command) {
         command.env("GREENROOM_TEST_CLAUDE", &self.claude);
         command.env("GREENROOM_TEST_CODEX", &self.codex);
         command.env("GREENROOM_TEST_GEMINI", &self.gemini);
     }
 
-    fn find(folder: &Path) -> Outcome<Self> {
+    fn find(folder: &Path) -> XtaskResult<Self> {
         let modules = folder.join("node_modules");
         let platform = platform(std::env::consts::OS, std::env::consts::ARCH)?;
-        let beside = |package: &Package<'_>, ending: &str| modules.join(format!("{}-{platform}{ending}", package.name));
+        let beside =
+            |package: &PinnedPackage<'_>, ending: &str| modules.join(format!("{}-{platform}{ending}", package.name));
         let claude = ["", "-musl"].map(|libc| beside(&CLAUDE, libc).join("claude"));
         let codex = folders(&beside(&CODEX, "").join("vendor")).into_iter().map(|target| target.join("bin/codex"));
         let gemini = modules.join(".bin/gemini");
@@ -84,10 +81,14 @@ impl Clis {
     }
 }
 
-fn first_file(places: impl IntoIterator<Item = PathBuf>, package: &Package<'_>, folder: &Path) -> Outcome<PathBuf> {
+fn first_file(
+    places: impl IntoIterator<Item = PathBuf>,
+    package: &PinnedPackage<'_>,
+    folder: &Path,
+) -> XtaskResult<PathBuf> {
     places.into_iter().find(|place| place.is_file()).ok_or_else(|| {
         let (name, folder) = (package.name, folder.display());
-        format!("{name} is not in {folder}; remove that folder and try again, with a network that npm can use")
+        format!("{name} is not in {folder}; remove that folder and try again with a network that npm can use")
     })
 }
 
@@ -97,52 +98,51 @@ fn folders(parent: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The cache is the user's, not the repository's: every checkout shares it and no rule of the tree
-/// sees it.
-pub fn cache() -> Outcome<PathBuf> {
+/// In the user's folder, not in the repository, so that all checkouts share it.
+pub fn cache() -> XtaskResult<PathBuf> {
     cache_of(variable("XDG_CACHE_HOME"), variable("HOME"))
 }
 
-/// A folder to be filled and then published under its name.
+/// A folder to fill before it is renamed to its final name.
 pub fn fresh(cache: &Path, name: &str) -> PathBuf {
     cache.join(format!("{name}{PARTIAL}{}", std::process::id()))
 }
 
-fn cache_of(configured: Option<OsString>, home: Option<OsString>) -> Outcome<PathBuf> {
+fn cache_of(configured: Option<OsString>, home: Option<OsString>) -> XtaskResult<PathBuf> {
     let configured = configured.map(PathBuf::from).filter(|path| path.is_absolute());
     let cache = configured.or_else(|| home.map(|home| PathBuf::from(home).join(".cache")));
-    let cache = cache.ok_or("neither XDG_CACHE_HOME nor HOME is set, so there is no place for the CLIs")?;
+    let cache = cache.ok_or("neither XDG_CACHE_HOME nor HOME is set, so there is no folder for the CLIs")?;
     Ok(cache.join("greenroom"))
 }
 
-/// Another version is another folder.
+/// Each combination of versions has its own folder.
 fn folder_name() -> String {
     format!("clis-claude-{}-codex-{}-gemini-{}", CLAUDE.version, CODEX.version, GEMINI.version)
 }
 
-/// As the packages with native programs are named.
-pub fn platform(system: &str, processor: &str) -> Outcome<String> {
+/// The ending of packages with native programs, such as `linux-x64`.
+pub fn platform(system: &str, processor: &str) -> XtaskResult<String> {
     let system = match system {
         "linux" => "linux",
         "macos" => "darwin",
-        other => return Err(format!("the CLIs are not made for {other}")),
+        other => return Err(format!("the CLIs are not available for {other}")),
     };
     let processor = match processor {
         "x86_64" => "x64",
         "aarch64" => "arm64",
-        other => return Err(format!("the CLIs are not made for {other}")),
+        other => return Err(format!("the CLIs are not available for {other}")),
     };
     Ok(format!("{system}-{processor}"))
 }
 
-fn check_node() -> Outcome<()> {
+fn check_node() -> XtaskResult<()> {
     let mut node = Command::new("node");
     node.arg("--version");
     let output = node.output().map_err(|error| cannot_run(&node, &error))?;
     let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     match major(&version) {
         Some(major) if major >= OLDEST_NODE => Ok(()),
-        _ => Err(format!("the CLIs need Node.js {OLDEST_NODE} or newer, and `node --version` says {version:?}")),
+        _ => Err(format!("the CLIs need Node.js {OLDEST_NODE} or newer; `node --version` prints {version:?}")),
     }
 }
 
@@ -150,29 +150,31 @@ fn major(version: &str) -> Option<u32> {
     version.strip_prefix('v')?.split('.').next()?.parse().ok()
 }
 
-/// Without the packages' install scripts: what they would build or download is not needed to run.
-pub fn npm_install(folder: &Path, packages: &[Package<'_>]) -> Outcome<()> {
+/// Without the packages' install scripts: what they would build or download is not needed.
+pub fn npm_install(label: &str, folder: &Path, packages: &[PinnedPackage<'_>], steps: &Steps) -> XtaskResult<()> {
     let cannot = |error: std::io::Error| format!("cannot write {}: {error}", folder.display());
     fs::create_dir_all(folder).map_err(cannot)?;
-    // Without one of its own npm would look for a package.json in the folders above.
+    // Without this file npm would look for a package.json in the folders above.
     fs::write(folder.join("package.json"), "{\"private\": true}\n").map_err(cannot)?;
     let mut npm = Command::new("npm");
     npm.current_dir(folder).arg("install");
     npm.args(["--no-audit", "--no-fund", "--no-update-notifier", "--ignore-scripts", "--save-exact"]);
     npm.args(packages.iter().map(|package| format!("{}@{}", package.name, package.version)));
-    succeed(&mut npm)
+    steps.run(label, &mut npm)
 }
 
-/// In one step, so that a folder of this name is always complete. Another run may have been faster.
-pub fn publish(fresh: &Path, folder: &Path) -> Outcome<()> {
+/// Renames in one step, so that a folder of this name is always complete. Another run may have been faster.
+pub fn publish(fresh: &Path, folder: &Path) -> XtaskResult<()> {
     match fs::rename(fresh, folder) {
         Err(_) if folder.is_dir() => Ok(()),
-        renamed => renamed.map_err(|error| format!("cannot move {} to its place: {error}", fresh.display())),
+        renamed => {
+            renamed.map_err(|error| format!("cannot rename {} to {}: {error}", fresh.display(), folder.display()))
+        }
     }
 }
 
-/// What a run that was killed has left: most of a gigabyte each.
-pub fn sweep(cache: &Path) -> Outcome<()> {
+/// Removes what killed runs left behind: most of a gigabyte each.
+pub fn sweep(cache: &Path) -> XtaskResult<()> {
     let is_abandoned = |folder: &PathBuf| {
         let name = folder.file_name().unwrap_or_default().to_string_lossy();
         name.split_once(PARTIAL).is_some_and(|(_, id)| !Path::new("/proc").join(id).exists())
@@ -180,7 +182,7 @@ pub fn sweep(cache: &Path) -> Outcome<()> {
     folders(cache).iter().filter(|folder| is_abandoned(folder)).try_for_each(|folder| remove(folder))
 }
 
-pub fn remove(folder: &Path) -> Outcome<()> {
+pub fn remove(folder: &Path) -> XtaskResult<()> {
     fs::remove_dir_all(folder).map_err(|error| format!("cannot remove {}: {error}", folder.display()))
 }
 
@@ -212,17 +214,17 @@ mod tests {
     }
 
     #[test]
-    fn the_native_programs_are_found() {
+    fn native_programs_are_found() {
         let folder = Folder::new("found");
         let platform = platform(std::env::consts::OS, std::env::consts::ARCH).unwrap();
         let modules = |path: &str| folder.with(&format!("node_modules/{path}"));
         let gemini = modules(".bin/gemini");
         let codex = modules(&format!("@openai/codex-{platform}/vendor/some-target/bin/codex"));
         modules("@anthropic-ai/claude-code/cli.js");
-        let missing = Clis::find(&folder.0).unwrap_err();
+        let missing = InstalledClis::find(&folder.0).unwrap_err();
         assert!(missing.starts_with("@anthropic-ai/claude-code is not in "), "{missing}");
         let claude = modules(&format!("@anthropic-ai/claude-code-{platform}-musl/claude"));
-        assert_eq!(Clis::find(&folder.0), Ok(Clis { claude, codex, gemini }));
+        assert_eq!(InstalledClis::find(&folder.0), Ok(InstalledClis { claude, codex, gemini }));
     }
 
     #[test]
@@ -252,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_first_wins() {
+    fn the_first_to_finish_wins() {
         let folder = Folder::new("publish");
         folder.with("fresh/a");
         folder.with("late/b");
@@ -264,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_run_left_is_removed() {
+    fn leftovers_of_killed_runs_are_removed() {
         let folder = Folder::new("sweep");
         let kept = [folder.with("clis-1/a"), folder.with(&format!("clis-1.partial-{}/a", std::process::id()))];
         let left = folder.with("clis-1.partial-999999999/a");
@@ -273,10 +275,10 @@ mod tests {
     }
 
     #[test]
-    fn programs_are_handed_over_by_name() {
-        let clis = Clis { claude: "c".into(), codex: "x".into(), gemini: "g".into() };
+    fn paths_are_passed_in_the_environment() {
+        let clis = InstalledClis { claude: "c".into(), codex: "x".into(), gemini: "g".into() };
         let mut command = Command::new("true");
-        clis.hand_to(&mut command);
+        clis.pass_to(&mut command);
         let names: Vec<_> = command.get_envs().map(|(name, _)| name.to_owned()).collect();
         assert_eq!(names, ["GREENROOM_TEST_CLAUDE", "GREENROOM_TEST_CODEX", "GREENROOM_TEST_GEMINI"]);
     }

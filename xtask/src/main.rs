@@ -1,8 +1,7 @@
 //! The project's own tools, run as `cargo xtask <command>`: serve, test, tidy, chaos, bench.
 //!
-//! Standard library only, so that it builds in a second on a machine that has nothing but cargo. It
-//! knows how to build, start and check the product; the product never knows about it. Start at
-//! `COMMANDS`.
+//! Standard library only, so that it builds in seconds on a machine that has nothing but cargo. It builds, starts and
+//! checks the product; the product must not know about it. Start at `COMMANDS`.
 
 mod bench;
 mod chaos;
@@ -11,70 +10,86 @@ mod clis;
 mod mcp_servers;
 mod postgres;
 mod prerequisites;
+mod process;
+mod progress;
+mod repository;
 mod serve;
+mod steps;
 mod test;
 mod tidy;
 mod totals;
 mod web;
-mod workspace;
 
 use std::process::ExitCode;
 
-use workspace::Outcome;
+use repository::XtaskResult;
 
-struct Command {
+struct XtaskCommand {
     name: &'static str,
     arguments: &'static str,
-    /// None keeps a command out of the help: it is called by xtask itself.
+    /// None for commands that only xtask itself calls.
     summary: Option<&'static str>,
-    run: fn(&[String]) -> Outcome<ExitCode>,
+    run: fn(&[String]) -> XtaskResult<ExitCode>,
 }
 
-const COMMANDS: &[Command] = &[
-    Command {
+const COMMANDS: &[XtaskCommand] = &[
+    XtaskCommand {
         name: "serve",
-        arguments: "[-- arguments]",
-        summary: Some("build the server in release mode and become it"),
+        arguments: "[--dev] [-- arguments]",
+        summary: Some(
+            "build the server in release mode and become it; with --dev, a debug server that restarts when its \
+             source changes, and the web app's development server beside it",
+        ),
         run: serve::command,
     },
-    Command {
+    XtaskCommand {
         name: "test",
-        arguments: "[stage…] [-- arguments for cargo test]",
-        summary: Some("run every test, or the named stages: tidy, web, rust, cli, mcp, browser, chaos"),
+        arguments: "[stage…] [-- arguments]",
+        summary: Some(
+            "run every test, or the named stages: tidy, web, rust, cli, mcp, browser, chaos. Arguments after -- go to \
+             `cargo nextest run` in the stages rust and cli where cargo-nextest is installed, else to `cargo test`, \
+             and always to `cargo test` in the stage mcp; the two accept different ones",
+        ),
         run: test::command,
     },
-    Command {
+    XtaskCommand {
         name: "web",
         arguments: "",
-        summary: Some("build the web app, which the next build of the server takes along; needs Node.js"),
+        summary: Some("build the web app, which the next build of the server embeds; needs Node.js"),
         run: web::command,
     },
-    Command { name: "tidy", arguments: "", summary: Some("check the rules of the source tree"), run: tidy::command },
-    Command {
+    XtaskCommand {
+        name: "tidy",
+        arguments: "",
+        summary: Some("check the rules of the source tree"),
+        run: tidy::command,
+    },
+    XtaskCommand {
         name: "chaos",
         arguments: "[arguments]",
-        summary: Some("kill the server again and again and check that nothing is lost"),
+        summary: Some("kill the server repeatedly and check that nothing is lost"),
         run: chaos::command,
     },
-    Command {
+    XtaskCommand {
         name: "bench",
         arguments: "[arguments]",
         summary: Some("measure the server; `providers` measures it with the real CLIs"),
         run: bench::command,
     },
-    Command {
+    XtaskCommand {
         name: "postgres",
         arguments: "",
         summary: Some("start a throwaway PostgreSQL, print its URL, stop it on Enter"),
         run: postgres::command,
     },
-    Command {
+    XtaskCommand {
         name: "ci",
         arguments: "",
-        summary: Some("what has to be green before a commit: format, clippy, every test"),
+        summary: Some("check what has to be green before a commit: format, clippy, every test"),
         run: ci::command,
     },
-    Command { name: postgres::GUARD_COMMAND, arguments: "", summary: None, run: postgres::guard_command },
+    XtaskCommand { name: postgres::GUARD_COMMAND, arguments: "", summary: None, run: postgres::guard_command },
+    XtaskCommand { name: serve::GUARD_COMMAND, arguments: "", summary: None, run: serve::guard_command },
 ];
 
 fn main() -> ExitCode {
@@ -89,7 +104,7 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let Some(command) = COMMANDS.iter().find(|command| command.name == name) else {
-        eprint!("xtask: there is no command `{name}`\n\n{}", help());
+        eprint!("xtask: unknown command `{name}`\n\n{}", help());
         return ExitCode::from(2);
     };
     match (command.run)(rest) {
@@ -123,6 +138,6 @@ mod tests {
             let line = format!("\n  {}", command.name);
             assert!(command.summary.is_none() || help.contains(&line));
         }
-        assert!(!help.contains(postgres::GUARD_COMMAND));
+        assert!(!help.contains(postgres::GUARD_COMMAND) && !help.contains(serve::GUARD_COMMAND));
     }
 }

@@ -1,22 +1,23 @@
-//! What has to be on the machine beside cargo: found by looking for files, installed where that is
-//! possible, and otherwise answered with the command to run.
+//! Programs that have to be on the machine beside cargo: installed where that is possible; otherwise the error is the
+//! command to run.
 
 use std::path::Path;
 use std::process::Command;
 
 use crate::postgres;
+use crate::repository::{XtaskResult, find_in_path};
+use crate::steps::Steps;
 use crate::web;
-use crate::workspace::{Outcome, find_in_path, succeed};
 
 #[derive(Debug, Clone, Copy)]
 pub struct Prerequisite {
     name: &'static str,
     is_present: fn() -> bool,
-    /// The Debian packages that bring it.
+    /// The Debian packages that contain it.
     packages: &'static [&'static str],
 }
 
-/// Compiles the bundled SQLite and the library that cuts the power in chaos runs.
+/// Compiles the bundled SQLite and the library that simulates power cuts in chaos runs.
 pub const C_COMPILER: Prerequisite = Prerequisite {
     name: "a C compiler (cc) and make",
     is_present: || find_in_path("cc").is_some() && find_in_path("make").is_some(),
@@ -36,7 +37,7 @@ pub const NODE: Prerequisite = Prerequisite {
     packages: &["nodejs", "npm"],
 };
 
-/// Runs MCP servers that are written in it, in an environment of their own.
+/// Runs MCP servers written in Python, in a virtual environment.
 pub const PYTHON: Prerequisite = Prerequisite {
     name: "Python 3 with venv and pip (python3)",
     is_present: || {
@@ -45,18 +46,18 @@ pub const PYTHON: Prerequisite = Prerequisite {
     packages: &["python3", "python3-venv"],
 };
 
-/// One of those servers works on repositories.
+/// Lists the files of the repository; one of the MCP servers works on repositories too.
 pub const GIT: Prerequisite =
     Prerequisite { name: "git", is_present: || find_in_path("git").is_some(), packages: &["git"] };
 
-/// Shows the web app to the tests.
+/// Runs the web app in the browser tests.
 pub const CHROMIUM: Prerequisite = Prerequisite {
     name: "the Chromium browser",
     is_present: || web::find_browser().is_some(),
     packages: &["chromium"],
 };
 
-pub fn ensure(needed: &[Prerequisite]) -> Outcome<()> {
+pub fn ensure(needed: &[Prerequisite], steps: &Steps) -> XtaskResult<()> {
     let missing = missing(needed);
     if missing.is_empty() {
         return Ok(());
@@ -67,11 +68,12 @@ pub fn ensure(needed: &[Prerequisite]) -> Outcome<()> {
     if packages(&missing).contains(&"postgresql") {
         prevent_default_cluster();
     }
-    succeed(apt_get().arg("update"))?;
-    succeed(apt_get().args(["install", "-y", "--no-install-recommends"]).args(packages(&missing)))?;
+    steps.run("Updating the list of packages", apt_get().arg("update"))?;
+    let label = format!("Installing {}", packages(&missing).join(", "));
+    steps.run(&label, apt_get().args(["install", "-y", "--no-install-recommends"]).args(packages(&missing)))?;
     match self::missing(&missing) {
         still if still.is_empty() => Ok(()),
-        still => Err(format!("installed, but not found afterwards: {}", names(&still))),
+        still => Err(format!("installed, but not found: {}", names(&still))),
     }
 }
 
@@ -80,14 +82,22 @@ pub fn is_root() -> bool {
     Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout.trim_ascii() == b"0")
 }
 
+/// Each once, although several stages may need it.
 fn missing(needed: &[Prerequisite]) -> Vec<Prerequisite> {
-    needed.iter().filter(|prerequisite| !(prerequisite.is_present)()).copied().collect()
+    let mut missing: Vec<Prerequisite> = Vec::new();
+    for prerequisite in needed {
+        let is_known = missing.iter().any(|known| known.name == prerequisite.name);
+        if !is_known && !(prerequisite.is_present)() {
+            missing.push(*prerequisite);
+        }
+    }
+    missing
 }
 
 fn advice(missing: &[Prerequisite]) -> String {
     format!(
         "missing: {}. Run this and try again (on systems other than Debian and Ubuntu, install \
-         what brings the same):\n    \
+         the equivalent):\n    \
          sudo apt-get update && sudo apt-get install -y --no-install-recommends {}",
         names(missing),
         packages(missing).join(" ")
@@ -108,9 +118,8 @@ fn apt_get() -> Command {
     command
 }
 
-/// Debian's package would create a database cluster and start it at every boot; this file is its
-/// switch for that. The tests need only the programs, so a machine that never had PostgreSQL is
-/// spared the service.
+/// Debian's package would create a database cluster and start it at every boot, unless this file says no. The tests
+/// need only the programs.
 fn prevent_default_cluster() {
     let folder = Path::new("/etc/postgresql-common");
     let file = folder.join("createcluster.conf");
@@ -120,7 +129,7 @@ fn prevent_default_cluster() {
     let written = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&file, "create_main_cluster = false\n"));
     if let Err(error) = written {
         eprintln!(
-            "cannot write {}: {error}; PostgreSQL may start a cluster of its own; it does no harm",
+            "cannot write {}: {error}; PostgreSQL may start a cluster of its own, which is harmless",
             file.display()
         );
     }
@@ -134,10 +143,9 @@ mod tests {
     const ABSENT: Prerequisite = Prerequisite { name: "gone", is_present: || false, packages: &["gone-package"] };
 
     #[test]
-    fn only_what_is_missing_is_installed() {
-        let missing = missing(&[PRESENT, ABSENT]);
-        assert_eq!(packages(&missing), ["gone-package"]);
-        assert!(ensure(&[PRESENT]).is_ok());
+    fn only_missing_programs_are_installed() {
+        assert_eq!(packages(&missing(&[PRESENT, ABSENT, ABSENT])), ["gone-package"]);
+        assert!(missing(&[PRESENT]).is_empty());
     }
 
     #[test]

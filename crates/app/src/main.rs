@@ -1,21 +1,21 @@
-//! The binary: parses the command line, runs one command, turns its end into one line and an exit code. Or keeps one
-//! program for a server that started it again for that.
+//! The binary: parses the command line, runs one command, and turns the result into one line and an exit code. A server
+//! also starts it as the keeper of one program.
 
 use clap::Parser as _;
 use greenroom::cli::{self, Cli, Exit};
 use std::{process::ExitCode, time::Duration};
 use workbench::process::keeper;
 
-/// Gives back what a crowd of readers or sessions had needed; the system's keeps it (`docs/decisions/allocator.md`).
+/// Returns freed memory to the system, which the default allocator does not (`docs/decisions/allocator.md`).
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-/// What is still running in the background when a command is done has this long to end.
+/// How long background tasks may take to end after a command has finished.
 const LEFTOVERS: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
-    // Before anything else: a keeper is started for every program of every agent.
-    if std::env::args_os().nth(1).is_some_and(|word| word == keeper::WORD) {
+    // First, and fast: a keeper is started for every program of every agent.
+    if std::env::args_os().nth(1).is_some_and(|word| word == keeper::SUBCOMMAND) {
         return keeper::main();
     }
     let cli = Cli::parse();

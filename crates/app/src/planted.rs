@@ -1,23 +1,23 @@
-//! Bugs on purpose, chosen by GREENROOM_PLANTED_BUG in builds with the feature `planted-bugs`: they show that the crash
-//! harness would see such a bug. Every other build has none.
+//! Deliberate bugs, selected by GREENROOM_PLANTED_BUG in builds with the feature `planted-bugs`. They prove that the
+//! crash harness detects such bugs. Other builds have none.
 
-use store::Planted;
+use store::PlantedBug;
 
 #[cfg(feature = "planted-bugs")]
 #[expect(clippy::disallowed_methods, reason = "the application is where the environment is read")]
-pub fn from_environment() -> anyhow::Result<Option<Planted>> {
+pub fn from_environment() -> anyhow::Result<Option<PlantedBug>> {
     match std::env::var("GREENROOM_PLANTED_BUG").as_deref() {
         Err(_) | Ok("") => Ok(None),
-        Ok("emit-before-commit") => Ok(Some(Planted::EmitBeforeCommit)),
-        Ok("synchronous-off") => Ok(Some(Planted::SynchronousOff)),
+        Ok("emit-before-commit") => Ok(Some(PlantedBug::EmitBeforeCommit)),
+        Ok("synchronous-off") => Ok(Some(PlantedBug::SynchronousOff)),
         Ok(other) => {
-            anyhow::bail!("there is no planted bug {other:?}; there are emit-before-commit and synchronous-off")
+            anyhow::bail!("unknown planted bug {other:?}; use emit-before-commit or synchronous-off")
         }
     }
 }
 
 #[cfg(not(feature = "planted-bugs"))]
-#[expect(clippy::unnecessary_wraps, reason = "the other build of it can fail")]
-pub fn from_environment() -> anyhow::Result<Option<Planted>> {
+#[expect(clippy::unnecessary_wraps, reason = "it can fail in builds with the feature")]
+pub fn from_environment() -> anyhow::Result<Option<PlantedBug>> {
     Ok(None)
 }

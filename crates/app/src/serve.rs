@@ -1,17 +1,17 @@
-//! The wiring: opens the store, starts the engine and the doors, and stops them in order.
+//! Opens the store, starts the engine and the HTTP server, and stops them in order.
 //!
-//! Everything that lives as long as the server is started here and nowhere else.
+//! Everything that lives as long as the server is started here.
 
 use crate::{
-    agents,
     cli::doctor,
-    config::{Config, Database},
+    config::{AppConfig, DatabaseSetting},
+    provider_setup,
 };
 use anyhow::Context as _;
 use domain::{agent::AgentSpec, name::Name, owner::Owner};
 use engine::{Engine, Worker};
 use std::{io::Write as _, net::SocketAddr, time::Duration};
-use store::{Access, Backend, Store};
+use store::{Backend, Store, StoreAccess};
 use tokio::{
     net::TcpListener,
     signal::unix::{SignalKind, signal},
@@ -20,25 +20,25 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use workbench::process::Supervisor;
 
-/// How long a provider may take to stop by itself.
+/// How long a provider may take to stop a turn gracefully.
 const STOP_GRACE: Duration = Duration::from_secs(10);
-/// The keepers kill at once; this is for a machine on its knees.
-const PROGRAMS_GONE: Duration = Duration::from_secs(3);
-/// Ends first what can be ended at leisure; this is for what hangs.
+/// Keepers kill their programs at once; this allows for an overloaded machine.
+const PROGRAMS_STOP: Duration = Duration::from_secs(3);
+/// How long the store may take to flush and close.
 const STORE_FLUSH: Duration = Duration::from_secs(5);
 
-/// Serves until SIGINT or SIGTERM; a second one ends it on the spot, which loses nothing either.
-pub async fn run(config: Config) -> anyhow::Result<()> {
+/// Serves until SIGINT or SIGTERM. A second signal ends the process at once, which loses no stored data.
+pub async fn run(config: AppConfig) -> anyhow::Result<()> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
-    let mut server = Running::start(&config).await?;
+    let mut server = RunningServer::start(&config).await?;
     announce(server.address)?;
     tokio::select! {
         _ = interrupt.recv() => {}
         _ = terminate.recv() => {}
         failed = server.failed() => return Err(failed),
     }
-    tracing::info!("stopping; ask again to stop at once");
+    tracing::info!("stopping; send the signal again to stop at once");
     tokio::select! {
         () = server.stop() => Ok(()),
         _ = interrupt.recv() => Ok(()),
@@ -46,15 +46,15 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
     }
 }
 
-/// One line on standard output, for people and for programs that start us.
+/// Prints one line to standard output, for people and for programs that start the server.
 fn announce(address: SocketAddr) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "Greenroom is listening on http://{address}")?;
     out.flush().context("cannot write to standard output")
 }
 
-/// A server that is up.
-pub struct Running {
+/// A running server.
+pub struct RunningServer {
     pub address: SocketAddr,
     store: Store,
     store_tasks: JoinSet<()>,
@@ -63,36 +63,36 @@ pub struct Running {
     supervisor: Supervisor,
     worker: JoinSet<()>,
     worker_cancel: CancellationToken,
-    doors: JoinSet<Result<(), server::Error>>,
-    doors_cancel: CancellationToken,
+    http_server: JoinSet<Result<(), server::HttpServerError>>,
+    http_cancel: CancellationToken,
 }
 
-impl Running {
-    pub async fn start(config: &Config) -> anyhow::Result<Self> {
+impl RunningServer {
+    pub async fn start(config: &AppConfig) -> anyhow::Result<Self> {
         let listener = TcpListener::bind(config.server.listen)
             .await
-            .with_context(|| format!("cannot listen on {}; is another server there?", config.server.listen))?;
+            .with_context(|| format!("cannot listen on {}; is another server running there?", config.server.listen))?;
         let address = listener.local_addr()?;
-        let (store_cancel, worker_cancel, doors_cancel) =
+        let (store_cancel, worker_cancel, http_cancel) =
             (CancellationToken::new(), CancellationToken::new(), CancellationToken::new());
         let mut store_tasks = JoinSet::new();
-        let store = Store::open(&store_config(config)?, Access::Server, &mut store_tasks, &store_cancel).await?;
+        let store = Store::open(&store_config(config)?, StoreAccess::Server, &mut store_tasks, &store_cancel).await?;
         server::auth::refuse_open_bind(address, store.accounts_exist().await?).map_err(anyhow::Error::msg)?;
-        seat_the_first_agent(&store).await?;
+        create_first_agent(&store).await?;
 
         let supervisor = Supervisor::new(config.keeper.clone());
-        end_what_was_left(&supervisor).await;
-        let mcp = agents::mcp_manager(config, &supervisor)?;
-        let providers = agents::registry(config, &supervisor, &mcp, address);
+        end_leftover_processes(&supervisor).await;
+        let mcp = provider_setup::mcp_manager(config, &supervisor)?;
+        let providers = provider_setup::registry(config, &supervisor, &mcp, address);
         let engine = Engine::new(store.clone(), providers, mcp, engine_config(config)?);
         engine.sweep_uploads().await;
         let worker = Worker::new(engine.clone());
-        // Before the doors open: nobody is shown a run that nothing drives.
+        // Before the HTTP server starts, so that clients never see an unfinished run without a worker.
         worker.recover_at_start().await?;
-        let examine = doctor::examine(config, &engine, address);
-        let app = server::AppState::new(server_config(config, address), engine.clone(), examine, doors_cancel.clone())?;
-        let mut doors = JoinSet::new();
-        doors.spawn(server::serve(app, listener));
+        let examine = doctor::server_checks(config, &engine, address);
+        let app = server::AppState::new(server_config(config, address), engine.clone(), examine, http_cancel.clone())?;
+        let mut http_server = JoinSet::new();
+        http_server.spawn(server::serve(app, listener));
         let mut workers = JoinSet::new();
         workers.spawn(worker.run(worker_cancel.clone()));
         Ok(Self {
@@ -104,35 +104,35 @@ impl Running {
             supervisor,
             worker: workers,
             worker_cancel,
-            doors,
-            doors_cancel,
+            http_server,
+            http_cancel,
         })
     }
 
-    /// Returns when something that must not end has ended.
+    /// Waits until a part of the server that must not end has ended.
     pub async fn failed(&mut self) -> anyhow::Error {
         tokio::select! {
-            Some(ended) = self.doors.join_next() => match ended {
+            Some(ended) = self.http_server.join_next() => match ended {
                 Ok(Err(error)) => error.into(),
-                Ok(Ok(())) => anyhow::anyhow!("the doors closed by themselves"),
+                Ok(Ok(())) => anyhow::anyhow!("the HTTP server stopped unexpectedly"),
                 Err(error) => error.into(),
             },
-            Some(_) = self.worker.join_next() => anyhow::anyhow!("the worker stopped by itself"),
-            Some(_) = self.store_tasks.join_next() => anyhow::anyhow!("the journal's writer stopped by itself"),
+            Some(_) = self.worker.join_next() => anyhow::anyhow!("the worker stopped unexpectedly"),
+            Some(_) = self.store_tasks.join_next() => anyhow::anyhow!("the journal's writer stopped unexpectedly"),
         }
     }
 
-    /// Runs are interrupted and their text kept while readers still watch; then idle programs end and the doors close;
-    /// then the store.
+    /// First interrupts the runs and stores their text, while clients can still read; then ends idle programs, the HTTP
+    /// server and the store.
     pub async fn stop(mut self) {
         self.worker_cancel.cancel();
         while self.worker.join_next().await.is_some() {}
         self.engine.close().await;
-        if tokio::time::timeout(PROGRAMS_GONE, self.supervisor.all_gone()).await.is_err() {
-            tracing::warn!("some programs have not ended yet; their keepers go on killing them");
+        if tokio::time::timeout(PROGRAMS_STOP, self.supervisor.wait_until_all_ended()).await.is_err() {
+            tracing::warn!("some programs have not ended yet; their keepers are still killing them");
         }
-        self.doors_cancel.cancel();
-        while self.doors.join_next().await.is_some() {}
+        self.http_cancel.cancel();
+        while self.http_server.join_next().await.is_some() {}
         self.store_cancel.cancel();
         let flush = async {
             while self.store_tasks.join_next().await.is_some() {}
@@ -145,45 +145,48 @@ impl Running {
     }
 }
 
-/// A server that was killed together with its keepers may have left programs running. Not for the runtime's own threads:
-/// it reads the process table.
-async fn end_what_was_left(supervisor: &Supervisor) {
+/// Ends programs of an earlier server that was killed together with its keepers. Runs on a blocking thread, because it
+/// reads the process table.
+async fn end_leftover_processes(supervisor: &Supervisor) {
     let supervisor = supervisor.clone();
-    match tokio::task::spawn_blocking(move || supervisor.sweep()).await {
+    match tokio::task::spawn_blocking(move || supervisor.end_abandoned()).await {
         Ok(0) => {}
-        Ok(ended) => tracing::warn!(ended, "ended processes that an earlier server had left"),
-        Err(error) => tracing::error!(%error, "could not look for processes of an earlier server"),
+        Ok(ended) => tracing::warn!(ended, "ended leftover processes of an earlier server"),
+        Err(error) => tracing::error!(%error, "could not search for processes of an earlier server"),
     }
 }
 
-/// What the store needs to know of the configuration; the tools beside the server use it too.
-pub fn store_config(config: &Config) -> anyhow::Result<store::Config> {
+/// The store's part of the configuration. Commands that open the store directly use it too.
+pub fn store_config(config: &AppConfig) -> anyhow::Result<store::StoreConfig> {
     let backend = match &config.store.database {
-        Database::Sqlite { path } => Backend::Sqlite { file: path.clone() },
-        Database::Postgres { url } => Backend::Postgres { url: url.expose().to_owned() },
+        DatabaseSetting::Sqlite { path } => Backend::Sqlite { file: path.clone() },
+        DatabaseSetting::Postgres { url } => Backend::Postgres { url: url.expose().to_owned() },
     };
-    Ok(store::Config {
+    Ok(store::StoreConfig {
         backend,
         read_connections: config.store.read_connections,
         tail_bytes: config.store.tail_bytes,
-        planted: crate::planted::from_environment()?,
+        planted_bug: crate::planted::from_environment()?,
     })
 }
 
-fn engine_config(config: &Config) -> anyhow::Result<engine::Config> {
-    Ok(engine::Config {
+fn engine_config(config: &AppConfig) -> anyhow::Result<engine::EngineConfig> {
+    Ok(engine::EngineConfig {
         concurrency: config.runs.concurrency,
         lease: config.runs.lease,
         limits: config.runs.limits,
         stop_grace: STOP_GRACE,
-        folders: engine::Folders { data: config.store.data_dir.clone(), workspace: config.agents.workspace.clone() },
-        mcp_servers: agents::mcp_servers(config)?,
-        mcp_variables: agents::mcp_variables(config),
+        folders: engine::Folders {
+            data: config.store.data_dir.clone(),
+            shared_workspace: config.agents.workspace.clone(),
+        },
+        mcp_servers: provider_setup::mcp_servers(config)?,
+        mcp_variables: provider_setup::mcp_variables(config),
     })
 }
 
-fn server_config(config: &Config, address: SocketAddr) -> server::Config {
-    server::Config {
+fn server_config(config: &AppConfig, address: SocketAddr) -> server::HttpServerConfig {
+    server::HttpServerConfig {
         listen: address,
         public_hosts: config.server.public_hosts.clone(),
         max_body_bytes: config.server.body_bytes,
@@ -195,18 +198,18 @@ fn server_config(config: &Config, address: SocketAddr) -> server::Config {
         stop_deadline: config.server.shutdown,
         mcp_session_idle: config.mcp_server.session_idle,
         mcp_max_sessions: config.mcp_server.max_sessions,
-        ..server::Config::default()
+        ..server::HttpServerConfig::default()
     }
 }
 
-/// A fresh store has someone to talk to. Whoever deletes it later does not get it back.
-async fn seat_the_first_agent(store: &Store) -> anyhow::Result<()> {
+/// Creates an agent in a fresh store. It is not created again after it was deleted.
+async fn create_first_agent(store: &Store) -> anyhow::Result<()> {
     if !store.is_fresh().await? {
         return Ok(());
     }
     let spec = AgentSpec::new(Name::parse("scripted")?, "scripted");
     match store.create_agent(&Owner::local(), spec, None).await {
-        Ok(_) | Err(store::Error::NameTaken(_)) => Ok(store.mark_used().await?),
+        Ok(_) | Err(store::StoreError::AgentNameTaken(_)) => Ok(store.mark_used().await?),
         Err(error) => Err(error.into()),
     }
 }

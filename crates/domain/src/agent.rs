@@ -1,17 +1,17 @@
-//! An agent: a configured persona that a provider makes answer.
+//! An agent: a configured persona whose answers come from a provider.
 
-use crate::{ids::AgentId, limits::LimitOverrides, name::Name, skill::Given, time::Timestamp};
+use crate::{ids::AgentId, limits::LimitOverrides, name::Name, skill::ParameterValues, time::Timestamp};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 pub const MAX_SYSTEM_PROMPT_BYTES: usize = 256 * 1024;
 
-/// What a person sets.
+/// The settings of an agent.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AgentSpec {
     pub name: Name,
-    /// Which adapter answers: `scripted` needs nothing.
+    /// The provider that answers. `scripted` needs no setup.
     #[schema(examples("scripted"))]
     pub provider: String,
     #[serde(default)]
@@ -20,23 +20,23 @@ pub struct AgentSpec {
     pub system_prompt: Option<String>,
     #[serde(default)]
     pub skills: Vec<String>,
-    /// Values for the parameters of its skills, by skill and parameter.
+    /// Values for the parameters of the agent's skills, by skill and parameter.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schema(value_type = BTreeMap<String, Object>)]
-    pub skill_parameters: BTreeMap<String, Given>,
+    pub skill_parameters: BTreeMap<String, ParameterValues>,
     #[serde(default)]
     pub mcp_servers: Vec<String>,
     #[serde(default)]
     pub tools: ToolPolicy,
     #[serde(default)]
     pub limits: LimitOverrides,
-    /// For providers that ask a model's API themselves; others have no use for it.
+    /// Used by providers that call a model API directly; other providers ignore it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_options: Option<ModelOptions>,
 }
 
 impl AgentSpec {
-    /// With nothing set but who answers.
+    /// Creates settings with defaults for everything but the name and the provider.
     pub fn new(name: Name, provider: impl Into<String>) -> Self {
         Self {
             name,
@@ -53,51 +53,52 @@ impl AgentSpec {
     }
 }
 
-/// How a model's API is asked, and how its tool calls are carried out.
+/// How a model API is called, and how its tool calls are executed.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ModelOptions {
     pub tool_calling: ToolCalling,
     pub run_tools: RunTools,
-    /// Whether the calls of one answer run side by side; else one after another.
+    /// Whether the tool calls of one answer run in parallel; otherwise they run one after another.
     #[schema(default = true)]
     pub parallel: bool,
-    /// Tokens that the model's context holds. What does not fit is folded into a summary. `null`: the provider's guess.
+    /// The model's context window in tokens. Older messages that do not fit are summarized. `null`: the provider's
+    /// estimate.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 2048, maximum = 10000000)]
     pub context_window: Option<u32>,
-    /// Tokens of one answer. `null`: the provider's own.
+    /// The maximum number of tokens in one answer. `null`: the provider's default.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 1000000)]
     pub max_output_tokens: Option<u32>,
-    /// How much the model thinks before it answers. `null`: as it likes.
+    /// How much the model thinks before it answers. `null`: the model's default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thinking: Option<Thinking>,
-    /// A fixed budget for thinking, in tokens, for models of Anthropic's that want one.
+    /// A fixed thinking budget in tokens, for Anthropic models that require one.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1024, maximum = 200000)]
     pub thinking_budget_tokens: Option<u32>,
 }
 
-/// How the model says that it wants to call a tool.
+/// How the model requests a tool call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolCalling {
-    /// As its API has it.
+    /// With the API's own tool calls.
     #[default]
     Native,
-    /// As XML in its text, for models that know no other way.
+    /// As XML in the model's text, for models without native tool calls.
     Xml,
 }
 
-/// When a tool call is carried out.
+/// When a tool call is executed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RunTools {
-    /// When the answer that asks for it is whole.
+    /// When the whole answer has arrived.
     #[default]
     After,
-    /// As soon as the call itself is whole.
+    /// As soon as the call itself has arrived.
     WhileStreaming,
 }
 
@@ -136,7 +137,7 @@ impl Default for ModelOptions {
 }
 
 impl ModelOptions {
-    /// What is wrong with it, if anything.
+    /// Returns what is wrong with the options, if anything.
     pub fn check(&self) -> Result<(), String> {
         let within = |name: &str, value: Option<u32>, least: u32, most: u32| match value {
             Some(value) if !(least..=most).contains(&value) => {
@@ -156,8 +157,8 @@ impl ModelOptions {
     }
 }
 
-/// Which tool calls pass, ask a person, or are refused. Patterns are tool names with `*`; the first list that matches
-/// wins in the order deny, ask, allow; what matches none asks.
+/// Which tool calls are allowed, need approval, or are denied. Patterns are tool names with `*`; the first list that
+/// matches wins, in the order deny, ask, allow. A tool that matches no list needs approval.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ToolPolicy {
@@ -166,28 +167,28 @@ pub struct ToolPolicy {
     pub deny: Vec<String>,
 }
 
-/// What a tool policy says of one call.
+/// What a tool policy decides about one call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Verdict {
+pub enum PolicyDecision {
     Allow,
     Ask,
     Deny,
 }
 
 impl ToolPolicy {
-    pub fn verdict(&self, tool: &str) -> Verdict {
+    pub fn decide(&self, tool: &str) -> PolicyDecision {
         let any = |patterns: &[String]| patterns.iter().any(|pattern| matches(pattern, tool));
         if any(&self.deny) {
-            Verdict::Deny
+            PolicyDecision::Deny
         } else if any(&self.ask) || !any(&self.allow) {
-            Verdict::Ask
+            PolicyDecision::Ask
         } else {
-            Verdict::Allow
+            PolicyDecision::Allow
         }
     }
 }
 
-/// `*` stands for any run of characters. Linear: each literal piece is looked for once, from where the last one ended.
+/// `*` matches any run of characters. Linear time: each literal piece is searched for once, from the end of the last.
 fn matches(pattern: &str, text: &str) -> bool {
     let Some((head, rest)) = pattern.split_once('*') else { return pattern == text };
     let Some(mut text) = text.strip_prefix(head) else { return false };
@@ -213,10 +214,10 @@ pub struct Agent {
 
 #[cfg(test)]
 mod tests {
-    use super::{ModelOptions, ToolPolicy, Verdict, matches};
+    use super::{ModelOptions, PolicyDecision, ToolPolicy, matches};
 
     #[test]
-    fn model_options_have_defaults_bounds_and_no_unknown_words() {
+    fn model_options_have_defaults_and_bounds_and_reject_unknown_keys() {
         let read = |text: &str| serde_json::from_str::<ModelOptions>(text);
         assert_eq!(read("{}").unwrap(), ModelOptions::default());
         assert!(read("{}").unwrap().parallel);
@@ -236,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns() {
+    fn patterns_match_tool_names() {
         for (pattern, text, fits) in [
             ("read", "read", true),
             ("read", "reader", false),
@@ -253,12 +254,12 @@ mod tests {
     }
 
     #[test]
-    fn deny_beats_ask_beats_allow_and_silence_asks() {
+    fn deny_beats_ask_beats_allow_and_no_match_asks() {
         let policy =
             ToolPolicy { allow: vec!["*".into()], ask: vec!["write*".into()], deny: vec!["write_secret".into()] };
-        assert_eq!(policy.verdict("read"), Verdict::Allow);
-        assert_eq!(policy.verdict("write_file"), Verdict::Ask);
-        assert_eq!(policy.verdict("write_secret"), Verdict::Deny);
-        assert_eq!(ToolPolicy::default().verdict("anything"), Verdict::Ask);
+        assert_eq!(policy.decide("read"), PolicyDecision::Allow);
+        assert_eq!(policy.decide("write_file"), PolicyDecision::Ask);
+        assert_eq!(policy.decide("write_secret"), PolicyDecision::Deny);
+        assert_eq!(ToolPolicy::default().decide("anything"), PolicyDecision::Ask);
     }
 }

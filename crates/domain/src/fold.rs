@@ -1,22 +1,22 @@
-//! Folds the events of one run into the answer they make up. The live pump, recovery after a crash and a history
-//! request in the middle of an answer all use this one fold, so they cannot disagree.
+//! Folds the events of one run into an answer. The pump, crash recovery and history requests during a run all use this
+//! fold, so they cannot disagree.
 
 use crate::{
     event::EventBody,
     ids::MessageId,
-    message::{Part, ToolCall, ToolOutcome, joined},
+    message::{Part, ToolCall, ToolOutcome, join_texts},
     usage::{Cost, Usage},
 };
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answer {
-    /// Set once `stream_start` was seen.
+    /// Set by `stream_start`.
     pub stream_id: Option<MessageId>,
-    /// Set once `stream_end` was seen.
+    /// Set by `stream_end`.
     pub ended: bool,
     pub parts: Vec<Part>,
     pub usage: Usage,
-    /// The sum of known costs; `None` while nothing was metered or as soon as one price is unknown.
+    /// The sum of all costs; `None` before the first usage report and as soon as one price is unknown.
     pub cost: Option<Cost>,
     pub model: Option<String>,
     pub session_id: Option<String>,
@@ -65,7 +65,7 @@ impl Answer {
         }
     }
 
-    /// Tool calls that began and have no result.
+    /// Tool calls that have no result yet.
     pub fn open_calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.parts.iter().filter_map(|part| match part {
             Part::Tool(call) if call.result.is_none() => Some(call),
@@ -73,9 +73,9 @@ impl Answer {
         })
     }
 
-    /// (said, thought)
+    /// Returns the joined text and the joined thinking.
     pub fn texts(&self) -> (String, String) {
-        joined(&self.parts)
+        join_texts(&self.parts)
     }
 
     fn call(&mut self, id: &str) -> Option<&mut ToolCall> {
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn keeps_order_and_joins_neighbours() {
+    fn keeps_order_and_joins_adjacent_deltas() {
         let id = MessageId::generate();
         let folded = answer(&[
             StreamStart { stream_id: id }.into(),
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_closes_its_call_and_a_retract_takes_back_only_its_item() {
+    fn a_result_closes_its_call_and_a_retract_removes_only_its_item() {
         let id = MessageId::generate();
         let folded = answer(&[
             text(id, "keep ", Some("1")),

@@ -1,4 +1,4 @@
-//! One type per kind of id, so that a room can never be passed where a run is meant. All are UUIDv7: sortable by birth.
+//! One type per kind of id, so that a room id cannot be passed as a run id. All are UUIDv7: sortable by creation time.
 
 use serde::{Deserialize, Serialize};
 use std::{fmt, str::FromStr};
@@ -51,14 +51,14 @@ id!(
 id!(ApprovalId);
 id!(TokenId);
 id!(
-    /// A browser that is signed in.
-    VisitId
+    /// A browser session: a browser that is signed in.
+    BrowserSessionId
 );
 id!(UploadId);
 id!(ProjectId);
 id!(SkillId);
 id!(
-    /// One entry of a skill's training history.
+    /// An entry in a skill's training history.
     RoundId
 );
 id!(ProposalId);

@@ -1,7 +1,7 @@
-//! What things are: ids, agents, rooms, runs, messages, usage, and the event vocabulary that is stored and streamed.
+//! Domain types: ids, agents, rooms, runs, messages, usage, and the event vocabulary that is stored and streamed.
 //!
-//! Nothing here waits, reads a file, opens a socket or knows how anything is stored or served. Start at [`event`]: the
-//! journal is the truth, everything else is folded from it or points into it.
+//! This crate has no async code and no IO, and does not know how anything is stored or served. Start at [`event`]: the
+//! journal is the source of truth; everything else is folded from it or points into it.
 
 pub mod agent;
 pub mod event;

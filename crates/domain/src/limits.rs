@@ -1,37 +1,37 @@
-//! How much one run may use before it is stopped. Nothing runs without a limit (invariant 14).
+//! Resource limits of a run. No run is without limits (invariant 14).
 
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// What an agent's configuration may set; what it leaves out comes from the server's defaults.
+/// Limits set by an agent's configuration; unset limits use the server's defaults.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct LimitOverrides {
-    /// Model calls in one run.
+    /// The maximum number of model calls in one run.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1)]
     pub turns: Option<u32>,
-    /// Seconds from start to end, waiting for approvals included.
+    /// The maximum duration in seconds, including time spent waiting for approvals.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1)]
     pub wall_seconds: Option<u32>,
-    /// Seconds from being asked to the first sign of an answer.
+    /// The maximum number of seconds until the answer begins.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1)]
     pub first_byte_seconds: Option<u32>,
-    /// Seconds without progress, once there was some.
+    /// The maximum number of seconds without progress after the answer has begun.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1)]
     pub idle_seconds: Option<u32>,
-    /// Seconds without progress while a tool works.
+    /// The maximum number of seconds without progress while a tool runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1)]
     pub tool_seconds: Option<u32>,
-    /// Bytes of text, thinking and tool output.
+    /// The maximum number of bytes of text, thinking and tool output.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1)]
     pub output_bytes: Option<u64>,
-    /// Seconds a tool call waits for a person; then it is denied.
+    /// The number of seconds a tool call waits for approval before it is denied.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1)]
     pub approval_seconds: Option<u32>,
@@ -77,7 +77,7 @@ impl Limits {
     }
 }
 
-/// Which limit stopped a run; the name goes into the error's code.
+/// The limit that stopped a run. The name is part of the error code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Limit {

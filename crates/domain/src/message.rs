@@ -1,4 +1,4 @@
-//! A message: the folded view of events. What a person posted, or an agent's whole (or partial) answer.
+//! A message: the folded view of events. Either a user's post or an agent's complete or partial answer.
 
 use crate::{
     ids::{AgentId, MessageId, RoomId, RunId},
@@ -20,14 +20,14 @@ pub enum Author {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MessageStatus {
-    /// Events of this message are still to come.
+    /// The answer is not finished yet.
     Streaming,
     Complete,
-    /// The answer was stopped, failed or lost its server; what had been said is kept.
+    /// The answer was stopped, failed, or was lost in a crash; the text so far is kept.
     Partial,
 }
 
-/// One stretch of an answer, in the order it was said.
+/// One part of an answer. Parts are in order.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Part {
@@ -49,10 +49,10 @@ pub struct ToolCall {
     pub tool_use_id: String,
     pub name: String,
     pub input: Value,
-    /// What it printed while it ran.
+    /// Output while the tool ran.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub output: String,
-    /// `null` while it runs.
+    /// `null` while the tool runs.
     pub result: Option<ToolOutcome>,
 }
 
@@ -66,7 +66,7 @@ pub struct ToolOutcome {
 pub struct Attachment {
     pub name: Name,
     pub media_type: String,
-    /// Where the bytes are; attachments are never inlined.
+    /// The URL of the file's content; attachments are never inlined.
     pub url: String,
 }
 
@@ -74,7 +74,7 @@ pub struct Attachment {
 pub struct Message {
     pub id: MessageId,
     pub room_id: RoomId,
-    /// The seq of the event that began it: messages are shown in this order.
+    /// The seq of the event that began this message. Messages are sorted by it.
     pub seq: u64,
     pub author: Author,
     pub run_id: Option<RunId>,
@@ -89,8 +89,8 @@ pub struct Message {
     pub created_at: Timestamp,
 }
 
-/// The text a reader saw, and the thinking, from an answer's parts.
-pub fn joined(parts: &[Part]) -> (String, String) {
+/// Returns the joined text and the joined thinking of an answer's parts.
+pub fn join_texts(parts: &[Part]) -> (String, String) {
     let (mut said, mut thought) = (String::new(), String::new());
     for part in parts {
         match part {

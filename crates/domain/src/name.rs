@@ -1,5 +1,5 @@
-//! Names people give to things. A name is one line of visible text, so it can never end a frame, forge a log line or
-//! move a terminal (invariant 16).
+//! User-defined names. A name is one line of visible text, so it cannot end a frame, forge a log line or contain
+//! terminal escapes (invariant 16).
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -12,7 +12,7 @@ pub const MAX_CHARS: usize = 120;
 pub struct Name(String);
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-pub enum Error {
+pub enum NameError {
     #[error("a name must not be empty")]
     Empty,
     #[error("a name has at most {MAX_CHARS} characters, this one has {0}")]
@@ -22,17 +22,17 @@ pub enum Error {
 }
 
 impl Name {
-    pub fn parse(text: &str) -> Result<Self, Error> {
+    pub fn parse(text: &str) -> Result<Self, NameError> {
         let text = text.trim();
         if text.is_empty() {
-            return Err(Error::Empty);
+            return Err(NameError::Empty);
         }
         let count = text.chars().count();
         if count > MAX_CHARS {
-            return Err(Error::TooLong(count));
+            return Err(NameError::TooLong(count));
         }
         match text.chars().find(|&c| breaks_a_line(c)) {
-            Some(c) => Err(Error::Control(u32::from(c))),
+            Some(c) => Err(NameError::Control(u32::from(c))),
             None => Ok(Self(text.to_owned())),
         }
     }
@@ -42,14 +42,14 @@ impl Name {
     }
 }
 
-/// Control characters, the Unicode line separators and the marks that reorder text on a screen.
+/// Control characters, Unicode line separators and bidirectional text marks.
 fn breaks_a_line(c: char) -> bool {
     c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
 }
 
 impl TryFrom<String> for Name {
-    type Error = Error;
-    fn try_from(text: String) -> Result<Self, Error> {
+    type Error = NameError;
+    fn try_from(text: String) -> Result<Self, NameError> {
         Self::parse(&text)
     }
 }
@@ -74,14 +74,14 @@ impl fmt::Debug for Name {
 
 #[cfg(test)]
 mod tests {
-    use super::{Error, Name};
+    use super::{Name, NameError};
 
     #[test]
-    fn one_visible_line_only() {
+    fn a_name_is_one_visible_line() {
         assert_eq!(Name::parse("  Zoë  ").unwrap().as_str(), "Zoë");
-        assert_eq!(Name::parse(" \t "), Err(Error::Empty));
-        assert_eq!(Name::parse("a\r\nSet-Cookie: x"), Err(Error::Control(13)));
-        assert_eq!(Name::parse("a\u{202E}b"), Err(Error::Control(0x202E)));
-        assert_eq!(Name::parse(&"x".repeat(121)), Err(Error::TooLong(121)));
+        assert_eq!(Name::parse(" \t "), Err(NameError::Empty));
+        assert_eq!(Name::parse("a\r\nSet-Cookie: x"), Err(NameError::Control(13)));
+        assert_eq!(Name::parse("a\u{202E}b"), Err(NameError::Control(0x202E)));
+        assert_eq!(Name::parse(&"x".repeat(121)), Err(NameError::TooLong(121)));
     }
 }

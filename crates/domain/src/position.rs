@@ -1,5 +1,5 @@
-//! A place in a room's journal: (epoch, seq). The epoch is the store's and changes on a restore, so that a cursor from
-//! before the restore is told to start over instead of being served a silent hole (invariant 8).
+//! A position in a room's journal: (epoch, seq). The epoch belongs to the store and changes on a restore, so that a
+//! cursor from before the restore is reset instead of silently missing events (invariant 8).
 
 use serde::{Deserialize, Serialize};
 use std::{fmt, str::FromStr};
@@ -18,9 +18,9 @@ impl Epoch {
         Self(id.chars().take(8).collect())
     }
 
-    pub fn parse(text: &str) -> Result<Self, Error> {
+    pub fn parse(text: &str) -> Result<Self, PositionError> {
         let fits = (1..=32).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_alphanumeric());
-        if fits { Ok(Self(text.to_owned())) } else { Err(Error) }
+        if fits { Ok(Self(text.to_owned())) } else { Err(PositionError) }
     }
 
     pub fn as_str(&self) -> &str {
@@ -34,7 +34,7 @@ impl fmt::Display for Epoch {
     }
 }
 
-/// What a client says it has seen: `17` (in whatever epoch this is) or `7c9e6f2a-17`, the `id:` of an SSE frame.
+/// The last event a client has: `17` (in any epoch) or `7c9e6f2a-17`, the `id:` of an SSE frame.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Position {
     pub epoch: Option<Epoch>,
@@ -43,24 +43,24 @@ pub struct Position {
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("a position is a whole number from 0 up, or <epoch>-<number> as in the id of an SSE frame")]
-pub struct Error;
+pub struct PositionError;
 
 impl Position {
     pub const START: Self = Self { epoch: None, seq: 0 };
 }
 
 impl FromStr for Position {
-    type Err = Error;
-    fn from_str(text: &str) -> Result<Self, Error> {
+    type Err = PositionError;
+    fn from_str(text: &str) -> Result<Self, PositionError> {
         let (epoch, digits) = match text.rsplit_once('-') {
             Some((epoch, digits)) => (Some(Epoch::parse(epoch)?), digits),
             None => (None, text),
         };
-        // `u64::from_str` takes a leading '+'; a position does not. The cap is what both databases can store.
+        // `u64::from_str` accepts a leading '+'; a position does not. The cap is what both databases can store.
         if !digits.bytes().all(|b| b.is_ascii_digit()) {
-            return Err(Error);
+            return Err(PositionError);
         }
-        let seq = digits.parse().ok().filter(|&n: &u64| i64::try_from(n).is_ok()).ok_or(Error)?;
+        let seq = digits.parse().ok().filter(|&n: &u64| i64::try_from(n).is_ok()).ok_or(PositionError)?;
         Ok(Self { epoch, seq })
     }
 }
@@ -70,7 +70,7 @@ mod tests {
     use super::{Epoch, Position};
 
     #[test]
-    fn reads_both_forms_and_refuses_the_rest() {
+    fn parses_both_forms_and_rejects_others() {
         let bare: Position = "17".parse().unwrap();
         assert_eq!((bare.epoch, bare.seq), (None, 17));
         let full: Position = "7c9e6f2a-17".parse().unwrap();
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn epochs_parse_back_and_differ() {
+    fn generated_epochs_parse_and_differ() {
         let epoch = Epoch::generate();
         assert_eq!(Epoch::parse(epoch.as_str()).unwrap(), epoch);
         assert_ne!(epoch, Epoch::generate());

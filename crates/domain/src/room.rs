@@ -10,25 +10,25 @@ use serde::{Deserialize, Serialize};
 
 pub const MAX_AGENTS: usize = 32;
 
-/// How a room behaves. What it leaves out has a default.
+/// The policy of a room. Missing fields have defaults.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RoomPolicy {
-    /// What happens to a message that arrives while agents still answer, when the message itself does not say.
+    /// What happens to a message that arrives while agents are answering, unless the message sets its own policy.
     pub when_busy: WhenBusy,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WhenBusy {
-    /// Wait for what is being answered, then answer this.
+    /// Queue the message until the current answers are finished.
     #[default]
     Enqueue,
-    /// Stop what is being answered, keep its partial text, then answer this.
+    /// Stop the current answers, keep their partial text, then answer the message.
     Interrupt,
     /// Refuse the message with 409.
     Reject,
-    /// Hand the message to the answer under way; only where the provider can.
+    /// Pass the message to the current answer, if the provider supports it.
     Steer,
 }
 
@@ -36,7 +36,7 @@ pub enum WhenBusy {
 pub struct Room {
     pub id: RoomId,
     pub name: Name,
-    /// In the order they joined, which is the order they answer in.
+    /// In the order they joined. Agents answer in this order.
     pub agents: Vec<AgentId>,
     pub project_id: Option<ProjectId>,
     pub policy: RoomPolicy,
@@ -46,16 +46,16 @@ pub struct Room {
     pub updated_at: Timestamp,
 }
 
-/// A room as a list of rooms shows it: with what goes on in it and what was said last.
+/// A room in a list of rooms: with its activity and its last message.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct RoomSummary {
     #[serde(flatten)]
     pub room: Room,
-    /// A run is queued or under way.
+    /// Whether a run is queued or running.
     pub busy: bool,
-    /// A tool call waits for a person.
+    /// Whether a tool call waits for approval.
     pub waiting: bool,
-    /// What was said last: a person's message, or an answer once it has ended.
+    /// The last message: a user's post or a finished answer.
     pub last_message: Option<LastMessage>,
 }
 
@@ -63,10 +63,10 @@ pub struct RoomSummary {
 pub struct LastMessage {
     pub seq: u64,
     pub author: Author,
-    /// Its first 200 characters.
+    /// The first 200 characters.
     pub text: String,
     pub created_at: Timestamp,
 }
 
-/// Enough to recognise a conversation by.
+/// Enough to recognize a conversation.
 pub const LAST_MESSAGE_CHARS: usize = 200;

@@ -8,7 +8,7 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use std::{fmt, str::FromStr};
 
-/// queued → running (⇄ waiting) → exactly one of the four ends.
+/// queued → running (⇄ waiting) → exactly one of four terminal statuses.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RunStatus {
@@ -70,32 +70,32 @@ impl fmt::Display for RunStatus {
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("there is no run status {0:?}")]
-pub struct UnknownStatus(String);
+#[error("unknown run status {0:?}")]
+pub struct UnknownRunStatus(String);
 
 impl FromStr for RunStatus {
-    type Err = UnknownStatus;
-    fn from_str(text: &str) -> Result<Self, UnknownStatus> {
-        Self::ALL.into_iter().find(|s| s.as_str() == text).ok_or_else(|| UnknownStatus(text.to_owned()))
+    type Err = UnknownRunStatus;
+    fn from_str(text: &str) -> Result<Self, UnknownRunStatus> {
+        Self::ALL.into_iter().find(|s| s.as_str() == text).ok_or_else(|| UnknownRunStatus(text.to_owned()))
     }
 }
 
-/// What stopping a run took: nothing is called stopped before it is.
+/// What was done to stop a run. Exists only after everything has stopped.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Receipt {
-    /// Child processes that were ended.
+    /// The number of child processes that were ended.
     pub processes: u32,
-    /// Signals sent to them, in order.
+    /// The signals sent to them, in order.
     pub signals: Vec<String>,
-    /// From the request to stop until everything had stopped.
+    /// Milliseconds from the stop request until everything had stopped.
     pub millis: u64,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct RunError {
-    /// Stable, for programs.
+    /// A stable code, for programs.
     pub code: String,
-    /// For people; says what to do where something can be done.
+    /// A text for people, with advice if there is any.
     pub message: String,
 }
 
@@ -110,13 +110,13 @@ pub struct Run {
     pub id: RunId,
     pub room_id: RoomId,
     pub agent_id: AgentId,
-    /// The message this run answers.
+    /// The message that this run answers.
     pub message_id: MessageId,
     pub status: RunStatus,
-    /// The seq of its `run_queued` event: runs of a room are answered in this order.
+    /// The seq of the `run_queued` event. The runs of a room execute in this order.
     pub queued_seq: u64,
     pub usage: Usage,
-    /// US dollars; `null` when the model's price is not known.
+    /// US dollars; `null` if the model's price is not known.
     pub cost: Option<Cost>,
     pub model: Option<String>,
     pub duration_ms: Option<u64>,
@@ -139,7 +139,7 @@ mod tests {
             assert_eq!(from.as_str().parse::<RunStatus>().unwrap(), from);
             for to in RunStatus::ALL {
                 assert!(!(from.is_terminal() && from.may_become(to)), "{from} → {to}");
-                assert!(!from.may_become(RunStatus::Queued), "nothing goes back to the queue: {from}");
+                assert!(!from.may_become(RunStatus::Queued), "a run never returns to the queue: {from}");
             }
             assert_eq!(from.is_terminal(), !RunStatus::ALL.into_iter().any(|to| from.may_become(to)));
         }

@@ -1,4 +1,4 @@
-//! The one wall clock. Stored as milliseconds since 1970 in every database, shown as RFC 3339.
+//! Wall-clock time. Stored as milliseconds since 1970 in every database, shown as RFC 3339.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::{fmt, time::Duration};
@@ -8,7 +8,7 @@ use std::{fmt, time::Duration};
 pub struct Timestamp(i64);
 
 impl Timestamp {
-    #[expect(clippy::disallowed_methods, reason = "this is the room the wall clock lives in")]
+    #[expect(clippy::disallowed_methods, reason = "the one place that reads the wall clock")]
     pub fn now() -> Self {
         Self(jiff::Timestamp::now().as_millisecond())
     }
@@ -21,7 +21,7 @@ impl Timestamp {
         self.0
     }
 
-    /// Time from `earlier` to here; zero when the clock went backwards.
+    /// Returns the time since `earlier`; zero if the clock went backwards.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
@@ -62,7 +62,7 @@ mod tests {
     use super::Timestamp;
 
     #[test]
-    fn shows_three_decimals_and_reads_itself_back() {
+    fn prints_three_decimals_and_parses_its_own_output() {
         let t = Timestamp::from_millis(1_763_200_000_250);
         assert_eq!(t.to_string(), "2025-11-15T09:46:40.250Z");
         let json = serde_json::to_string(&t).unwrap();

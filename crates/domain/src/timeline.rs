@@ -1,4 +1,4 @@
-//! What a run spent its time on, read off its events. Pure: the same events give the same spans, live or years later.
+//! How a run spent its time, derived from its events. Pure: the same events always give the same spans.
 
 use crate::{
     event::{Event, EventBody, EventType, Status},
@@ -13,73 +13,73 @@ pub struct Timeline {
     pub run_id: RunId,
     pub started_at: Option<Timestamp>,
     pub ended_at: Option<Timestamp>,
-    /// In the order they began. Tools may overlap; the model's own time never overlaps with anything.
+    /// Sorted by start. Tool spans may overlap; model spans never overlap with anything.
     pub spans: Vec<Span>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SpanKind {
-    /// Before anybody worked on it.
+    /// The run waits in the queue.
     Queued,
-    /// The model thinks or speaks.
+    /// The model thinks or answers.
     Model,
     Tool,
-    /// A tool call waits for a person.
+    /// A tool call waits for approval.
     Approval,
-    /// The provider waits for something else: a free place, a retry.
+    /// The provider waits for something else: a free slot, a retry.
     Waiting,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, utoipa::ToSchema)]
 pub struct Span {
     pub kind: SpanKind,
-    /// The tool, the model, or what is waited for.
+    /// The name of the tool, the model, or the reason for waiting.
     pub name: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_use_id: Option<String>,
     pub from_ms: u64,
-    /// `null` while it lasts.
+    /// `null` while the span is open.
     pub to_ms: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub is_error: Option<bool>,
 }
 
-/// The timeline of a run from its events, in their order. Of deltas only the time counts: their text may be left out. What
-/// cannot be read is passed over.
+/// Builds the timeline of a run from its events, in order. Deltas only need their time, not their text. Events that
+/// cannot be parsed are skipped.
 pub fn timeline(run_id: RunId, events: &[Event]) -> Timeline {
-    let mut reader = Reader::new(run_id);
+    let mut builder = TimelineBuilder::new(run_id);
     for event in events.iter().filter(|event| event.run_id == Some(run_id)) {
         match event.kind {
-            EventType::ContentDelta | EventType::ThinkingDelta => reader.words(event.created_at),
+            EventType::ContentDelta | EventType::ThinkingDelta => builder.delta(event.created_at),
             _ => {
                 if let Ok(body) = event.body() {
-                    reader.read(&body, event.created_at);
+                    builder.add(&body, event.created_at);
                 }
             }
         }
         if event.kind.ends_a_run() {
-            reader.end(event.created_at);
+            builder.end(event.created_at);
             break;
         }
     }
-    reader.timeline
+    builder.timeline
 }
 
-struct Reader {
+struct TimelineBuilder {
     timeline: Timeline,
     queued_at: Option<Timestamp>,
     model: Option<String>,
     approvals: Vec<(ApprovalId, usize)>,
 }
 
-impl Reader {
+impl TimelineBuilder {
     fn new(run_id: RunId) -> Self {
         let timeline = Timeline { run_id, started_at: None, ended_at: None, spans: Vec::new() };
         Self { timeline, queued_at: None, model: None, approvals: Vec::new() }
     }
 
-    fn read(&mut self, body: &EventBody, at: Timestamp) {
+    fn add(&mut self, body: &EventBody, at: Timestamp) {
         match body {
             EventBody::RunQueued(_) => {
                 self.queued_at = Some(at);
@@ -138,13 +138,13 @@ impl Reader {
         }
     }
 
-    /// Words end a wait.
-    fn words(&mut self, at: Timestamp) {
+    /// A delta ends a wait.
+    fn delta(&mut self, at: Timestamp) {
         self.close(SpanKind::Waiting, at);
         self.think(at);
     }
 
-    /// The model goes on when nothing else of this run is under way.
+    /// Opens a model span if no other span of the run is open.
     fn think(&mut self, at: Timestamp) {
         if self.timeline.started_at.is_some() && self.timeline.spans.iter().all(|span| span.to_ms.is_some()) {
             self.open(SpanKind::Model, self.model.clone(), None, at);
@@ -167,13 +167,13 @@ impl Reader {
         self.timeline.spans.iter_mut().filter(open).for_each(|span| span.to_ms = Some(to.max(span.from_ms)));
     }
 
-    /// Nothing outlasts its run.
+    /// Closes all spans: none outlasts its run.
     fn end(&mut self, at: Timestamp) {
         self.timeline.ended_at = Some(at);
         let to = since(self.queued_at, at);
         let open = self.timeline.spans.iter_mut().filter(|span| span.to_ms.is_none());
         open.for_each(|span| span.to_ms = Some(to.max(span.from_ms)));
-        // A model that was "thinking" for no time at all between two tools is noise.
+        // A model span of zero length between two tools is noise.
         self.timeline.spans.retain(|span| span.kind != SpanKind::Model || span.to_ms != Some(span.from_ms));
     }
 }
@@ -200,7 +200,7 @@ mod tests {
     };
     use serde_json::{Value, json};
 
-    fn read(said: Vec<(i64, EventBody)>) -> Timeline {
+    fn read(bodies: Vec<(i64, EventBody)>) -> Timeline {
         let (room_id, run_id) = (RoomId::generate(), RunId::generate());
         let event = |(seq, (at, body)): (usize, (i64, EventBody))| {
             let NewEvent { id, kind, run_id, agent_id, data, raw } =
@@ -208,7 +208,7 @@ mod tests {
             let created_at = Timestamp::from_millis(1_000_000 + at);
             Event { id, room_id, seq: seq as u64 + 1, kind, run_id, agent_id, data, raw, created_at }
         };
-        timeline(run_id, &said.into_iter().enumerate().map(event).collect::<Vec<_>>())
+        timeline(run_id, &bodies.into_iter().enumerate().map(event).collect::<Vec<_>>())
     }
 
     fn queued() -> EventBody {
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn tools_overlap_and_the_model_goes_on_when_the_last_has_returned() {
+    fn tools_overlap_and_the_model_continues_after_the_last_result() {
         use SpanKind::{Model, Queued, Tool};
         let said = read(vec![
             (0, queued()),
@@ -272,19 +272,19 @@ mod tests {
     }
 
     #[test]
-    fn an_open_run_has_open_spans_and_an_ended_one_none() {
+    fn an_unfinished_run_has_open_spans_and_an_ended_run_has_none() {
         use SpanKind::{Model, Queued, Tool};
         assert_eq!(rows(&read(vec![(0, queued())])), [(Queued, 0, None)]);
         let open = vec![(0, queued()), (5, started()), (9, uses("a"))];
         assert_eq!(rows(&read(open.clone())), [(Queued, 0, Some(5)), (Model, 5, Some(9)), (Tool, 9, None)]);
         let ended = read([open, vec![(20, completed()), (99, uses("late"))]].concat());
-        assert_eq!(rows(&ended).last(), Some(&(Tool, 9, Some(20))), "what never returned ends with its run");
+        assert_eq!(rows(&ended).last(), Some(&(Tool, 9, Some(20))), "a tool without a result ends with its run");
         assert_eq!(rows(&read(vec![(0, queued()), (7, completed())])), [(Queued, 0, Some(7))], "never started");
         assert!(read(Vec::new()).spans.is_empty());
     }
 
     #[test]
-    fn people_and_other_waits_are_nobodys_thinking() {
+    fn approvals_and_waits_do_not_count_as_model_time() {
         use SpanKind::{Approval, Model, Queued, Tool, Waiting};
         let approval_id = ApprovalId::generate();
         let asks = ApprovalRequested {
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_went_back_makes_no_negative_span() {
+    fn a_clock_that_goes_backwards_makes_no_negative_span() {
         let said = read(vec![(100, queued()), (50, started()), (40, completed())]);
         assert!(said.spans.iter().all(|span| span.to_ms >= Some(span.from_ms)), "{said:?}");
     }

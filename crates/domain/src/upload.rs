@@ -1,19 +1,19 @@
-//! A file that somebody uploaded, and where it lies in an agent's workplace. Names are the uploader's: here they become
-//! something that can name a file and lead nowhere else (invariants 16 and 18).
+//! An uploaded file, and its path in an agent's workspace. Names come from the uploader: here they become safe file
+//! names that cannot lead out of the folder (invariants 16 and 18).
 
 use crate::{ids::UploadId, message::Attachment, name::Name, time::Timestamp};
 
-/// Of one file.
+/// Limit for one file.
 pub const MAX_BYTES: u64 = 25 * 1000 * 1000;
-/// Of all files of one owner.
+/// Limit for all files of one owner.
 pub const MAX_OWNER_BYTES: u64 = 5 * 1000 * 1000 * 1000;
 pub const MAX_MEDIA_TYPE_BYTES: usize = 120;
 
-/// Where attachments lie in a workplace.
+/// The folder of attachments in an agent workspace.
 pub const FOLDER: &str = "attachments";
 
 const URL: &str = "/api/uploads/";
-/// File systems take 255; this leaves room for what is put before it while it is written.
+/// File systems allow 255; this leaves room for a prefix while the file is written.
 const MAX_FILE_NAME_BYTES: usize = 180;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -30,41 +30,41 @@ impl Upload {
         format!("{URL}{}", self.id)
     }
 
-    /// As a message names it.
+    /// The attachment of a message for this upload.
     pub fn attachment(&self) -> Attachment {
         Attachment { name: self.name.clone(), media_type: self.media_type.clone(), url: self.url() }
     }
 }
 
 impl Attachment {
-    /// The upload that its address names, if it names one.
-    pub fn upload(&self) -> Option<UploadId> {
+    /// The id of the upload that the URL refers to, if it refers to one.
+    pub fn upload_id(&self) -> Option<UploadId> {
         self.url.strip_prefix(URL)?.parse().ok()
     }
 
-    /// Folder and file name beneath [`FOLDER`]. A folder for each upload: two files of one name do not meet, and the same
-    /// upload is found at the same place by every agent of the room.
-    pub fn place(&self) -> Option<(String, String)> {
-        let id = self.upload()?.0.simple().to_string();
-        // The end of such an id is its random part.
+    /// Folder and file name beneath [`FOLDER`]. Each upload has its own folder: files of the same name do not collide,
+    /// and every agent of the room finds an upload at the same path.
+    pub fn location(&self) -> Option<(String, String)> {
+        let id = self.upload_id()?.0.simple().to_string();
+        // The end of a UUIDv7 is random.
         let folder = id.get(id.len() - 12..)?.to_owned();
         Some((folder, file_name(self.name.as_str())))
     }
 
-    /// For a prompt.
+    /// The path that prompts refer to.
     pub fn path(&self) -> Option<String> {
-        self.place().map(|(folder, file)| format!("{FOLDER}/{folder}/{file}"))
+        self.location().map(|(folder, file)| format!("{FOLDER}/{folder}/{file}"))
     }
 }
 
-/// One plain component: no separator, nothing hidden, nothing that a shell or another file system reads specially at the
-/// beginning.
+/// Returns one plain path component: no separator, not hidden, and no leading character that shells or other file
+/// systems treat specially.
 fn file_name(name: &str) -> String {
     let safe = |c: char| if c.is_control() || "/\\:*?\"<>|".contains(c) { '_' } else { c };
     let mut file: String = name.chars().map(safe).collect();
     file = file.trim_start_matches(['.', '-', '~', ' ']).trim_end_matches(['.', ' ']).to_owned();
     if file.len() > MAX_FILE_NAME_BYTES {
-        // The ending says what it is: it stays.
+        // Keep the extension.
         let ending = file.rfind('.').filter(|at| file.len() - at <= 16).map_or("", |at| &file[at..]).to_owned();
         let cut = file.floor_char_boundary(MAX_FILE_NAME_BYTES - ending.len());
         file.truncate(cut);
@@ -73,7 +73,7 @@ fn file_name(name: &str) -> String {
     if file.is_empty() { "file".to_owned() } else { file }
 }
 
-/// `type/subtype` in lower case without parameters; anything else is bytes and nothing more.
+/// Returns `type/subtype` in lower case without parameters; anything else becomes `application/octet-stream`.
 pub fn media_type(sent: Option<&str>) -> String {
     let essence = sent.unwrap_or_default().split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let token =
@@ -89,7 +89,7 @@ mod tests {
     use std::path::{Component, Path};
 
     #[test]
-    fn invariant_18_a_name_is_one_plain_component_whatever_it_was() {
+    fn invariant_18_any_name_becomes_one_plain_path_component() {
         for name in [
             "..",
             ".",
@@ -115,23 +115,23 @@ mod tests {
     }
 
     #[test]
-    fn only_an_address_of_an_upload_is_one() {
+    fn only_upload_urls_have_an_upload_id() {
         let id = UploadId::generate();
         let name = Name::parse("a.txt").unwrap();
         let upload =
             Upload { id, name, media_type: "text/plain".into(), bytes: 1, created_at: Timestamp::from_millis(0) };
         let attachment = upload.attachment();
-        assert_eq!(attachment.upload(), Some(id));
+        assert_eq!(attachment.upload_id(), Some(id));
         assert!(
             attachment.path().unwrap().starts_with("attachments/") && attachment.path().unwrap().ends_with("/a.txt")
         );
         for url in ["", "/api/uploads/", "/api/uploads/../x", "https://x/api/uploads/1", "data:,x"] {
-            assert_eq!(Attachment { url: url.into(), ..attachment.clone() }.upload(), None, "{url}");
+            assert_eq!(Attachment { url: url.into(), ..attachment.clone() }.upload_id(), None, "{url}");
         }
     }
 
     #[test]
-    fn a_media_type_is_plain_or_bytes() {
+    fn an_unusual_media_type_becomes_octet_stream() {
         assert_eq!(media_type(Some("Text/Plain; charset=utf-8")), "text/plain");
         for odd in [None, Some(""), Some("text"), Some("a/b\r\nSet-Cookie: x"), Some("text/"), Some("x/ü")] {
             assert_eq!(media_type(odd), "application/octet-stream", "{odd:?}");

@@ -1,4 +1,4 @@
-//! Tokens, and what they cost.
+//! Token usage and its cost.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::ops::{Add, AddAssign};
@@ -30,7 +30,7 @@ impl AddAssign for Usage {
     }
 }
 
-/// US dollars, kept as whole nano-dollars so that sums are exact; shown as a decimal number.
+/// US dollars, stored as whole nano-dollars so that sums are exact; shown as a decimal number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, utoipa::ToSchema)]
 #[schema(value_type = f64, examples(0.0123))]
 pub struct Cost(i64);

@@ -1,8 +1,8 @@
-//! Attachments on their way to an agent: the files in its workplace, and a line for each where it is told the message.
+//! Delivers attachments to an agent: copies the files into its workspace and adds a line for each to the prompt.
 //!
-//! An agent may have put anything into its workplace, links among it: folders and files are opened one step at a time
-//! beneath the workplace and never through a link (invariant 18). What is there already stays: another agent of the room may
-//! have worked on it.
+//! An agent may have put anything into its workspace, including links: folders and files are opened one path component
+//! at a time beneath the workspace and never through a link (invariant 18). A file that already exists is kept: another
+//! agent of the room may have edited it.
 
 use crate::Engine;
 use domain::{
@@ -20,8 +20,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// What an agent is told of a message: its words, and a line for each attachment.
-pub(crate) fn told(message: &Message) -> String {
+/// The text of a message for an agent, with a line for each attachment.
+pub(crate) fn text_with_attachments(message: &Message) -> String {
     let lines = message
         .attachments
         .iter()
@@ -35,60 +35,63 @@ pub(crate) fn told(message: &Message) -> String {
 }
 
 impl Engine {
-    /// Puts a message's attachments into a workplace and says what its reader is told.
-    pub(crate) async fn hand_over(
+    /// Copies a message's attachments into a workspace and returns the text for the agent.
+    pub(crate) async fn place_attachments(
         &self,
         owner: &Owner,
-        workplace: &Path,
+        workspace: &Path,
         message: &Message,
     ) -> Result<String, RunError> {
         let mut files = Vec::new();
         for attachment in &message.attachments {
-            // Those of before there were uploads name an address and no file.
-            let Some(id) = attachment.upload() else { continue };
+            // Attachments from before uploads existed have a URL and no file.
+            let Some(id) = attachment.upload_id() else { continue };
             self.store().upload(owner, id).await.map_err(|error| match error {
-                store::Error::NotFound => failed(attachment, &"it was deleted; attach it again"),
-                error => failed(attachment, &error),
+                store::StoreError::NotFound => attachment_error(attachment, &"it was deleted; attach it again"),
+                error => attachment_error(attachment, &error),
             })?;
             files.push((attachment.clone(), self.upload_file(id), id));
         }
         if !files.is_empty() {
-            let workplace = workplace.to_owned();
-            let placed = tokio::task::spawn_blocking(move || place_all(&workplace, &files)).await;
+            let workspace = workspace.to_owned();
+            let placed = tokio::task::spawn_blocking(move || copy_attachments(&workspace, &files)).await;
             placed.map_err(|error| RunError::new(CODE, error.to_string()))??;
         }
-        Ok(told(message))
+        Ok(text_with_attachments(message))
     }
 }
 
 const CODE: &str = "attachment_failed";
 
-fn failed(attachment: &Attachment, why: &dyn std::fmt::Display) -> RunError {
+fn attachment_error(attachment: &Attachment, why: &dyn std::fmt::Display) -> RunError {
     RunError::new(
         CODE,
         format!("the attachment {:?} could not be handed to the agent: {why}", attachment.name.as_str()),
     )
 }
 
-fn place_all(workplace: &Path, files: &[(Attachment, PathBuf, UploadId)]) -> Result<(), RunError> {
+fn copy_attachments(workspace: &Path, files: &[(Attachment, PathBuf, UploadId)]) -> Result<(), RunError> {
     for (attachment, source, id) in files {
-        let Some((folder, name)) = attachment.place() else { continue };
-        place(workplace, &folder, &name, source, *id).map_err(|error| failed(attachment, &error))?;
+        let Some((folder, name)) = attachment.location() else { continue };
+        copy_attachment(workspace, &folder, &name, source, *id)
+            .map_err(|error| attachment_error(attachment, &error))?;
     }
     Ok(())
 }
 
-fn place(workplace: &Path, folder: &str, name: &str, source: &Path, id: UploadId) -> io::Result<()> {
-    // The workplace itself is the operator's or ours, and may be a link.
-    let root = openat(CWD, workplace, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-    let folder = beneath(&beneath(&root, FOLDER)?, folder)?;
+fn copy_attachment(workspace: &Path, folder: &str, name: &str, source: &Path, id: UploadId) -> io::Result<()> {
+    // The workspace itself was set by the operator or created by the server, and may be a link.
+    let root = openat(CWD, workspace, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    let folder = open_subfolder(&open_subfolder(&root, FOLDER)?, folder)?;
     match statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(found) if FileType::from_raw_mode(found.st_mode).is_file() => return Ok(()),
-        Ok(_) => return Err(io::Error::other(format!("something that is no file is in its place in {FOLDER}/"))),
+        Ok(_) => {
+            return Err(io::Error::other(format!("its path in {FOLDER}/ is taken by something other than a file")));
+        }
         Err(rustix::io::Errno::NOENT) => {}
         Err(error) => return Err(error.into()),
     }
-    // Whole or not at all: a server may die in the middle, and the next run would take a half for the file.
+    // Copied under a temporary name and then renamed: after a crash the next run must not find a truncated file.
     let partial = format!(".{}.partial", id.0.simple());
     match unlinkat(&folder, partial.as_str(), AtFlags::empty()) {
         Ok(()) | Err(rustix::io::Errno::NOENT) => {}
@@ -101,13 +104,13 @@ fn place(workplace: &Path, folder: &str, name: &str, source: &Path, id: UploadId
     if done.is_err()
         && let Err(error) = unlinkat(&folder, partial.as_str(), AtFlags::empty())
     {
-        tracing::debug!(%error, "half of an attachment stays in a workplace");
+        tracing::debug!(%error, "could not remove a partly copied attachment");
     }
     done
 }
 
-/// A folder right beneath another, made if it is not there; a link is none.
-fn beneath(parent: &impl AsFd, name: &str) -> io::Result<OwnedFd> {
+/// Opens a direct subfolder, creating it if needed; a link is an error.
+fn open_subfolder(parent: &impl AsFd, name: &str) -> io::Result<OwnedFd> {
     match mkdirat(parent, name, Mode::RWXU) {
         Ok(()) | Err(rustix::io::Errno::EXIST) => {}
         Err(error) => return Err(error.into()),
@@ -115,7 +118,7 @@ fn beneath(parent: &impl AsFd, name: &str) -> io::Result<OwnedFd> {
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     openat(parent, name, flags, Mode::empty()).map_err(|error| match error {
         rustix::io::Errno::NOTDIR | rustix::io::Errno::LOOP => {
-            io::Error::other(format!("{FOLDER}/ in the workplace is not a plain folder; remove what is in its place"))
+            io::Error::other(format!("{FOLDER}/ in the workspace is not a plain folder; remove what is there"))
         }
         error => error.into(),
     })
@@ -123,64 +126,64 @@ fn beneath(parent: &impl AsFd, name: &str) -> io::Result<OwnedFd> {
 
 #[cfg(test)]
 mod tests {
-    use super::place;
+    use super::copy_attachment;
     use domain::ids::UploadId;
     use std::{fs, os::unix::fs::symlink, path::PathBuf};
 
-    struct Scene {
+    struct AttachmentFolders {
         _folder: tempfile::TempDir,
-        workplace: PathBuf,
+        workspace: PathBuf,
         outside: PathBuf,
         source: PathBuf,
     }
 
-    fn scene() -> Scene {
+    fn scene() -> AttachmentFolders {
         let folder = tempfile::tempdir().unwrap();
-        let [workplace, outside, source] = ["workplace", "outside", "source"].map(|name| folder.path().join(name));
-        fs::create_dir(&workplace).unwrap();
+        let [workspace, outside, source] = ["workspace", "outside", "source"].map(|name| folder.path().join(name));
+        fs::create_dir(&workspace).unwrap();
         fs::create_dir(&outside).unwrap();
         fs::write(&source, "content").unwrap();
-        Scene { _folder: folder, workplace, outside, source }
+        AttachmentFolders { _folder: folder, workspace, outside, source }
     }
 
     #[test]
-    fn a_file_is_placed_once_and_what_an_agent_made_of_it_stays() {
-        let Scene { workplace, source, _folder, .. } = scene();
-        let (id, file) = (UploadId::generate(), workplace.join("attachments/abc/a.txt"));
-        place(&workplace, "abc", "a.txt", &source, id).unwrap();
+    fn a_file_is_copied_once_and_later_edits_are_kept() {
+        let AttachmentFolders { workspace, source, _folder, .. } = scene();
+        let (id, file) = (UploadId::generate(), workspace.join("attachments/abc/a.txt"));
+        copy_attachment(&workspace, "abc", "a.txt", &source, id).unwrap();
         assert_eq!(fs::read_to_string(&file).unwrap(), "content");
         fs::write(&file, "worked on").unwrap();
-        place(&workplace, "abc", "a.txt", &source, id).unwrap();
+        copy_attachment(&workspace, "abc", "a.txt", &source, id).unwrap();
         assert_eq!(fs::read_to_string(&file).unwrap(), "worked on");
-        assert_eq!(fs::read_dir(file.parent().unwrap()).unwrap().count(), 1, "nothing else is left");
-        // A half that a dead server left is no file.
+        assert_eq!(fs::read_dir(file.parent().unwrap()).unwrap().count(), 1, "no temporary file is left");
+        // A temporary file left by a crashed server is replaced.
         fs::remove_file(&file).unwrap();
-        fs::write(workplace.join(format!("attachments/abc/.{}.partial", id.0.simple())), "con").unwrap();
-        place(&workplace, "abc", "a.txt", &source, id).unwrap();
+        fs::write(workspace.join(format!("attachments/abc/.{}.partial", id.0.simple())), "con").unwrap();
+        copy_attachment(&workspace, "abc", "a.txt", &source, id).unwrap();
         assert_eq!(fs::read_to_string(&file).unwrap(), "content");
     }
 
     #[test]
-    fn invariant_18_beneath_no_link_of_an_agent_leads_out() {
+    fn invariant_18_beneath_links_in_the_workspace_are_not_followed() {
         for link in ["attachments", "attachments/abc", "attachments/abc/a.txt"] {
-            let Scene { workplace, outside, source, _folder } = scene();
-            let at = workplace.join(link);
+            let AttachmentFolders { workspace, outside, source, _folder } = scene();
+            let at = workspace.join(link);
             fs::create_dir_all(at.parent().unwrap()).unwrap();
             let target = if link.ends_with("txt") { outside.join("target") } else { outside.clone() };
             symlink(&target, &at).unwrap();
-            assert!(place(&workplace, "abc", "a.txt", &source, UploadId::generate()).is_err(), "{link}");
+            assert!(copy_attachment(&workspace, "abc", "a.txt", &source, UploadId::generate()).is_err(), "{link}");
             assert_eq!(fs::read_dir(&outside).unwrap().count(), 0, "{link}");
         }
     }
 
     #[test]
-    fn what_is_no_file_in_its_place_is_told() {
-        let Scene { workplace, source, _folder, .. } = scene();
-        fs::create_dir_all(workplace.join("attachments/abc/a.txt")).unwrap();
-        assert!(place(&workplace, "abc", "a.txt", &source, UploadId::generate()).is_err());
-        fs::remove_dir_all(workplace.join("attachments")).unwrap();
-        fs::write(workplace.join("attachments"), "").unwrap();
-        let error = place(&workplace, "abc", "a.txt", &source, UploadId::generate()).unwrap_err().to_string();
+    fn copying_fails_when_the_path_is_not_a_plain_file() {
+        let AttachmentFolders { workspace, source, _folder, .. } = scene();
+        fs::create_dir_all(workspace.join("attachments/abc/a.txt")).unwrap();
+        assert!(copy_attachment(&workspace, "abc", "a.txt", &source, UploadId::generate()).is_err());
+        fs::remove_dir_all(workspace.join("attachments")).unwrap();
+        fs::write(workspace.join("attachments"), "").unwrap();
+        let error = copy_attachment(&workspace, "abc", "a.txt", &source, UploadId::generate()).unwrap_err().to_string();
         assert!(error.contains("attachments/"), "{error}");
     }
 }

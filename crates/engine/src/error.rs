@@ -1,24 +1,24 @@
 //! Why a command was refused or failed.
 
-use domain::skill::Finding;
+use domain::skill::SkillFinding;
 
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum EngineError {
     #[error("not found")]
     NotFound,
-    /// The caller's mistake; the text says what to change.
+    /// The caller's mistake; the text tells what to change.
     #[error("{0}")]
     Invalid(String),
-    /// Understood, but this server cannot do it as asked; `pointer` says which part of the body it is about.
+    /// A valid request that this server cannot carry out; `pointer` is the part of the body that is at fault.
     #[error("{detail}")]
     Refused { pointer: &'static str, detail: String },
-    /// A skill that breaks a rule: at least one of these is an error.
-    #[error("{}", first(.0))]
-    Findings(Vec<Finding>),
+    /// A skill that breaks a rule: at least one of the findings is an error.
+    #[error("{}", first_message(.0))]
+    Findings(Vec<SkillFinding>),
     /// Only the operator of this server may do it.
     #[error("{0}")]
     OperatorOnly(String),
-    /// An MCP server did not do what was asked of it; `code` is one of its failures.
+    /// A request to an MCP server failed; `code` names the kind of failure.
     #[error("{message}")]
     McpFailed { code: &'static str, message: String },
     #[error("{0}")]
@@ -27,35 +27,35 @@ pub enum Error {
     RoomBusy,
     #[error("this Idempotency-Key was used for a different request; use a new key for a new request")]
     KeyConflict,
-    #[error("the run has ended already")]
+    #[error("the run has already ended")]
     RunEnded,
     #[error("{0}")]
     Unsupported(String),
     #[error("{0}")]
     Unavailable(String),
     #[error(transparent)]
-    Store(store::Error),
+    Store(store::StoreError),
 }
 
-impl From<store::Error> for Error {
-    fn from(error: store::Error) -> Self {
+impl From<store::StoreError> for EngineError {
+    fn from(error: store::StoreError) -> Self {
         match error {
-            store::Error::NotFound => Self::NotFound,
-            store::Error::RoomBusy => Self::RoomBusy,
-            store::Error::KeyUsed => Self::KeyConflict,
-            store::Error::Fenced => Self::RunEnded,
-            store::Error::NameTaken(_)
-            | store::Error::SkillTaken(_)
-            | store::Error::SkillChanged
-            | store::Error::McpServerExists(_) => Self::Conflict(error.to_string()),
-            store::Error::NoSuchAgent(_) => Self::Invalid(error.to_string()),
-            store::Error::Full(detail) => Self::Refused { pointer: "", detail },
-            store::Error::Unavailable(why) => Self::Unavailable(why),
-            store::Error::Unreadable(_) | store::Error::Start(_) => Self::Store(error),
+            store::StoreError::NotFound => Self::NotFound,
+            store::StoreError::RoomBusy => Self::RoomBusy,
+            store::StoreError::KeyUsed => Self::KeyConflict,
+            store::StoreError::Fenced => Self::RunEnded,
+            store::StoreError::AgentNameTaken(_)
+            | store::StoreError::SkillNameTaken(_)
+            | store::StoreError::SkillChanged
+            | store::StoreError::McpServerExists(_) => Self::Conflict(error.to_string()),
+            store::StoreError::NoSuchAgent(_) => Self::Invalid(error.to_string()),
+            store::StoreError::LimitReached(detail) => Self::Refused { pointer: "", detail },
+            store::StoreError::Unavailable(why) => Self::Unavailable(why),
+            store::StoreError::Unreadable(_) | store::StoreError::Start(_) => Self::Store(error),
         }
     }
 }
 
-fn first(findings: &[Finding]) -> &str {
+fn first_message(findings: &[SkillFinding]) -> &str {
     findings.first().map_or("the skill breaks a rule", |finding| &finding.message)
 }

@@ -1,14 +1,14 @@
-//! Who decides and drives: commands come in, runs go through the queue, providers are pumped into the journal.
+//! Executes commands and runs: commands come in, runs go through the queue, provider output goes into the journal.
 //!
-//! `turn` and `tape` decide and are pure; `run` acts; `work` claims, renews and recovers; `commands` is what the doors
-//! call. Knows no HTTP and no SQL.
+//! `turn` and `tape` hold the pure decisions; `run` executes them; `work` claims, renews and recovers runs; `commands`
+//! is the API that HTTP, WebSocket, CLI and MCP call. Must not know HTTP or SQL.
 
+mod agent_workspace;
 mod attachments;
 pub mod commands;
-mod equipment;
 mod error;
 mod folders;
-mod place;
+mod mcp_servers;
 mod run;
 mod skills;
 mod tape;
@@ -16,85 +16,85 @@ mod turn;
 mod uploads;
 mod work;
 
-pub use equipment::{ServerProblem, Source, VariableUse, Variables, skill_layer};
-pub use error::Error;
+pub use error::EngineError;
 pub use folders::Folders;
+pub use mcp_servers::{McpServerSource, McpVariables, ServerProblem, VariableUse, skill_layer};
 pub use providers::host_tools;
-pub use uploads::Incoming;
+pub use uploads::IncomingUpload;
 pub use work::Worker;
 
-use commands::Inspections;
-use domain::{limits::Limits, mcp::Servers};
-use providers::Registry;
-use run::Active;
+use commands::InspectionCache;
+use domain::{limits::Limits, mcp::McpFileServers};
+use providers::ProviderRegistry;
+use run::ActiveRuns;
 use std::{sync::Arc, time::Duration};
 use store::Store;
 use tokio::{sync::Semaphore, task::JoinSet, time::timeout};
 use tokio_util::task::TaskTracker;
 use work::Handoff;
-use workbench::mcp::Manager;
+use workbench::mcp::McpManager;
 
 #[derive(Debug, Clone)]
-pub struct Config {
-    /// Runs at once on this server.
+pub struct EngineConfig {
+    /// How many runs this server executes at once.
     pub concurrency: usize,
-    /// How long a silent worker keeps its runs; renewed three times as often.
+    /// How long a lease lasts without renewal; the worker renews three times per lease.
     pub lease: Duration,
-    /// For agents that do not set their own.
+    /// Default limits for agents that do not set their own.
     pub limits: Limits,
-    /// How long a provider may take to stop by itself before it is dropped.
+    /// How long a provider may take to stop before its turn is dropped.
     pub stop_grace: Duration,
     pub folders: Folders,
-    /// The operator's own MCP servers, which every owner's agents may name.
-    pub mcp_servers: Servers,
-    /// What of the environment the settings of MCP servers may name.
-    pub mcp_variables: Variables,
+    /// The MCP servers of the operator's file, available to the agents of every owner.
+    pub mcp_servers: McpFileServers,
+    /// The environment variables that MCP server settings may refer to.
+    pub mcp_variables: McpVariables,
 }
 
-/// A cheap handle on everything that can be done.
+/// A cheaply cloned handle; every command is a method on it.
 #[derive(Clone)]
-pub struct Engine(Arc<Inner>);
+pub struct Engine(Arc<EngineInner>);
 
-struct Inner {
+struct EngineInner {
     store: Store,
-    providers: Registry,
-    mcp: Manager,
-    active: Active,
+    providers: ProviderRegistry,
+    mcp: McpManager,
+    active_runs: ActiveRuns,
     handoff: Handoff,
-    config: Config,
-    inspections: Inspections,
-    /// Turns at trying an MCP server.
-    mcp_tests: Semaphore,
-    /// What a command has begun and has to bring to its end, even when nobody waits for it any more.
-    chores: TaskTracker,
+    config: EngineConfig,
+    inspection_cache: InspectionCache,
+    /// Limits concurrent tests of MCP servers.
+    mcp_test_slots: Semaphore,
+    /// Work that a command started and that must finish even if the client disconnects.
+    background_tasks: TaskTracker,
 }
 
-/// MCP servers that are tried at once.
-const MCP_TESTS: usize = 4;
-/// How long providers may take to put away what they kept ready.
-const CLOSE: Duration = Duration::from_secs(10);
+/// How many MCP servers are tested at once.
+const MAX_MCP_TESTS: usize = 4;
+/// How long providers may take to shut down the processes they keep between turns.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Engine {
-    /// `mcp` is the one that providers have been given too; it is closed with the engine.
-    pub fn new(store: Store, providers: Registry, mcp: Manager, mut config: Config) -> Self {
+    /// `mcp` is the manager that the providers use too; the engine closes it.
+    pub fn new(store: Store, providers: ProviderRegistry, mcp: McpManager, mut config: EngineConfig) -> Self {
         config.folders = config.folders.absolute();
-        Self(Arc::new(Inner {
+        Self(Arc::new(EngineInner {
             store,
             providers,
             mcp,
-            active: Active::default(),
+            active_runs: ActiveRuns::default(),
             handoff: Handoff::default(),
             config,
-            inspections: Inspections::default(),
-            mcp_tests: Semaphore::new(MCP_TESTS),
-            chores: TaskTracker::new(),
+            inspection_cache: InspectionCache::default(),
+            mcp_test_slots: Semaphore::new(MAX_MCP_TESTS),
+            background_tasks: TaskTracker::new(),
         }))
     }
 
-    /// For when the server stops and no run is left: returns when nothing is alive that providers or MCP servers kept
-    /// between turns, or when they have had their time.
+    /// Closes providers and MCP servers. Call it when the server stops and no run is left; returns when no process that
+    /// they kept between turns is alive, or after a timeout.
     pub async fn close(&self) {
-        let chores = &self.0.chores;
+        let chores = &self.0.background_tasks;
         chores.close();
         let mut closing = JoinSet::new();
         for provider in self.providers().iter() {
@@ -106,12 +106,12 @@ impl Engine {
             chores.wait().await;
             while let Some(closed) = closing.join_next().await {
                 if let Err(error) = closed {
-                    tracing::error!(%error, "a provider crashed while it closed");
+                    tracing::error!(%error, "a provider panicked while closing");
                 }
             }
         };
-        if timeout(CLOSE, all).await.is_err() {
-            tracing::warn!("some providers did not close in time; they are dropped");
+        if timeout(CLOSE_TIMEOUT, all).await.is_err() {
+            tracing::warn!("some providers did not close in time and were dropped");
         }
     }
 
@@ -119,35 +119,35 @@ impl Engine {
         &self.0.store
     }
 
-    pub fn providers(&self) -> &Registry {
+    pub fn providers(&self) -> &ProviderRegistry {
         &self.0.providers
     }
 
-    pub(crate) fn mcp(&self) -> &Manager {
+    pub(crate) fn mcp(&self) -> &McpManager {
         &self.0.mcp
     }
 
-    pub(crate) fn mcp_tests(&self) -> &Semaphore {
-        &self.0.mcp_tests
+    pub(crate) fn mcp_test_slots(&self) -> &Semaphore {
+        &self.0.mcp_test_slots
     }
 
-    pub(crate) fn active(&self) -> &Active {
-        &self.0.active
+    pub(crate) fn active_runs(&self) -> &ActiveRuns {
+        &self.0.active_runs
     }
 
     pub(crate) fn handoff(&self) -> &Handoff {
         &self.0.handoff
     }
 
-    pub(crate) fn chores(&self) -> &TaskTracker {
-        &self.0.chores
+    pub(crate) fn background_tasks(&self) -> &TaskTracker {
+        &self.0.background_tasks
     }
 
-    pub(crate) fn inspections(&self) -> &Inspections {
-        &self.0.inspections
+    pub(crate) fn inspection_cache(&self) -> &InspectionCache {
+        &self.0.inspection_cache
     }
 
-    pub(crate) fn config(&self) -> &Config {
+    pub(crate) fn config(&self) -> &EngineConfig {
         &self.0.config
     }
 }

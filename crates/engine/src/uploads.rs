@@ -1,7 +1,7 @@
-//! Files that people upload: written beside the database under their id, known once they are whole and synced, and read
-//! back by their owner. A name is only ever a label here (invariant 18).
+//! Uploaded files: written to the data folder under their id, recorded once they are complete and synced, and readable
+//! by their owner. A file name is only a label and never part of a path (invariant 18).
 
-use crate::{Engine, Error};
+use crate::{Engine, EngineError};
 use domain::{
     ids::UploadId,
     message::Attachment,
@@ -17,19 +17,19 @@ use std::{
     path::{Path, PathBuf},
     time::Duration,
 };
-use store::Attempt;
+use store::IdempotentRequest;
 use tokio::{
     fs::{File, OpenOptions},
     io::AsyncWriteExt as _,
 };
 
 const PARTIAL: &str = "partial";
-/// No upload takes this long: what is older was left by a server that died.
-const LEFT: Duration = Duration::from_secs(3600);
+/// No upload takes this long: an older partial file was left by a crashed server.
+const STALE_AFTER: Duration = Duration::from_secs(3600);
 
-/// A file on its way. Dropped before it is kept, nothing of it stays.
+/// An upload in progress. Dropping it before `finish` removes the partial file.
 #[derive(Debug)]
-pub struct Incoming {
+pub struct IncomingUpload {
     engine: Engine,
     id: UploadId,
     file: Option<File>,
@@ -38,62 +38,71 @@ pub struct Incoming {
 }
 
 impl Engine {
-    pub async fn begin_upload(&self) -> Result<Incoming, Error> {
-        let (id, folder) = (UploadId::generate(), self.config().folders.uploads());
+    pub async fn begin_upload(&self) -> Result<IncomingUpload, EngineError> {
+        let (id, folder) = (UploadId::generate(), self.config().folders.uploads_folder());
         let partial = folder.join(format!("{id}.{PARTIAL}"));
         let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
-        made.map_err(|error| unwritable(&error))?;
+        made.map_err(|error| write_error(&error))?;
         let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&partial).await;
-        let file = Some(opened.map_err(|error| unwritable(&error))?);
-        Ok(Incoming { engine: self.clone(), id, file, partial, bytes: 0 })
+        let file = Some(opened.map_err(|error| write_error(&error))?);
+        Ok(IncomingUpload { engine: self.clone(), id, file, partial, bytes: 0 })
     }
 
-    pub async fn open_upload(&self, owner: &Owner, id: UploadId) -> Result<(Upload, File), Error> {
+    pub async fn open_upload(&self, owner: &Owner, id: UploadId) -> Result<(Upload, File), EngineError> {
         let upload = self.store().upload(owner, id).await?;
         match File::open(self.upload_file(id)).await {
             Ok(file) => Ok((upload, file)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                tracing::warn!(upload = %id, "the file of an upload is not in the data folder");
-                Err(Error::NotFound)
+                tracing::warn!(upload = %id, "the file of an upload is missing from the data folder");
+                Err(EngineError::NotFound)
             }
-            Err(error) => Err(Error::Unavailable(error.to_string())),
+            Err(error) => Err(EngineError::Unavailable(error.to_string())),
         }
     }
 
-    pub async fn delete_upload(&self, owner: &Owner, id: UploadId, attempt: Option<&Attempt>) -> Result<(), Error> {
+    pub async fn delete_upload(
+        &self,
+        owner: &Owner,
+        id: UploadId,
+        attempt: Option<&IdempotentRequest>,
+    ) -> Result<(), EngineError> {
         self.store().delete_upload(owner, id, attempt).await?;
         if let Err(error) = tokio::fs::remove_file(self.upload_file(id)).await {
-            tracing::warn!(upload = %id, %error, "an upload was forgotten, but its file could not be removed");
+            tracing::warn!(upload = %id, %error, "an upload was deleted, but its file could not be removed");
         }
         Ok(())
     }
 
-    /// Removes what a server left that died in the middle of an upload.
+    /// Removes partial files that a crashed server left.
     pub async fn sweep_uploads(&self) {
-        let folder = self.config().folders.uploads();
+        let folder = self.config().folders.uploads_folder();
         let swept = tokio::task::spawn_blocking(move || sweep(&folder)).await;
         match swept {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::warn!(%error, "could not look for uploads that were never finished"),
-            Err(error) => tracing::error!(%error, "could not look for uploads that were never finished"),
+            Ok(Err(error)) => tracing::warn!(%error, "could not remove stale partial uploads"),
+            Err(error) => tracing::error!(%error, "the removal of stale partial uploads panicked"),
         }
     }
 
-    /// What a message may attach: uploads of its author, as they were uploaded.
-    pub(crate) async fn attached(&self, owner: &Owner, named: &[Attachment]) -> Result<Vec<Attachment>, Error> {
+    /// Checks that the attachments are uploads of the message's author, and returns them as they were uploaded.
+    pub(crate) async fn resolve_attachments(
+        &self,
+        owner: &Owner,
+        named: &[Attachment],
+    ) -> Result<Vec<Attachment>, EngineError> {
         let mut attachments = Vec::with_capacity(named.len());
         for attachment in named {
-            let refused = || Error::Refused {
+            let refused = || EngineError::Refused {
                 pointer: "/attachments",
                 detail: format!(
-                    "attachments: {:?} is no upload of yours; POST /api/uploads first and send the url it answers with",
+                    "attachments: {:?} is not one of your uploads; POST /api/uploads first and send the url from its response",
                     attachment.url
                 ),
             };
-            let id = attachment.upload().ok_or_else(refused)?;
+            let id = attachment.upload_id().ok_or_else(refused)?;
             match self.store().upload(owner, id).await {
                 Ok(upload) => attachments.push(upload.attachment()),
-                Err(store::Error::NotFound) => return Err(refused()),
+                Err(store::StoreError::NotFound) => return Err(refused()),
                 Err(error) => return Err(error.into()),
             }
         }
@@ -101,59 +110,64 @@ impl Engine {
     }
 
     pub(crate) fn upload_file(&self, id: UploadId) -> PathBuf {
-        self.config().folders.uploads().join(id.to_string())
+        self.config().folders.uploads_folder().join(id.to_string())
     }
 }
 
-impl Incoming {
+impl IncomingUpload {
     pub fn id(&self) -> UploadId {
         self.id
     }
 
-    pub async fn write(&mut self, piece: &[u8]) -> Result<(), Error> {
+    pub async fn write(&mut self, piece: &[u8]) -> Result<(), EngineError> {
         self.bytes += piece.len() as u64;
         if self.bytes > MAX_BYTES {
-            return Err(Error::Invalid(format!("a file has at most {MAX_BYTES} bytes")));
+            return Err(EngineError::Invalid(format!("a file has at most {MAX_BYTES} bytes")));
         }
-        let Some(file) = &mut self.file else { return Err(Error::Unavailable("the upload is over".into())) };
-        file.write_all(piece).await.map_err(|error| unwritable(&error))
+        let Some(file) = &mut self.file else {
+            return Err(EngineError::Unavailable("the upload is already finished".into()));
+        };
+        file.write_all(piece).await.map_err(|error| write_error(&error))
     }
 
-    /// On disk first, known then: what is answered with its address can be read.
-    pub async fn keep(
+    /// Syncs the file to disk, then records it: an upload whose URL was returned can be read.
+    pub async fn finish(
         self,
         owner: &Owner,
         name: Name,
         media_type: String,
-        attempt: Option<&Attempt>,
-    ) -> Result<Upload, Error> {
+        attempt: Option<&IdempotentRequest>,
+    ) -> Result<Upload, EngineError> {
         let (engine, owner, attempt) = (self.engine.clone(), owner.clone(), attempt.cloned());
-        // Apart from the request: a client that goes away must not leave a file that nobody owns.
-        let kept = engine.chores().spawn(async move { self.settled(&owner, name, media_type, attempt.as_ref()).await });
-        kept.await.unwrap_or_else(|error| Err(Error::Unavailable(error.to_string())))
+        // In a task of its own: a client that disconnects must not leave a file without an owner.
+        let kept = engine
+            .background_tasks()
+            .spawn(async move { self.finish_detached(&owner, name, media_type, attempt.as_ref()).await });
+        kept.await.unwrap_or_else(|error| Err(EngineError::Unavailable(error.to_string())))
     }
 
-    async fn settled(
+    async fn finish_detached(
         mut self,
         owner: &Owner,
         name: Name,
         media_type: String,
-        attempt: Option<&Attempt>,
-    ) -> Result<Upload, Error> {
+        attempt: Option<&IdempotentRequest>,
+    ) -> Result<Upload, EngineError> {
         let whole = self.engine.upload_file(self.id);
-        self.settle(&whole).await.map_err(|error| unwritable(&error))?;
+        self.move_into_place(&whole).await.map_err(|error| write_error(&error))?;
         let upload = Upload { id: self.id, name, media_type, bytes: self.bytes, created_at: Timestamp::now() };
         if let Err(error) = self.engine.store().add_upload(owner, &upload, attempt).await {
-            // Where it was stored although the answer got lost, its owner finds no file: better than one that nobody owns.
+            // If it was recorded although the response got lost, its owner finds no file: better than a file without an
+            // owner.
             if let Err(error) = tokio::fs::remove_file(&whole).await {
-                tracing::warn!(upload = %self.id, %error, "the file of a refused upload could not be removed");
+                tracing::warn!(upload = %self.id, %error, "the file of a failed upload could not be removed");
             }
             return Err(error.into());
         }
         Ok(upload)
     }
 
-    async fn settle(&mut self, whole: &Path) -> io::Result<()> {
+    async fn move_into_place(&mut self, whole: &Path) -> io::Result<()> {
         if let Some(mut file) = self.file.take() {
             file.flush().await?;
             file.sync_all().await?;
@@ -167,12 +181,12 @@ impl Incoming {
     }
 }
 
-impl Drop for Incoming {
+impl Drop for IncomingUpload {
     fn drop(&mut self) {
         match std::fs::remove_file(&self.partial) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => tracing::warn!(upload = %self.id, %error, "an unfinished upload could not be removed"),
+            Err(error) => tracing::warn!(upload = %self.id, %error, "a partial upload could not be removed"),
         }
     }
 }
@@ -191,32 +205,32 @@ fn sweep(folder: &Path) -> io::Result<()> {
     for entry in entries {
         let entry = entry?;
         let is_partial = entry.path().extension().is_some_and(|extension| extension == PARTIAL);
-        // Another server may share the folder and be at it.
+        // Another server may share the folder and still be writing.
         let age = entry.metadata()?.modified()?.elapsed().unwrap_or_default();
-        if is_partial && age > LEFT {
+        if is_partial && age > STALE_AFTER {
             std::fs::remove_file(entry.path())?;
         }
     }
     Ok(())
 }
 
-/// Where the folder is and why it fails is for the log; the uploader is told to try again.
-fn unwritable(error: &io::Error) -> Error {
-    Error::Unavailable(format!("an upload could not be written: {error}"))
+/// A write failure is reported as temporary: the client may retry.
+fn write_error(error: &io::Error) -> EngineError {
+    EngineError::Unavailable(format!("the upload could not be written: {error}"))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{LEFT, sweep};
+    use super::{STALE_AFTER, sweep};
     use std::{
         fs::{self, File},
         time::Duration,
     };
 
     #[test]
-    fn only_what_was_left_long_ago_is_swept() {
+    fn sweep_removes_only_old_partial_files() {
         let folder = tempfile::tempdir().unwrap();
-        let old = fs::metadata(folder.path()).unwrap().modified().unwrap() - LEFT - Duration::from_secs(60);
+        let old = fs::metadata(folder.path()).unwrap().modified().unwrap() - STALE_AFTER - Duration::from_secs(60);
         for (name, is_old) in [("a.partial", true), ("b.partial", false), ("c", true)] {
             let file = File::create(folder.path().join(name)).unwrap();
             if is_old {

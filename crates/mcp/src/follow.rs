@@ -1,6 +1,6 @@
-//! Following one run until it ends, waits for a person, or the caller's patience does.
+//! Follows one run until it ends, waits for an approval, or the caller's timeout passes.
 
-use crate::handler::House;
+use crate::handler::HandlerShared;
 use domain::{
     event::{ApprovalRequested, EventBody},
     fold::Answer,
@@ -10,54 +10,58 @@ use domain::{
     run::Run,
 };
 use std::{future::Future, sync::Arc, time::Duration};
-use store::journal::{Batch, Bell, Follower};
+use store::journal::{Batch, Follower, Notifier};
 use tokio::time::{Instant, timeout};
 
-/// The bell of another server's room does not ring here.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// Commits by other servers cause no local notification, so the store is polled.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What a caller hears while the run goes on. Called after each batch of events, in their order.
-pub trait Hear: Send {
-    /// `said` is the answer so far.
-    fn heard(&mut self, said: &Answer, tools: &[String]) -> impl Future<Output = ()> + Send;
+/// Receives the progress of a run, after each batch of events.
+pub trait RunListener: Send {
+    /// `answer` is the answer so far; `tools` are the names of newly used tools.
+    fn on_events(&mut self, answer: &Answer, tools: &[String]) -> impl Future<Output = ()> + Send;
 }
 
-/// For those who only want the end.
-pub struct Nobody;
+/// For callers that only need the outcome.
+pub struct NoListener;
 
-impl Hear for Nobody {
-    async fn heard(&mut self, _: &Answer, _: &[String]) {}
+impl RunListener for NoListener {
+    async fn on_events(&mut self, _: &Answer, _: &[String]) {}
 }
 
-pub struct Followed {
+pub struct FollowedRun {
     pub run: Run,
     pub answer: Answer,
-    /// Tool calls that wait for a person.
-    pub open: Vec<ApprovalRequested>,
+    /// Tool calls that wait for an approval.
+    pub open_approvals: Vec<ApprovalRequested>,
 }
 
-pub struct Follow {
-    house: Arc<House>,
+pub struct RunFollow {
+    shared: Arc<HandlerShared>,
     owner: Owner,
     run: RunId,
     follower: Follower,
     answer: Answer,
-    open: Vec<ApprovalRequested>,
+    open_approvals: Vec<ApprovalRequested>,
 }
 
-impl Follow {
-    /// From its beginning.
-    pub async fn begin(house: &Arc<House>, owner: &Owner, run: RunId) -> Result<Self, store::Error> {
-        let store = house.engine.store();
+impl RunFollow {
+    /// Follows the run from its first event.
+    pub async fn start(shared: &Arc<HandlerShared>, owner: &Owner, run: RunId) -> Result<Self, store::StoreError> {
+        let store = shared.engine.store();
         let found = store.run(owner, run).await?;
         let after = Position { epoch: None, seq: found.queued_seq.saturating_sub(1) };
-        let follower = store.follow(owner, found.room_id, &after, Arc::new(Bell::default())).await?;
+        let follower = store.follow(owner, found.room_id, &after, Arc::new(Notifier::default())).await?;
         let (answer, open) = (Answer::default(), Vec::new());
-        Ok(Self { house: Arc::clone(house), owner: owner.clone(), run, follower, answer, open })
+        Ok(Self { shared: Arc::clone(shared), owner: owner.clone(), run, follower, answer, open_approvals: open })
     }
 
-    pub async fn wait(mut self, patience: Duration, mut hear: impl Hear) -> Result<Followed, store::Error> {
-        let deadline = Instant::now() + patience;
+    pub async fn wait(
+        mut self,
+        max_wait: Duration,
+        mut listener: impl RunListener,
+    ) -> Result<FollowedRun, store::StoreError> {
+        let deadline = Instant::now() + max_wait;
         loop {
             match self.follower.next().await? {
                 Batch::Frames(frames) => {
@@ -68,37 +72,39 @@ impl Follow {
                         }
                         ended |= frame.kind.ends_a_run();
                     }
-                    hear.heard(&self.answer, &tools).await;
+                    listener.on_events(&self.answer, &tools).await;
                     if ended {
                         break;
                     }
                 }
-                // The position is one of this journal: it was read from it a moment ago.
+                // Cannot happen: the position was just read from this journal.
                 Batch::Reset { .. } => {}
-                // A person has to say something before anything else happens.
-                Batch::CaughtUp if !self.open.is_empty() => break,
+                // Nothing happens before the approval is answered.
+                Batch::CaughtUp if !self.open_approvals.is_empty() => break,
                 Batch::CaughtUp => {
                     let now = Instant::now();
                     if now >= deadline {
                         break;
                     }
-                    let bell = Arc::clone(self.follower.bell());
-                    if timeout(LOOK_AGAIN.min(deadline - now), bell.rung()).await.is_err() {
-                        self.follower.look_again().await?;
+                    let bell = Arc::clone(self.follower.notifier());
+                    if timeout(POLL_INTERVAL.min(deadline - now), bell.notified()).await.is_err() {
+                        self.follower.refresh().await?;
                     }
                 }
             }
         }
-        let run = self.house.engine.store().run(&self.owner, self.run).await?;
-        Ok(Followed { run, answer: self.answer, open: self.open })
+        let run = self.shared.engine.store().run(&self.owner, self.run).await?;
+        Ok(FollowedRun { run, answer: self.answer, open_approvals: self.open_approvals })
     }
 
     fn apply(&mut self, body: EventBody, tools: &mut Vec<String>) {
         self.answer.apply(&body);
         match body {
             EventBody::ToolUse(tool) => tools.push(tool.name),
-            EventBody::ApprovalResolved(resolved) => self.open.retain(|open| open.approval_id != resolved.approval_id),
-            EventBody::ApprovalRequested(asked) => self.open.push(asked),
+            EventBody::ApprovalResolved(resolved) => {
+                self.open_approvals.retain(|open| open.approval_id != resolved.approval_id)
+            }
+            EventBody::ApprovalRequested(requested) => self.open_approvals.push(requested),
             _ => {}
         }
     }

@@ -1,15 +1,14 @@
-//! The methods of the protocol, of every revision, in one place. Each says who asks and hands over.
+//! The methods of the protocol, for every revision. Each determines the owner and delegates.
 //!
-//! One handler is made for each session, and for each request of the revisions without sessions.
+//! There is one handler per session, and one per request in revisions without sessions.
 
 use crate::{
-    logging::{Level, SetLevel, SetLevelMethod},
-    prompts, resources,
-    roster::Roster,
-    tools,
+    agent_list::SharedAgentList,
+    logging::{McpLogLevel, SetLevelMethod, SetLevelParams},
+    prompts, resources, tools,
     transport::{
-        direct::{Desk, Quick},
-        sessions::{Hold, Session},
+        direct::{QuickTools, SessionPeer},
+        sessions::{McpSession, SessionHold},
     },
     watch,
 };
@@ -33,12 +32,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-const INSTRUCTIONS: &str = "Greenroom runs AI agents in rooms and keeps every word they say. `list_agents` shows who can be \
-    asked; `run_agent` asks one and waits for the answer; `read_room` shows a conversation. A run that waits for an \
-    approval goes on after `answer_approval`. Skills are also prompts; rooms, runs, skills and the files that agents work on \
-    are also resources.";
+const INSTRUCTIONS: &str = "Greenroom runs AI agents in rooms and keeps a journal of each room. `list_agents` lists \
+    the agents; `run_agent` sends a message to one and waits for the answer; `read_room` returns a conversation. A run \
+    that waits for an approval continues after `answer_approval`. Skills are also prompts; rooms, runs, skills and \
+    workspace files are also resources.";
 
-/// Those that take parameters.
+/// The methods with parameters.
 const METHODS: [&str; 12] = [
     "tools/call",
     "tools/list",
@@ -54,129 +53,132 @@ const METHODS: [&str; 12] = [
     "subscriptions/listen",
 ];
 
-/// What every handler shares.
-pub struct House {
+/// What all handlers share.
+pub struct HandlerShared {
     pub engine: Engine,
     pub stopping: CancellationToken,
-    /// Those who tell clients what happens. When the server stops, each says so and ends.
+    /// Tasks that notify clients of changes. When the server stops, each notifies its client and ends.
     pub watchers: TaskTracker,
-    roster: Roster,
+    agents: SharedAgentList,
     #[cfg(feature = "conformance")]
-    fixture: crate::Served,
+    fixture: crate::ActiveHandler,
 }
 
 #[derive(Clone)]
-pub struct Handler {
-    house: Arc<House>,
-    own: Arc<Own>,
+pub struct McpHandler {
+    shared: Arc<HandlerShared>,
+    session: Arc<McpSessionState>,
 }
 
-/// Requests of one session that are under way at once.
-const CALLS: usize = 64;
+/// Concurrent requests of one session.
+const MAX_CALLS: usize = 64;
 
-/// What a session keeps.
-struct Own {
+/// The state of one session.
+struct McpSessionState {
     calls: Semaphore,
-    level: Mutex<Option<Level>>,
-    /// From the moment that the client says it is initialized.
-    watching: Mutex<Option<watch::Watching>>,
+    level: Mutex<Option<McpLogLevel>>,
+    /// Set once the client has sent `notifications/initialized`.
+    watching: Mutex<Option<watch::SessionWatch>>,
 }
 
-impl Default for Own {
+impl Default for McpSessionState {
     fn default() -> Self {
-        Self { calls: Semaphore::new(CALLS), level: Mutex::default(), watching: Mutex::default() }
+        Self { calls: Semaphore::new(MAX_CALLS), level: Mutex::default(), watching: Mutex::default() }
     }
 }
 
-/// A mutex here guards plain data that no panic can leave half-changed.
+/// The mutexes here guard plain data that no panic can leave inconsistent.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Handler {
+impl McpHandler {
     pub fn new(engine: Engine, stopping: CancellationToken) -> Self {
-        let house = House {
+        let shared = HandlerShared {
             engine,
             stopping,
             watchers: TaskTracker::new(),
-            roster: Roster::default(),
+            agents: SharedAgentList::default(),
             #[cfg(feature = "conformance")]
-            fixture: crate::Served::new(),
+            fixture: crate::ActiveHandler::new(),
         };
-        Self { house: Arc::new(house), own: Arc::default() }
+        Self { shared: Arc::new(shared), session: Arc::default() }
     }
 
-    /// Returns when every client has been told that the server stops.
-    pub async fn told(&self) {
-        self.house.watchers.close();
-        self.house.watchers.wait().await;
+    /// Waits until every client was notified that the server stops.
+    pub async fn wait_for_watchers(&self) {
+        self.shared.watchers.close();
+        self.shared.watchers.wait().await;
     }
 
-    /// For another session.
+    /// Returns a handler for a new session.
     #[cfg(feature = "conformance")]
-    pub fn fresh(&self) -> crate::Served {
-        self.house.fixture.clone()
+    pub fn for_new_session(&self) -> crate::ActiveHandler {
+        self.shared.fixture.clone()
     }
 
-    /// For another session.
+    /// Returns a handler for a new session.
     #[cfg(not(feature = "conformance"))]
-    pub fn fresh(&self) -> crate::Served {
-        Self { house: Arc::clone(&self.house), own: Arc::default() }
+    pub fn for_new_session(&self) -> crate::ActiveHandler {
+        Self { shared: Arc::clone(&self.shared), session: Arc::default() }
     }
 
-    /// Who asks, and how they are told what happens meanwhile.
-    fn asking<'a>(&'a self, context: &'a RequestContext<RoleServer>) -> Result<Asking<'a>, ErrorData> {
+    /// Determines the owner and log level of a request, and counts it against the session's limit.
+    fn request_context<'a>(
+        &'a self,
+        context: &'a RequestContext<RoleServer>,
+    ) -> Result<McpRequestContext<'a>, ErrorData> {
         let owner = owner(&context.extensions)?;
-        let Ok(call) = self.own.calls.try_acquire() else {
-            let why = format!("this session has {CALLS} requests under way; wait for an answer first");
+        let Ok(call) = self.session.calls.try_acquire() else {
+            let why = format!("this session has {MAX_CALLS} requests in progress; wait for an answer first");
             return Err(ErrorData::invalid_request(why, None));
         };
-        let hold = carried::<Arc<Session>>(&context.extensions).map(Session::hold);
-        let level = context.meta.log_level().or_else(|| *lock(&self.own.level));
-        Ok(Asking { house: &self.house, owner, context, level, _call: call, _hold: hold })
+        let hold = extension::<Arc<McpSession>>(&context.extensions).map(McpSession::hold);
+        let level = context.meta.log_level().or_else(|| *lock(&self.session.level));
+        Ok(McpRequestContext { shared: &self.shared, owner, context, level, _call: call, _hold: hold })
     }
 }
 
-impl Quick for Handler {
+impl QuickTools for McpHandler {
     fn is_quick(tool: &str) -> bool {
         tools::is_quick(tool)
     }
 }
 
-/// One request.
-pub struct Asking<'a> {
-    pub house: &'a Arc<House>,
+/// The context of one request.
+pub struct McpRequestContext<'a> {
+    pub shared: &'a Arc<HandlerShared>,
     pub owner: Owner,
     pub context: &'a RequestContext<RoleServer>,
-    /// From which level on the client wants to hear of what happens.
-    pub level: Option<Level>,
+    /// The minimum level of log messages that the client wants.
+    pub level: Option<McpLogLevel>,
     _call: SemaphorePermit<'a>,
-    /// The session is in use, whether or not anybody still reads what comes of it.
-    _hold: Option<Hold>,
+    /// Keeps the session in use, even if the client no longer reads the answer.
+    _hold: Option<SessionHold>,
 }
 
-impl Asking<'_> {
-    /// Those that can be asked.
-    pub async fn agents(&self) -> Result<Arc<[Agent]>, tools::Trouble> {
-        self.house.roster.agents(self.house.engine.store(), &self.owner).await
+impl McpRequestContext<'_> {
+    /// Lists the owner's agents.
+    pub async fn agents(&self) -> Result<Arc<[Agent]>, tools::McpToolError> {
+        self.shared.agents.agents(self.shared.engine.store(), &self.owner).await
     }
 }
 
-/// The transports put who asks into the request; one without is none of ours.
+/// The transports put the principal into every request.
 fn owner(extensions: &Extensions) -> Result<Owner, ErrorData> {
-    carried::<Principal>(extensions)
+    extension::<Principal>(extensions)
         .map(|principal| principal.owner.clone())
-        .ok_or_else(|| ErrorData::internal_error("nobody is known to have asked this", None))
+        .ok_or_else(|| ErrorData::internal_error("the request has no principal", None))
 }
 
-/// What a transport sent along with a request.
-pub fn carried<T: Clone + Send + Sync + 'static>(extensions: &Extensions) -> Option<&T> {
+/// Returns a value that a transport has attached to the request.
+pub fn extension<T: Clone + Send + Sync + 'static>(extensions: &Extensions) -> Option<&T> {
     let by_http = || extensions.get::<http::request::Parts>().and_then(|parts| parts.extensions.get::<T>());
     extensions.get::<T>().or_else(by_http)
 }
 
-#[expect(deprecated, reason = "clients of the older revisions subscribe and log by these")]
-impl ServerHandler for Handler {
+#[expect(deprecated, reason = "clients of older revisions use these to subscribe and log")]
+impl ServerHandler for McpHandler {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder()
             .enable_completions()
@@ -207,20 +209,20 @@ impl ServerHandler for Handler {
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
         match owner(&context.extensions) {
             Ok(owner) => {
-                Desk::open(self.clone(), &context);
-                let watching = watch::Watching::begin(Arc::clone(&self.house), owner, context.peer);
-                *lock(&self.own.watching) = Some(watching);
+                SessionPeer::attach(self.clone(), &context);
+                let watching = watch::SessionWatch::start(Arc::clone(&self.shared), owner, context.peer);
+                *lock(&self.session.watching) = Some(watching);
             }
-            Err(error) => tracing::warn!(%error, "an MCP session without a principal"),
+            Err(error) => tracing::warn!(%error, "an MCP session has no principal"),
         }
     }
 
-    async fn set_level(&self, request: SetLevel, context: RequestContext<RoleServer>) -> Result<(), ErrorData> {
-        // There it is said with each request.
+    async fn set_level(&self, request: SetLevelParams, context: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+        // From that revision on, each request states its log level.
         if context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28) {
             return Err(ErrorData::method_not_found::<SetLevelMethod>());
         }
-        *lock(&self.own.level) = Some(request.level);
+        *lock(&self.session.level) = Some(request.level);
         Ok(())
     }
 
@@ -229,7 +231,7 @@ impl ServerHandler for Handler {
         _: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        tools::list(&self.asking(&context)?).await
+        tools::list(&self.request_context(&context)?).await
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
@@ -241,7 +243,7 @@ impl ServerHandler for Handler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        tools::call(&self.asking(&context)?, request).await
+        tools::call(&self.request_context(&context)?, request).await
     }
 
     async fn list_resources(
@@ -249,7 +251,7 @@ impl ServerHandler for Handler {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        resources::list(&self.asking(&context)?, request).await
+        resources::list(&self.request_context(&context)?, request).await
     }
 
     async fn list_resource_templates(
@@ -265,7 +267,7 @@ impl ServerHandler for Handler {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        resources::read(&self.asking(&context)?, &request.uri).await
+        resources::read(&self.request_context(&context)?, &request.uri).await
     }
 
     async fn list_prompts(
@@ -273,7 +275,7 @@ impl ServerHandler for Handler {
         _: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        prompts::list(&self.asking(&context)?).await
+        prompts::list(&self.request_context(&context)?).await
     }
 
     async fn get_prompt(
@@ -281,7 +283,7 @@ impl ServerHandler for Handler {
         request: GetPromptRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        prompts::get(&self.asking(&context)?, request).await
+        prompts::get(&self.request_context(&context)?, request).await
     }
 
     async fn complete(
@@ -289,10 +291,10 @@ impl ServerHandler for Handler {
         request: CompleteRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
-        prompts::complete(&self.asking(&context)?, request).await
+        prompts::complete(&self.request_context(&context)?, request).await
     }
 
-    /// The library takes a request whose parameters it cannot read for one that it does not know.
+    /// rmcp treats a request with invalid parameters as an unknown method.
     async fn on_custom_request(
         &self,
         request: CustomRequest,
@@ -300,9 +302,7 @@ impl ServerHandler for Handler {
     ) -> Result<CustomResult, ErrorData> {
         let method = request.method;
         match METHODS.contains(&method.as_str()) {
-            true => {
-                Err(ErrorData::invalid_params(format!("the parameters of {method} are not those that it takes"), None))
-            }
+            true => Err(ErrorData::invalid_params(format!("invalid parameters for {method}"), None)),
             false => Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None)),
         }
     }
@@ -312,8 +312,8 @@ impl ServerHandler for Handler {
         request: SubscribeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        let target = watch::Target::find(&self.asking(&context)?, &request.uri).await?;
-        match &*lock(&self.own.watching) {
+        let target = watch::SubscribedResource::find(&self.request_context(&context)?, &request.uri).await?;
+        match &*lock(&self.session.watching) {
             Some(watching) => watching.add(target),
             None => Err(ErrorData::invalid_request("subscribe after notifications/initialized", None)),
         }
@@ -324,7 +324,7 @@ impl ServerHandler for Handler {
         request: UnsubscribeRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        if let Some(watching) = &*lock(&self.own.watching) {
+        if let Some(watching) = &*lock(&self.session.watching) {
             watching.remove(&request.uri);
         }
         Ok(())
@@ -335,7 +335,7 @@ impl ServerHandler for Handler {
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        let asking = self.asking(context.request_context())?;
-        watch::listen(&asking, &context).await
+        let ctx = self.request_context(context.request_context())?;
+        watch::listen(&ctx, &context).await
     }
 }

@@ -1,19 +1,19 @@
-//! What `/mcp` is to the program of an agent inside a run, which shows its pass there: the host tools, and nothing else of
-//! Greenroom. Every request stands alone, so there is no session to keep or to lose.
+//! `/mcp` for an agent's program inside a run, which authenticates with its agent token: it gets the host tools and
+//! nothing else of Greenroom. Requests are stateless, so there are no sessions.
 
 use crate::{
-    Mcp,
-    handler::carried,
+    McpService,
+    handler::extension,
     transport::{
-        message::{NoMessage, Outline, is_json},
-        patience::patiently,
-        reply::{self, Reply},
+        message::{InvalidMessage, MessageOutline, is_json},
+        response::{self, McpResponse},
+        slow_response::stream_if_slow,
     },
 };
 use bytes::Bytes;
 use engine::host_tools::{
-    SERVER, TOOLS,
-    pass::{Call, Pass, agents_name},
+    HOST_TOOLS, SERVER_NAME,
+    agent_token::{AgentToken, HostToolRequest, name_over_mcp},
 };
 use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt as _, Full};
@@ -34,82 +34,85 @@ use serde_json::Value;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-/// A question is a few sentences.
+/// Requests are small: a question is a few sentences.
 const MAX_BODY_BYTES: usize = 256 * 1024;
-/// All that can be asked for here. Whatever else the protocol has, or will have, is refused.
+/// The supported methods. All others, including future ones, are rejected.
 const METHODS: [&str; 5] = ["initialize", "ping", "server/discover", "tools/list", "tools/call"];
-const CANCELLED: &str = "notifications/cancelled";
+const CANCELLED_METHOD: &str = "notifications/cancelled";
 
-pub struct Host(StreamableHttpService<HostTools, NeverSessionManager>);
+pub struct HostToolsService(StreamableHttpService<HostToolsHandler, NeverSessionManager>);
 
-impl Host {
+impl HostToolsService {
     pub fn new(over: &CancellationToken) -> Self {
         let config = StreamableHttpServerConfig::default()
-            // Host and Origin have been looked at, by rules that hold for the whole server.
+            // The server has already checked Host and Origin.
             .disable_allowed_hosts()
             .disable_allowed_origins()
             .with_legacy_session_mode(false)
             .with_json_response(true)
             .with_max_request_body_bytes(MAX_BODY_BYTES)
             .with_cancellation_token(over.clone());
-        Self(StreamableHttpService::new(|| Ok(HostTools), Arc::default(), config))
+        Self(StreamableHttpService::new(|| Ok(HostToolsHandler), Arc::default(), config))
     }
 }
 
-/// A message, as far as it has to be known before it is let in.
+/// The part of a message that is needed before rmcp handles it.
 #[derive(Deserialize)]
-struct Asked {
+struct HostToolsMessage {
     method: String,
     #[serde(default)]
     id: Option<Value>,
     #[serde(default)]
-    params: Option<Params>,
+    params: Option<CancelParams>,
 }
 
 #[derive(Deserialize)]
-struct Params {
+struct CancelParams {
     #[serde(default, rename = "requestId")]
     request_id: Option<Value>,
 }
 
-impl Mcp {
-    /// `pass` has been found good.
-    pub async fn host_tools(&self, pass: &Arc<Pass>, mut request: Request<Bytes>) -> Reply {
+impl McpService {
+    /// `token` must have been verified.
+    pub async fn host_tools(&self, token: &Arc<AgentToken>, mut request: Request<Bytes>) -> McpResponse {
         if request.method() != Method::POST {
-            return reply::not_allowed("POST", "Every message is a POST of its own here.");
+            return response::method_not_allowed("POST", "Send each message in its own POST request.");
         }
-        let asked = match read(&request) {
-            Ok(asked) => asked,
-            Err(refused) => return *refused,
+        let message = match read(&request) {
+            Ok(message) => message,
+            Err(response) => return *response,
         };
-        let Some(id) = asked.id else {
-            if let (CANCELLED, Some(id)) = (asked.method.as_str(), asked.params.and_then(|params| params.request_id)) {
-                pass.cancel(&id.to_string());
+        let Some(id) = message.id else {
+            if let (CANCELLED_METHOD, Some(id)) =
+                (message.method.as_str(), message.params.and_then(|params| params.request_id))
+            {
+                token.cancel(&id.to_string());
             }
-            return reply::empty(StatusCode::ACCEPTED);
+            return response::empty(StatusCode::ACCEPTED);
         };
-        if !METHODS.contains(&asked.method.as_str()) {
-            let is_modern = Outline::of(request.body()).is_ok_and(|outline| outline.is_modern(request.headers()));
+        if !METHODS.contains(&message.method.as_str()) {
+            let is_modern =
+                MessageOutline::of(request.body()).is_ok_and(|outline| outline.is_modern(request.headers()));
             let status = if is_modern { StatusCode::NOT_FOUND } else { StatusCode::OK };
-            let why = format!("there is no such method here; there are: {}", METHODS.join(", "));
-            return reply::refusal(status, -32601, &why, &id);
+            let why = format!("unknown method; available: {}", METHODS.join(", "));
+            return response::json_rpc_error(status, -32601, &why, &id);
         }
-        let Some(call) = pass.begin(&id.to_string()).map(Arc::new) else {
-            let why = "Too many requests are under way with this pass; wait for an answer first.";
-            return reply::refusal(StatusCode::TOO_MANY_REQUESTS, -32000, why, &id);
+        let Some(call) = token.begin_request(&id.to_string()).map(Arc::new) else {
+            let why = "Too many requests with this token are in progress; wait for an answer first.";
+            return response::json_rpc_error(StatusCode::TOO_MANY_REQUESTS, -32000, why, &id);
         };
         request.extensions_mut().insert(Arc::clone(&call));
         let service = self.0.host.0.clone();
         let answer = async move {
-            let reply = service.handle(request.map(Full::new)).await.map(|body| body.boxed_unsync());
-            match reply.status() {
-                // So the library calls what it cannot read.
-                StatusCode::UNSUPPORTED_MEDIA_TYPE => NoMessage::Other.refuse(),
-                _ => reply,
+            let response = service.handle(request.map(Full::new)).await.map(|body| body.boxed_unsync());
+            match response.status() {
+                // rmcp answers with this status if it cannot parse a message.
+                StatusCode::UNSUPPORTED_MEDIA_TYPE => InvalidMessage::NotJsonRpc.to_response(),
+                _ => response,
             }
         };
-        // It counts until the last byte of its answer is out.
-        patiently(answer, self.0.settings.heartbeat).await.map(|body| {
+        // The call counts as open until the last byte of its answer is sent.
+        stream_if_slow(answer, self.0.settings.heartbeat).await.map(|body| {
             let kept = move |frame| {
                 let _call = &call;
                 frame
@@ -119,25 +122,25 @@ impl Mcp {
     }
 }
 
-fn read(request: &Request<Bytes>) -> Result<Asked, Box<Reply>> {
-    let refuse = |status, code, why| Err(Box::new(reply::refusal(status, code, why, &Value::Null)));
+fn read(request: &Request<Bytes>) -> Result<HostToolsMessage, Box<McpResponse>> {
+    let refuse = |status, code, why| Err(Box::new(response::json_rpc_error(status, code, why, &Value::Null)));
     if !is_json(request.headers()) {
         let why = "Send JSON with the header `Content-Type: application/json`.";
         return refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, -32700, why);
     }
     if request.body().len() > MAX_BODY_BYTES {
-        return refuse(StatusCode::PAYLOAD_TOO_LARGE, -32600, "The body is too long; send less.");
+        return refuse(StatusCode::PAYLOAD_TOO_LARGE, -32600, "The request body is too large.");
     }
-    Outline::of(request.body()).map_err(|none| Box::new(none.refuse()))?;
-    serde_json::from_slice(request.body()).map_err(|error| Box::new(NoMessage::of(&error).refuse()))
+    MessageOutline::of(request.body()).map_err(|none| Box::new(none.to_response()))?;
+    serde_json::from_slice(request.body()).map_err(|error| Box::new(InvalidMessage::of(&error).to_response()))
 }
 
 #[derive(Clone)]
-struct HostTools;
+struct HostToolsHandler;
 
-impl ServerHandler for HostTools {
+impl ServerHandler for HostToolsHandler {
     fn get_info(&self) -> ServerConfig {
-        let mut us = Implementation::new(SERVER, env!("CARGO_PKG_VERSION"));
+        let mut us = Implementation::new(SERVER_NAME, env!("CARGO_PKG_VERSION"));
         us.title = Some("Greenroom".into());
         ServerConfig::new(ServerCapabilities::builder().enable_tools().build()).with_server_info(us)
     }
@@ -159,38 +162,38 @@ impl ServerHandler for HostTools {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let Some(call) = carried::<Arc<Call>>(&context.extensions) else {
-            return Err(ErrorData::internal_error("nobody is known to have asked this", None));
+        let Some(call) = extension::<Arc<HostToolRequest>>(&context.extensions) else {
+            return Err(ErrorData::internal_error("the request has no agent token", None));
         };
         let arguments = Value::Object(request.arguments.unwrap_or_default());
-        let given_up = || ErrorData::invalid_request("the request was cancelled", None);
+        let cancelled = || ErrorData::invalid_request("the request was cancelled", None);
         let outcome = tokio::select! {
-            outcome = call.tool(&request.name, &arguments) => outcome.ok_or_else(given_up)?,
-            () = context.ct.cancelled() => return Err(given_up()),
+            outcome = call.call_tool(&request.name, &arguments) => outcome.ok_or_else(cancelled)?,
+            () = context.ct.cancelled() => return Err(cancelled()),
         };
         let text = vec![ContentBlock::text(outcome.text)];
         let result = if outcome.is_error { CallToolResult::error(text) } else { CallToolResult::success(text) };
         Ok(CallToolResponse::Complete(result))
     }
 
-    /// The library takes a request whose parameters it cannot read for one that it does not know.
+    /// rmcp treats a request with invalid parameters as an unknown method.
     async fn on_custom_request(
         &self,
         request: CustomRequest,
         _: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         let method = request.method;
-        Err(ErrorData::invalid_params(format!("the parameters of {method} are not those that it takes"), None))
+        Err(ErrorData::invalid_params(format!("invalid parameters for {method}"), None))
     }
 }
 
 fn tools() -> impl Iterator<Item = Tool> {
-    TOOLS.iter().map(|tool| {
+    HOST_TOOLS.iter().map(|tool| {
         let schema: JsonObject = match (tool.schema)() {
             Value::Object(schema) => schema,
             _ => JsonObject::default(),
         };
-        // They tell or ask; nothing here changes anything.
-        Tool::new(agents_name(tool.name), tool.description, schema).annotate(ToolAnnotations::new().read_only(true))
+        // Host tools only read or ask; none of them changes anything.
+        Tool::new(name_over_mcp(tool.name), tool.description, schema).annotate(ToolAnnotations::new().read_only(true))
     })
 }

@@ -1,6 +1,6 @@
-//! Log messages to clients. The newest revision has them for a last time and the library says so at every use, so all uses are
+//! Log messages to clients. They are deprecated in the newest revision and rmcp warns at every use, so all uses are
 //! here.
-#![expect(deprecated, reason = "clients of every revision that has it may ask for it")]
+#![expect(deprecated, reason = "clients of every revision may still request log messages")]
 
 use rmcp::{
     RoleServer,
@@ -12,39 +12,39 @@ use rmcp::{
 };
 use serde_json::{Value, json};
 
-pub type Level = LoggingLevel;
-pub type SetLevel = rmcp::model::SetLevelRequestParams;
+pub type McpLogLevel = LoggingLevel;
+pub type SetLevelParams = rmcp::model::SetLevelRequestParams;
 pub type SetLevelMethod = rmcp::model::SetLevelRequestMethod;
 
-/// From `level` on, is what an agent does of interest?
-pub fn wants_info(level: Option<Level>) -> bool {
-    matches!(level, Some(Level::Debug | Level::Info))
+/// Returns whether messages of level `info` are wanted.
+pub fn wants_info(level: Option<McpLogLevel>) -> bool {
+    matches!(level, Some(McpLogLevel::Debug | McpLogLevel::Info))
 }
 
 pub async fn info(peer: &Peer<RoleServer>, logger: &str, data: Value) {
-    log(peer, Level::Info, logger, data).await;
+    log(peer, McpLogLevel::Info, logger, data).await;
 }
 
-/// Told to everyone in a session, whatever they asked for: it ends.
+/// Sent to every session regardless of its level: the session ends.
 pub async fn notice(peer: &Peer<RoleServer>, logger: &str, data: Value) {
-    log(peer, Level::Notice, logger, data).await;
+    log(peer, McpLogLevel::Notice, logger, data).await;
 }
 
-/// For a client that comes back to a stream that nobody has read for long.
-pub fn left_out(count: u64) -> ServerJsonRpcMessage {
-    let why = "Messages were left out, because nobody read them; read again what you follow.";
+/// Tells a client that resumes a stream how many messages were dropped.
+pub fn left_out_notice(count: u64) -> ServerJsonRpcMessage {
+    let why = "Messages were dropped because they were not read in time; read your resources again.";
     let data = json!({"reason": why, "code": "messages_left_out", "count": count});
-    let mut message = LoggingMessageNotificationParam::new(Level::Warning, data);
+    let mut message = LoggingMessageNotificationParam::new(McpLogLevel::Warning, data);
     message.logger = Some("greenroom".into());
     ServerJsonRpcMessage::notification(ServerNotification::LoggingMessageNotification(LoggingMessageNotification::new(
         message,
     )))
 }
 
-async fn log(peer: &Peer<RoleServer>, level: Level, logger: &str, data: Value) {
+async fn log(peer: &Peer<RoleServer>, level: McpLogLevel, logger: &str, data: Value) {
     let mut message = LoggingMessageNotificationParam::new(level, data);
     message.logger = Some(logger.into());
     if let Err(error) = peer.notify_logging_message(message).await {
-        tracing::debug!(%error, "a log message could not be told");
+        tracing::debug!(%error, "could not send a log message");
     }
 }

@@ -1,7 +1,7 @@
-//! Skills as prompts, with their parameters as arguments; and what a client may offer while one is typed.
+//! Skills as prompts, with their parameters as arguments, and completions for arguments.
 
-use crate::{handler::Asking, resources::failed};
-use domain::skill::{Given, Parameter, ParameterKind, ParameterValue, Skill, SkillName, fill};
+use crate::{handler::McpRequestContext, resources::store_failure};
+use domain::skill::{Parameter, ParameterKind, ParameterValue, ParameterValues, Skill, SkillName, fill_placeholders};
 use rmcp::{
     ErrorData,
     model::{
@@ -10,11 +10,11 @@ use rmcp::{
     },
 };
 
-/// As many as the protocol lets a server offer.
-const OFFERED: usize = CompletionInfo::MAX_VALUES;
+/// The maximum of the protocol.
+const MAX_COMPLETIONS: usize = CompletionInfo::MAX_VALUES;
 
-pub async fn list(asking: &Asking<'_>) -> Result<ListPromptsResult, ErrorData> {
-    let skills = asking.house.engine.store().skills(&asking.owner).await.map_err(failed)?;
+pub async fn list(ctx: &McpRequestContext<'_>) -> Result<ListPromptsResult, ErrorData> {
+    let skills = ctx.shared.engine.store().skills(&ctx.owner).await.map_err(store_failure)?;
     let prompt = |skill: &Skill| {
         let spec = &skill.spec;
         let arguments: Vec<PromptArgument> = spec.parameters.iter().map(argument).collect();
@@ -34,9 +34,9 @@ fn argument(parameter: &Parameter) -> PromptArgument {
     if about.is_empty() { argument } else { argument.with_description(about) }
 }
 
-pub async fn get(asking: &Asking<'_>, request: GetPromptRequestParams) -> Result<GetPromptResponse, ErrorData> {
-    let spec = find(asking, &request.name).await?.spec;
-    let mut given = Given::new();
+pub async fn get(ctx: &McpRequestContext<'_>, request: GetPromptRequestParams) -> Result<GetPromptResponse, ErrorData> {
+    let spec = find(ctx, &request.name).await?.spec;
+    let mut given = ParameterValues::new();
     for (name, value) in request.arguments.unwrap_or_default() {
         let text = match value {
             serde_json::Value::String(text) => text,
@@ -45,12 +45,13 @@ pub async fn get(asking: &Asking<'_>, request: GetPromptRequestParams) -> Result
         let kind = spec.parameters.iter().find(|parameter| parameter.name == name).map(|parameter| parameter.kind);
         given.insert(name, value_of(kind, text));
     }
-    let values = spec.values(&[&given]).map_err(|trouble| ErrorData::invalid_params(trouble.to_string(), None))?;
-    let message = PromptMessage::new_text(Role::User, fill(&spec.body, &values));
+    let values =
+        spec.resolve_parameters(&[&given]).map_err(|trouble| ErrorData::invalid_params(trouble.to_string(), None))?;
+    let message = PromptMessage::new_text(Role::User, fill_placeholders(&spec.body, &values));
     Ok(GetPromptResponse::Complete(GetPromptResult::new(vec![message]).with_description(spec.description)))
 }
 
-/// Arguments of prompts are texts, whatever they mean.
+/// Prompt arguments are strings in the protocol; this converts them to the parameter's type.
 fn value_of(kind: Option<ParameterKind>, text: String) -> ParameterValue {
     match kind {
         Some(ParameterKind::Boolean) => text.parse().map_or(ParameterValue::Text(text), ParameterValue::Boolean),
@@ -59,41 +60,44 @@ fn value_of(kind: Option<ParameterKind>, text: String) -> ParameterValue {
     }
 }
 
-async fn find(asking: &Asking<'_>, name: &str) -> Result<Skill, ErrorData> {
-    let missing = || ErrorData::invalid_params("there is no such prompt; prompts/list shows which there are", None);
+async fn find(ctx: &McpRequestContext<'_>, name: &str) -> Result<Skill, ErrorData> {
+    let missing = || ErrorData::invalid_params("unknown prompt; prompts/list shows the available prompts", None);
     let name: SkillName = name.parse().map_err(|_| missing())?;
-    match asking.house.engine.store().skill(&asking.owner, &name).await {
-        Err(store::Error::NotFound) => Err(missing()),
-        found => found.map_err(failed),
+    match ctx.shared.engine.store().skill(&ctx.owner, &name).await {
+        Err(store::StoreError::NotFound) => Err(missing()),
+        found => found.map_err(store_failure),
     }
 }
 
-/// Choices of a skill's parameter, names of skills, ids of rooms.
-pub async fn complete(asking: &Asking<'_>, request: CompleteRequestParams) -> Result<CompleteResult, ErrorData> {
-    let store = asking.house.engine.store();
+/// Completes choices of a skill's parameter, skill names and room ids.
+pub async fn complete(
+    ctx: &McpRequestContext<'_>,
+    request: CompleteRequestParams,
+) -> Result<CompleteResult, ErrorData> {
+    let store = ctx.shared.engine.store();
     let wanted = request.argument;
     let all: Vec<String> = match &request.r#ref {
         Reference::Prompt(prompt) => {
-            let skill = find(asking, &prompt.name).await?;
+            let skill = find(ctx, &prompt.name).await?;
             let parameter = skill.spec.parameters.into_iter().find(|parameter| parameter.name == wanted.name);
             parameter.map(|parameter| parameter.choices).unwrap_or_default()
         }
         Reference::Resource(resource) => match (resource.uri.as_str(), wanted.name.as_str()) {
             (uri, "name") if uri.starts_with("greenroom://skills/") => {
-                let skills = store.skills(&asking.owner).await.map_err(failed)?;
+                let skills = store.skills(&ctx.owner).await.map_err(store_failure)?;
                 skills.into_iter().map(|skill| skill.spec.name.to_string()).collect()
             }
             (uri, "id") if uri.starts_with("greenroom://rooms/") => {
-                let rooms = store.rooms(&asking.owner, 1000).await.map_err(failed)?;
+                let rooms = store.rooms(&ctx.owner, 1000).await.map_err(store_failure)?;
                 rooms.into_iter().map(|summary| summary.room.id.to_string()).collect()
             }
             _ => Vec::new(),
         },
         _ => Vec::new(),
     };
-    let mut fitting: Vec<String> = all.into_iter().filter(|value| value.starts_with(&wanted.value)).collect();
-    let total = fitting.len();
-    fitting.truncate(OFFERED);
-    let offered = CompletionInfo::with_pagination(fitting, Some(total as u32), total > OFFERED);
-    offered.map(CompleteResult::new).map_err(|why| ErrorData::internal_error(why, None))
+    let mut matching: Vec<String> = all.into_iter().filter(|value| value.starts_with(&wanted.value)).collect();
+    let total = matching.len();
+    matching.truncate(MAX_COMPLETIONS);
+    let completions = CompletionInfo::with_pagination(matching, Some(total as u32), total > MAX_COMPLETIONS);
+    completions.map(CompleteResult::new).map_err(|why| ErrorData::internal_error(why, None))
 }

@@ -1,11 +1,11 @@
-//! What clients are told unasked: that a room or a run they subscribed to has moved, and that a list is another one. The
-//! journal and the catalog ring; here it is looked at what they ring for. Sessions and `subscriptions/listen` are served by
-//! the same loop, which knows the difference only by how it tells.
+//! Notifies clients of changes: of rooms and runs that they subscribed to, and of lists. The store signals a change;
+//! this module finds out what changed. Sessions and `subscriptions/listen` share one loop and differ only in their
+//! `ChangeNotifier`.
 
 use crate::{
-    handler::{Asking, House},
+    handler::{HandlerShared, McpRequestContext},
     logging,
-    resources::Address,
+    resources::ResourceAddress,
 };
 use domain::{
     ids::{RoomId, RunId},
@@ -24,251 +24,256 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
-use store::journal::Moved;
+use store::journal::WatchedChanges;
 use tokio::{sync::Notify, task::JoinSet, time::sleep};
 
-const MAX_TARGETS: usize = 256;
-/// A room that streams moves a hundred times a second; who is told that often reads nothing else.
-const BREATH: Duration = Duration::from_millis(150);
-/// The bell of another server's rooms does not ring here.
-const LOOK_AGAIN: Duration = Duration::from_secs(15);
+const MAX_SUBSCRIPTIONS: usize = 256;
+/// A streaming room changes a hundred times a second; clients are notified less often.
+const NOTIFY_INTERVAL: Duration = Duration::from_millis(150);
+/// Commits by other servers cause no local notification, so the store is polled.
+const POLL_INTERVAL: Duration = Duration::from_secs(15);
 
-/// What is subscribed to.
+/// A resource with a subscription.
 #[derive(Clone, Debug)]
-pub struct Target {
+pub struct SubscribedResource {
     uri: String,
     room: RoomId,
-    /// How far the room was when it was subscribed to: what is beyond that is news.
+    /// The room's head at the time of the subscription: later events are changes.
     head: u64,
-    run: Option<Watched>,
+    run: Option<SubscribedRun>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Watched {
+struct SubscribedRun {
     id: RunId,
-    /// It was under way when it was subscribed to: of any other there will be no news.
+    /// Whether the run was unfinished at the time of the subscription; a finished run does not change.
     is_live: bool,
 }
 
-impl Target {
-    pub async fn find(asking: &Asking<'_>, uri: &str) -> Result<Self, ErrorData> {
-        let store = asking.house.engine.store();
-        let found = match Address::parse(uri) {
-            Some(Address::Room(id)) => store.room(&asking.owner, id).await.map(|room| (room, None)),
-            Some(Address::Run(id)) => Self::of_run(asking, id).await,
+impl SubscribedResource {
+    pub async fn find(ctx: &McpRequestContext<'_>, uri: &str) -> Result<Self, ErrorData> {
+        let store = ctx.shared.engine.store();
+        let found = match ResourceAddress::parse(uri) {
+            Some(ResourceAddress::Room(id)) => store.room(&ctx.owner, id).await.map(|room| (room, None)),
+            Some(ResourceAddress::Run(id)) => Self::of_run(ctx, id).await,
             _ => {
-                let why = "rooms and runs can be subscribed to: greenroom://rooms/{id} and greenroom://runs/{id}";
+                let why = "only rooms and runs can be subscribed to: greenroom://rooms/{id} and greenroom://runs/{id}";
                 return Err(ErrorData::invalid_params(why, None));
             }
         };
         let (room, run) = found.map_err(|error| match error {
-            store::Error::NotFound => ErrorData::resource_not_found(format!("there is no {uri}"), None),
+            store::StoreError::NotFound => ErrorData::resource_not_found(format!("{uri} not found"), None),
             error => ErrorData::internal_error(error.to_string(), None),
         })?;
         Ok(Self { uri: uri.to_owned(), room: room.id, head: room.head, run })
     }
 
-    async fn of_run(asking: &Asking<'_>, id: RunId) -> Result<(Room, Option<Watched>), store::Error> {
-        let (store, owner) = (asking.house.engine.store(), &asking.owner);
-        // The head before the status: what happens in between is told once too often rather than not at all.
+    async fn of_run(
+        ctx: &McpRequestContext<'_>,
+        id: RunId,
+    ) -> Result<(Room, Option<SubscribedRun>), store::StoreError> {
+        let (store, owner) = (ctx.shared.engine.store(), &ctx.owner);
+        // Reads the head before the status: a change in between is reported twice rather than never.
         let room = store.room(owner, store.run(owner, id).await?.room_id).await?;
         let is_live = !store.run(owner, id).await?.status.is_terminal();
-        Ok((room, Some(Watched { id, is_live })))
+        Ok((room, Some(SubscribedRun { id, is_live })))
     }
 }
 
-/// What is watched now, and the bell that says that it is something else.
+/// The current subscriptions, and a signal that they changed.
 #[derive(Default)]
-struct Wanted {
-    targets: Mutex<BTreeMap<String, Target>>,
+struct Subscriptions {
+    targets: Mutex<BTreeMap<String, SubscribedResource>>,
     changed: Notify,
 }
 
-impl Wanted {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Target>> {
+impl Subscriptions {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, SubscribedResource>> {
         self.targets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A session's watch. Ends when it is dropped.
-pub struct Watching {
-    wanted: Arc<Wanted>,
+/// The change watcher of a session. Ends when dropped.
+pub struct SessionWatch {
+    subscriptions: Arc<Subscriptions>,
     _task: JoinSet<()>,
 }
 
-impl Watching {
-    pub fn begin(house: Arc<House>, owner: Owner, peer: Peer<RoleServer>) -> Self {
-        let wanted = Arc::new(Wanted::default());
+impl SessionWatch {
+    pub fn start(shared: Arc<HandlerShared>, owner: Owner, peer: Peer<RoleServer>) -> Self {
+        let subscriptions = Arc::new(Subscriptions::default());
         let mut task = JoinSet::new();
-        let mut watcher = Watcher::new(&house, owner, Arc::clone(&wanted));
-        task.spawn(house.watchers.track_future(async move {
-            // A peer that cannot be told is gone, and this with it.
+        let mut watcher = SubscriptionWatcher::new(&shared, owner, Arc::clone(&subscriptions));
+        task.spawn(shared.watchers.track_future(async move {
+            // An error means that the client is gone.
             drop(watcher.run(&peer).await);
         }));
-        Self { wanted, _task: task }
+        Self { subscriptions, _task: task }
     }
 
-    pub fn add(&self, target: Target) -> Result<(), ErrorData> {
-        let mut targets = self.wanted.lock();
-        if targets.len() >= MAX_TARGETS && !targets.contains_key(&target.uri) {
-            let why = format!("at most {MAX_TARGETS} resources at once; unsubscribe from some");
+    pub fn add(&self, target: SubscribedResource) -> Result<(), ErrorData> {
+        let mut targets = self.subscriptions.lock();
+        if targets.len() >= MAX_SUBSCRIPTIONS && !targets.contains_key(&target.uri) {
+            let why = format!("at most {MAX_SUBSCRIPTIONS} subscriptions are allowed; unsubscribe from some");
             return Err(ErrorData::invalid_params(why, None));
         }
         targets.insert(target.uri.clone(), target);
         drop(targets);
-        self.wanted.changed.notify_one();
+        self.subscriptions.changed.notify_one();
         Ok(())
     }
 
     pub fn remove(&self, uri: &str) {
-        self.wanted.lock().remove(uri);
-        self.wanted.changed.notify_one();
+        self.subscriptions.lock().remove(uri);
+        self.subscriptions.changed.notify_one();
     }
 }
 
-/// What of a filter can be watched here. Whether it is there is looked at later, with the owner.
+/// Returns the part of a filter that is supported. Whether the resources exist is checked later, with the owner.
 pub fn accepted(requested: &SubscriptionFilter) -> SubscriptionFilter {
     let mut accepted = requested.clone();
     accepted.resource_subscriptions = requested.resource_subscriptions.as_ref().map(|uris| {
-        let can = |uri: &&String| matches!(Address::parse(uri), Some(Address::Room(_) | Address::Run(_)));
-        uris.iter().filter(can).take(MAX_TARGETS).cloned().collect()
+        let can = |uri: &&String| {
+            matches!(ResourceAddress::parse(uri), Some(ResourceAddress::Room(_) | ResourceAddress::Run(_)))
+        };
+        uris.iter().filter(can).take(MAX_SUBSCRIPTIONS).cloned().collect()
     });
     accepted
 }
 
-/// Until the client leaves or the server stops.
-pub async fn listen(asking: &Asking<'_>, context: &SubscriptionContext) -> Result<(), ErrorData> {
-    let wanted = Arc::new(Wanted::default());
+/// Sends notifications until the client leaves or the server stops.
+pub async fn listen(ctx: &McpRequestContext<'_>, context: &SubscriptionContext) -> Result<(), ErrorData> {
+    let subscriptions = Arc::new(Subscriptions::default());
     for uri in context.accepted().resource_subscriptions.iter().flatten() {
-        // One that is gone is no reason to tell nothing of the others.
-        match Target::find(asking, uri).await {
-            Ok(target) => drop(wanted.lock().insert(uri.clone(), target)),
-            Err(error) => tracing::debug!(%error, "a subscription to what is not there"),
+        // A missing resource does not affect the other subscriptions.
+        match SubscribedResource::find(ctx, uri).await {
+            Ok(target) => drop(subscriptions.lock().insert(uri.clone(), target)),
+            Err(error) => tracing::debug!(%error, "a subscribed resource was not found"),
         }
     }
-    let mut watcher = Watcher::new(asking.house, asking.owner.clone(), wanted);
+    let mut watcher = SubscriptionWatcher::new(ctx.shared, ctx.owner.clone(), subscriptions);
     tokio::select! {
-        // Not being able to tell is the same as nobody listening.
+        // A failed notification means that the client is gone.
         _ = watcher.run(context.sink()) => {}
         () = context.cancelled() => {}
     }
     Ok(())
 }
 
-/// Nobody can be told any more.
-struct Gone;
+/// The client can no longer be reached.
+struct ClientGone;
 
-/// How the news are told.
-trait Tell {
-    fn updated(&self, uri: &str) -> impl Future<Output = Result<(), Gone>> + Send;
-    fn tools(&self) -> impl Future<Output = Result<(), Gone>> + Send;
-    fn prompts(&self) -> impl Future<Output = Result<(), Gone>> + Send;
-    fn resources(&self) -> impl Future<Output = Result<(), Gone>> + Send;
-    fn stopping(&self) -> impl Future<Output = Result<(), Gone>> + Send;
+/// Sends change notifications to a client.
+trait ChangeNotifier {
+    fn resource_updated(&self, uri: &str) -> impl Future<Output = Result<(), ClientGone>> + Send;
+    fn tools_changed(&self) -> impl Future<Output = Result<(), ClientGone>> + Send;
+    fn prompts_changed(&self) -> impl Future<Output = Result<(), ClientGone>> + Send;
+    fn resources_changed(&self) -> impl Future<Output = Result<(), ClientGone>> + Send;
+    fn server_stopping(&self) -> impl Future<Output = Result<(), ClientGone>> + Send;
 }
 
-impl Tell for Peer<RoleServer> {
-    async fn updated(&self, uri: &str) -> Result<(), Gone> {
-        self.notify_resource_updated(ResourceUpdatedNotificationParam::new(uri)).await.map_err(|_| Gone)
+impl ChangeNotifier for Peer<RoleServer> {
+    async fn resource_updated(&self, uri: &str) -> Result<(), ClientGone> {
+        self.notify_resource_updated(ResourceUpdatedNotificationParam::new(uri)).await.map_err(|_| ClientGone)
     }
 
-    async fn tools(&self) -> Result<(), Gone> {
-        self.notify_tool_list_changed().await.map_err(|_| Gone)
+    async fn tools_changed(&self) -> Result<(), ClientGone> {
+        self.notify_tool_list_changed().await.map_err(|_| ClientGone)
     }
 
-    async fn prompts(&self) -> Result<(), Gone> {
-        self.notify_prompt_list_changed().await.map_err(|_| Gone)
+    async fn prompts_changed(&self) -> Result<(), ClientGone> {
+        self.notify_prompt_list_changed().await.map_err(|_| ClientGone)
     }
 
-    async fn resources(&self) -> Result<(), Gone> {
-        self.notify_resource_list_changed().await.map_err(|_| Gone)
+    async fn resources_changed(&self) -> Result<(), ClientGone> {
+        self.notify_resource_list_changed().await.map_err(|_| ClientGone)
     }
 
-    async fn stopping(&self) -> Result<(), Gone> {
+    async fn server_stopping(&self) -> Result<(), ClientGone> {
         let data = json!({"reason": "the server is stopping", "code": "server_stopping"});
         logging::notice(self, "greenroom", data).await;
         Ok(())
     }
 }
 
-impl Tell for SubscriptionSink {
-    async fn updated(&self, uri: &str) -> Result<(), Gone> {
-        told(self.notify_resource_updated(uri).await)
+impl ChangeNotifier for SubscriptionSink {
+    async fn resource_updated(&self, uri: &str) -> Result<(), ClientGone> {
+        ignore_unaccepted(self.notify_resource_updated(uri).await)
     }
 
-    async fn tools(&self) -> Result<(), Gone> {
-        told(self.notify_tool_list_changed().await)
+    async fn tools_changed(&self) -> Result<(), ClientGone> {
+        ignore_unaccepted(self.notify_tool_list_changed().await)
     }
 
-    async fn prompts(&self) -> Result<(), Gone> {
-        told(self.notify_prompt_list_changed().await)
+    async fn prompts_changed(&self) -> Result<(), ClientGone> {
+        ignore_unaccepted(self.notify_prompt_list_changed().await)
     }
 
-    async fn resources(&self) -> Result<(), Gone> {
-        told(self.notify_resource_list_changed().await)
+    async fn resources_changed(&self) -> Result<(), ClientGone> {
+        ignore_unaccepted(self.notify_resource_list_changed().await)
     }
 
-    /// The result that ends the request says it.
-    async fn stopping(&self) -> Result<(), Gone> {
+    /// The result of the request tells the client.
+    async fn server_stopping(&self) -> Result<(), ClientGone> {
         Ok(())
     }
 }
 
-/// What the client did not ask for is not sent, and that is no failure.
-fn told(sent: Result<(), SubscriptionSendError>) -> Result<(), Gone> {
+/// A notification that the client did not subscribe to is not sent, which is not an error.
+fn ignore_unaccepted(sent: Result<(), SubscriptionSendError>) -> Result<(), ClientGone> {
     match sent {
         Ok(()) | Err(SubscriptionSendError::NotificationNotAccepted(_)) => Ok(()),
-        Err(_) => Err(Gone),
+        Err(_) => Err(ClientGone),
     }
 }
 
-struct Watcher {
-    house: Arc<House>,
+struct SubscriptionWatcher {
+    shared: Arc<HandlerShared>,
     owner: Owner,
-    wanted: Arc<Wanted>,
-    watch: store::journal::Watch,
-    /// How far each room was when it was last told of.
+    subscriptions: Arc<Subscriptions>,
+    watch: store::journal::OwnerWatch,
+    /// The head of each room at its last notification.
     heads: HashMap<RoomId, u64>,
-    /// Runs whose end was told of.
+    /// Runs whose end was reported.
     ended: HashSet<RunId>,
 }
 
-impl Watcher {
-    fn new(house: &Arc<House>, owner: Owner, wanted: Arc<Wanted>) -> Self {
-        let watch = house.engine.store().watch(&owner);
-        Self { house: Arc::clone(house), owner, wanted, watch, heads: HashMap::new(), ended: HashSet::new() }
+impl SubscriptionWatcher {
+    fn new(shared: &Arc<HandlerShared>, owner: Owner, subscriptions: Arc<Subscriptions>) -> Self {
+        let watch = shared.engine.store().watch(&owner);
+        Self { shared: Arc::clone(shared), owner, subscriptions, watch, heads: HashMap::new(), ended: HashSet::new() }
     }
 
-    async fn run(&mut self, tell: &impl Tell) -> Result<(), Gone> {
-        let house = Arc::clone(&self.house);
-        self.learn();
+    async fn run(&mut self, notifier: &impl ChangeNotifier) -> Result<(), ClientGone> {
+        let shared = Arc::clone(&self.shared);
+        self.refresh_subscriptions();
         let mut look_again = true;
         loop {
-            let mut moved = self.watch.take();
+            let mut moved = self.watch.take_changes();
             if look_again {
                 moved.rooms.extend(self.heads.keys());
             }
-            if self.news(moved, tell).await? {
-                sleep(BREATH).await;
+            if self.notify_changes(moved, notifier).await? {
+                sleep(NOTIFY_INTERVAL).await;
             }
             look_again = tokio::select! {
-                () = self.watch.rung() => false,
-                // What has happened in what is new here since it was asked for is news already.
-                () = self.wanted.changed.notified() => {
-                    self.learn();
+                () = self.watch.changed() => false,
+                // Events since the subscription count as changes.
+                () = self.subscriptions.changed.notified() => {
+                    self.refresh_subscriptions();
                     true
                 }
-                () = sleep(LOOK_AGAIN), if !self.heads.is_empty() => true,
-                () = house.stopping.cancelled() => return tell.stopping().await,
+                () = sleep(POLL_INTERVAL), if !self.heads.is_empty() => true,
+                () = shared.stopping.cancelled() => return notifier.server_stopping().await,
             };
         }
     }
 
-    /// Watches what is wanted now.
-    fn learn(&mut self) {
-        let targets: Vec<Target> = self.wanted.lock().values().cloned().collect();
+    /// Watches the rooms of the current subscriptions.
+    fn refresh_subscriptions(&mut self) {
+        let targets: Vec<SubscribedResource> = self.subscriptions.lock().values().cloned().collect();
         let rooms: BTreeSet<RoomId> = targets.iter().map(|target| target.room).collect();
-        self.watch.set(rooms.clone());
+        self.watch.set_rooms(rooms.clone());
         self.heads.retain(|room, _| rooms.contains(room));
         for target in &targets {
             self.heads.entry(target.room).or_insert(target.head);
@@ -277,25 +282,29 @@ impl Watcher {
         self.ended.retain(|run| runs.contains(run));
     }
 
-    /// Whether there was anything to tell.
-    async fn news(&mut self, moved: Moved, tell: &impl Tell) -> Result<bool, Gone> {
-        let mut any = moved.agents || moved.skills || moved.list;
+    /// Returns whether any notification was sent.
+    async fn notify_changes(
+        &mut self,
+        moved: WatchedChanges,
+        notifier: &impl ChangeNotifier,
+    ) -> Result<bool, ClientGone> {
+        let mut sent_any = moved.agents || moved.skills || moved.room_list;
         if moved.agents {
-            tell.tools().await?;
+            notifier.tools_changed().await?;
         }
         if moved.skills {
-            tell.prompts().await?;
+            notifier.prompts_changed().await?;
         }
-        if moved.skills || moved.list {
-            tell.resources().await?;
+        if moved.skills || moved.room_list {
+            notifier.resources_changed().await?;
         }
         for room in moved.rooms {
-            let head = match self.house.engine.store().room(&self.owner, room).await {
+            let head = match self.shared.engine.store().room(&self.owner, room).await {
                 Ok(found) => found.head,
-                // It is gone: that is news once.
-                Err(store::Error::NotFound) => u64::MAX,
+                // A deleted room is reported once.
+                Err(store::StoreError::NotFound) => u64::MAX,
                 Err(error) => {
-                    tracing::debug!(%error, "a watched room could not be read; the next look will");
+                    tracing::debug!(%error, "could not read a watched room; trying again later");
                     continue;
                 }
             };
@@ -303,25 +312,26 @@ impl Watcher {
             if before == Some(head) {
                 continue;
             }
-            for uri in self.touched(room).await {
-                any = true;
-                tell.updated(&uri).await?;
+            for uri in self.changed_uris(room).await {
+                sent_any = true;
+                notifier.resource_updated(&uri).await?;
             }
         }
-        Ok(any)
+        Ok(sent_any)
     }
 
-    /// What is subscribed to in a room that moved.
-    async fn touched(&mut self, room: RoomId) -> Vec<String> {
-        let here: Vec<Target> = self.wanted.lock().values().filter(|target| target.room == room).cloned().collect();
+    /// Returns the subscribed URIs of a room that changed.
+    async fn changed_uris(&mut self, room: RoomId) -> Vec<String> {
+        let here: Vec<SubscribedResource> =
+            self.subscriptions.lock().values().filter(|target| target.room == room).cloned().collect();
         let mut uris = Vec::with_capacity(here.len());
         for target in here {
-            if let Some(Watched { id, is_live }) = target.run {
+            if let Some(SubscribedRun { id, is_live }) = target.run {
                 if !is_live || self.ended.contains(&id) {
                     continue;
                 }
-                // Runs of a room are one after another: while this one is under way, what happens is mostly its doing.
-                match self.house.engine.store().run(&self.owner, id).await {
+                // Runs of a room are sequential: while this run is unfinished, changes of the room are mostly its own.
+                match self.shared.engine.store().run(&self.owner, id).await {
                     Ok(run) if run.status.is_terminal() => drop(self.ended.insert(id)),
                     Ok(_) => {}
                     Err(_) => continue,

@@ -1,38 +1,38 @@
-//! What was said in the room before the prompt, read only by whoever needs it: a session that lives knows it already.
+//! The messages in the room before the prompt. They are read on demand, because an existing session already has them.
 
-use crate::Spoken;
+use crate::HistoryMessage;
 use domain::run::RunError;
 use std::{fmt, future::Future, pin::Pin, sync::Arc};
 
-type Reading = Pin<Box<dyn Future<Output = Result<Vec<Spoken>, RunError>> + Send>>;
+type HistoryFuture = Pin<Box<dyn Future<Output = Result<Vec<HistoryMessage>, RunError>> + Send>>;
 
 #[derive(Clone)]
-pub struct History(Arc<dyn Fn() -> Reading + Send + Sync>);
+pub struct TurnHistory(Arc<dyn Fn() -> HistoryFuture + Send + Sync>);
 
-impl History {
-    /// Read anew each time by whoever made it.
+impl TurnHistory {
+    /// `read` is called again for every [`TurnHistory::read`].
     pub fn new<F>(read: impl Fn() -> F + Send + Sync + 'static) -> Self
     where
-        F: Future<Output = Result<Vec<Spoken>, RunError>> + Send + 'static,
+        F: Future<Output = Result<Vec<HistoryMessage>, RunError>> + Send + 'static,
     {
         Self(Arc::new(move || Box::pin(read())))
     }
 
-    /// Oldest first.
-    pub async fn read(&self) -> Result<Vec<Spoken>, RunError> {
+    /// Returns the messages, oldest first.
+    pub async fn read(&self) -> Result<Vec<HistoryMessage>, RunError> {
         (self.0)().await
     }
 }
 
-/// One that is at hand.
-impl From<Vec<Spoken>> for History {
-    fn from(said: Vec<Spoken>) -> Self {
-        Self::new(move || std::future::ready(Ok(said.clone())))
+/// A history that is already in memory.
+impl From<Vec<HistoryMessage>> for TurnHistory {
+    fn from(messages: Vec<HistoryMessage>) -> Self {
+        Self::new(move || std::future::ready(Ok(messages.clone())))
     }
 }
 
-impl fmt::Debug for History {
+impl fmt::Debug for TurnHistory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("History")
+        f.write_str("TurnHistory")
     }
 }

@@ -1,4 +1,4 @@
-//! Who answers: one trait, one adapter per folder.
+//! Providers: one trait, one adapter per folder.
 //!
 //! A provider turns one prompt into a stream of [`TurnEvent`]s. It knows nothing of rooms, journals, queues or HTTP. To
 //! add one, copy `scripted/`, implement [`Provider`] and add it to the registry in `crates/app`.
@@ -6,7 +6,7 @@
 pub mod acp;
 pub mod claude_code;
 pub mod codex;
-mod crashes;
+mod crash_breaker;
 pub mod direct;
 mod history;
 pub mod host_tools;
@@ -21,10 +21,11 @@ pub mod scripted;
 mod transcript;
 mod turn;
 
-pub use history::History;
-pub use memory::Memory;
-pub use registry::Registry;
+pub use history::TurnHistory;
+pub use memory::MemoryHandle;
+pub use registry::ProviderRegistry;
 pub use turn::{
-    Capabilities, CloseFuture, InspectFuture, Inspection, Kept, Place, Provider, Reported, Session, SkillFolder,
-    Speaker, Spoken, TurnChannel, TurnCommand, TurnEnd, TurnEvent, TurnFuture, TurnOutcome, TurnRequest,
+    AgentWorkspace, Capabilities, CloseFuture, HistoryAuthor, HistoryMessage, InspectFuture, Inspection, Provider,
+    ProviderEvent, ResumableSession, SavedInSession, SkillFolder, TurnChannel, TurnCommand, TurnEnd, TurnEvent,
+    TurnFuture, TurnOutcome, TurnRequest,
 };

@@ -1,15 +1,15 @@
-//! What an agent wants to remember beyond a room. Providers only see the trait; whoever has a database implements it.
+//! An agent's memory across rooms. Providers only see the trait; the engine implements it on the database.
 
 use std::{fmt, future::Future, pin::Pin, sync::Arc};
 
-pub type NotesFuture<T> = Pin<Box<dyn Future<Output = Result<T, String>> + Send>>;
+pub type NoteFuture<T> = Pin<Box<dyn Future<Output = Result<T, String>> + Send>>;
 
-/// The notes of one agent. Errors are for the model: they say what to do.
-pub trait Notes: Send + Sync + 'static {
-    fn save(&self, text: String) -> NotesFuture<()>;
+/// The notes of one agent. Error texts are shown to the model and say what to do.
+pub trait NoteStore: Send + Sync + 'static {
+    fn save(&self, text: String) -> NoteFuture<()>;
 
-    /// Those that fit, the newest first; all of the newest when nothing is looked for. Bounded.
-    fn recall(&self, about: String) -> NotesFuture<Vec<Note>>;
+    /// Returns the notes that match, newest first; the newest notes if `about` is empty. Bounded.
+    fn recall(&self, about: String) -> NoteFuture<Vec<Note>>;
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -19,22 +19,22 @@ pub struct Note {
     pub text: String,
 }
 
-/// An agent's memory, where it has one.
+/// An agent's memory, if it has one.
 #[derive(Clone, Default)]
-pub struct Memory(Option<Arc<dyn Notes>>);
+pub struct MemoryHandle(Option<Arc<dyn NoteStore>>);
 
-impl Memory {
-    pub fn new(notes: impl Notes) -> Self {
+impl MemoryHandle {
+    pub fn new(notes: impl NoteStore) -> Self {
         Self(Some(Arc::new(notes)))
     }
 
-    pub fn notes(&self) -> Option<&Arc<dyn Notes>> {
+    pub fn notes(&self) -> Option<&Arc<dyn NoteStore>> {
         self.0.as_ref()
     }
 }
 
-impl fmt::Debug for Memory {
+impl fmt::Debug for MemoryHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() { "Memory" } else { "no memory" })
+        f.write_str(if self.0.is_some() { "MemoryHandle" } else { "no memory" })
     }
 }

@@ -1,8 +1,8 @@
-//! Processes that stay alive between turns, with a limit to how many there are.
+//! A bounded pool of processes that stay alive between turns.
 //!
-//! Each has a key and at most one holder. Given back, it waits for the next holder of its key until it has been idle
-//! for too long, or until another key needs its place: then the one that was idle longest goes. When all are held,
-//! whoever asks waits its turn. A holder that is dropped frees its place.
+//! Each process has a key and at most one holder. A process that is put back stays idle for the next holder of its key,
+//! until its idle timeout, or until another key needs the slot: then the process that was idle longest is evicted. When
+//! all slots are held, callers are queued. Dropping a slot frees it.
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
@@ -17,80 +17,80 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-/// What is kept. Dropping it must end it too, by force.
-pub trait Resident: Send + 'static {
-    /// Ends it in good order, within a bounded time.
-    fn leave(self) -> impl Future<Output = ()> + Send;
+/// A process in the pool. Dropping it must kill it.
+pub trait PooledProcess: Send + 'static {
+    /// Shuts the process down gracefully, within a bounded time.
+    fn shut_down(self) -> impl Future<Output = ()> + Send;
 }
 
-pub trait Key: Eq + Hash + Clone + Send + 'static {}
-impl<K: Eq + Hash + Clone + Send + 'static> Key for K {}
+pub trait PoolKey: Eq + Hash + Clone + Send + 'static {}
+impl<K: Eq + Hash + Clone + Send + 'static> PoolKey for K {}
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Limits {
-    /// Held and idle ones together.
-    pub places: usize,
-    /// How long one waits for the next holder of its key.
-    pub idle: Duration,
-    /// How many may be made ready before anybody asked for them.
+pub struct PoolLimits {
+    /// The maximum number of processes, held and idle.
+    pub slots: usize,
+    /// How long an idle process is kept for the next holder of its key.
+    pub idle_timeout: Duration,
+    /// How many processes may be started before they are requested.
     pub spares: usize,
 }
 
-pub struct Pool<K: Key, P: Resident>(Arc<Shared<K, P>>);
+pub struct ProcessPool<K: PoolKey, P: PooledProcess>(Arc<PoolShared<K, P>>);
 
-/// What came of asking.
-pub enum Asked<K: Key, P: Resident> {
-    Granted(Place<K, P>),
-    Wait(Wait<K, P>),
+/// The result of requesting a slot.
+pub enum SlotRequest<K: PoolKey, P: PooledProcess> {
+    Granted(PoolSlot<K, P>),
+    Queued(SlotWait<K, P>),
 }
 
-/// A turn in the line.
-pub struct Wait<K: Key, P: Resident> {
-    place: oneshot::Receiver<Place<K, P>>,
-    /// Whether it stands in line for any place, or for the one that holds its own key.
+/// A place in the queue for a slot.
+pub struct SlotWait<K: PoolKey, P: PooledProcess> {
+    slot: oneshot::Receiver<PoolSlot<K, P>>,
+    /// Whether the pool is full; otherwise another holder has the same key.
     pub is_full: bool,
 }
 
 /// The right to run one process under a key.
-pub struct Place<K: Key, P: Resident> {
-    shared: Arc<Shared<K, P>>,
-    /// `None` once it was given back.
+pub struct PoolSlot<K: PoolKey, P: PooledProcess> {
+    shared: Arc<PoolShared<K, P>>,
+    /// `None` once the slot was put back.
     key: Option<K>,
-    /// The one that was kept for this key.
-    resident: Option<P>,
-    /// The one whose place this was.
+    /// The idle process that was kept for this key.
+    process: Option<P>,
+    /// The idle process that has to end to free this slot.
     evicted: Option<P>,
     is_spare: bool,
 }
 
-struct Shared<K: Key, P: Resident> {
-    limits: Limits,
-    state: Mutex<State<K, P>>,
-    /// Rung when one becomes idle.
-    bell: Arc<Notify>,
+struct PoolShared<K: PoolKey, P: PooledProcess> {
+    limits: PoolLimits,
+    state: Mutex<PoolState<K, P>>,
+    /// Wakes the sweeper when a process becomes idle.
+    sweeper_wake: Arc<Notify>,
 }
 
-struct State<K: Key, P: Resident> {
+struct PoolState<K: PoolKey, P: PooledProcess> {
     held: HashSet<K>,
-    /// Held by those that nobody has asked for yet.
+    /// Slots held by spares that are being started.
     held_spares: usize,
-    idle: HashMap<K, Idle<P>>,
-    waiting: VecDeque<(K, oneshot::Sender<Place<K, P>>)>,
+    idle: HashMap<K, IdleProcess<P>>,
+    waiting: VecDeque<(K, oneshot::Sender<PoolSlot<K, P>>)>,
     closed: bool,
-    /// Ends those that were idle for too long.
+    /// The task that ends processes after their idle timeout.
     sweeper: JoinSet<()>,
 }
 
-struct Idle<P> {
-    resident: P,
+struct IdleProcess<P> {
+    process: P,
     since: Instant,
     is_spare: bool,
 }
 
-impl<K: Key, P: Resident> Pool<K, P> {
-    pub fn new(limits: Limits) -> Self {
-        let limits = Limits { places: limits.places.max(1), ..limits };
-        let state = State {
+impl<K: PoolKey, P: PooledProcess> ProcessPool<K, P> {
+    pub fn new(limits: PoolLimits) -> Self {
+        let limits = PoolLimits { slots: limits.slots.max(1), ..limits };
+        let state = PoolState {
             held: HashSet::new(),
             held_spares: 0,
             idle: HashMap::new(),
@@ -98,46 +98,46 @@ impl<K: Key, P: Resident> Pool<K, P> {
             closed: false,
             sweeper: JoinSet::new(),
         };
-        Self(Arc::new(Shared { limits, state: Mutex::new(state), bell: Arc::new(Notify::new()) }))
+        Self(Arc::new(PoolShared { limits, state: Mutex::new(state), sweeper_wake: Arc::new(Notify::new()) }))
     }
 
-    pub fn limits(&self) -> Limits {
+    pub fn limits(&self) -> PoolLimits {
         self.0.limits
     }
 
-    /// `None` when the pool is closed.
-    pub fn ask(&self, key: K) -> Option<Asked<K, P>> {
+    /// Requests the slot of a key. `None` if the pool is closed.
+    pub fn acquire(&self, key: K) -> Option<SlotRequest<K, P>> {
         let mut state = self.0.lock();
         if state.closed {
             return None;
         }
-        // Whoever came first is served first; a place that is free although others wait is of no use to them.
-        if let Some(place) = self.0.grant(&mut state, &key) {
-            return Some(Asked::Granted(place));
+        // Does not overtake the queue: a slot that is free while others wait is of no use to them.
+        if let Some(slot) = self.0.grant(&mut state, &key) {
+            return Some(SlotRequest::Granted(slot));
         }
         let is_full = !state.held.contains(&key);
-        let (sender, place) = oneshot::channel();
+        let (sender, slot) = oneshot::channel();
         state.waiting.push_back((key, sender));
-        Some(Asked::Wait(Wait { place, is_full }))
+        Some(SlotRequest::Queued(SlotWait { slot, is_full }))
     }
 
-    /// A place for one that is made ready before it is asked for: only where none is kept for this key, there is room,
-    /// nobody waits, and there are not enough spares already.
-    pub fn spare(&self, key: K) -> Option<Place<K, P>> {
+    /// Returns a slot for a process that is started before it is requested: only if the key has none, a slot is free,
+    /// nobody waits, and the limit of spares is not reached.
+    pub fn acquire_spare(&self, key: K) -> Option<PoolSlot<K, P>> {
         let mut state = self.0.lock();
-        state.forget_who_left();
+        state.drop_closed_waiters();
         let spares = state.held_spares + state.idle.values().filter(|idle| idle.is_spare).count();
         let taken = state.held.contains(&key) || state.idle.contains_key(&key);
-        let full = state.held.len() + state.idle.len() >= self.0.limits.places;
+        let full = state.held.len() + state.idle.len() >= self.0.limits.slots;
         if state.closed || taken || full || !state.waiting.is_empty() || spares >= self.0.limits.spares {
             return None;
         }
         state.held.insert(key.clone());
         state.held_spares += 1;
-        Some(Place { shared: Arc::clone(&self.0), key: Some(key), resident: None, evicted: None, is_spare: true })
+        Some(PoolSlot { shared: Arc::clone(&self.0), key: Some(key), process: None, evicted: None, is_spare: true })
     }
 
-    /// Nobody gets a place any more; returns when no idle one is left. Held ones end when they are given back.
+    /// Grants no more slots; returns when all idle processes have ended. Held processes end when they are put back.
     pub async fn close(&self) {
         let (waiting, idle) = {
             let mut state = self.0.lock();
@@ -145,125 +145,125 @@ impl<K: Key, P: Resident> Pool<K, P> {
             (std::mem::take(&mut state.waiting), std::mem::take(&mut state.idle))
         };
         drop(waiting);
-        let mut leaving = JoinSet::new();
+        let mut ending = JoinSet::new();
         for idle in idle.into_values() {
-            leaving.spawn(idle.resident.leave());
+            ending.spawn(idle.process.shut_down());
         }
-        while leaving.join_next().await.is_some() {}
+        while ending.join_next().await.is_some() {}
     }
 }
 
-impl<K: Key, P: Resident> Wait<K, P> {
-    /// `None` when the pool was closed meanwhile.
-    pub async fn place(self) -> Option<Place<K, P>> {
-        self.place.await.ok()
+impl<K: PoolKey, P: PooledProcess> SlotWait<K, P> {
+    /// Waits for the slot. `None` if the pool was closed meanwhile.
+    pub async fn slot(self) -> Option<PoolSlot<K, P>> {
+        self.slot.await.ok()
     }
 }
 
-impl<K: Key, P: Resident> Place<K, P> {
-    /// The one that was kept for this key. The one that had to go for it has gone when this returns.
-    pub async fn resident(&mut self) -> Option<P> {
+impl<K: PoolKey, P: PooledProcess> PoolSlot<K, P> {
+    /// Returns the idle process that was kept for this key, after the evicted process has ended.
+    pub async fn take_process(&mut self) -> Option<P> {
         if let Some(evicted) = self.evicted.take() {
-            evicted.leave().await;
+            evicted.shut_down().await;
         }
-        self.resident.take()
+        self.process.take()
     }
 
-    /// Gives the place back with one that waits for the next holder.
-    pub async fn keep(mut self, resident: P) {
+    /// Puts a process back into the pool for the next holder of its key.
+    pub async fn put_back(mut self, process: P) {
         let Some(key) = self.key.take() else { return };
         let refused = {
             let mut state = self.shared.lock();
             state.release(&key, self.is_spare);
             if state.closed {
-                Some(resident)
+                Some(process)
             } else {
-                let idle = Idle { resident, since: Instant::now(), is_spare: self.is_spare };
+                let idle = IdleProcess { process, since: Instant::now(), is_spare: self.is_spare };
                 state.idle.insert(key, idle);
                 if state.sweeper.is_empty() {
-                    let (shared, bell) = (Arc::downgrade(&self.shared), Arc::clone(&self.shared.bell));
-                    state.sweeper.spawn(sweep(shared, bell));
+                    let (shared, wake) = (Arc::downgrade(&self.shared), Arc::clone(&self.shared.sweeper_wake));
+                    state.sweeper.spawn(sweep(shared, wake));
                 }
                 None
             }
         };
         match refused {
-            Some(resident) => resident.leave().await,
-            None => self.shared.bell.notify_one(),
+            Some(process) => process.shut_down().await,
+            None => self.shared.sweeper_wake.notify_one(),
         }
         self.shared.serve();
     }
 }
 
-impl<K: Key, P: Resident> Drop for Place<K, P> {
+impl<K: PoolKey, P: PooledProcess> Drop for PoolSlot<K, P> {
     fn drop(&mut self) {
         if let Some(key) = self.key.take() {
-            // What it held ends before its place is free.
-            drop((self.resident.take(), self.evicted.take()));
+            // The processes end before the slot is free.
+            drop((self.process.take(), self.evicted.take()));
             self.shared.lock().release(&key, self.is_spare);
             self.shared.serve();
         }
     }
 }
 
-impl<K: Key, P: Resident> Shared<K, P> {
-    fn lock(&self) -> MutexGuard<'_, State<K, P>> {
-        // Nothing in here runs code of others, so nothing can panic halfway.
+impl<K: PoolKey, P: PooledProcess> PoolShared<K, P> {
+    fn lock(&self) -> MutexGuard<'_, PoolState<K, P>> {
+        // Nothing under this lock calls foreign code, so a panic cannot leave the state inconsistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn grant(self: &Arc<Self>, state: &mut State<K, P>, key: &K) -> Option<Place<K, P>> {
+    fn grant(self: &Arc<Self>, state: &mut PoolState<K, P>, key: &K) -> Option<PoolSlot<K, P>> {
         if state.held.contains(key) {
             return None;
         }
-        let resident = state.idle.remove(key).map(|idle| idle.resident);
+        let process = state.idle.remove(key).map(|idle| idle.process);
         let mut evicted = None;
-        if resident.is_none() && state.held.len() + state.idle.len() >= self.limits.places {
+        if process.is_none() && state.held.len() + state.idle.len() >= self.limits.slots {
             let oldest = state.idle.iter().min_by_key(|(_, idle)| idle.since).map(|(key, _)| key.clone())?;
-            evicted = state.idle.remove(&oldest).map(|idle| idle.resident);
+            evicted = state.idle.remove(&oldest).map(|idle| idle.process);
         }
         state.held.insert(key.clone());
         let shared = Arc::clone(self);
-        Some(Place { shared, key: Some(key.clone()), resident, evicted, is_spare: false })
+        Some(PoolSlot { shared, key: Some(key.clone()), process, evicted, is_spare: false })
     }
 
-    /// Hands out what is free, to whoever waits longest for it.
+    /// Grants free slots to the callers that have waited longest.
     fn serve(self: &Arc<Self>) {
         loop {
             let unwanted = {
                 let mut state = self.lock();
-                state.forget_who_left();
-                let Some((at, place)) = (0..state.waiting.len()).find_map(|at| {
+                state.drop_closed_waiters();
+                let Some((at, slot)) = (0..state.waiting.len()).find_map(|at| {
                     let key = state.waiting[at].0.clone();
-                    self.grant(&mut state, &key).map(|place| (at, place))
+                    self.grant(&mut state, &key).map(|slot| (at, slot))
                 }) else {
                     return;
                 };
                 let Some((_, sender)) = state.waiting.remove(at) else { return };
-                sender.send(place)
+                sender.send(slot)
             };
-            // Whoever waited left just now; outside of the lock, because giving it back needs it.
+            // The caller stopped waiting just now. Dropped outside of the lock, because freeing the slot takes it.
             drop(unwanted);
         }
     }
 
-    /// Takes out those that were idle for too long, as their holder; and when the next one will have been.
-    fn expired(self: &Arc<Self>) -> (Vec<Place<K, P>>, Option<Instant>) {
+    /// Takes the slots of processes past their idle timeout, and returns when the next timeout is.
+    fn expired(self: &Arc<Self>) -> (Vec<PoolSlot<K, P>>, Option<Instant>) {
         let mut state = self.lock();
         let now = Instant::now();
         let due: Vec<K> = state
             .idle
             .iter()
-            .filter(|(_, idle)| idle.since + self.limits.idle <= now)
+            .filter(|(_, idle)| idle.since + self.limits.idle_timeout <= now)
             .map(|(key, _)| key.clone())
             .collect();
-        let places = due.iter().filter_map(|key| self.grant(&mut state, key)).collect();
-        let next = state.idle.values().map(|idle| idle.since + self.limits.idle).min();
-        (places, next)
+        let slots = due.iter().filter_map(|key| self.grant(&mut state, key)).collect();
+        let next = state.idle.values().map(|idle| idle.since + self.limits.idle_timeout).min();
+        (slots, next)
     }
 }
 
-impl<K: Key, P: Resident> State<K, P> {
+impl<K: PoolKey, P: PooledProcess> PoolState<K, P> {
     fn release(&mut self, key: &K, is_spare: bool) {
         self.held.remove(key);
         if is_spare {
@@ -271,22 +271,22 @@ impl<K: Key, P: Resident> State<K, P> {
         }
     }
 
-    /// Nobody idle is to go for the sake of one who does not wait any more.
-    fn forget_who_left(&mut self) {
+    /// No idle process is to be evicted for a caller that no longer waits.
+    fn drop_closed_waiters(&mut self) {
         self.waiting.retain(|(_, sender)| !sender.is_closed());
     }
 }
 
-async fn sweep<K: Key, P: Resident>(shared: Weak<Shared<K, P>>, bell: Arc<Notify>) {
+async fn sweep<K: PoolKey, P: PooledProcess>(shared: Weak<PoolShared<K, P>>, wake: Arc<Notify>) {
     loop {
         let Some((expired, next)) = shared.upgrade().map(|shared| shared.expired()) else { return };
-        for mut place in expired {
-            if let Some(resident) = place.resident().await {
-                resident.leave().await;
+        for mut slot in expired {
+            if let Some(process) = slot.take_process().await {
+                process.shut_down().await;
             }
         }
         tokio::select! {
-            () = bell.notified() => {}
+            () = wake.notified() => {}
             () = until(next) => {}
         }
     }
@@ -299,17 +299,17 @@ async fn until(instant: Option<Instant>) {
     }
 }
 
-impl<K: Key, P: Resident> std::fmt::Debug for Pool<K, P> {
+impl<K: PoolKey, P: PooledProcess> std::fmt::Debug for ProcessPool<K, P> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let state = self.0.lock();
         let (held, idle, waiting) = (state.held.len(), state.idle.len(), state.waiting.len());
-        f.debug_struct("Pool").field("held", &held).field("idle", &idle).field("waiting", &waiting).finish()
+        f.debug_struct("ProcessPool").field("held", &held).field("idle", &idle).field("waiting", &waiting).finish()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Asked, Limits, Place, Pool, Resident};
+    use super::{PoolLimits, PoolSlot, PooledProcess, ProcessPool, SlotRequest};
     use std::{
         sync::{
             Arc,
@@ -318,45 +318,45 @@ mod tests {
         time::Duration,
     };
 
-    /// Counts how many are alive.
-    struct Guest {
+    /// Counts the live processes.
+    struct FakeProcess {
         name: u32,
         alive: Arc<AtomicUsize>,
     }
 
-    impl Guest {
+    impl FakeProcess {
         fn new(name: u32, alive: &Arc<AtomicUsize>) -> Self {
             alive.fetch_add(1, Ordering::SeqCst);
             Self { name, alive: Arc::clone(alive) }
         }
     }
 
-    impl Drop for Guest {
+    impl Drop for FakeProcess {
         fn drop(&mut self) {
             self.alive.fetch_sub(1, Ordering::SeqCst);
         }
     }
 
-    impl Resident for Guest {
-        async fn leave(self) {
+    impl PooledProcess for FakeProcess {
+        async fn shut_down(self) {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }
 
-    fn pool(places: usize, spares: usize) -> (Pool<u32, Guest>, Arc<AtomicUsize>) {
-        (Pool::new(Limits { places, idle: Duration::from_secs(60), spares }), Arc::default())
+    fn pool(places: usize, spares: usize) -> (ProcessPool<u32, FakeProcess>, Arc<AtomicUsize>) {
+        (ProcessPool::new(PoolLimits { slots: places, idle_timeout: Duration::from_secs(60), spares }), Arc::default())
     }
 
-    fn granted(pool: &Pool<u32, Guest>, key: u32) -> Place<u32, Guest> {
-        match pool.ask(key) {
-            Some(Asked::Granted(place)) => place,
+    fn granted(pool: &ProcessPool<u32, FakeProcess>, key: u32) -> PoolSlot<u32, FakeProcess> {
+        match pool.acquire(key) {
+            Some(SlotRequest::Granted(slot)) => slot,
             _ => panic!("{key} has to wait"),
         }
     }
 
-    fn waiting(pool: &Pool<u32, Guest>, key: u32, is_full: bool) -> super::Wait<u32, Guest> {
-        match pool.ask(key) {
-            Some(Asked::Wait(wait)) => {
+    fn waiting(pool: &ProcessPool<u32, FakeProcess>, key: u32, is_full: bool) -> super::SlotWait<u32, FakeProcess> {
+        match pool.acquire(key) {
+            Some(SlotRequest::Queued(wait)) => {
                 assert_eq!(wait.is_full, is_full);
                 wait
             }
@@ -365,26 +365,26 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn one_that_was_kept_comes_back_to_its_key() {
+    async fn idle_process_is_returned_to_its_key() {
         let (pool, alive) = pool(2, 0);
-        let mut place = granted(&pool, 1);
-        assert!(place.resident().await.is_none());
-        place.keep(Guest::new(7, &alive)).await;
-        assert_eq!(granted(&pool, 1).resident().await.unwrap().name, 7);
-        assert!(granted(&pool, 2).resident().await.is_none());
+        let mut slot = granted(&pool, 1);
+        assert!(slot.take_process().await.is_none());
+        slot.put_back(FakeProcess::new(7, &alive)).await;
+        assert_eq!(granted(&pool, 1).take_process().await.unwrap().name, 7);
+        assert!(granted(&pool, 2).take_process().await.is_none());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn invariant_14_limits_when_all_are_held_the_next_waits_its_turn() {
+    async fn invariant_14_limits_requests_are_queued_when_all_slots_are_held() {
         let (pool, alive) = pool(2, 0);
         let (first, second) = (granted(&pool, 1), granted(&pool, 2));
         let (third, fourth) = (waiting(&pool, 3, true), waiting(&pool, 4, true));
-        first.keep(Guest::new(1, &alive)).await;
-        let mut third = third.place().await.unwrap();
-        assert!(third.resident().await.is_none());
-        assert_eq!(alive.load(Ordering::SeqCst), 0, "the idle one left before the new one may start");
+        first.put_back(FakeProcess::new(1, &alive)).await;
+        let mut third = third.slot().await.unwrap();
+        assert!(third.take_process().await.is_none());
+        assert_eq!(alive.load(Ordering::SeqCst), 0, "the evicted process ended before the new one may start");
         drop(second);
-        assert!(fourth.place().await.unwrap().resident().await.is_none());
+        assert!(fourth.slot().await.unwrap().take_process().await.is_none());
     }
 
     #[tokio::test(start_paused = true)]
@@ -392,94 +392,94 @@ mod tests {
         let (pool, alive) = pool(5, 0);
         let first = granted(&pool, 1);
         let second = waiting(&pool, 1, false);
-        first.keep(Guest::new(9, &alive)).await;
-        assert_eq!(second.place().await.unwrap().resident().await.unwrap().name, 9);
+        first.put_back(FakeProcess::new(9, &alive)).await;
+        assert_eq!(second.slot().await.unwrap().take_process().await.unwrap().name, 9);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_stopped_waiting_is_passed_over_and_a_dropped_holder_frees_its_place() {
+    async fn canceled_wait_is_skipped_and_a_dropped_slot_is_freed() {
         let (pool, alive) = pool(1, 0);
         let first = granted(&pool, 1);
         drop(waiting(&pool, 2, true));
         let third = waiting(&pool, 3, true);
         drop(first);
-        let third = third.place().await.unwrap();
+        let third = third.slot().await.unwrap();
         drop(waiting(&pool, 4, true));
-        third.keep(Guest::new(3, &alive)).await;
-        assert_eq!(alive.load(Ordering::SeqCst), 1, "nobody had to go for one who left");
-        assert_eq!(granted(&pool, 3).resident().await.unwrap().name, 3);
+        third.put_back(FakeProcess::new(3, &alive)).await;
+        assert_eq!(alive.load(Ordering::SeqCst), 1, "no process is evicted for a canceled wait");
+        assert_eq!(granted(&pool, 3).take_process().await.unwrap().name, 3);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_one_that_was_idle_longest_makes_room() {
+    async fn longest_idle_process_is_evicted() {
         let (pool, alive) = pool(2, 0);
         for key in [1, 2] {
-            granted(&pool, key).keep(Guest::new(key, &alive)).await;
+            granted(&pool, key).put_back(FakeProcess::new(key, &alive)).await;
             tokio::time::advance(Duration::from_secs(1)).await;
         }
         let mut third = granted(&pool, 3);
-        assert!(third.resident().await.is_none());
+        assert!(third.take_process().await.is_none());
         assert_eq!(alive.load(Ordering::SeqCst), 1);
-        assert_eq!(granted(&pool, 2).resident().await.unwrap().name, 2);
+        assert_eq!(granted(&pool, 2).take_process().await.unwrap().name, 2);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn one_that_was_idle_too_long_leaves() {
+    async fn process_ends_after_its_idle_timeout() {
         let (pool, alive) = pool(2, 0);
-        granted(&pool, 1).keep(Guest::new(1, &alive)).await;
+        granted(&pool, 1).put_back(FakeProcess::new(1, &alive)).await;
         tokio::time::sleep(Duration::from_secs(30)).await;
-        granted(&pool, 2).keep(Guest::new(2, &alive)).await;
+        granted(&pool, 2).put_back(FakeProcess::new(2, &alive)).await;
         tokio::time::sleep(Duration::from_secs(31)).await;
         assert_eq!(alive.load(Ordering::SeqCst), 1);
         tokio::time::sleep(Duration::from_secs(30)).await;
         assert_eq!(alive.load(Ordering::SeqCst), 0);
-        assert!(granted(&pool, 1).resident().await.is_none());
+        assert!(granted(&pool, 1).take_process().await.is_none());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn spares_take_only_what_is_free() {
+    async fn spares_use_only_free_slots() {
         let (pool, alive) = pool(3, 1);
-        let spare = pool.spare(1).unwrap();
-        assert!(pool.spare(2).is_none(), "one spare is being made ready");
-        spare.keep(Guest::new(1, &alive)).await;
-        assert!(pool.spare(2).is_none() && pool.spare(1).is_none());
-        assert_eq!(granted(&pool, 1).resident().await.unwrap().name, 1);
+        let spare = pool.acquire_spare(1).unwrap();
+        assert!(pool.acquire_spare(2).is_none(), "one spare is being started");
+        spare.put_back(FakeProcess::new(1, &alive)).await;
+        assert!(pool.acquire_spare(2).is_none() && pool.acquire_spare(1).is_none());
+        assert_eq!(granted(&pool, 1).take_process().await.unwrap().name, 1);
         let _held = [granted(&pool, 3), granted(&pool, 4)];
-        granted(&pool, 5).keep(Guest::new(5, &alive)).await;
-        assert!(pool.spare(6).is_none(), "an idle one is not thrown out for a spare");
+        granted(&pool, 5).put_back(FakeProcess::new(5, &alive)).await;
+        assert!(pool.acquire_spare(6).is_none(), "no idle process is evicted for a spare");
         drop(granted(&pool, 5));
-        assert!(pool.spare(6).is_some());
+        assert!(pool.acquire_spare(6).is_some());
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_spare_under_way_is_waited_for_by_its_key() {
+    async fn request_waits_for_the_spare_of_its_key() {
         let (pool, alive) = pool(3, 1);
-        let spare = pool.spare(1).unwrap();
+        let spare = pool.acquire_spare(1).unwrap();
         let turn = waiting(&pool, 1, false);
-        spare.keep(Guest::new(1, &alive)).await;
-        assert_eq!(turn.place().await.unwrap().resident().await.unwrap().name, 1);
+        spare.put_back(FakeProcess::new(1, &alive)).await;
+        assert_eq!(turn.slot().await.unwrap().take_process().await.unwrap().name, 1);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn closing_ends_the_idle_ones_and_turns_away_who_waits() {
+    async fn closing_ends_idle_processes_and_refuses_requests() {
         let (pool, alive) = pool(2, 1);
-        granted(&pool, 1).keep(Guest::new(1, &alive)).await;
+        granted(&pool, 1).put_back(FakeProcess::new(1, &alive)).await;
         let held = [granted(&pool, 2), granted(&pool, 1)];
         let wait = waiting(&pool, 3, true);
         let [held, first] = held;
-        first.keep(Guest::new(1, &alive)).await;
-        assert!(wait.place().await.is_some());
-        granted(&pool, 4).keep(Guest::new(4, &alive)).await;
+        first.put_back(FakeProcess::new(1, &alive)).await;
+        assert!(wait.slot().await.is_some());
+        granted(&pool, 4).put_back(FakeProcess::new(4, &alive)).await;
         pool.close().await;
-        assert!(pool.ask(9).is_none() && pool.spare(9).is_none());
-        held.keep(Guest::new(2, &alive)).await;
+        assert!(pool.acquire(9).is_none() && pool.acquire_spare(9).is_none());
+        held.put_back(FakeProcess::new(2, &alive)).await;
         assert_eq!(alive.load(Ordering::SeqCst), 0);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_dropped_pool_drops_what_it_kept() {
+    async fn dropping_the_pool_drops_its_idle_processes() {
         let (pool, alive) = pool(2, 0);
-        granted(&pool, 1).keep(Guest::new(1, &alive)).await;
+        granted(&pool, 1).put_back(FakeProcess::new(1, &alive)).await;
         drop(pool);
         tokio::task::yield_now().await;
         assert_eq!(alive.load(Ordering::SeqCst), 0);

@@ -1,4 +1,4 @@
-//! What all providers that drive a program share: where it is, what of the environment it may see, how it is stopped.
+//! Shared by all providers that run a program: where it is, which environment variables it gets, how it is stopped.
 
 use crate::TurnEvent;
 use std::{
@@ -7,11 +7,11 @@ use std::{
     path::{Path, PathBuf},
     time::Duration,
 };
-use workbench::process::{Patience, Supervisor};
+use workbench::process::{StopTimeouts, Supervisor};
 
-/// What every program gets to see of the server's environment, where it is set. Nothing else passes but what the
-/// operator names (invariant 17).
-const ALWAYS: [&str; 16] = [
+/// Variables of the server's environment that every program gets, if they are set. Others are passed on only if the
+/// operator names them (invariant 17).
+const ALWAYS_ALLOWED: [&str; 16] = [
     "PATH",
     "LANG",
     "LC_ALL",
@@ -30,39 +30,39 @@ const ALWAYS: [&str; 16] = [
     "all_proxy",
 ];
 
-/// Those of them that send what a program asks for through somebody else.
+/// The variables that configure a proxy.
 const PROXIES: [&str; 6] = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"];
 
-/// Whether a program with this environment reaches others by a proxy.
-pub fn is_proxied(environment: &BTreeMap<OsString, OsString>) -> bool {
+/// Returns whether a program with this environment uses a proxy.
+pub fn uses_proxy(environment: &BTreeMap<OsString, OsString>) -> bool {
     PROXIES.iter().any(|name| environment.get(OsStr::new(name)).is_some_and(|value| !value.is_empty()))
 }
 
-/// How a program is found and started.
+/// A program that a provider runs: how it is found and started.
 #[derive(Clone)]
-pub struct Program {
+pub struct AgentProgram {
     /// A path, or a name to look for in `PATH`.
     pub command: String,
-    /// Further arguments of the operator's, after ours.
+    /// Extra arguments set by the operator, after ours.
     pub args: Vec<String>,
-    /// Further variables of the server's environment that it may see, by name.
-    pub pass: Vec<String>,
-    /// Whether the login of the person who runs the server is lent to it.
+    /// Names of further variables of the server's environment that the program gets.
+    pub allowed_variables: Vec<String>,
+    /// Whether the program uses the login of the user who runs the server.
     pub share_login: bool,
-    /// The server's whole environment: looked into by name, never handed on whole.
+    /// The server's whole environment: read by name, never passed on as a whole.
     pub environment: BTreeMap<OsString, OsString>,
     pub supervisor: Supervisor,
 }
 
-impl std::fmt::Debug for Program {
-    /// Without the environment: it holds secrets.
+impl std::fmt::Debug for AgentProgram {
+    /// Omits the environment: it contains secrets.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Program").field("command", &self.command).field("args", &self.args).finish_non_exhaustive()
+        f.debug_struct("AgentProgram").field("command", &self.command).field("args", &self.args).finish_non_exhaustive()
     }
 }
 
-impl Program {
-    /// Where the program lies, or `None` when this machine does not have it.
+impl AgentProgram {
+    /// Returns the path of the program, or `None` if it is not installed.
     pub fn locate(&self) -> Option<PathBuf> {
         let command = Path::new(&self.command);
         if command.components().count() > 1 {
@@ -72,10 +72,11 @@ impl Program {
         std::env::split_paths(path).map(|folder| folder.join(command)).find(|file| is_program(file))
     }
 
-    /// The environment to start it with: the allow-list, what the provider itself needs by name, what the operator
-    /// added by name, and what the provider sets.
+    /// Returns the environment to start the program with: the allow-list, the variables `names` that the provider
+    /// needs, the variables that the operator named, and the values `set` by the provider.
     pub fn environment(&self, names: &[&str], set: &[(&str, &OsStr)]) -> BTreeMap<OsString, OsString> {
-        let passed = ALWAYS.iter().chain(names).copied().chain(self.pass.iter().map(String::as_str));
+        let passed =
+            ALWAYS_ALLOWED.iter().chain(names).copied().chain(self.allowed_variables.iter().map(String::as_str));
         let mut environment: BTreeMap<OsString, OsString> = passed
             .filter_map(|name| Some((OsString::from(name), self.environment.get(OsStr::new(name))?.clone())))
             .collect();
@@ -83,19 +84,19 @@ impl Program {
         environment
     }
 
-    /// The home folder of the person who runs the server.
-    pub fn persons_home(&self) -> Option<PathBuf> {
+    /// Returns the home folder of the user who runs the server.
+    pub fn user_home(&self) -> Option<PathBuf> {
         self.environment.get(OsStr::new("HOME")).map(PathBuf::from)
     }
 }
 
-/// Short: a turn that was interrupted has had its say, and what does not end by itself is killed.
-pub const STOP: Patience =
-    Patience { input_closed: Duration::from_millis(1500), terminated: Duration::from_millis(1500) };
+/// Short: the output of an interrupted turn is already saved, and a program that does not exit is killed.
+pub const STOP_PATIENCE: StopTimeouts =
+    StopTimeouts { after_input_closed: Duration::from_millis(1500), after_sigterm: Duration::from_millis(1500) };
 
-/// What is told of processes that a turn had left running.
-pub fn strays_ended(count: usize) -> Option<TurnEvent> {
-    let message = format!("What the agent had left running was ended with its turn; processes: {count}.");
+/// Returns the status event for processes that a turn had left running.
+pub fn leftovers_ended(count: usize) -> Option<TurnEvent> {
+    let message = format!("Processes that the agent left running were stopped with its turn: {count}.");
     (count > 0).then(|| TurnEvent::Status { status: "leftovers_ended".into(), message })
 }
 

@@ -1,27 +1,27 @@
-//! Which providers this server has, by name.
+//! The providers of this server, by name.
 
-use crate::{Provider, host_tools::pass::Passes};
+use crate::{Provider, host_tools::agent_token::AgentTokens};
 use std::{collections::BTreeMap, sync::Arc};
 
 #[derive(Clone, Default)]
-pub struct Registry {
+pub struct ProviderRegistry {
     providers: Arc<BTreeMap<String, Arc<dyn Provider>>>,
-    passes: Passes,
+    agent_tokens: AgentTokens,
 }
 
-impl Registry {
+impl ProviderRegistry {
     pub fn new(providers: impl IntoIterator<Item = Arc<dyn Provider>>) -> Self {
         let providers = providers.into_iter().map(|provider| (provider.name().to_owned(), provider));
-        Self { providers: Arc::new(providers.collect()), passes: Passes::default() }
+        Self { providers: Arc::new(providers.collect()), agent_tokens: AgentTokens::default() }
     }
 
-    /// Those that its providers give to their agents.
-    pub fn with_passes(self, passes: Passes) -> Self {
-        Self { passes, ..self }
+    /// Sets the agent tokens that the providers issue to their agents' programs.
+    pub fn with_agent_tokens(self, passes: AgentTokens) -> Self {
+        Self { agent_tokens: passes, ..self }
     }
 
-    pub fn passes(&self) -> &Passes {
-        &self.passes
+    pub fn agent_tokens(&self) -> &AgentTokens {
+        &self.agent_tokens
     }
 
     pub fn get(&self, name: &str) -> Option<Arc<dyn Provider>> {
@@ -32,13 +32,13 @@ impl Registry {
         self.providers.values()
     }
 
-    /// For messages: `scripted, claude_code`.
+    /// The names for error messages: `scripted, claude_code`.
     pub fn names(&self) -> String {
         self.providers.keys().map(String::as_str).collect::<Vec<_>>().join(", ")
     }
 }
 
-impl std::fmt::Debug for Registry {
+impl std::fmt::Debug for ProviderRegistry {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_set().entries(self.providers.keys()).finish()
     }

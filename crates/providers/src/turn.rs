@@ -1,6 +1,6 @@
-//! The one trait, and the words a turn is spoken in.
+//! The [`Provider`] trait and the events, commands and outcome of a turn.
 
-use crate::{History, Memory};
+use crate::{MemoryHandle, TurnHistory};
 use domain::{
     agent::{Agent, AgentSpec},
     event::Decision,
@@ -21,46 +21,46 @@ pub type InspectFuture = Pin<Box<dyn Future<Output = Inspection> + Send>>;
 
 /// An adapter that makes an agent answer.
 pub trait Provider: Send + Sync + 'static {
-    /// The word that agents name it by.
+    /// The name that agents refer to the provider by.
     fn name(&self) -> &str;
 
     fn capabilities(&self) -> Capabilities;
 
-    /// What an agent's settings ask of this provider that it cannot do; said when the agent is made, not when it runs.
+    /// Rejects settings that this provider does not support, when the agent is created rather than when it runs.
     fn check(&self, _spec: &AgentSpec) -> Result<(), String> {
         Ok(())
     }
 
-    /// Whether `model_options` of an agent mean something to it.
-    fn takes_model_options(&self) -> bool {
+    /// Returns whether the provider uses an agent's `model_options`.
+    fn supports_model_options(&self) -> bool {
         false
     }
 
-    /// What the provider needs from this machine, and whether it is there.
+    /// Checks that this machine has what the provider needs.
     fn inspect(&self) -> InspectFuture {
         Box::pin(async { Inspection::Ready { version: None, program: None } })
     }
 
-    /// Somebody may soon ask this agent something: what takes long can be made ready. A hint; it returns at once.
-    fn prepare(&self, _coming: Place) {}
+    /// A hint that a turn of this agent may start soon, so that slow preparations can begin. Returns immediately.
+    fn prepare(&self, _coming: AgentWorkspace) {}
 
-    /// The server stops: returns when nothing is left that was kept ready between turns.
+    /// Called at server shutdown. Returns when everything kept between turns has ended.
     fn close(&self) -> CloseFuture {
         Box::pin(async {})
     }
 
     /// Answers one prompt. The future returns only when everything the turn started has stopped: its return *is* the
-    /// proof behind "cancelled". Dropping it must stop the work too, by force if need be. Events that cannot be sent
-    /// because the receiver is gone mean the same as [`TurnCommand::Interrupt`].
+    /// proof behind "cancelled". Dropping it must stop the work too, by force if need be. A closed event
+    /// receiver means the same as [`TurnCommand::Interrupt`].
     fn turn(&self, request: TurnRequest, channel: TurnChannel) -> TurnFuture;
 }
 
 /// What a provider can do; the API shows it and the UI adapts to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Capabilities {
-    /// Goes on with its own session in a later run.
+    /// Continues its own session in a later run.
     pub resume: bool,
-    /// Takes a new message in the middle of an answer.
+    /// Accepts a new message in the middle of an answer.
     pub steer: bool,
     pub approvals: bool,
     pub thinking: bool,
@@ -68,7 +68,7 @@ pub struct Capabilities {
     pub skills: bool,
 }
 
-/// What a look at this machine found.
+/// The result of [`Provider::inspect`].
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum Inspection {
@@ -76,49 +76,49 @@ pub enum Inspection {
         version: Option<String>,
         program: Option<PathBuf>,
     },
-    /// With what to do about it.
+    /// The provider cannot run; `advice` says what to do.
     Missing {
         advice: String,
     },
 }
 
-/// Where an agent works, and with what. Everything a process needs to know before it is started.
+/// The agent, its folders, skills and MCP servers: everything a process needs to know before it is started.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Place {
+pub struct AgentWorkspace {
     pub room_id: RoomId,
     pub agent: Agent,
-    /// The folder the agent works in; exists.
-    pub workplace: PathBuf,
-    /// The agent's own folder inside the data folder, for what its program remembers; exists.
+    /// The agent's working directory; exists.
+    pub folder: PathBuf,
+    /// The agent's own folder inside the data folder, for the state of its program; exists.
     pub home: PathBuf,
     pub skills: Vec<SkillFolder>,
-    /// With nothing left to fill in. A CLI starts or reaches them by itself; for the others the manager does.
-    pub mcp_servers: Vec<mcp::Server>,
+    /// Fully resolved. A CLI connects to the servers itself; for other providers the MCP manager does.
+    pub mcp_servers: Vec<mcp::NamedMcpServer>,
 }
 
-/// A skill as it lies on disk: a folder with a `SKILL.md`.
+/// A skill on disk: a folder with a `SKILL.md`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SkillFolder {
     pub name: String,
     pub path: PathBuf,
 }
 
-/// A skill folder as a process was started with it. It is equal to one with the same content: where that lies is another
-/// place in every run, but the same content has the same time.
+/// A skill folder at the time a process was started. Two are equal if they have the same content: the path differs in
+/// every run, but the same content has the same modification time.
 #[derive(Clone, Debug)]
-pub(crate) struct SeenSkill {
+pub(crate) struct SkillSnapshot {
     pub folder: SkillFolder,
     changed: Option<SystemTime>,
 }
 
-impl SeenSkill {
+impl SkillSnapshot {
     pub fn all(skills: &[SkillFolder]) -> Vec<Self> {
         let changed = |folder: &SkillFolder| folder.path.join("SKILL.md").metadata().and_then(|file| file.modified());
         skills.iter().map(|folder| Self { folder: folder.clone(), changed: changed(folder).ok() }).collect()
     }
 }
 
-impl PartialEq for SeenSkill {
+impl PartialEq for SkillSnapshot {
     fn eq(&self, other: &Self) -> bool {
         self.folder.name == other.folder.name && self.changed == other.changed
     }
@@ -127,69 +127,68 @@ impl PartialEq for SeenSkill {
 #[derive(Clone, Debug)]
 pub struct TurnRequest {
     pub run_id: RunId,
-    pub place: Place,
+    pub workspace: AgentWorkspace,
     pub prompt: String,
-    /// What was said in the room before the prompt.
-    pub history: History,
-    /// The provider's own conversation from an earlier run of this agent in this room.
-    pub session: Option<Session>,
-    /// What the agent remembers beyond this room; for providers without a memory of their own.
-    pub memory: Memory,
+    /// The messages in the room before the prompt.
+    pub history: TurnHistory,
+    /// The provider session from an earlier run of this agent in this room.
+    pub session: Option<ResumableSession>,
+    /// The agent's memory across rooms, for providers without a memory of their own.
+    pub memory: MemoryHandle,
 }
 
 impl TurnRequest {
     pub fn agent(&self) -> &Agent {
-        &self.place.agent
+        &self.workspace.agent
     }
 }
 
-/// A conversation that the provider remembers by itself.
+/// A conversation that the provider stores itself.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Session {
+pub struct ResumableSession {
     pub id: String,
-    /// What was said in the room that this session has not been told: others' messages, and what it lost when it was
-    /// interrupted.
-    pub unheard: Vec<Spoken>,
+    /// Messages in the room that the session does not contain: those of others, and those lost to an interrupt.
+    pub missed: Vec<HistoryMessage>,
 }
 
 #[derive(Clone, PartialEq, Debug)]
-pub struct Spoken {
-    pub speaker: Speaker,
+pub struct HistoryMessage {
+    pub author: HistoryAuthor,
     pub text: String,
-    /// The tools that an agent called while it said this.
+    /// The tools that an agent called while it wrote this message.
     pub tools: Vec<ToolCall>,
 }
 
-impl Spoken {
-    pub fn new(speaker: Speaker, text: impl Into<String>) -> Self {
-        Self { speaker, text: text.into(), tools: Vec::new() }
+impl HistoryMessage {
+    pub fn new(author: HistoryAuthor, text: impl Into<String>) -> Self {
+        Self { author, text: text.into(), tools: Vec::new() }
     }
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Speaker {
+pub enum HistoryAuthor {
     Person(String),
-    /// The agent that is asked now.
-    Itself,
+    /// The agent that runs this turn.
+    ThisAgent,
     OtherAgent(String),
 }
 
-/// The two ends of a running turn that the provider holds. Both are bounded: a provider that is faster than the disk
-/// waits in `send`.
+/// The provider's ends of a running turn's channels. Both are bounded: a provider that is faster than the disk waits in
+/// `send`.
 #[derive(Debug)]
 pub struct TurnChannel {
-    pub events: mpsc::Sender<Reported>,
+    pub events: mpsc::Sender<ProviderEvent>,
     pub commands: mpsc::Receiver<TurnCommand>,
 }
 
-/// An event, with what the provider sent for it as JSON text.
+/// An event, with the provider's original message as JSON text.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Reported {
+pub struct ProviderEvent {
     pub event: TurnEvent,
     pub raw: Option<String>,
 }
 
-impl From<TurnEvent> for Reported {
+impl From<TurnEvent> for ProviderEvent {
     fn from(event: TurnEvent) -> Self {
         Self { event, raw: None }
     }
@@ -197,7 +196,7 @@ impl From<TurnEvent> for Reported {
 
 #[derive(Clone, PartialEq, Debug)]
 pub enum TurnEvent {
-    /// A model call begins; counted against the limit of turns.
+    /// A model call starts; counted against the turn limit.
     ModelCall,
     Text {
         delta: String,
@@ -224,38 +223,37 @@ pub enum TurnEvent {
         content: Value,
         is_error: bool,
     },
-    /// A tool call waits for a person. The answer comes as [`TurnCommand::Answer`], always, unless it is
-    /// [`TurnEvent::Withdrawn`] before: on a deadline it is `Expired`.
+    /// A tool call waits for a decision, which always comes as [`TurnCommand::Answer`] (`Expired` after the deadline)
+    /// unless the approval is withdrawn first ([`TurnEvent::ApprovalWithdrawn`]).
     Approval {
         id: ApprovalId,
         tool_use_id: Option<String>,
         name: String,
         input: Value,
-        /// Only a person can answer it: a question, which no policy may wave through.
+        /// A question that only a person can answer; no policy may approve it automatically.
         is_question: bool,
     },
-    /// Nobody waits for this approval's answer any more, and what it was for does not run: the program took its
-    /// question back. An answer that is under way to it is ignored.
-    Withdrawn {
+    /// The program canceled its request for approval; the tool call does not run, and a late answer is ignored.
+    ApprovalWithdrawn {
         id: ApprovalId,
     },
-    /// Tokens used since the last report. `cost` only where the vendor itself said it.
+    /// Tokens used since the last report. `cost` is set only if the vendor reported it.
     Usage {
         usage: Usage,
         model: Option<String>,
         cost: Option<Cost>,
     },
-    /// Something worth telling that is no progress: it does not wind the clock of a silent provider.
+    /// A notice that does not count as progress: it does not reset the provider's idle timeout.
     Status {
         status: String,
         message: String,
     },
-    /// The turn stands in a line of our own making, until the next event: no clock but the whole turn's runs.
+    /// The turn waits in a queue of ours until the next event; meanwhile only the timeout of the whole turn runs.
     Waiting {
         status: String,
         message: String,
     },
-    /// The provider's own conversation id, as soon as it is known.
+    /// The id of the provider session, as soon as it is known.
     Session {
         id: String,
     },
@@ -268,14 +266,14 @@ pub enum TurnEvent {
 
 #[derive(Clone, PartialEq, Debug)]
 pub enum TurnCommand {
-    /// Stop now. What was said so far has been kept.
+    /// Stop now. The text sent so far has been saved.
     Interrupt,
     Answer {
         approval: ApprovalId,
         decision: Decision,
         input: Option<Value>,
     },
-    /// A new message for the answer under way; only for providers that can. Answered by [`TurnEvent::Steered`].
+    /// A new message for the current answer, if the provider supports it. Answered by [`TurnEvent::Steered`].
     Steer {
         message: MessageId,
         text: String,
@@ -286,12 +284,12 @@ pub enum TurnCommand {
 pub struct TurnOutcome {
     pub end: TurnEnd,
     pub receipt: Receipt,
-    pub kept: Kept,
+    pub saved: SavedInSession,
 }
 
-/// How much of this turn is in the provider's own session; the rest is told to it next time.
+/// How much of this turn the provider session contains; the rest is sent with the next prompt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Kept {
+pub enum SavedInSession {
     #[default]
     Nothing,
     Prompt,
@@ -304,13 +302,13 @@ pub enum TurnEnd {
     /// The agent chose not to answer.
     Skipped,
     Failed(RunError),
-    /// Ended because it was told to.
+    /// Ended by an interrupt.
     Stopped,
 }
 
 impl TurnOutcome {
-    /// An end that had no processes to stop.
-    pub fn of(end: TurnEnd) -> Self {
-        Self { end, receipt: Receipt::default(), kept: Kept::Nothing }
+    /// An outcome without processes to stop.
+    pub fn from_end(end: TurnEnd) -> Self {
+        Self { end, receipt: Receipt::default(), saved: SavedInSession::Nothing }
     }
 }

@@ -1,5 +1,5 @@
-//! The single map from what went wrong to what a client is told: status, stable `code`, and a sentence that says what
-//! to do (RFC 9457). Causes are logged once, where the answer leaves, and never sent.
+//! The single map from errors to problem details (RFC 9457): status, stable `code`, and a sentence that says what to
+//! do. Causes are logged once, when the response leaves, and never sent.
 
 use axum::{
     http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
@@ -11,13 +11,13 @@ use std::{borrow::Cow, error::Error, fmt, sync::Arc};
 
 pub type BoxError = Box<dyn Error + Send + Sync>;
 
-/// Details echo what was sent; this keeps a hostile body from being echoed whole.
+/// Details quote the request. The limit keeps a hostile body from being echoed in full.
 const MAX_DETAIL_CHARS: usize = 600;
 
 macro_rules! codes {
-    // `tt`, not `literal`: utoipa does not see a rename through the group that a literal fragment is wrapped in.
+    // `tt`, not `literal`: utoipa does not see a rename that is wrapped in a literal fragment's group.
     ($($variant:ident = $name:tt, $status:ident, $title:literal;)*) => {
-        /// What programs decide by. A code, once released, keeps its meaning and its status.
+        /// The stable error code for programs. A released code keeps its meaning and its status.
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, utoipa::ToSchema)]
         pub enum Code {
             $(#[serde(rename = $name)] $variant,)*
@@ -44,19 +44,19 @@ macro_rules! codes {
 codes! {
     InvalidRequest = "invalid_request", BAD_REQUEST, "The request is not valid";
     Unsupported = "unsupported", BAD_REQUEST, "Not supported here";
-    Unauthorized = "unauthorized", UNAUTHORIZED, "A valid token is needed";
+    Unauthorized = "unauthorized", UNAUTHORIZED, "A valid token is required";
     ForbiddenHost = "forbidden_host", FORBIDDEN, "Unknown host name";
-    ForbiddenOrigin = "forbidden_origin", FORBIDDEN, "Another website may not ask";
+    ForbiddenOrigin = "forbidden_origin", FORBIDDEN, "Requests from this origin are not allowed";
     OperatorOnly = "operator_only", FORBIDDEN, "Only the operator may do this";
     NotFound = "not_found", NOT_FOUND, "Not found";
     MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED, "Method not allowed";
-    RequestTimeout = "request_timeout", REQUEST_TIMEOUT, "The request came too slowly";
-    Conflict = "conflict", CONFLICT, "In conflict with what is there";
+    RequestTimeout = "request_timeout", REQUEST_TIMEOUT, "The request took too long to arrive";
+    Conflict = "conflict", CONFLICT, "Conflict with the current state";
     RoomBusy = "room_busy", CONFLICT, "The room is busy";
     RunEnded = "run_ended", CONFLICT, "The run has ended";
     IdempotencyConflict = "idempotency_conflict", CONFLICT, "The key was used for another request";
     PositionReset = "position_reset", CONFLICT, "The position is not in this journal";
-    Unprocessable = "unprocessable", UNPROCESSABLE_ENTITY, "It cannot be done as asked";
+    Unprocessable = "unprocessable", UNPROCESSABLE_ENTITY, "The request cannot be processed";
     PayloadTooLarge = "payload_too_large", PAYLOAD_TOO_LARGE, "The body is too large";
     UnsupportedMediaType = "unsupported_media_type", UNSUPPORTED_MEDIA_TYPE, "The body is not JSON";
     TooManyRequests = "too_many_requests", TOO_MANY_REQUESTS, "Too many requests";
@@ -71,12 +71,12 @@ impl fmt::Display for Code {
     }
 }
 
-/// An answer that is not a success. Small enough to travel in a `Result`.
+/// An error response. Boxed, so that a `Result` stays small.
 #[derive(Debug)]
-pub struct Problem(Box<Parts>);
+pub struct Problem(Box<ProblemParts>);
 
 #[derive(Debug)]
-struct Parts {
+struct ProblemParts {
     code: Code,
     detail: Cow<'static, str>,
     members: Map<String, Value>,
@@ -87,25 +87,25 @@ struct Parts {
 impl Problem {
     pub fn new(code: Code, detail: impl Into<Cow<'static, str>>) -> Self {
         let detail = shortened(detail.into());
-        Self(Box::new(Parts { code, detail, members: Map::new(), headers: HeaderMap::new(), cause: None }))
+        Self(Box::new(ProblemParts { code, detail, members: Map::new(), headers: HeaderMap::new(), cause: None }))
     }
 
     pub fn invalid(detail: impl Into<Cow<'static, str>>) -> Self {
         Self::new(Code::InvalidRequest, detail)
     }
 
-    /// The one answer for an unknown id, a foreign id and a thing that is no id at all (invariant 15).
+    /// The same response for an unknown id, another owner's id and a malformed id (invariant 15).
     pub fn not_found() -> Self {
-        Self::new(Code::NotFound, "There is nothing with this id.")
+        Self::new(Code::NotFound, "Nothing with this id exists.")
     }
 
     pub fn internal(cause: impl Into<BoxError>) -> Self {
-        Self::new(Code::Internal, "The server failed; its log has the cause under this answer's x-request-id.")
+        Self::new(Code::Internal, "The server failed; its log has the cause under this response's x-request-id.")
             .caused_by(cause)
     }
 
     pub fn unavailable(cause: impl Into<BoxError>) -> Self {
-        Self::new(Code::Unavailable, "The server cannot do this right now; try again in a moment.")
+        Self::new(Code::Unavailable, "The server cannot do this right now; retry in a moment.")
             .header(header::RETRY_AFTER, HeaderValue::from_static("1"))
             .caused_by(cause)
     }
@@ -121,7 +121,7 @@ impl Problem {
         self
     }
 
-    /// Keeps what went wrong inside for the log.
+    /// Attaches the cause, which is logged and never sent.
     pub fn caused_by(mut self, cause: impl Into<BoxError>) -> Self {
         self.0.cause = Some(Arc::from(cause.into()));
         self
@@ -135,22 +135,22 @@ impl Problem {
         &self.0.detail
     }
 
-    /// Where in the body the mistake is (RFC 6901), as far as that is known.
+    /// JSON pointer to the mistake in the body (RFC 6901), or an empty string.
     pub fn pointer(&self) -> &str {
         self.0.members.get("pointer").and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// For doors that tell of a problem inside a stream, where no response leaves through [`log_cause`].
-    pub fn log(&self, door: &str) {
+    /// Logs the cause of a problem that is reported inside a stream, where [`log_cause`] does not see it.
+    pub fn log(&self, transport: &str) {
         if let Some(cause) = &self.0.cause {
-            tracing::error!(door, code = self.0.code.as_str(), error = %chain(cause.as_ref()), "a stream failed");
+            tracing::error!(transport, code = self.0.code.as_str(), error = %chain(cause.as_ref()), "a stream failed");
         }
     }
 }
 
-impl From<engine::Error> for Problem {
-    fn from(error: engine::Error) -> Self {
-        use engine::Error as E;
+impl From<engine::EngineError> for Problem {
+    fn from(error: engine::EngineError) -> Self {
+        use engine::EngineError as E;
         match error {
             E::NotFound => Self::not_found(),
             E::Invalid(detail) => Self::invalid(detail),
@@ -174,9 +174,9 @@ impl From<engine::Error> for Problem {
     }
 }
 
-impl From<store::Error> for Problem {
-    fn from(error: store::Error) -> Self {
-        engine::Error::from(error).into()
+impl From<store::StoreError> for Problem {
+    fn from(error: store::StoreError) -> Self {
+        engine::EngineError::from(error).into()
     }
 }
 
@@ -193,7 +193,7 @@ impl Error for Problem {
 }
 
 #[derive(Serialize)]
-struct Details<'a> {
+struct ProblemDetails<'a> {
     #[serde(rename = "type")]
     kind: &'a str,
     title: &'a str,
@@ -207,7 +207,7 @@ struct Details<'a> {
 /// Problem details (RFC 9457), with the members that some codes add.
 #[derive(utoipa::ToSchema)]
 #[schema(as = Problem)]
-#[expect(dead_code, reason = "it is only described")]
+#[expect(dead_code, reason = "only its schema is used")]
 pub(crate) struct ProblemSchema {
     #[schema(rename = "type", examples("about:blank"))]
     kind: String,
@@ -217,9 +217,9 @@ pub(crate) struct ProblemSchema {
     code: Code,
     /// For people: what is wrong and what to do.
     detail: String,
-    /// Where in the body the mistake is (RFC 6901).
+    /// JSON pointer to the mistake in the body (RFC 6901).
     pointer: Option<String>,
-    /// With `mcp_failed`: what kind of failure it was, such as `mcp_timeout`.
+    /// With `mcp_failed`: the kind of failure, such as `mcp_timeout`.
     failure: Option<String>,
     /// With `position_reset`: the epoch to start over in.
     epoch: Option<String>,
@@ -227,14 +227,14 @@ pub(crate) struct ProblemSchema {
     head: Option<u64>,
 }
 
-/// What the log is to say about a response, beside it until it leaves.
+/// The cause to log, kept in the response's extensions until the response leaves.
 #[derive(Clone)]
-struct Cause(Arc<dyn Error + Send + Sync>);
+struct LoggedCause(Arc<dyn Error + Send + Sync>);
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let Parts { code, detail, members, headers, cause } = *self.0;
-        let details = Details {
+        let ProblemParts { code, detail, members, headers, cause } = *self.0;
+        let details = ProblemDetails {
             kind: "about:blank",
             title: code.title(),
             status: code.status().as_u16(),
@@ -242,27 +242,27 @@ impl IntoResponse for Problem {
             detail: &detail,
             members: &members,
         };
-        // Strings, numbers and values with string keys: there is nothing in it that could fail.
+        // Strings, numbers and maps with string keys always serialize.
         let body = serde_json::to_vec(&details).unwrap_or_default();
         let kind = (header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         let mut response = (code.status(), [kind], body).into_response();
         response.headers_mut().extend(headers);
         if let Some(cause) = cause {
-            response.extensions_mut().insert(Cause(cause));
+            response.extensions_mut().insert(LoggedCause(cause));
         }
         response
     }
 }
 
-/// Writes the cause of a failed answer to the log, once, on its way out.
+/// Logs the cause of a failed response, once, when it leaves.
 pub fn log_cause(response: &mut Response, request_id: &str, method: &str, route: &str) {
-    if let Some(Cause(cause)) = response.extensions_mut().remove::<Cause>() {
+    if let Some(LoggedCause(cause)) = response.extensions_mut().remove::<LoggedCause>() {
         let status = response.status().as_u16();
         tracing::error!(request_id, method, route, status, error = %chain(cause.as_ref()), "request failed");
     }
 }
 
-/// An error and all it came from, on one line: its text is data and must not forge a second one.
+/// The error and its sources on one line. Control characters are replaced, so that the text cannot forge a log line.
 fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn says_what_happened_with_members_and_never_the_cause() {
+    async fn a_problem_has_its_members_and_never_the_cause() {
         let problem = Problem::new(Code::PositionReset, "start over").with("head", 7).caused_by("secret");
         assert_eq!(
             body(problem).await,
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_are_unique_and_serialise_as_they_read() {
+    fn codes_are_unique_and_serialize_as_their_name() {
         for (n, code) in Code::ALL.iter().enumerate() {
             assert_eq!(serde_json::to_value(code).unwrap(), code.as_str());
             assert!(Code::ALL[n + 1..].iter().all(|other| other.as_str() != code.as_str()));

@@ -1,11 +1,11 @@
-//! The doors: HTTP, SSE and WebSocket in front of the engine and the store. Knows HTTP and nothing of providers or SQL.
+//! The HTTP server: REST, SSE and WebSocket endpoints on top of the engine and the store. It knows HTTP, and nothing of
+//! providers or SQL.
 //!
-//! Start at [`doors`]: every route is opened there with a policy. A request passes [`listen`] (the socket), [`observe`]
-//! (its id, its log line, its deadline), [`auth`] (whether it may) and [`extract`] (what it says) before it reaches a
-//! handler in [`http`]; what goes wrong on the way becomes a [`error::Problem`].
+//! Start at [`routing`]: every route is registered there with an access policy. A request passes [`listen`] (the
+//! socket), [`observe`] (request id, log line, deadline), [`auth`] (authentication) and [`extract`] (parsing) before it
+//! reaches a handler in [`http`]. Every error becomes an [`error::Problem`].
 
 pub mod auth;
-pub mod doors;
 pub mod error;
 pub mod extract;
 pub mod feed;
@@ -14,18 +14,19 @@ pub mod listen;
 pub mod metrics;
 pub mod observe;
 pub mod openapi;
+pub mod routing;
 pub mod web;
 
-use auth::{Accounts, Bearer, last_used::LastUsed, origin::Hosts, rate::Rate};
+use auth::{AccountStore, Authenticator, last_used::LastUsed, origin::AllowedHosts, rate_limit::RequestRateLimiter};
 use bytes::Bytes;
-use doors::{Door, Doors};
 use engine::Engine;
 use error::{BoxError, Code};
 use http::{
-    doctor::{Doctor, Examine},
-    health::{Probe, Readiness},
+    doctor::{Doctor, RunDoctorChecks},
+    health::{Readiness, ReadinessProbe},
 };
-use mcp::Mcp;
+use mcp::McpService;
+use routing::{RouteInfo, RouterBuilder};
 use std::{
     net::SocketAddr,
     num::NonZeroU32,
@@ -36,34 +37,34 @@ use tokio::{net::TcpListener, task::JoinSet, time::MissedTickBehavior};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 const HOUSEKEEPING: Duration = Duration::from_secs(5);
-/// How long work that outlived its request may take once the doors are closed.
+/// How long background work may take after the last connection was closed.
 const LAST_WORK: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Debug)]
-pub struct Config {
+pub struct HttpServerConfig {
     pub listen: SocketAddr,
-    /// Host names, beside its own address, that the server answers to and whose pages may ask it.
+    /// Host names the server accepts in addition to its own address. Pages of these hosts may call the API.
     pub public_hosts: Vec<String>,
     pub max_body_bytes: usize,
     pub max_connections: usize,
     pub requests_per_second: NonZeroU32,
     pub request_burst: NonZeroU32,
-    /// From a request to the head of its answer; a stream may go on for as long as it likes.
+    /// From the start of a request to the head of its response. Streaming bodies have no deadline.
     pub request_deadline: Duration,
-    /// From the first byte of a request's head to its last, and how long an idle connection is kept.
+    /// Time to receive a complete request head. Also the keep-alive timeout of an idle connection.
     pub header_read_timeout: Duration,
-    /// How often a quiet stream is told its head.
+    /// Interval of the heartbeats that tell a stream its room's head.
     pub heartbeat: Duration,
-    /// How long a reader may take nothing before its connection is closed.
+    /// How long a client may read nothing before its connection is closed.
     pub write_stall: Duration,
-    /// How long open requests and streams get to end once the server stops.
+    /// How long open requests and streams may take to end when the server stops.
     pub stop_deadline: Duration,
-    /// How long the session of an MCP client is kept that nobody uses, and how many there may be.
+    /// How long an unused MCP client session is kept, and how many sessions there may be.
     pub mcp_session_idle: Duration,
     pub mcp_max_sessions: usize,
 }
 
-impl Default for Config {
+impl Default for HttpServerConfig {
     fn default() -> Self {
         const RATE: NonZeroU32 = NonZeroU32::new(1000).unwrap();
         const BURST: NonZeroU32 = NonZeroU32::new(5000).unwrap();
@@ -85,20 +86,20 @@ impl Default for Config {
     }
 }
 
-/// What every handler may use: cheap handles, nothing else.
+/// The shared state of all handlers. Every field is a cheap handle.
 pub struct AppState {
-    pub config: Config,
+    pub config: HttpServerConfig,
     pub engine: Engine,
-    pub mcp: Mcp,
-    pub bearer: Bearer,
-    pub hosts: Hosts,
-    pub rate: Rate,
+    pub mcp: McpService,
+    pub authenticator: Authenticator,
+    pub allowed_hosts: AllowedHosts,
+    pub rate_limiter: RequestRateLimiter,
     pub readiness: Readiness,
     pub doctor: Doctor,
     pub last_used: LastUsed,
-    /// Cancelled when the server stops. Streams end when they see it; nothing else would end them.
+    /// Cancelled when the server stops. Streams must watch it: nothing else ends them.
     pub stopping: CancellationToken,
-    /// Work that a request began and may outlive; [`serve`] waits for it.
+    /// Work that may outlive the request that started it. [`serve`] waits for it.
     pub background: TaskTracker,
     pub(crate) openapi: OnceLock<Bytes>,
 }
@@ -106,38 +107,43 @@ pub struct AppState {
 pub type App = Arc<AppState>;
 
 impl AppState {
-    pub fn new(config: Config, engine: Engine, examine: Examine, stopping: CancellationToken) -> Result<App, Error> {
+    pub fn new(
+        config: HttpServerConfig,
+        engine: Engine,
+        examine: RunDoctorChecks,
+        stopping: CancellationToken,
+    ) -> Result<App, HttpServerError> {
         let store = engine.store().clone();
         let accounts = Box::new(store.clone());
-        let probe: Probe = Box::new(move || {
+        let probe: ReadinessProbe = Box::new(move || {
             let store = store.clone();
             Box::pin(async move { Ok(store.check_writable().await?) })
         });
-        Self::with(config, engine, accounts, probe, examine, stopping)
+        Self::with_accounts_and_probe(config, engine, accounts, probe, examine, stopping)
     }
 
-    /// With other accounts and another probe than the store's: for tests of what happens when those fail.
-    pub fn with(
-        config: Config,
+    /// Replaces the store's accounts and readiness probe, so that tests can make them fail.
+    pub fn with_accounts_and_probe(
+        config: HttpServerConfig,
         engine: Engine,
-        accounts: Box<dyn Accounts>,
-        ready: Probe,
-        examine: Examine,
+        accounts: Box<dyn AccountStore>,
+        ready: ReadinessProbe,
+        examine: RunDoctorChecks,
         stopping: CancellationToken,
-    ) -> Result<App, Error> {
+    ) -> Result<App, HttpServerError> {
         metrics::install();
-        let settings = mcp::Settings {
+        let settings = mcp::McpServerSettings {
             session_idle: config.mcp_session_idle,
             max_sessions: config.mcp_max_sessions,
             heartbeat: config.heartbeat,
             max_body_bytes: config.max_body_bytes,
         };
         Ok(Arc::new(Self {
-            mcp: Mcp::new(engine.clone(), settings, stopping.clone()),
+            mcp: McpService::new(engine.clone(), settings, stopping.clone()),
             engine,
-            bearer: Bearer::new(accounts),
-            hosts: Hosts::new(&config.public_hosts).map_err(Error::Config)?,
-            rate: Rate::new(config.requests_per_second, config.request_burst),
+            authenticator: Authenticator::new(accounts),
+            allowed_hosts: AllowedHosts::new(&config.public_hosts).map_err(HttpServerError::Config)?,
+            rate_limiter: RequestRateLimiter::new(config.requests_per_second, config.request_burst),
             readiness: Readiness::new(ready),
             doctor: Doctor::new(examine),
             last_used: LastUsed::default(),
@@ -150,58 +156,58 @@ impl AppState {
 }
 
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum HttpServerError {
     #[error("{0}")]
     Config(String),
     #[error("{0}")]
     OpenBind(String),
-    #[error("could not ask the store whether accounts exist")]
+    #[error("could not read from the store whether accounts exist")]
     Accounts(#[source] BoxError),
     #[error("the listening socket failed")]
     Socket(#[from] std::io::Error),
 }
 
-/// All doors, and the list of them with their policies.
-pub fn router(app: &App) -> (axum::Router, Vec<Door>) {
-    http::open(Doors::new(app)).into_router()
+/// Builds the router, and the list of all routes with their policies.
+pub fn router(app: &App) -> (axum::Router, Vec<RouteInfo>) {
+    http::add_routes(RouterBuilder::new(app)).into_router()
 }
 
-/// Serves until `app.stopping` is cancelled and what was open has ended, or `stop_deadline` has passed.
-pub async fn serve(app: App, listener: TcpListener) -> Result<(), Error> {
-    let accounts_exist = app.bearer.accounts_exist().await.map_err(Error::Accounts)?;
-    auth::refuse_open_bind(listener.local_addr()?, accounts_exist).map_err(Error::OpenBind)?;
+/// Serves until `app.stopping` is cancelled and all open requests have ended, or `stop_deadline` has passed.
+pub async fn serve(app: App, listener: TcpListener) -> Result<(), HttpServerError> {
+    let accounts_exist = app.authenticator.accounts_exist().await.map_err(HttpServerError::Accounts)?;
+    auth::refuse_open_bind(listener.local_addr()?, accounts_exist).map_err(HttpServerError::OpenBind)?;
     let (router, _) = router(&app);
     let mut tasks = JoinSet::new();
-    tasks.spawn(keep_house(Arc::clone(&app)));
+    tasks.spawn(run_housekeeping(Arc::clone(&app)));
     let (mcp, stopping, mut closing) = (app.mcp.clone(), app.stopping.clone(), JoinSet::new());
     closing.spawn(async move {
         stopping.cancelled().await;
         mcp.close().await;
     });
-    listen::serve(listener, router, listen::Limits::from(&app.config), app.stopping.clone()).await;
+    listen::serve(listener, router, listen::ConnectionLimits::from(&app.config), app.stopping.clone()).await;
     closing.join_all().await;
     app.background.close();
     if tokio::time::timeout(LAST_WORK, app.background.wait()).await.is_err() {
-        tracing::warn!(tasks = app.background.len(), "leaving background work to the end of the process");
+        tracing::warn!(tasks = app.background.len(), "background work did not finish before the stop deadline");
     }
     tasks.shutdown().await;
     Ok(())
 }
 
-/// What grows with use is trimmed here.
-async fn keep_house(app: App) {
+/// Trims everything that grows with use, and closes the MCP sessions of principals that lost access.
+async fn run_housekeeping(app: App) {
     let mut tick = tokio::time::interval(HOUSEKEEPING);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tick.tick().await;
-        app.rate.prune();
+        app.rate_limiter.prune();
         app.last_used.prune();
-        app.mcp.keep_house().await;
+        app.mcp.run_maintenance().await;
         ::metrics::gauge!(metrics::MCP_SESSIONS).set(app.mcp.sessions() as f64);
         for principal in app.mcp.principals() {
-            // A store that does not answer is no reason to send anybody away.
-            if app.bearer.recheck(&principal).await.is_err_and(|problem| problem.code() == Code::Unauthorized) {
-                app.mcp.dismiss(&principal).await;
+            // A store that does not answer must not end sessions: only a definite "unauthorized" does.
+            if app.authenticator.recheck(&principal).await.is_err_and(|problem| problem.code() == Code::Unauthorized) {
+                app.mcp.end_sessions_of(&principal).await;
             }
         }
         metrics::upkeep();

@@ -1,5 +1,5 @@
-//! Prometheus metrics at `/metrics`. The recorder is the process's, by the design of the `metrics` crate: every crate
-//! writes to it by name, and several servers in one process share it.
+//! Prometheus metrics at `/metrics`. The `metrics` crate has one recorder per process: every crate writes to it by
+//! name, and several servers in one process share it.
 
 use crate::auth::Caller;
 use axum::{
@@ -15,7 +15,7 @@ pub const RATE_LIMITED: &str = "greenroom_http_rate_limited_total";
 pub const CONNECTIONS: &str = "greenroom_http_connections";
 pub const MCP_SESSIONS: &str = "greenroom_mcp_sessions";
 
-/// Seconds. From a cached read to a slow commit.
+/// Histogram buckets in seconds, from a cached read to a slow commit.
 const BUCKETS: &[f64] = &[0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
 
 static RECORDER: OnceLock<PrometheusHandle> = OnceLock::new();
@@ -27,7 +27,7 @@ pub fn install() {
 
 fn handle() -> &'static PrometheusHandle {
     RECORDER.get_or_init(|| {
-        // Refused only for an empty list of buckets.
+        // Fails only for an empty list of buckets.
         let builder = PrometheusBuilder::new()
             .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), BUCKETS)
             .unwrap_or_default();
@@ -43,25 +43,25 @@ fn handle() -> &'static PrometheusHandle {
 
 fn describe() {
     metrics::describe_counter!(REQUESTS, "Answered requests by method, route and status.");
-    metrics::describe_histogram!(REQUEST_SECONDS, "From a request to the head of its answer, by method and route.");
-    metrics::describe_counter!(RATE_LIMITED, "Requests refused because a caller asked too often.");
+    metrics::describe_histogram!(REQUEST_SECONDS, "Time to the response head, by method and route.");
+    metrics::describe_counter!(RATE_LIMITED, "Requests refused by the rate limit.");
     metrics::describe_gauge!(CONNECTIONS, "Open connections, streams and WebSockets included.");
     metrics::describe_gauge!(MCP_SESSIONS, "Sessions and streams of MCP clients.");
 }
 
-/// Folds what histograms have gathered; without it they would keep every sample until the next scrape.
+/// Aggregates histogram samples. Without it, every sample would be kept until the next scrape.
 pub fn upkeep() {
     handle().run_upkeep();
 }
 
-pub(crate) fn request(method: &'static str, route: &str, status: StatusCode, took: Duration) {
+pub(crate) fn record_request(method: &'static str, route: &str, status: StatusCode, took: Duration) {
     let route = route.to_owned();
     metrics::counter!(REQUESTS, "method" => method, "route" => route.clone(), "status" => status.as_str().to_owned())
         .increment(1);
     metrics::histogram!(REQUEST_SECONDS, "method" => method, "route" => route).record(took);
 }
 
-/// Metrics in Prometheus text format
+/// Get metrics in Prometheus text format
 #[utoipa::path(get, path = "/metrics", tag = "server", responses(
     (status = 200, description = "All metrics of this process", body = String, content_type = "text/plain"),
 ))]

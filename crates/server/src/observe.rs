@@ -1,5 +1,5 @@
-//! What happens to every request, whatever it is for: an id, a deadline, a net under panics, a log line, two metrics, and
-//! the headers that every answer carries. No query string, no header and no body is ever logged: they hold secrets.
+//! Applies to every request: request id, deadline, panic handling, log line, two metrics and the default response
+//! headers. Query strings, headers and bodies are never logged, because they may hold secrets.
 
 use crate::{
     App,
@@ -19,7 +19,7 @@ use tokio::time::Instant;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// The id of a request: the client's own, if it sent a plain one. Extractable by handlers.
+/// The request id: the client's own if it is well formed, else a new one. Handlers can extract it.
 #[derive(Clone, Debug)]
 pub struct RequestId(HeaderValue);
 
@@ -53,17 +53,17 @@ pub async fn observe(State(app): State<App>, mut request: Request, next: Next) -
     let started = Instant::now();
     let id = RequestId::of(request.headers());
     request.extensions_mut().insert(id.clone());
-    let method = named(request.method());
+    let method = method_label(request.method());
     let route = request.extensions().get::<MatchedPath>().cloned();
     let route = route.as_ref().map_or("unmatched", MatchedPath::as_str);
 
-    // A large file takes its time; that door watches over each piece of it.
+    // A large upload takes longer; the upload handler has a deadline for each chunk.
     let deadline = if route == uploads::PATH { uploads::DEADLINE } else { app.config.request_deadline };
-    // A handler that unwinds has only its own request to leave behind: all that is shared is behind locks and actors.
+    // Unwinding is safe here: all shared state is behind locks and actors.
     let answer = AssertUnwindSafe(next.run(request)).catch_unwind();
     let mut response = match tokio::time::timeout(deadline, answer).await {
         Ok(Ok(response)) => response,
-        Ok(Err(panic)) => Problem::internal(format!("a handler panicked: {}", message(&*panic))).into_response(),
+        Ok(Err(panic)) => Problem::internal(format!("a handler panicked: {}", panic_message(&*panic))).into_response(),
         Err(late) => Problem::unavailable(late).into_response(),
     };
 
@@ -78,21 +78,21 @@ pub async fn observe(State(app): State<App>, mut request: Request, next: Next) -
         millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
         "request"
     );
-    metrics::request(method, route, status, took);
-    dress(response.headers_mut(), id);
+    metrics::record_request(method, route, status, took);
+    add_default_headers(response.headers_mut(), id);
     response
 }
 
-fn dress(headers: &mut HeaderMap, id: RequestId) {
+fn add_default_headers(headers: &mut HeaderMap, id: RequestId) {
     headers.insert(REQUEST_ID, id.0);
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
-    // What one owner was shown is not for the next user of the browser, unless the handler knows better.
+    // An owner's data must not stay in the browser's cache, unless the handler allows it.
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
 }
 
-/// HTTP allows any word as a method; a label or a log line does not.
-fn named(method: &Method) -> &'static str {
+/// Maps unknown methods to `other`: HTTP allows any word, and metric labels must be bounded.
+fn method_label(method: &Method) -> &'static str {
     match method.as_str() {
         "GET" => "GET",
         "HEAD" => "HEAD",
@@ -105,7 +105,7 @@ fn named(method: &Method) -> &'static str {
     }
 }
 
-fn message(panic: &(dyn Any + Send)) -> &str {
+fn panic_message(panic: &(dyn Any + Send)) -> &str {
     let owned = panic.downcast_ref::<String>().map(String::as_str);
     owned.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a message")
 }
@@ -116,7 +116,7 @@ mod tests {
     use axum::http::{HeaderMap, HeaderValue};
 
     #[test]
-    fn a_plain_id_is_kept_and_any_other_replaced() {
+    fn a_well_formed_request_id_is_kept_and_any_other_is_replaced() {
         let of = |id: &str| {
             let headers = HeaderMap::from_iter([(REQUEST_ID, HeaderValue::from_str(id).unwrap())]);
             RequestId::of(&headers).as_str().to_owned()

@@ -1,11 +1,11 @@
-//! The description of the API, made from the handlers. What holds for every operation is written here, once: problems,
-//! the token, the Idempotency-Key.
+//! The OpenAPI document, generated from the handlers. What every operation shares is added here: problem responses,
+//! authentication, the Idempotency-Key.
 
 use crate::{
     App,
-    auth::visit,
-    doors::{Door, Policy},
+    auth::session_cookie,
     error::ProblemSchema,
+    routing::{AccessPolicy, RouteInfo},
 };
 use axum::{
     extract::State,
@@ -30,13 +30,13 @@ use utoipa::{
 
 const ABOUT: &str = "Greenroom runs AI agents in rooms. Every event is stored before it is shown; a position in a \
                      room's journal resumes any stream without a gap. Errors are problem details (RFC 9457) with a \
-                     stable `code`. Every write takes an `Idempotency-Key`: sent again with it, it is done once.";
+                     stable `code`. Every write accepts an `Idempotency-Key`, which makes it safe to retry.";
 
 const IDEMPOTENCY_KEY: &str = "IdempotencyKey";
 const BEARER: &str = "bearer";
 const SESSION: &str = "session";
 
-/// The API's description
+/// Get the OpenAPI document
 #[utoipa::path(get, path = "/openapi.json", tag = "server", responses(
     (status = 200, description = "OpenAPI 3.1", content_type = "application/json"),
 ))]
@@ -45,77 +45,77 @@ pub async fn openapi_json(State(app): State<App>) -> impl IntoResponse {
     ([(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, "no-cache")], json)
 }
 
-/// The finished description as JSON.
-pub(crate) fn document(mut api: OpenApi, doors: &[Door]) -> Bytes {
+/// Completes the document and serializes it as JSON.
+pub(crate) fn document(mut api: OpenApi, routes: &[RouteInfo]) -> Bytes {
     api.info =
         InfoBuilder::new().title("Greenroom").version(env!("CARGO_PKG_VERSION")).description(Some(ABOUT)).build();
     describe_shared(api.components.get_or_insert_default());
     for (path, item) in &mut api.paths.paths {
         for (method, operation) in operations_mut(item) {
-            let door = doors.iter().find(|door| door.method == method && door.path == *path);
-            complete(operation, &method, path, door.map(|door| door.policy));
+            let route = routes.iter().find(|route| route.method == method && route.path == *path);
+            complete_operation(operation, &method, path, route.map(|route| route.policy));
         }
     }
-    // Maps with string keys: there is nothing in it that could fail.
+    // Maps with string keys always serialize.
     serde_json::to_vec(&api).unwrap_or_default().into()
 }
 
 fn describe_shared(components: &mut Components) {
-    share::<ProblemSchema>(components);
-    // Named by parameters only, which collect no schemas.
-    share::<AgentId>(components);
-    share::<ApprovalId>(components);
-    share::<MessageId>(components);
-    share::<ProposalId>(components);
-    share::<RoomId>(components);
-    share::<RunId>(components);
-    share::<TokenId>(components);
-    share::<UploadId>(components);
-    share::<RunStatus>(components);
-    share::<WhenBusy>(components);
-    components.responses.insert("Problem".to_owned(), problem("What went wrong, and what to do about it").into());
+    register_schema::<ProblemSchema>(components);
+    // Used only in parameters, for which utoipa collects no schemas.
+    register_schema::<AgentId>(components);
+    register_schema::<ApprovalId>(components);
+    register_schema::<MessageId>(components);
+    register_schema::<ProposalId>(components);
+    register_schema::<RoomId>(components);
+    register_schema::<RunId>(components);
+    register_schema::<TokenId>(components);
+    register_schema::<UploadId>(components);
+    register_schema::<RunStatus>(components);
+    register_schema::<WhenBusy>(components);
+    components.responses.insert("Problem".to_owned(), problem("What is wrong and what to do").into());
     let key = ParameterBuilder::new()
         .name("Idempotency-Key")
         .parameter_in(ParameterIn::Header)
         .required(Required::False)
-        .description(Some("Makes it safe to send this again: the same key and request give the same result."))
+        .description(Some("Makes the request safe to retry: the same key and request give the same result."))
         .schema(Some(ObjectBuilder::new().schema_type(Type::String).min_length(Some(1)).max_length(Some(255))))
         .build();
     components.parameters.insert(IDEMPOTENCY_KEY.to_owned(), key.into());
     let bearer = HttpBuilder::new()
         .scheme(HttpAuthScheme::Bearer)
         .bearer_format("grm_…")
-        .description(Some("Made by `greenroom token create`. Not needed on this machine while no account exists."))
+        .description(Some("Created by `greenroom token create`. Not needed on this machine while no account exists."))
         .build();
     components.security_schemes.insert(BEARER.to_owned(), RefOr::T(SecurityScheme::Http(bearer)));
-    let about = "Of a browser that signed in; what it changes needs an Origin of this server.";
-    let session = SecurityScheme::ApiKey(ApiKey::Cookie(ApiKeyValue::with_description(visit::COOKIE, about)));
+    let about = "The cookie of a signed-in browser. Writes also need an Origin of this server.";
+    let session = SecurityScheme::ApiKey(ApiKey::Cookie(ApiKeyValue::with_description(session_cookie::COOKIE, about)));
     components.security_schemes.insert(SESSION.to_owned(), RefOr::T(session));
 }
 
-fn share<T: ToSchema>(components: &mut Components) {
+fn register_schema<T: ToSchema>(components: &mut Components) {
     let mut schemas = vec![(T::name().into_owned(), T::schema())];
     T::schemas(&mut schemas);
     components.schemas.extend(schemas);
 }
 
-fn complete(operation: &mut Operation, method: &Method, path: &str, policy: Option<Policy>) {
-    let mut answers = vec![("403", "The Host or the Origin is not one of this server's")];
+fn complete_operation(operation: &mut Operation, method: &Method, path: &str, policy: Option<AccessPolicy>) {
+    let mut errors = vec![("403", "The Host or the Origin does not belong to this server")];
     let is_query = |one: &RefOr<Parameter>| matches!(one, RefOr::T(one) if one.parameter_in != ParameterIn::Path);
     if operation.parameters.iter().flatten().any(is_query) || operation.request_body.is_some() {
-        answers.push(("400", "The request is not valid; `detail` says why"));
+        errors.push(("400", "The request is not valid; `detail` says why"));
     }
     if path.contains('{') {
-        answers.push(("404", "There is nothing with this id"));
+        errors.push(("404", "Nothing with this id exists"));
     }
     if let Some(body) = &operation.request_body {
-        answers.push(("413", "The body is too large"));
+        errors.push(("413", "The body is too large"));
         if matches!(body, RefOr::T(body) if body.content.contains_key("application/json")) {
-            answers.push(("415", "The body is not JSON"));
+            errors.push(("415", "The body is not JSON"));
         }
     }
-    if policy == Some(Policy::Owner) {
-        answers.push(("401", "A valid token is needed"));
+    if policy == Some(AccessPolicy::Owner) {
+        errors.push(("401", "A valid token is required"));
         operation.security = Some(vec![
             SecurityRequirement::new(BEARER, Vec::<String>::new()),
             SecurityRequirement::new(SESSION, Vec::<String>::new()),
@@ -126,7 +126,7 @@ fn complete(operation: &mut Operation, method: &Method, path: &str, policy: Opti
             operation.parameters.get_or_insert_default().push(RefOr::Ref(key));
         }
     }
-    // Handlers are named for their file: `list` is there more than once.
+    // Handler names such as `list` are unique only within their file, so the tag is added.
     if let (Some(id), Some(tag)) = (&mut operation.operation_id, operation.tags.iter().flatten().next()) {
         *id = format!("{tag}_{id}");
     }
@@ -135,10 +135,10 @@ fn complete(operation: &mut Operation, method: &Method, path: &str, policy: Opti
         if let RefOr::T(response) = response
             && response.description.is_empty()
         {
-            "Done".clone_into(&mut response.description);
+            "Success".clone_into(&mut response.description);
         }
     }
-    for (status, description) in answers {
+    for (status, description) in errors {
         responses.entry(status.to_owned()).or_insert_with(|| problem(description).into());
     }
     responses.entry("429".to_owned()).or_insert_with(|| too_many().into());
@@ -151,7 +151,7 @@ fn problem(description: &str) -> Response {
 }
 
 fn too_many() -> Response {
-    let mut response = problem("Too many requests; wait as long as Retry-After says");
+    let mut response = problem("Too many requests; wait for the time in Retry-After");
     let seconds = HeaderBuilder::new().schema(Some(ObjectBuilder::new().schema_type(Type::Integer))).build();
     response.headers.insert("Retry-After".to_owned(), seconds.into());
     response

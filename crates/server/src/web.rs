@@ -1,12 +1,12 @@
-//! The pages: what a browser is shown. All of it is in the binary; nothing comes from elsewhere, and the policy that is
-//! sent along makes a browser hold us to that.
+//! The pages for browsers. All files are embedded in the binary, and the content security policy keeps browsers from
+//! loading anything else.
 //!
-//! The app is what `web/` was built into when this was compiled; where it was not, a plain page takes its place.
+//! The web app is the build of `web/` that existed at compile time. Without one, a plain page is served instead.
 
 use crate::{
     App,
-    doors::{Doors, Policy},
     error::{Code, Problem},
+    routing::{AccessPolicy, RouterBuilder},
 };
 use axum::{
     extract::Path,
@@ -15,10 +15,10 @@ use axum::{
     routing::{MethodRouter, get},
 };
 
-const PLAIN: &str = include_str!("../assets/index.html");
+const PLAIN_PAGE: &str = include_str!("../assets/index.html");
 const DOCS: &str = include_str!("../assets/docs.html");
 
-/// Files of the plain pages, which keep their names from version to version.
+/// Files of the plain pages. Their names do not change between versions.
 const ASSETS: &[(&str, &str)] = &[
     ("style.css", include_str!("../assets/style.css")),
     ("index.js", include_str!("../assets/index.js")),
@@ -26,10 +26,11 @@ const ASSETS: &[(&str, &str)] = &[
     ("example.js", include_str!("../assets/example.js")),
 ];
 
-/// Files of the app by path, `assets/…` named after their content; `.gz` beside what is worth it. Empty without an app.
+/// Files of the web app by path; names under `assets/` contain a content hash. Some files also have a `.gz` variant.
+/// Empty if the web app was not built.
 const WEB_APP: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/web_app.rs"));
 
-/// Where the app shows something of its own: the app reads the address itself.
+/// Paths that the web app routes itself.
 const APP_PATHS: &[&str] = &[
     "/",
     "/rooms/{id}",
@@ -48,22 +49,26 @@ const APP_PATHS: &[&str] = &[
 const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; \
                               img-src 'self' data: blob:; connect-src 'self'; worker-src 'self'; base-uri 'none'; \
                               form-action 'none'; frame-ancestors 'none'";
-const ASK_AGAIN: &str = "no-cache";
-const FOR_EVER: &str = "public, max-age=31536000, immutable";
+const REVALIDATE: &str = "no-cache";
+const IMMUTABLE: &str = "public, max-age=31536000, immutable";
 
-pub fn open(doors: Doors) -> Doors {
-    let doors = doors.page(Policy::Public, "/docs", page(DOCS)).page(Policy::Public, "/assets/{name}", get(asset));
+pub fn add_routes(builder: RouterBuilder) -> RouterBuilder {
+    let builder = builder.add_page(AccessPolicy::Public, "/docs", page(DOCS)).add_page(
+        AccessPolicy::Public,
+        "/assets/{name}",
+        get(asset),
+    );
     let paths = if WEB_APP.is_empty() { &APP_PATHS[..1] } else { APP_PATHS };
-    let doors = paths.iter().fold(doors, |doors, path| doors.page(Policy::Public, path, get(app)));
-    // What a browser asks for beside the page, such as its icon.
-    let beside = WEB_APP.iter().map(|(path, _)| *path).filter(|path| is_beside_the_page(path));
-    beside.fold(doors, |doors, path| {
-        let serve = move |headers: HeaderMap| async move { built(path, &headers, ASK_AGAIN) };
-        doors.page(Policy::Public, &format!("/{path}"), get(serve))
+    let builder = paths.iter().fold(builder, |builder, path| builder.add_page(AccessPolicy::Public, path, get(app)));
+    // Files at the top level that browsers request themselves, such as the icon.
+    let root_files = WEB_APP.iter().map(|(path, _)| *path).filter(|path| is_root_file(path));
+    root_files.fold(builder, |builder, path| {
+        let serve = move |headers: HeaderMap| async move { built(path, &headers, REVALIDATE) };
+        builder.add_page(AccessPolicy::Public, &format!("/{path}"), get(serve))
     })
 }
 
-fn is_beside_the_page(path: &str) -> bool {
+fn is_root_file(path: &str) -> bool {
     !path.contains('/') && path != "index.html" && !path.ends_with(".gz")
 }
 
@@ -72,28 +77,28 @@ fn page(html: &'static str) -> MethodRouter<App> {
 }
 
 async fn app(headers: HeaderMap) -> Result<Response, Problem> {
-    if WEB_APP.is_empty() { Ok(plain("index.html", PLAIN)) } else { built("index.html", &headers, ASK_AGAIN) }
+    if WEB_APP.is_empty() { Ok(plain("index.html", PLAIN_PAGE)) } else { built("index.html", &headers, REVALIDATE) }
 }
 
 async fn asset(Path(name): Path<String>, headers: HeaderMap) -> Result<Response, Problem> {
     match ASSETS.iter().find(|(known, _)| *known == name) {
         Some((_, content)) => Ok(plain(&name, content)),
-        None => built(&format!("assets/{name}"), &headers, FOR_EVER),
+        None => built(&format!("assets/{name}"), &headers, IMMUTABLE),
     }
 }
 
 fn plain(name: &str, content: &'static str) -> Response {
-    (common(name, ASK_AGAIN), content).into_response()
+    (common(name, REVALIDATE), content).into_response()
 }
 
-/// A file of the app, compressed where the browser takes that.
+/// A file of the web app, gzipped if the browser accepts it.
 fn built(path: &str, headers: &HeaderMap, caching: &'static str) -> Result<Response, Problem> {
     let find = |path: &str| WEB_APP.iter().find(|(known, _)| *known == path).map(|(_, content)| *content);
-    let not_found = || Problem::new(Code::NotFound, "There is no such file.");
+    let not_found = || Problem::new(Code::NotFound, "This file does not exist.");
     let common = common(path, caching);
-    let takes_gzip = |value: &HeaderValue| value.to_str().is_ok_and(|value| value.contains("gzip"));
-    let wanted = headers.get_all(header::ACCEPT_ENCODING).iter().any(takes_gzip);
-    match find(&format!("{path}.gz")).filter(|_| wanted && !path.ends_with(".gz")) {
+    let has_gzip = |value: &HeaderValue| value.to_str().is_ok_and(|value| value.contains("gzip"));
+    let accepts_gzip = headers.get_all(header::ACCEPT_ENCODING).iter().any(has_gzip);
+    match find(&format!("{path}.gz")).filter(|_| accepts_gzip && !path.ends_with(".gz")) {
         Some(content) => {
             let encoded = [(header::CONTENT_ENCODING, "gzip"), (header::VARY, "accept-encoding")];
             Ok((common, encoded, content).into_response())

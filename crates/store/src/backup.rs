@@ -1,10 +1,9 @@
-//! Backup and restore of an embedded (SQLite) store. PostgreSQL has its own tools; what it needs from here is the new
-//! epoch after a restore.
+//! Backup and restore of a SQLite store. PostgreSQL has its own tools; it only needs a new epoch after a restore.
 
 use crate::{
-    Access, Backend, Config, Error, Store,
+    Backend, Store, StoreAccess, StoreConfig, StoreError,
     error::{Result, unsigned},
-    open::lock_beside,
+    open::lock_database,
 };
 use domain::position::Epoch;
 use sqlx::{ConnectOptions as _, Connection as _, sqlite::SqliteConnectOptions};
@@ -15,32 +14,32 @@ use std::{
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-/// What a backup holds.
+/// The number of rooms and events in a backup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Contents {
+pub struct BackupContents {
     pub rooms: u64,
     pub events: u64,
 }
 
 /// Writes a consistent copy of the database to a new file, while the server runs.
-pub async fn backup(store: &Store, target: &Path) -> Result<Contents> {
+pub async fn backup(store: &Store, target: &Path) -> Result<BackupContents> {
     let Backend::Sqlite { file } = store.backend() else {
-        return Err(Error::Start(
+        return Err(StoreError::Start(
             "this database is PostgreSQL: back it up with pg_dump, restore it with pg_restore, and then run \
              `greenroom restore --new-epoch` so that old cursors start over"
                 .into(),
         ));
     };
     if target.exists() {
-        return Err(Error::Start(format!("{} exists already; name a new file", target.display())));
+        return Err(StoreError::Start(format!("{} already exists; choose another file name", target.display())));
     }
-    let name = target.to_str().ok_or_else(|| Error::Start("the file's name must be UTF-8".into()))?;
+    let name = target.to_str().ok_or_else(|| StoreError::Start("the file name must be valid UTF-8".into()))?;
     let partial = format!("{name}.partial");
-    let failed = |error: &dyn std::fmt::Display| Error::Start(format!("cannot write {name}: {error}"));
+    let failed = |error: &dyn std::fmt::Display| StoreError::Start(format!("cannot write {name}: {error}"));
     if Path::new(&partial).exists() {
         fs::remove_file(&partial).map_err(|error| failed(&error))?;
     }
-    // Its own connection: those that read refuse any writing, and the one that writes is needed.
+    // A separate connection: read connections refuse writes, and the write connection is in use.
     let mut connection = SqliteConnectOptions::new().filename(file).connect().await.map_err(|error| failed(&error))?;
     sqlx::query("VACUUM INTO $1").bind(&partial).execute(&mut connection).await.map_err(|error| failed(&error))?;
     connection.close().await?;
@@ -50,23 +49,23 @@ pub async fn backup(store: &Store, target: &Path) -> Result<Contents> {
     Ok(contents)
 }
 
-/// Puts a backup in place of the database and gives it a new epoch. The server must not be running.
-pub async fn restore(config: &Config, source: &Path) -> Result<(Contents, Epoch)> {
+/// Replaces the database with a backup and gives it a new epoch. The server must not be running.
+pub async fn restore(config: &StoreConfig, source: &Path) -> Result<(BackupContents, Epoch)> {
     let Backend::Sqlite { file } = &config.backend else {
-        return Err(Error::Start("this database is PostgreSQL: restore it with pg_restore".into()));
+        return Err(StoreError::Start("this database is PostgreSQL: restore it with pg_restore".into()));
     };
     let contents = check_is_backup(source).await?;
-    let lock = lock_beside(file)?;
-    let failed = |error: std::io::Error| Error::Start(format!("cannot restore to {}: {error}", file.display()));
+    let lock = lock_database(file)?;
+    let failed = |error: std::io::Error| StoreError::Start(format!("cannot restore to {}: {error}", file.display()));
     let partial = file.with_extension("restoring");
-    // A log that a restore left when it broke off would be applied to this copy.
+    // A log left by an interrupted restore would be applied to this copy.
     remove(&[&partial, &log_of(&partial), &index_of(&partial)]).map_err(failed)?;
     fs::copy(source, &partial).map_err(failed)?;
-    // Before it takes its place: a crash must not leave a restored journal under its old epoch (invariant 8).
-    let copy = Config { backend: Backend::Sqlite { file: partial.clone() }, ..config.clone() };
+    // Before the rename: a crash must not leave a restored journal with its old epoch (invariant 8).
+    let copy = StoreConfig { backend: Backend::Sqlite { file: partial.clone() }, ..config.clone() };
     let epoch = new_epoch(&copy).await?;
     if log_of(&partial).exists() {
-        return Err(Error::Start(format!("{} is still in use", partial.display())));
+        return Err(StoreError::Start(format!("{} is still in use", partial.display())));
     }
     fs::File::open(&partial).and_then(|copy| copy.sync_all()).map_err(failed)?;
     remove(&[&log_of(file), &index_of(file)]).map_err(failed)?;
@@ -75,16 +74,16 @@ pub async fn restore(config: &Config, source: &Path) -> Result<(Contents, Epoch)
     Ok((contents, epoch))
 }
 
-/// SQLite's log beside a database.
+/// SQLite's write-ahead log of a database.
 fn log_of(file: &Path) -> PathBuf {
-    beside(file, "-wal")
+    with_suffix(file, "-wal")
 }
 
 fn index_of(file: &Path) -> PathBuf {
-    beside(file, "-shm")
+    with_suffix(file, "-shm")
 }
 
-fn beside(file: &Path, suffix: &str) -> PathBuf {
+fn with_suffix(file: &Path, suffix: &str) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(suffix);
     name.into()
@@ -100,33 +99,35 @@ fn remove(files: &[&Path]) -> std::io::Result<()> {
     Ok(())
 }
 
-/// For a database that was restored by other means.
-pub async fn new_epoch(config: &Config) -> Result<Epoch> {
+/// Sets a new epoch, for a database that was restored by other means.
+pub async fn new_epoch(config: &StoreConfig) -> Result<Epoch> {
     let cancel = CancellationToken::new();
-    let store = Store::open(config, Access::Beside, &mut JoinSet::new(), &cancel).await?;
+    let store = Store::open(config, StoreAccess::Tool, &mut JoinSet::new(), &cancel).await?;
     let epoch = store.renew_epoch().await;
     store.close().await;
     epoch
 }
 
-async fn check_is_backup(source: &Path) -> Result<Contents> {
-    let refuse = |error: sqlx::Error| Error::Start(format!("{} is not a Greenroom backup: {error}", source.display()));
+async fn check_is_backup(source: &Path) -> Result<BackupContents> {
+    let not_a_backup =
+        |error: sqlx::Error| StoreError::Start(format!("{} is not a Greenroom backup: {error}", source.display()));
     let mut connection =
-        SqliteConnectOptions::new().filename(source).read_only(true).connect().await.map_err(refuse)?;
+        SqliteConnectOptions::new().filename(source).read_only(true).connect().await.map_err(not_a_backup)?;
     let _: String = sqlx::query_scalar("SELECT value FROM meta WHERE key = 'epoch'")
         .fetch_one(&mut connection)
         .await
-        .map_err(refuse)?;
-    let verdict: String = sqlx::query_scalar("PRAGMA quick_check").fetch_one(&mut connection).await.map_err(refuse)?;
-    if verdict != "ok" {
-        return Err(Error::Start(format!("{} is damaged: {verdict}", source.display())));
+        .map_err(not_a_backup)?;
+    let check: String =
+        sqlx::query_scalar("PRAGMA quick_check").fetch_one(&mut connection).await.map_err(not_a_backup)?;
+    if check != "ok" {
+        return Err(StoreError::Start(format!("{} is damaged: {check}", source.display())));
     }
     let (rooms, events): (i64, i64) =
         sqlx::query_as("SELECT (SELECT count(*) FROM rooms), (SELECT count(*) FROM events)")
             .fetch_one(&mut connection)
             .await?;
     connection.close().await?;
-    Ok(Contents { rooms: unsigned(rooms)?, events: unsigned(events)? })
+    Ok(BackupContents { rooms: unsigned(rooms)?, events: unsigned(events)? })
 }
 
 /// A rename is durable only once its folder is synced.

@@ -1,37 +1,37 @@
-//! The two engines behind one name. Chosen once when the store opens; past it, a query is written once and expanded for
-//! both by these macros.
+//! The two databases behind one type. Chosen once when the store opens; queries are written once, and these macros
+//! expand them for both.
 
 use sqlx::{PgPool, Postgres, SqlitePool, pool::PoolConnection};
 use std::sync::atomic::AtomicU64;
 
 #[derive(Debug)]
 pub(crate) enum Database {
-    /// One connection that writes, several that read: SQLite has one writer, and readers never wait for it.
+    /// One write connection and several read connections: SQLite has one writer, and readers never wait for it.
     Sqlite {
         write: SqlitePool,
         read: SqlitePool,
-        /// How often it was written by anybody but the journal's writer, counted while the connection is held.
-        meddled: AtomicU64,
+        /// The number of writes by anything but the journal writer, counted while the connection is held.
+        external_writes: AtomicU64,
     },
     Postgres(PgPool),
 }
 
-/// A connection that is about to begin a transaction. sqlx 0.9.0 forgets a BEGIN whose caller went away before the
-/// answer came: the connection would go back to the pool inside a transaction that nobody ends, and the next reader
-/// would look at an old moment for ever. Such a connection is closed instead.
+/// A connection that is about to begin a transaction. sqlx 0.9.0 loses track of a BEGIN whose caller was cancelled
+/// before the reply: the connection would return to the pool inside an open transaction, and later readers would see
+/// an old snapshot indefinitely. This guard closes such a connection instead.
 #[derive(Debug)]
-pub(crate) struct Beginning {
+pub(crate) struct BeginGuard {
     pub connection: PoolConnection<Postgres>,
     pub begun: bool,
 }
 
-impl Beginning {
-    pub(crate) async fn on(pool: &PgPool) -> Result<Self, sqlx::Error> {
+impl BeginGuard {
+    pub(crate) async fn acquire(pool: &PgPool) -> Result<Self, sqlx::Error> {
         Ok(Self { connection: pool.acquire().await?, begun: false })
     }
 }
 
-impl Drop for Beginning {
+impl Drop for BeginGuard {
     fn drop(&mut self) {
         if !self.begun {
             self.connection.close_on_drop();
@@ -39,11 +39,11 @@ impl Drop for Beginning {
     }
 }
 
-/// Runs the block in a PostgreSQL transaction that begins with this statement.
+/// Runs the block in a PostgreSQL transaction that begins with the given statement.
 macro_rules! in_postgres {
     ($pool:expr, $begin:literal, |$transaction:ident| $body:block) => {{
-        let mut beginning = $crate::database::Beginning::on($pool).await?;
-        let $crate::database::Beginning { connection, begun } = &mut beginning;
+        let mut beginning = $crate::database::BeginGuard::acquire($pool).await?;
+        let $crate::database::BeginGuard { connection, begun } = &mut beginning;
         let mut $transaction = sqlx::Connection::begin_with(&mut **connection, $begin).await?;
         *begun = true;
         let out = $body;
@@ -52,7 +52,7 @@ macro_rules! in_postgres {
     }};
 }
 
-/// Runs one query on a connection that only reads.
+/// Runs one query on a read connection.
 macro_rules! reading {
     ($database:expr, |$pool:ident| $query:expr) => {
         match $database {
@@ -68,7 +68,7 @@ macro_rules! reading {
     };
 }
 
-/// Runs the block in one transaction that sees one moment of the database.
+/// Runs the block in one read transaction with a consistent snapshot.
 macro_rules! snapshot {
     ($database:expr, |$transaction:ident| $body:block) => {
         match $database {
@@ -89,13 +89,13 @@ macro_rules! snapshot {
     };
 }
 
-/// Runs the block in one transaction that writes. An early return rolls back.
+/// Runs the block in one write transaction. An early return rolls back.
 macro_rules! writing {
     ($database:expr, |$transaction:ident| $body:block) => {
         match $database {
-            $crate::database::Database::Sqlite { write, meddled, .. } => {
+            $crate::database::Database::Sqlite { write, external_writes, .. } => {
                 let mut $transaction = write.begin_with("BEGIN IMMEDIATE").await?;
-                meddled.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                external_writes.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
                 let out = $body;
                 $transaction.commit().await?;
                 out

@@ -1,61 +1,61 @@
-//! What can go wrong while remembering.
+//! Errors of the store.
 
 use domain::ids::AgentId;
 
-pub type Result<T> = std::result::Result<T, Error>;
+pub type Result<T> = std::result::Result<T, StoreError>;
 
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// Unknown, deleted, or someone else's: they look the same.
+pub enum StoreError {
+    /// Unknown, deleted, or owned by someone else: they look the same.
     #[error("not found")]
     NotFound,
-    #[error("an agent named {0:?} exists already")]
-    NameTaken(String),
-    #[error("a skill named {0:?} exists already")]
-    SkillTaken(String),
-    /// It was made from a version that is not the newest any more.
-    #[error("the skill has changed meanwhile; look at its newest version and try again")]
+    #[error("an agent named {0:?} already exists")]
+    AgentNameTaken(String),
+    #[error("a skill named {0:?} already exists")]
+    SkillNameTaken(String),
+    /// The change was based on a version that is no longer the newest.
+    #[error("the skill has changed in the meantime; reload its newest version and try again")]
     SkillChanged,
-    #[error("an MCP server named {0:?} exists already")]
+    #[error("an MCP server named {0:?} already exists")]
     McpServerExists(String),
-    #[error("there is no agent {0}")]
+    #[error("agent {0} does not exist")]
     NoSuchAgent(AgentId),
-    /// The lease that this write relied on is not held any more, or the run has ended.
-    #[error("the run's lease is gone: it ended, or someone else has taken it over")]
+    /// The lease that this write relied on is no longer held, or the run has ended.
+    #[error("the run's lease was lost: the run ended, or another worker has taken it over")]
     Fenced,
     #[error("the room is busy")]
     RoomBusy,
     /// The same Idempotency-Key was used before.
-    #[error("this Idempotency-Key has been used")]
+    #[error("this Idempotency-Key has already been used")]
     KeyUsed,
-    /// A limit on how much one owner may have; the text says which and what to do.
+    /// A limit of an owner or an object; the text says which limit and what to do.
     #[error("{0}")]
-    Full(String),
-    /// The database cannot be written or read now: full disk, lost connection, shutting down.
+    LimitReached(String),
+    /// The database cannot be read or written now: full disk, lost connection, shutdown.
     #[error("the database is unavailable: {0}")]
     Unavailable(String),
-    #[error("the database holds something this version cannot read: {0}")]
+    #[error("the database contains data that this version cannot read: {0}")]
     Unreadable(String),
     #[error("{0}")]
     Start(String),
 }
 
-impl Error {
-    /// The same failure for another of those it hit.
+impl StoreError {
+    /// Returns the same error for another commit of the same group.
     pub(crate) fn duplicate(&self) -> Self {
         match self {
             Self::NotFound => Self::NotFound,
             Self::Fenced => Self::Fenced,
             Self::RoomBusy => Self::RoomBusy,
             Self::KeyUsed => Self::KeyUsed,
-            Self::Full(why) => Self::Full(why.clone()),
+            Self::LimitReached(why) => Self::LimitReached(why.clone()),
             Self::Unavailable(why) => Self::Unavailable(why.clone()),
             other => Self::Unavailable(other.to_string()),
         }
     }
 }
 
-impl From<sqlx::Error> for Error {
+impl From<sqlx::Error> for StoreError {
     fn from(error: sqlx::Error) -> Self {
         match error {
             sqlx::Error::RowNotFound => Self::NotFound,
@@ -65,18 +65,18 @@ impl From<sqlx::Error> for Error {
     }
 }
 
-impl From<serde_json::Error> for Error {
+impl From<serde_json::Error> for StoreError {
     fn from(error: serde_json::Error) -> Self {
         Self::Unreadable(error.to_string())
     }
 }
 
-/// A count or seq from the database. Both engines store signed numbers; ours are never negative.
+/// Converts a count or seq from the database. Both databases store signed numbers; ours are never negative.
 pub(crate) fn unsigned(number: i64) -> Result<u64> {
-    u64::try_from(number).map_err(|_| Error::Unreadable(format!("a negative count: {number}")))
+    u64::try_from(number).map_err(|_| StoreError::Unreadable(format!("a negative count: {number}")))
 }
 
-/// The other way; `Position` and the seq counter keep below this bound.
+/// Converts a count or seq for the database; `Position` and the seq counter stay below this bound.
 pub(crate) fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

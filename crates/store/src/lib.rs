@@ -1,7 +1,7 @@
-//! What is remembered: journals, the catalog of nouns, and the queue, on SQLite or PostgreSQL.
+//! Persistence: the journals, the catalog of objects, and the run queue, on SQLite or PostgreSQL.
 //!
-//! Knows nothing above it: no provider, no engine, no HTTP. Start at [`journal`]: every change of a room is one
-//! [`journal::Commit`], saved by one writer and shown only afterwards.
+//! The store must not know providers, the engine or HTTP. Start at [`journal`]: every change of a room is one
+//! [`journal::Commit`], stored by one writer and published only afterwards.
 
 pub mod backup;
 mod catalog;
@@ -12,21 +12,21 @@ mod open;
 pub mod queue;
 
 pub use catalog::{
-    idempotency::{Attempt, Remembered},
+    browser_sessions::BROWSER_SESSION_LIFETIME,
+    idempotency::{EarlierResult, IdempotentRequest},
     mcp_servers::{McpServerImport, McpServerRecord},
     mcp_trust::TrustedFile,
-    memory::{MAX_MEMORIES, Memory},
-    messages::History,
-    runs::{NamedRun, NoCursor, RunCursor, RunFilter},
-    sessions::{Footing, ProviderSession},
-    skill_files::FileChange,
+    memory::{MAX_MEMORIES, MemoryRecord},
+    messages::MessageHistory,
+    provider_sessions::{ProviderSessionRecord, RunStartState},
+    runs::{InvalidRunCursor, NamedRun, RunCursor, RunFilter},
+    skill_files::SkillFilesChange,
     skill_training::{NewProposal, NewRound},
-    skill_uses::{SkillFigures, SkillUse},
+    skill_uses::{SkillStats, SkillUse},
     skills::{SkillChange, SkillVersion},
     tokens::{MAX_TOKENS, TokenRecord},
     tools::RememberedTool,
-    usage::{Figures, UsageBy, UsageQuery, UsageRow},
-    visits::VISIT,
+    usage::{UsageGrouping, UsageQuery, UsageRow, UsageTotals},
 };
-pub use error::Error;
-pub use open::{Access, Backend, Config, Planted, Store};
+pub use error::StoreError;
+pub use open::{Backend, PlantedBug, Store, StoreAccess, StoreConfig};

@@ -1,10 +1,13 @@
-//! Opening the store: which engine, is it as durable as it must be, and the handle everyone else holds.
+//! Opens the store: selects the database, checks its durability, and provides the `Store` handle.
 
 use crate::{
-    Error,
+    StoreError,
     database::Database,
     error::Result,
-    journal::{Bell, Checkpointer, Commit, Committed, Follower, Request, Tails, Watch, Watches, Writer},
+    journal::{
+        Checkpointer, Commit, CommitRequest, Committed, Follower, JournalWriter, Notifier, OwnerWatch, Tails,
+        WatchRegistry,
+    },
 };
 use domain::{
     ids::RoomId,
@@ -30,13 +33,13 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 #[derive(Debug, Clone)]
-pub struct Config {
+pub struct StoreConfig {
     pub backend: Backend,
-    /// Connections that read; SQLite has one more that writes.
+    /// The number of read connections; SQLite has one more for writes.
     pub read_connections: u32,
-    /// How much of what was just written is kept in memory for live readers.
+    /// How many bytes of recent events are kept in memory for live readers.
     pub tail_bytes: usize,
-    pub planted: Option<Planted>,
+    pub planted_bug: Option<PlantedBug>,
 }
 
 #[derive(Clone)]
@@ -44,7 +47,7 @@ pub enum Backend {
     Sqlite {
         file: PathBuf,
     },
-    /// The URL may hold a password: it is not shown.
+    /// The URL may contain a password: it is never shown.
     Postgres {
         url: String,
     },
@@ -59,119 +62,125 @@ impl std::fmt::Debug for Backend {
     }
 }
 
-/// Bugs on purpose, to prove that the crash harness sees them. They exist only in builds with the feature
+/// Deliberate bugs, to prove that the crash harness detects them. They exist only in builds with the feature
 /// `planted-bugs`; any other build refuses to start with one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Planted {
+pub enum PlantedBug {
     EmitBeforeCommit,
     SynchronousOff,
 }
 
-/// A server owns its database; a command-line tool works beside it.
+/// A server owns its database; a command-line tool uses it while a server may run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
+pub enum StoreAccess {
     Server,
-    Beside,
+    Tool,
 }
 
-/// A cheap handle on what is remembered.
+/// A cheaply cloned handle to the store.
 #[derive(Clone)]
-pub struct Store(Arc<Inner>);
+pub struct Store(Arc<StoreInner>);
 
-struct Inner {
+struct StoreInner {
     database: Database,
     backend: Backend,
     epoch: Epoch,
     tails: Tails,
-    watches: Watches,
-    requests: mpsc::Sender<Request>,
-    queue_bell: Arc<Notify>,
+    watch_registry: WatchRegistry,
+    requests: mpsc::Sender<CommitRequest>,
+    queue_notify: Arc<Notify>,
     #[cfg(feature = "planted-bugs")]
-    planted: Option<Planted>,
-    /// Held as long as the server lives: one server per SQLite file.
+    planted: Option<PlantedBug>,
+    /// Held while the server runs: one server per SQLite file.
     _lock: Option<File>,
 }
 
-/// Commits that may wait for the writer; beyond it, those who write wait.
+/// The number of commits that may wait for the writer; further callers wait for a free slot.
 const WAITING_COMMITS: usize = 4096;
-const ACQUIRE: Duration = Duration::from_secs(10);
-/// Prepared statements of the connection that writes: commits come in many shapes.
-const SHAPES: usize = 256;
-const EPOCH: &str = "epoch";
-const USED: &str = "used";
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Prepared statements of the write connection: commits produce many different scripts.
+const CACHED_STATEMENTS: usize = 256;
+const EPOCH_KEY: &str = "epoch";
+const USED_KEY: &str = "used";
 
 impl Store {
-    /// Opens, migrates, and spawns the store's own tasks into `tasks`; they end when `cancel` is.
+    /// Opens and migrates the database, and spawns the store's tasks into `tasks`; they end when `cancel` is cancelled.
     pub async fn open(
-        config: &Config,
-        access: Access,
+        config: &StoreConfig,
+        access: StoreAccess,
         tasks: &mut JoinSet<()>,
         cancel: &CancellationToken,
     ) -> Result<Self> {
-        if config.planted.is_some() && !cfg!(feature = "planted-bugs") {
-            return Err(Error::Start("this build has no planted bugs; build with --features planted-bugs".into()));
+        if config.planted_bug.is_some() && !cfg!(feature = "planted-bugs") {
+            return Err(StoreError::Start("this build has no planted bugs; build with --features planted-bugs".into()));
         }
         let (database, lock) = match &config.backend {
             Backend::Sqlite { file } => {
-                let lock = if access == Access::Server { Some(lock_beside(file)?) } else { None };
+                let lock = if access == StoreAccess::Server { Some(lock_database(file)?) } else { None };
                 (open_sqlite(file, config).await?, lock)
             }
             Backend::Postgres { url } => (open_postgres(url, config).await?, None),
         };
         let epoch = epoch_of(&database).await?;
         let (requests, receiver) = mpsc::channel(WAITING_COMMITS);
-        let store = Self(Arc::new(Inner {
+        let store = Self(Arc::new(StoreInner {
             database,
             backend: config.backend.clone(),
             epoch,
             tails: Tails::new(config.tail_bytes),
-            watches: Watches::default(),
+            watch_registry: WatchRegistry::default(),
             requests,
-            queue_bell: Arc::default(),
+            queue_notify: Arc::default(),
             #[cfg(feature = "planted-bugs")]
-            planted: config.planted,
+            planted: config.planted_bug,
             _lock: lock,
         }));
-        if access == Access::Server {
-            tasks.spawn(Writer::new(store.clone(), receiver).run(cancel.clone()));
+        if access == StoreAccess::Server {
+            tasks.spawn(JournalWriter::new(store.clone(), receiver).run(cancel.clone()));
             tasks.spawn(Checkpointer { store: store.clone() }.run(cancel.clone()));
         }
         Ok(store)
     }
 
-    /// Saves, then shows, then returns: when this is `Ok`, the events are on disk (invariant 1).
+    /// Stores a commit, publishes its events, and returns. After `Ok`, the events are on disk (invariant 1).
     pub async fn commit(&self, commit: Commit) -> Result<Committed> {
         let (reply, answer) = oneshot::channel();
-        let closed = || Error::Unavailable("the store is shutting down".into());
-        self.0.requests.send(Request { commit, reply }).await.map_err(|_| closed())?;
+        let closed = || StoreError::Unavailable("the store is shutting down".into());
+        self.0.requests.send(CommitRequest { commit, reply }).await.map_err(|_| closed())?;
         answer.await.map_err(|_| closed())?
     }
 
-    /// A reader of a room from a position on. Rings `bell` whenever the room has moved.
-    pub async fn follow(&self, owner: &Owner, room: RoomId, after: &Position, bell: Arc<Bell>) -> Result<Follower> {
-        Follower::open(self, owner, room, after, bell).await
+    /// Returns a reader of a room, starting after a position. Wakes `notifier` whenever the room has new events.
+    pub async fn follow(
+        &self,
+        owner: &Owner,
+        room: RoomId,
+        after: &Position,
+        notifier: Arc<Notifier>,
+    ) -> Result<Follower> {
+        Follower::open(self, owner, room, after, notifier).await
     }
 
-    /// Tells when something happens in any of an owner's rooms.
-    pub fn watch(&self, owner: &Owner) -> Watch {
-        Watch::begin(self, owner)
+    /// Watches all rooms of an owner for changes.
+    pub fn watch(&self, owner: &Owner) -> OwnerWatch {
+        OwnerWatch::start(self, owner)
     }
 
     pub fn epoch(&self) -> &Epoch {
         &self.0.epoch
     }
 
-    /// Rings when the queue may have something to do: a run was queued, ended, or asked to stop.
-    pub fn queue_bell(&self) -> &Arc<Notify> {
-        &self.0.queue_bell
+    /// Notified when the queue may have work: a run was queued, ended, or requested to stop.
+    pub fn queue_notify(&self) -> &Arc<Notify> {
+        &self.0.queue_notify
     }
 
-    /// Nobody else can be running on this database.
+    /// Returns whether no other server can use this database.
     pub fn is_sole_user(&self) -> bool {
         self.0._lock.is_some()
     }
 
-    /// Proves that a write can be committed now.
+    /// Checks that a write can be committed now.
     pub async fn check_writable(&self) -> Result<()> {
         crate::database::writing!(self.database(), |transaction| {
             sqlx::query(
@@ -181,13 +190,13 @@ impl Store {
             .execute(&mut *transaction)
             .await?;
         });
-        Ok::<(), Error>(())
+        Ok::<(), StoreError>(())
     }
 
-    /// Nobody has used this store yet.
+    /// Returns whether this store has never been used.
     pub async fn is_fresh(&self) -> Result<bool> {
         let used: Option<String> = crate::database::reading!(self.database(), |pool| {
-            sqlx::query_scalar("SELECT value FROM meta WHERE key = $1").bind(USED).fetch_optional(pool).await
+            sqlx::query_scalar("SELECT value FROM meta WHERE key = $1").bind(USED_KEY).fetch_optional(pool).await
         })?;
         Ok(used.is_none())
     }
@@ -195,7 +204,7 @@ impl Store {
     pub async fn mark_used(&self) -> Result<()> {
         crate::database::writing!(self.database(), |transaction| {
             sqlx::query("INSERT INTO meta (key, value) VALUES ($1, '1') ON CONFLICT (key) DO NOTHING")
-                .bind(USED)
+                .bind(USED_KEY)
                 .execute(&mut *transaction)
                 .await?;
         });
@@ -214,16 +223,16 @@ impl Store {
         &self.0.tails
     }
 
-    pub(crate) fn watches(&self) -> &Watches {
-        &self.0.watches
+    pub(crate) fn watch_registry(&self) -> &WatchRegistry {
+        &self.0.watch_registry
     }
 
     #[cfg(feature = "planted-bugs")]
-    pub(crate) fn planted(&self) -> Option<Planted> {
+    pub(crate) fn planted(&self) -> Option<PlantedBug> {
         self.0.planted
     }
 
-    /// SQLite's database; its log is beside it.
+    /// SQLite's database file; its write-ahead log is in the same folder.
     pub(crate) fn file(&self) -> Option<&Path> {
         match &self.0.backend {
             Backend::Sqlite { file } => Some(file),
@@ -231,12 +240,12 @@ impl Store {
         }
     }
 
-    /// A restored database is another journal: old cursors must start over (invariant 8).
+    /// Sets a new epoch. After a restore, old cursors must start over (invariant 8).
     pub(crate) async fn renew_epoch(&self) -> Result<Epoch> {
         let epoch = Epoch::generate();
         crate::database::writing!(self.database(), |transaction| {
             sqlx::query("UPDATE meta SET value = $2 WHERE key = $1")
-                .bind(EPOCH)
+                .bind(EPOCH_KEY)
                 .bind(epoch.as_str())
                 .execute(&mut *transaction)
                 .await?;
@@ -244,7 +253,7 @@ impl Store {
         Ok(epoch)
     }
 
-    /// Flushes and closes the connections.
+    /// Flushes and closes all connections.
     pub async fn close(&self) {
         match self.database() {
             Database::Sqlite { write, read, .. } => {
@@ -262,30 +271,31 @@ impl std::fmt::Debug for Store {
     }
 }
 
-pub(crate) fn lock_beside(file: &Path) -> Result<File> {
+pub(crate) fn lock_database(file: &Path) -> Result<File> {
     let path = file.with_extension("lock");
-    let start = |error: &dyn std::fmt::Display| Error::Start(format!("cannot lock {}: {error}", path.display()));
+    let start = |error: &dyn std::fmt::Display| StoreError::Start(format!("cannot lock {}: {error}", path.display()));
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).map_err(|error| start(&error))?;
     }
     let lock = File::options().create(true).truncate(false).write(true).open(&path).map_err(|error| start(&error))?;
     match lock.try_lock() {
         Ok(()) => Ok(lock),
-        Err(std::fs::TryLockError::WouldBlock) => Err(Error::Start(format!(
-            "another Greenroom server is using {}; stop it, or give this one its own --data-dir",
+        Err(std::fs::TryLockError::WouldBlock) => Err(StoreError::Start(format!(
+            "another Greenroom server is using {}; stop it, or pass another --data-dir",
             file.display()
         ))),
         Err(std::fs::TryLockError::Error(error)) => Err(start(&error)),
     }
 }
 
-async fn open_sqlite(file: &Path, config: &Config) -> Result<Database> {
+async fn open_sqlite(file: &Path, config: &StoreConfig) -> Result<Database> {
     if let Some(folder) = file.parent() {
-        std::fs::create_dir_all(folder)
-            .map_err(|error| Error::Start(format!("cannot create the data folder {}: {error}", folder.display())))?;
+        std::fs::create_dir_all(folder).map_err(|error| {
+            StoreError::Start(format!("cannot create the data folder {}: {error}", folder.display()))
+        })?;
     }
-    let synchronous = match config.planted {
-        Some(Planted::SynchronousOff) => SqliteSynchronous::Off,
+    let synchronous = match config.planted_bug {
+        Some(PlantedBug::SynchronousOff) => SqliteSynchronous::Off,
         _ => SqliteSynchronous::Full,
     };
     let options = SqliteConnectOptions::new()
@@ -293,41 +303,41 @@ async fn open_sqlite(file: &Path, config: &Config) -> Result<Database> {
         .create_if_missing(true)
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(synchronous)
-        .busy_timeout(ACQUIRE)
+        .busy_timeout(ACQUIRE_TIMEOUT)
         .foreign_keys(false)
-        // Checkpoints run beside the writer; this is only the net below them.
+        // Checkpoints run in their own task; this is only a safety net.
         .pragma("wal_autocheckpoint", "16000")
         .pragma("temp_store", "MEMORY");
-    let cannot_open = |error: sqlx::Error| Error::Start(format!("cannot open {}: {error}", file.display()));
+    let cannot_open = |error: sqlx::Error| StoreError::Start(format!("cannot open {}: {error}", file.display()));
     let write = SqlitePoolOptions::new()
         .max_connections(1)
-        .acquire_timeout(ACQUIRE)
-        // It is no wire that can break while nobody looks, and it is tested when it is given back. Asking it again before
-        // each use would double the time of a short read.
+        .acquire_timeout(ACQUIRE_TIMEOUT)
+        // A local connection does not break while idle, and it is tested when it is released. Testing it before each
+        // use would double the time of a short read.
         .test_before_acquire(false)
         .idle_timeout(None)
         .max_lifetime(None)
-        .connect_with(options.clone().statement_cache_capacity(SHAPES))
+        .connect_with(options.clone().statement_cache_capacity(CACHED_STATEMENTS))
         .await
         .map_err(cannot_open)?;
-    sqlx::migrate!("migrations/sqlite").run(&write).await.map_err(|error| Error::Start(error.to_string()))?;
-    if config.planted != Some(Planted::SynchronousOff) {
+    sqlx::migrate!("migrations/sqlite").run(&write).await.map_err(|error| StoreError::Start(error.to_string()))?;
+    if config.planted_bug != Some(PlantedBug::SynchronousOff) {
         assert_durable_sqlite(&write).await?;
     }
     let read = SqlitePoolOptions::new()
         .max_connections(config.read_connections.max(1))
-        .acquire_timeout(ACQUIRE)
+        .acquire_timeout(ACQUIRE_TIMEOUT)
         .test_before_acquire(false)
         .connect_lazy_with(options.pragma("query_only", "ON"));
-    Ok(Database::Sqlite { write, read, meddled: AtomicU64::new(0) })
+    Ok(Database::Sqlite { write, read, external_writes: AtomicU64::new(0) })
 }
 
-/// An acknowledged event must survive a power cut. A file system or build that silently gives less is refused.
+/// An acknowledged event must survive a power cut. A file system or build with weaker guarantees is rejected.
 async fn assert_durable_sqlite(write: &SqlitePool) -> Result<()> {
     let mode: String = sqlx::query_scalar("PRAGMA journal_mode").fetch_one(write).await?;
     let synchronous: i64 = sqlx::query_scalar("PRAGMA synchronous").fetch_one(write).await?;
     if !mode.eq_ignore_ascii_case("wal") || synchronous < 2 {
-        return Err(Error::Start(format!(
+        return Err(StoreError::Start(format!(
             "SQLite runs with journal_mode={mode}, synchronous={synchronous} here, which can lose acknowledged events; \
              put the data folder on a local disk"
         )));
@@ -335,20 +345,22 @@ async fn assert_durable_sqlite(write: &SqlitePool) -> Result<()> {
     Ok(())
 }
 
-async fn open_postgres(url: &str, config: &Config) -> Result<Database> {
-    // The error of a malformed URL may repeat it, password and all.
+async fn open_postgres(url: &str, config: &StoreConfig) -> Result<Database> {
+    // The error of a malformed URL may contain the password.
     let options = PgConnectOptions::from_str(url)
-        .map_err(|_| Error::Start("the database URL is not of the form postgres://user@host/name".into()))?
+        .map_err(|_| {
+            StoreError::Start("the database URL is invalid; it must have the form postgres://user@host/name".into())
+        })?
         .application_name("greenroom")
-        // A server that froze in the middle of a transaction must not hold its locks against the others for ever.
+        // A server that hangs inside a transaction must not hold its locks indefinitely.
         .options([("synchronous_commit", "on"), ("idle_in_transaction_session_timeout", "30s")]);
     let pool = PgPoolOptions::new()
         .max_connections(config.read_connections.max(1) + 2)
-        .acquire_timeout(ACQUIRE)
+        .acquire_timeout(ACQUIRE_TIMEOUT)
         .connect_with(options)
         .await
-        .map_err(|error| Error::Start(format!("cannot reach PostgreSQL: {error}")))?;
-    sqlx::migrate!("migrations/postgres").run(&pool).await.map_err(|error| Error::Start(error.to_string()))?;
+        .map_err(|error| StoreError::Start(format!("cannot reach PostgreSQL: {error}")))?;
+    sqlx::migrate!("migrations/postgres").run(&pool).await.map_err(|error| StoreError::Start(error.to_string()))?;
     assert_durable_postgres(&pool).await?;
     Ok(Database::Postgres(pool))
 }
@@ -357,7 +369,7 @@ async fn assert_durable_postgres(pool: &PgPool) -> Result<()> {
     for setting in ["fsync", "synchronous_commit", "full_page_writes"] {
         let value: String = sqlx::query_scalar("SELECT current_setting($1)").bind(setting).fetch_one(pool).await?;
         if matches!(value.as_str(), "off" | "local") {
-            return Err(Error::Start(format!(
+            return Err(StoreError::Start(format!(
                 "PostgreSQL runs with {setting} = {value}, which can lose acknowledged events; turn it on"
             )));
         }
@@ -369,18 +381,18 @@ async fn epoch_of(database: &Database) -> Result<Epoch> {
     let fresh = Epoch::generate();
     let stored: String = crate::database::writing!(database, |transaction| {
         sqlx::query("INSERT INTO meta (key, value) VALUES ($1, $2) ON CONFLICT (key) DO NOTHING")
-            .bind(EPOCH)
+            .bind(EPOCH_KEY)
             .bind(fresh.as_str())
             .execute(&mut *transaction)
             .await?;
-        sqlx::query_scalar("SELECT value FROM meta WHERE key = $1").bind(EPOCH).fetch_one(&mut *transaction).await?
+        sqlx::query_scalar("SELECT value FROM meta WHERE key = $1").bind(EPOCH_KEY).fetch_one(&mut *transaction).await?
     });
-    Epoch::parse(&stored).map_err(|error| Error::Unreadable(error.to_string()))
+    Epoch::parse(&stored).map_err(|error| StoreError::Unreadable(error.to_string()))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Backend, Config, open_sqlite};
+    use super::{Backend, StoreConfig, open_sqlite};
     use crate::database::Database;
 
     #[tokio::test]
@@ -388,15 +400,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("deep").join("greenroom.db");
         let backend = Backend::Sqlite { file: file.clone() };
-        let config = Config { backend, read_connections: 2, tail_bytes: 0, planted: None };
+        let config = StoreConfig { backend, read_connections: 2, tail_bytes: 0, planted_bug: None };
         let Database::Sqlite { write, read, .. } = open_sqlite(&file, &config).await.unwrap() else { unreachable!() };
         for pool in [&write, &read] {
             let mode: String = sqlx::query_scalar("PRAGMA journal_mode").fetch_one(pool).await.unwrap();
             let synchronous: i64 = sqlx::query_scalar("PRAGMA synchronous").fetch_one(pool).await.unwrap();
             assert_eq!((mode.as_str(), synchronous), ("wal", 2), "WAL and FULL");
         }
-        let meddling = sqlx::query("DELETE FROM meta").execute(&read).await;
-        assert!(meddling.is_err(), "a connection that reads does nothing else");
+        let write_attempt = sqlx::query("DELETE FROM meta").execute(&read).await;
+        assert!(write_attempt.is_err(), "a read connection cannot write");
         read.close().await;
         write.close().await;
     }

@@ -1,4 +1,4 @@
-//! What tests and measurements are built from. Dev-only: nothing in the product depends on it.
+//! Building blocks for tests and benchmarks. Dev-only: nothing in the product depends on it.
 
 pub mod client;
 pub mod database;

@@ -1,54 +1,53 @@
-//! Programs that tests start: doubles that are built with this crate, and the real CLIs where `cargo xtask test cli`
-//! has brought them.
+//! Programs that tests start: doubles built with this crate, and the real CLIs installed by `cargo xtask test cli`.
 
 use std::path::PathBuf;
 
-/// Set together, by xtask. `xtask/src/clis.rs` knows the same names.
+/// Set by xtask. Must match the names in `xtask/src/clis.rs`.
 const CLAUDE: &str = "GREENROOM_TEST_CLAUDE";
 const CODEX: &str = "GREENROOM_TEST_CODEX";
 const GEMINI: &str = "GREENROOM_TEST_GEMINI";
 
-/// The double that plays a recorded CLI, or a broken one: see `src/bin/replay/`.
+/// The fake CLI that replays a transcript or a fault: see `src/bin/replay/`.
 pub fn replay() -> PathBuf {
     built("replay")
 }
 
-/// The MCP server that behaves as told: see `src/bin/fake-mcp/`.
+/// The fake MCP server: see `src/bin/fake-mcp/`.
 pub fn fake_mcp() -> PathBuf {
     built("fake-mcp")
 }
 
-/// The server's own binary. Programs that it starts are kept by it, also where the server runs inside of a test.
+/// The server binary. It is also the keeper of started programs if the server runs inside a test.
 pub fn greenroom() -> PathBuf {
     built("greenroom")
 }
 
-/// The server with the fixture of the protocol's examination in place of its own tools, as `cargo xtask test mcp` builds it.
-/// Panics where it was not.
-#[expect(clippy::disallowed_methods, reason = "xtask hands the programs to the tests this way")]
+/// The server with the conformance fixture in place of its own tools, as built by `cargo xtask test mcp`. Panics if it
+/// was not built.
+#[expect(clippy::disallowed_methods, reason = "xtask passes the programs to the tests this way")]
 pub fn greenroom_for_conformance() -> PathBuf {
     let name = "GREENROOM_TEST_MCP_GREENROOM_CONFORMANCE";
     let path = std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_file());
-    path.unwrap_or_else(|| panic!("{name} does not name a file: that server is built by `cargo xtask test mcp`"))
+    path.unwrap_or_else(|| panic!("{name} is not the path of a file: that server is built by `cargo xtask test mcp`"))
 }
 
-/// A program of this workspace. Cargo puts it beside the folder of the test's own executable.
+/// A program of this workspace. Cargo puts it next to the folder of the test executable.
 fn built(name: &str) -> PathBuf {
     let own = std::env::current_exe().unwrap_or_default();
     let found = own.ancestors().skip(1).take(2).map(|folder| folder.join(name)).find(|file| file.is_file());
     let Some(found) = found else {
         panic!(
-            "the program `{name}` is not built beside {}; run: cargo build -p greenroom -p testkit --bins",
+            "the program `{name}` is not built next to {}; run: cargo build -p greenroom -p testkit --bins",
             own.display()
         );
     };
     found
 }
 
-/// Real MCP servers and clients and the protocol's examination, as `cargo xtask test mcp` brings them. `xtask/src/mcp_servers.rs` knows the
-/// same names.
+/// Real MCP servers and clients and the conformance suite, installed by `cargo xtask test mcp`. Must match the names in
+/// `xtask/src/mcp_servers.rs`.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct McpServers {
+pub struct McpPrograms {
     /// Runs the scripts.
     pub node: PathBuf,
     pub conformance: PathBuf,
@@ -57,22 +56,22 @@ pub struct McpServers {
     pub inspector: PathBuf,
     /// The folder where Node finds the TypeScript libraries.
     pub modules: PathBuf,
-    /// Has `mcp_server_time` and `mcp_server_git` as modules, and the library `mcp` in its second generation.
+    /// Has the modules `mcp_server_time` and `mcp_server_git`, and version 2 of the library `mcp`.
     pub python: PathBuf,
-    /// Has the library `mcp` in its first generation.
+    /// Has version 1 of the library `mcp`.
     pub python1: PathBuf,
 }
 
-impl McpServers {
-    /// Panics where they were not brought: whoever calls this cannot do without.
-    #[expect(clippy::disallowed_methods, reason = "xtask hands the programs to the tests this way")]
-    pub fn found() -> Self {
+impl McpPrograms {
+    /// Panics if one of the variables is not set.
+    #[expect(clippy::disallowed_methods, reason = "xtask passes the programs to the tests this way")]
+    pub fn from_env() -> Self {
         let there = |name: &str| {
             let name = format!("GREENROOM_TEST_MCP_{name}");
             let Some(path) = std::env::var_os(&name).map(PathBuf::from) else {
-                panic!("{name} is not set: real MCP servers are brought by `cargo xtask test mcp`")
+                panic!("{name} is not set: real MCP servers are installed by `cargo xtask test mcp`")
             };
-            assert!(path.exists(), "{name} names {}, which is not there", path.display());
+            assert!(path.exists(), "{name} is {}, which does not exist", path.display());
             path
         };
         Self {
@@ -90,16 +89,16 @@ impl McpServers {
 
 /// The real CLIs, in the versions that the project is tested with.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Clis {
+pub struct CliPrograms {
     pub claude: PathBuf,
     pub codex: PathBuf,
     pub gemini: PathBuf,
 }
 
-impl Clis {
-    /// Panics where they were not brought: whoever calls this cannot do without.
-    #[expect(clippy::disallowed_methods, reason = "xtask hands the programs to the tests this way")]
-    pub fn found() -> Self {
+impl CliPrograms {
+    /// Panics if one of the variables is not set.
+    #[expect(clippy::disallowed_methods, reason = "xtask passes the programs to the tests this way")]
+    pub fn from_env() -> Self {
         Self::named(|name| std::env::var_os(name).map(PathBuf::from))
     }
 
@@ -107,10 +106,10 @@ impl Clis {
         let there = |name: &str| {
             let Some(path) = variable(name) else {
                 panic!(
-                    "{name} is not set: the real CLIs are brought by `cargo xtask test cli` and `cargo xtask bench providers`"
+                    "{name} is not set: the real CLIs are installed by `cargo xtask test cli` and `cargo xtask bench providers`"
                 )
             };
-            assert!(path.is_file(), "{name} names {}, which is no file", path.display());
+            assert!(path.is_file(), "{name} is {}, which is not a file", path.display());
             path
         };
         Self { claude: there(CLAUDE), codex: there(CODEX), gemini: there(GEMINI) }
@@ -119,15 +118,15 @@ impl Clis {
 
 #[cfg(test)]
 mod tests {
-    use super::{CODEX, Clis};
+    use super::{CODEX, CliPrograms};
     use std::panic::catch_unwind;
 
     #[test]
-    fn all_of_the_clis_or_a_failure() {
+    fn missing_cli_panics() {
         let here = std::env::current_exe().unwrap();
-        let all = Clis::named(|_| Some(here.clone()));
+        let all = CliPrograms::named(|_| Some(here.clone()));
         assert_eq!(all.gemini, here);
-        assert!(catch_unwind(|| Clis::named(|name| (name != CODEX).then(|| here.clone()))).is_err());
-        assert!(catch_unwind(|| Clis::named(|_| Some(here.join("gone")))).is_err());
+        assert!(catch_unwind(|| CliPrograms::named(|name| (name != CODEX).then(|| here.clone()))).is_err());
+        assert!(catch_unwind(|| CliPrograms::named(|_| Some(here.join("gone")))).is_err());
     }
 }

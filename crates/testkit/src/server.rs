@@ -1,12 +1,12 @@
-//! A whole server inside the test's process, on a database of its own and a port of its own.
+//! A whole server inside the test process, with its own database and port.
 //!
-//! Tests drive it through its doors only. When a test is done it calls [`TestServer::stop`] or [`TestServer::finish`],
-//! and what must hold after anything is checked: nothing unfinished, journals without a gap, one end for each run, no
-//! process left. A test that forgets it fails.
+//! Tests use only its public endpoints. At the end, a test calls [`TestServer::stop`] or [`TestServer::finish`]; the
+//! latter checks the general invariants: no unfinished runs, gapless journals, one end per run, no leftover processes.
+//! A test that calls neither fails.
 #![expect(clippy::expect_used, reason = "a test without its server has failed")]
 
 use crate::{
-    client::{Api, SeenEvent},
+    client::{SeenEvent, TestClient},
     database::TestDatabase,
 };
 use domain::{
@@ -16,8 +16,8 @@ use domain::{
     run::{Run, RunStatus},
 };
 use greenroom::{
-    config::{Config, Flags},
-    serve::Running,
+    config::{AppConfig, ConfigFlags},
+    serve::RunningServer,
 };
 use reqwest::Method;
 use serde::Deserialize;
@@ -36,25 +36,25 @@ use tokio::time::{Instant, sleep, timeout};
 const DEADLINE: Duration = Duration::from_secs(60);
 /// A stop takes no longer than this (invariant 20).
 const STOP: Duration = Duration::from_secs(30);
-/// What has ended has this long to be gone (invariant 5).
-const GONE: Duration = Duration::from_secs(2);
+/// How long leftover processes may take to exit (invariant 5).
+const EXIT_TIME: Duration = Duration::from_secs(2);
 const PAGE: usize = 10_000;
 
 pub struct TestServer {
-    running: Option<Running>,
+    running: Option<RunningServer>,
     database: Option<TestDatabase>,
-    api: Api,
+    api: TestClient,
     settings: Vec<(String, String)>,
     environment: Vec<(String, String)>,
 }
 
 #[derive(Deserialize)]
-struct Rooms {
+struct RoomList {
     rooms: Vec<Room>,
 }
 
 #[derive(Deserialize)]
-struct Runs {
+struct RunList {
     runs: Vec<Run>,
 }
 
@@ -69,18 +69,22 @@ impl TestServer {
         Self::open(database, settings.iter().map(owned).collect()).await
     }
 
-    /// With variables in the environment that agents' programs may be given.
-    pub async fn start_in(database: TestDatabase, settings: &[(&str, &str)], environment: &[(&str, &str)]) -> Self {
+    /// Starts with environment variables that may be passed to the agents' programs.
+    pub async fn start_with_environment(
+        database: TestDatabase,
+        settings: &[(&str, &str)],
+        environment: &[(&str, &str)],
+    ) -> Self {
         let owned = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
         let environment = environment.iter().map(owned).collect();
-        Self::open_in(database, settings.iter().map(owned).collect(), environment).await
+        Self::open_with_environment(database, settings.iter().map(owned).collect(), environment).await
     }
 
     async fn open(database: TestDatabase, settings: Vec<(String, String)>) -> Self {
-        Self::open_in(database, settings, Vec::new()).await
+        Self::open_with_environment(database, settings, Vec::new()).await
     }
 
-    async fn open_in(
+    async fn open_with_environment(
         database: TestDatabase,
         settings: Vec<(String, String)>,
         environment: Vec<(String, String)>,
@@ -89,67 +93,68 @@ impl TestServer {
         for (name, value) in &environment {
             config.environment = config.environment.with(name, value);
         }
-        let running = within("the server to start", Running::start(&config)).await.expect("the server starts");
-        let api = Api::new(format!("http://{}", running.address)).expect("a client");
+        let running = within("the server to start", RunningServer::start(&config)).await.expect("the server starts");
+        let api = TestClient::new(format!("http://{}", running.address)).expect("a client");
         Self { running: Some(running), database: Some(database), api, settings, environment }
     }
 
-    pub fn api(&self) -> &Api {
+    pub fn api(&self) -> &TestClient {
         &self.api
     }
 
-    /// From here on it is asked with this token: needed where a test has turned accounts on.
+    /// Uses this token for all further requests; needed after a test has turned accounts on.
     pub fn use_token(&mut self, token: &str) {
         self.api = self.api.clone().with_token(token);
     }
 
     pub fn database(&self) -> &TestDatabase {
-        self.database.as_ref().expect("it is there until the server stops")
+        self.database.as_ref().expect("the database exists until the server stops")
     }
 
-    /// Stops as SIGTERM does and starts again on the same database and another port.
+    /// Stops as on SIGTERM and starts again on the same database and another port.
     pub async fn restart(mut self) -> Self {
         self.close().await;
-        let database = self.database.take().expect("it is there until the server stops");
-        Self::open_in(database, std::mem::take(&mut self.settings), std::mem::take(&mut self.environment)).await
+        let database = self.database.take().expect("the database exists until the server stops");
+        Self::open_with_environment(database, std::mem::take(&mut self.settings), std::mem::take(&mut self.environment))
+            .await
     }
 
-    /// Stops without asking whether anything was left unfinished.
+    /// Stops without checking for unfinished runs.
     pub async fn stop(mut self) -> TestDatabase {
         self.close().await;
-        self.database.take().expect("it is there until the server stops")
+        self.database.take().expect("the database exists until the server stops")
     }
 
-    /// Checks what must hold after anything, and stops.
+    /// Checks the general invariants and stops.
     pub async fn finish(mut self) {
         self.assert_nothing_unfinished().await;
-        let rooms: Rooms = self.get("/api/rooms?limit=1000").await;
-        // A few say as much as a thousand.
+        let rooms: RoomList = self.get("/api/rooms?limit=1000").await;
+        // A few rooms are enough.
         for room in rooms.rooms.iter().take(20) {
             let journal = self.api.journal(room.id, PAGE).await.expect("a journal");
-            assert_eq!(journal.len() as u64, room.head, "a journal ends at its room's head");
-            assert_sound(&journal);
+            assert_eq!(journal.len() as u64, room.head, "the journal must end at the room's head");
+            assert_journal_valid(&journal);
             self.assert_history_agrees(room.id, &journal).await;
         }
         self.close().await;
         assert_no_children().await;
     }
 
-    /// No run without an end; with its end a run leaves the queue, in the same transaction.
+    /// Asserts that no run is unfinished.
     pub async fn assert_nothing_unfinished(&self) {
         for status in RunStatus::ALL.into_iter().filter(|status| !status.is_terminal()) {
-            let found: Runs = self.get(&format!("/api/runs?status={status}&limit=1000")).await;
-            assert!(found.runs.is_empty(), "left {status}: {:?}", found.runs);
+            let found: RunList = self.get(&format!("/api/runs?status={status}&limit=1000")).await;
+            assert!(found.runs.is_empty(), "runs left {status}: {:?}", found.runs);
         }
     }
 
-    /// What was said is stored once, as the journal says it.
+    /// Asserts that every message is stored once and agrees with the journal.
     async fn assert_history_agrees(&self, room: RoomId, journal: &[SeenEvent]) {
         let history = self.api.messages(room, None, 1000).await.expect("a history");
         let mut stored = BTreeMap::new();
         for message in history.messages {
             let id = message.id;
-            assert!(stored.insert(id, message.text).is_none(), "message {id} is there twice");
+            assert!(stored.insert(id, message.text).is_none(), "message {id} is stored twice");
         }
         for event in journal {
             let (id, text) = match event.body().expect("a body") {
@@ -178,61 +183,61 @@ impl TestServer {
 impl Drop for TestServer {
     fn drop(&mut self) {
         let forgotten = self.running.is_some() && !std::thread::panicking();
-        assert!(!forgotten, "a test ends with finish() or stop(), or its checks are not made");
+        assert!(!forgotten, "a test must end with finish() or stop()");
     }
 }
 
 /// The configuration of a server on this database, on any free port of this machine.
-pub fn config(database: &TestDatabase, settings: &[(String, String)]) -> Config {
+pub fn config(database: &TestDatabase, settings: &[(String, String)]) -> AppConfig {
     let backend = match database.backend() {
         Backend::Sqlite { file } => format!("sqlite://{}", file.display()),
         Backend::Postgres { url } => url,
     };
-    let flags = Flags {
+    let flags = ConfigFlags {
         listen: Some("127.0.0.1:0".into()),
         data_dir: Some(database.folder().display().to_string()),
         database: Some(backend.into()),
-        ..Flags::default()
+        ..ConfigFlags::default()
     };
     let variable = |(key, value): &(String, String)| -> (OsString, OsString) {
         (format!("GREENROOM_{}", key.replace('.', "__").to_uppercase()).into(), value.into())
     };
-    // Nowhere is a configuration file that could interfere.
-    let config = Config::load_from(&flags, settings.iter().map(variable), Path::new("/nowhere"));
+    // A nonexistent folder, so that no configuration file interferes.
+    let config = AppConfig::load_from(&flags, settings.iter().map(variable), Path::new("/nowhere"));
     let own_program = crate::programs::greenroom();
-    Config { keeper: own_program.clone(), own_program, ..config.expect("a configuration") }
+    AppConfig { keeper: own_program.clone(), own_program, ..config.expect("a configuration") }
 }
 
-/// What holds for any journal, read whole: 1, 2, 3 …; one end for each run and nothing of the run after it; the text at
-/// the end is the text of the deltas.
-pub fn assert_sound(journal: &[SeenEvent]) {
+/// Asserts the invariants of a complete journal: seqs are 1, 2, 3 …; each run has one end, which is its last event; the
+/// text of `stream_end` equals the deltas.
+pub fn assert_journal_valid(journal: &[SeenEvent]) {
     let mut ids = BTreeSet::new();
-    let mut runs: BTreeMap<RunId, Told> = BTreeMap::new();
+    let mut runs: BTreeMap<RunId, RunEvents> = BTreeMap::new();
     for (event, seq) in journal.iter().zip(1..) {
-        assert_eq!(event.seq, seq, "seqs are 1, 2, 3 …");
-        assert!(ids.insert(event.id), "event {} is there twice", event.id);
+        assert_eq!(event.seq, seq, "seqs must be 1, 2, 3 …");
+        assert!(ids.insert(event.id), "event {} is in the journal twice", event.id);
         if let Some(run) = event.run_id {
-            runs.entry(run).or_default().hear(event);
+            runs.entry(run).or_default().add(event);
         }
     }
-    for (run, told) in runs {
-        assert!(told.ended, "run {run} has no end");
-        assert_eq!(told.streams, told.closed, "run {run}: a stream that starts is closed");
+    for (run, events) in runs {
+        assert!(events.ended, "run {run} has no end");
+        assert_eq!(events.streams, events.closed, "run {run}: every started stream must be closed");
     }
 }
 
-/// One run, as its events tell it.
+/// The state of one run, built from its events.
 #[derive(Default)]
-struct Told {
+struct RunEvents {
     ended: bool,
     streams: u32,
     closed: u32,
     answer: domain::fold::Answer,
 }
 
-impl Told {
-    fn hear(&mut self, event: &SeenEvent) {
-        assert!(!self.ended, "{} follows the end of its run", event.json);
+impl RunEvents {
+    fn add(&mut self, event: &SeenEvent) {
+        assert!(!self.ended, "{} is after the end of its run", event.json);
         let body = event.body().expect("a body");
         self.ended = event.kind.ends_a_run();
         match &body {
@@ -248,23 +253,23 @@ impl Told {
     }
 }
 
-/// Waits until no process carries this in its environment any more.
-pub async fn assert_none_carries(mark: &str) {
-    assert_gone(|| carriers(mark)).await;
+/// Waits until no process has this in its environment.
+pub async fn assert_no_process_with_env(mark: &str) {
+    assert_all_exit(|| processes_with_env(mark)).await;
 }
 
-/// The processes that carry this in their environment.
-pub fn carriers(mark: &str) -> Vec<u32> {
-    processes().filter(|id| carries(*id, mark)).collect()
+/// Returns the processes that have this in their environment.
+pub fn processes_with_env(mark: &str) -> Vec<u32> {
+    processes().filter(|id| has_in_environment(*id, mark)).collect()
 }
 
-/// This process has no child, but for the servers that other tests have started.
+/// Asserts that this process has no children, except servers started by other tests.
 async fn assert_no_children() {
-    assert_gone(|| processes().filter(|id| is_stray_child(*id)).collect()).await;
+    assert_all_exit(|| processes().filter(|id| is_stray_child(*id)).collect()).await;
 }
 
-async fn assert_gone(alive: impl Fn() -> Vec<u32>) {
-    let end = Instant::now() + GONE;
+async fn assert_all_exit(alive: impl Fn() -> Vec<u32>) {
+    let end = Instant::now() + EXIT_TIME;
     loop {
         let left = alive();
         if left.is_empty() {
@@ -280,8 +285,8 @@ fn processes() -> impl Iterator<Item = u32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-fn carries(id: u32, mark: &str) -> bool {
-    // Unreadable means gone, or another user's: not ours in both cases.
+fn has_in_environment(id: u32, mark: &str) -> bool {
+    // Unreadable means that the process has ended or belongs to another user: not ours in both cases.
     let environment = fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
     environment.windows(mark.len()).any(|window| window == mark.as_bytes())
 }
@@ -291,7 +296,7 @@ fn is_stray_child(id: u32) -> bool {
     let Some((name, fields)) = text.rsplit_once(") ") else { return false };
     let mut fields = fields.split(' ');
     let (state, parent) = (fields.next(), fields.next());
-    // A zombie has ended; its parent has not looked yet.
+    // A zombie has ended but is not reaped yet.
     let is_expected = name.ends_with("(greenroom") || name.ends_with("(gr-keeper");
     parent == Some(&std::process::id().to_string()) && state != Some("Z") && !is_expected
 }

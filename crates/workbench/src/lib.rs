@@ -1,9 +1,8 @@
-//! What an agent works with: programs that are started and really end, folders, skills, MCP
-//! servers.
+//! What an agent works with: supervised processes, folders, skills and MCP servers.
 //!
-//! Knows nothing of rooms, journals or providers' protocols.
+//! Must not know rooms, journals or provider protocols.
 
-pub mod events;
+pub mod event_stream;
 pub mod mcp;
 pub mod process;
 pub mod skills;

@@ -5,7 +5,7 @@ import { SideConversation } from './side-conversation'
 
 export { AgentsPage } from '@/features/agents/components/agents-page'
 
-// Agents know nothing of rooms: the app lays one beside the other.
+// The agents feature does not know rooms: the app combines them.
 const showRoom = (roomId: string): ReactNode => <SideConversation key={roomId} roomId={roomId} />
 const one = getRouteApi('/agents/$agentId')
 const fresh = getRouteApi('/agents/new')

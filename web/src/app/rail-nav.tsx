@@ -15,7 +15,7 @@ const pages = [
   { to: '/settings', label: 'Settings', Icon: Settings },
 ] as const
 
-/** The pages beside the rooms. */
+/** The pages other than rooms. */
 export function RailNav(): ReactNode {
   const leave = (): void => drawerStore.set(false)
   return (

@@ -6,7 +6,7 @@ import { Conversation } from '@/features/rooms/components/conversation'
 import { Welcome } from '@/features/rooms/components/welcome'
 import { answerOf, api } from '@/lib/api/client'
 
-/** A room without its page: what was said, and a place to say more. */
+/** A room without its page: the conversation and the composer. */
 export function SideConversation({ roomId }: { roomId: string }): ReactNode {
   const feed = useFeed()
   const phase = useRoom(roomId, (view) => view.phase)

@@ -17,7 +17,7 @@ export const browserParts: FeedParts = {
     return { send: (text) => socket.send(text), close: () => socket.close() }
   },
   nextFrame(callback) {
-    // A hidden tab draws nothing, but its state should not fall behind for ever.
+    // A hidden tab does not render, but its state must not fall behind forever.
     if (document.hidden) setTimeout(callback, 200)
     else requestAnimationFrame(callback)
   },

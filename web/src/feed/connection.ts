@@ -37,7 +37,7 @@ export type OpenLine = (events: LineEvents) => Line
 const quiet = 20_000
 const patience = 5_000
 const openPatience = 10_000
-/** Failed attempts after which a person is told; trying goes on. */
+/** Failed attempts until the user is notified; retries continue. */
 const manyAttempts = 5
 
 interface Hooks {
@@ -45,7 +45,7 @@ interface Hooks {
   onStatus(status: ConnectionStatus): void
 }
 
-/** One line to the server that comes back by itself. It knows nothing of rooms. */
+/** A connection to the server that reconnects automatically. It does not know rooms. */
 export class Connection {
   private line: Line | null = null
   private isOpen = false
@@ -71,7 +71,7 @@ export class Connection {
     this.callOff = null
   }
 
-  /** At once, whatever the backoff says: a person asked, or the network came back. */
+  /** Reconnects at once, ignoring the backoff: the user asked, or the network is back. */
   retry(): void {
     if (this.isOpen) return
     this.attempt = 0
@@ -80,7 +80,7 @@ export class Connection {
     this.dial()
   }
 
-  /** The network went away: the line is dead even if nobody has told it yet. */
+  /** The network is offline: the connection is dead even without a close event. */
   drop(): void {
     this.hangUp()
     this.comeBack()

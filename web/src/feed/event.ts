@@ -64,5 +64,5 @@ interface Envelope {
 }
 
 export type KnownEvent = { [T in KnownType]: Envelope & { type: T; data: EventData[T] } }[KnownType]
-/** As it comes from the wire: the type may be one that this page has never heard of. */
+/** An event from the wire; its type may be unknown to this page. */
 export type RoomEvent = Envelope & { type: string; data: unknown }

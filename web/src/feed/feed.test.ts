@@ -27,7 +27,7 @@ function stateOf(feed: Feed): RoomState {
   return state
 }
 
-/** What is shown at any moment is what the journal says up to that moment: nothing missing, nothing doubled. */
+/** The state at any time equals the journal up to that time: nothing missing, nothing duplicated. */
 function expectPrefix(feed: Feed, note: string): void {
   const { state } = feed.room(roomId).snapshot()
   if (!state) return

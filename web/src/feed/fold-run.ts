@@ -2,7 +2,7 @@ import type { Usage } from '@/lib/api/types'
 import type { EventData, KnownEvent } from './event'
 import { type Approval, type RunState, hasEnded } from './state'
 
-/** A run after one more of its events; `parts` is how many its answer has. An end is never left: what REST said early must not be undone by an older event. */
+/** Applies one event to a run; `parts` is the number of parts of its answer. A terminal status is final: older events must not undo what REST returned. */
 export function foldRun(run: RunState, event: KnownEvent, parts: number): RunState {
   switch (event.type) {
     case 'run_queued':
@@ -17,7 +17,7 @@ export function foldRun(run: RunState, event: KnownEvent, parts: number): RunSta
     case 'content_delta':
     case 'thinking_delta':
     case 'tool_use':
-      // What it said it was doing, it has done: now it does this.
+      // The previous status text is obsolete now.
       return run.activity === null ? run : { ...run, activity: null }
     case 'stream_start':
       return { ...run, streamId: event.data.stream_id }

@@ -13,7 +13,7 @@ export interface Draft {
   whenBusy: WhenBusy | null
 }
 
-/** Sends what people say. The key stays with the message, so sending it again after a broken line does it once. */
+/** Sends messages. The idempotency key stays with the message, so a retry after a lost connection posts it once. */
 export class Outbox {
   constructor(
     private readonly api: FeedApi,

@@ -38,7 +38,7 @@ function byQueue(a: RunState, b: RunState): number {
   return (a.queuedSeq ?? 0) - (b.queuedSeq ?? 0)
 }
 
-/** What is under way in a room, in the order it will be answered. */
+/** The active and queued runs of a room, in order. */
 export function unfinished(runs: RoomState['runs']): RunState[] {
   return [...runs.values()].filter((run) => !hasEnded(run)).sort(byQueue)
 }

@@ -71,7 +71,7 @@ export interface RunState {
   /** Why it was interrupted. */
   reason: string | null
   skipped: boolean
-  /** What it says it is doing. */
+  /** The current status text. */
   activity: string | null
   startedAt: string | null
   endedAt: string | null
@@ -90,7 +90,7 @@ export interface Pending {
   createdAt: string
   state: 'sending' | 'offline' | 'refused'
   problem: string | null
-  /** Told by the server's answer; guessed from an equal text while that answer is on its way. */
+  /** Set from the server's response; guessed from an equal text until the response arrives. */
   messageId: string | null
   confirmed: boolean
 }

@@ -5,7 +5,7 @@ import { createStore } from './store'
 export interface Command {
   id: string
   title: string
-  /** What stands beside the title, and is searched too. */
+  /** Text next to the title, which is searched too. */
   detail?: string
   group: string
   /** As in `mod+k`, `?`, `alt+ArrowDown`. */

@@ -41,7 +41,7 @@ function settle(id: number, svg: string | null): void {
   waiting.delete(id)
 }
 
-/** One that never ends would keep all after it waiting: they are shown as text, and the next begins anew. */
+/** A diagram that never finishes would block all later ones: those are shown as text, and the worker is restarted. */
 function giveUp(): void {
   worker?.terminate()
   worker = null

@@ -1,6 +1,6 @@
 import { createStore } from './store'
 
-/** Who is to do a task; nobody in particular where it is to be chosen. */
+/** The agent for a task; unset if it should be chosen. */
 export interface ExecuteRequest {
   agentIds: readonly string[]
 }

@@ -62,7 +62,7 @@ export function position(seq: number): string {
   return String(seq).replace(/\B(?=(\d{3})+$)/g, '\u2009')
 }
 
-/** What programs say of a fault often begins small and ends without a full stop. */
+/** Error messages of programs often start in lower case and end without a period. */
 export function sentence(text: string): string {
   const told = text.charAt(0).toUpperCase() + text.slice(1)
   return told === '' || /[.!?:…}]$/.test(told) ? told : `${told}.`

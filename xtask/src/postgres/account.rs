@@ -1,26 +1,26 @@
-//! The user that PostgreSQL runs as, because it refuses root; and the tie that ends it with the
+//! The user that PostgreSQL runs as, because it refuses to run as root, and the wrapper that ends it together with the
 //! process that started it.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::prerequisites::is_root;
-use crate::workspace::{Outcome, find_in_path};
+use crate::repository::{XtaskResult, find_in_path};
 
-/// `nobody` serves where PostgreSQL was installed without a package and so without a user.
+/// `nobody` for machines where PostgreSQL was installed without a package, and so without its user.
 const USERS: &[&str] = &["postgres", "nobody"];
 
-pub struct Account {
-    /// What to put before a command.
+pub struct PostgresAccount {
+    /// Comes before the command.
     wrapper: Vec<String>,
-    /// User and group that have to own the files, when they are not our own.
+    /// The user and group that have to own the files, unless they are our own.
     owner: Option<(u32, u32)>,
 }
 
-impl Account {
-    pub fn choose() -> Outcome<Self> {
+impl PostgresAccount {
+    pub fn choose() -> XtaskResult<Self> {
         let mut wrapper = Vec::new();
-        // With this, even a guard that is killed at once takes the server along.
+        // With this the server ends even when the guard is killed.
         let dies_with_parent = Command::new("setpriv")
             .args(["--pdeathsig", "INT", "true"])
             .stdout(Stdio::null())
@@ -59,12 +59,12 @@ impl Account {
         }
     }
 
-    pub fn give(&self, path: &Path) -> Outcome<()> {
+    pub fn give_ownership(&self, path: &Path) -> XtaskResult<()> {
         let Some((user, group)) = self.owner else {
             return Ok(());
         };
         std::os::unix::fs::chown(path, Some(user), Some(group))
-            .map_err(|error| format!("cannot hand {} to PostgreSQL's user: {error}", path.display()))
+            .map_err(|error| format!("cannot make PostgreSQL's user the owner of {}: {error}", path.display()))
     }
 }
 

@@ -1,49 +1,50 @@
-//! One cluster from initdb to the last byte removed. Every wait has a deadline.
+//! One cluster, from initdb to the removal of its folder. Every wait has a deadline.
 
 use std::fs::{DirBuilder, File};
 use std::net::TcpListener;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::account::Account;
+use super::account::PostgresAccount;
 use super::programs;
-use crate::workspace::{Outcome, cannot_run, spell};
+use crate::process::{terminate, wait};
+use crate::repository::{XtaskResult, cannot_run, spell};
 
 const CREATION: Duration = Duration::from_secs(120);
 const READINESS: Duration = Duration::from_secs(60);
 const STOP: Duration = Duration::from_secs(15);
 const POLL: Duration = Duration::from_millis(20);
-/// Between choosing a free port and PostgreSQL taking it, somebody else may take it.
+/// Another program may take a free port before PostgreSQL does.
 const PORT_ATTEMPTS: u32 = 5;
 
-pub struct Cluster {
+pub struct PostgresCluster {
     server: Child,
     port: u16,
-    place: Place,
+    files: ClusterFiles,
 }
 
-/// The parts that exist before and after the server does.
-struct Place {
+/// What exists before and after the server.
+struct ClusterFiles {
     programs: PathBuf,
-    account: Account,
+    account: PostgresAccount,
     folder: TemporaryFolder,
 }
 
-impl Cluster {
-    pub fn start() -> Outcome<Self> {
-        let place = Place::prepare()?;
+impl PostgresCluster {
+    pub fn start() -> XtaskResult<Self> {
+        let files = ClusterFiles::prepare()?;
         let mut complaint = String::new();
         for _ in 0..PORT_ATTEMPTS {
             let port = free_port()?;
-            let mut server = place.launch(port)?;
-            if place.wait_until_ready(&mut server)? {
-                return Ok(Self { server, port, place });
+            let mut server = files.launch(port)?;
+            if files.wait_until_ready(&mut server)? {
+                return Ok(Self { server, port, files });
             }
-            complaint = place.log();
+            complaint = files.log();
         }
-        Err(format!("PostgreSQL does not come up; its log says:\n{complaint}"))
+        Err(format!("PostgreSQL does not start; its log:\n{complaint}"))
     }
 
     pub fn url(&self) -> String {
@@ -51,21 +52,21 @@ impl Cluster {
     }
 }
 
-impl Drop for Cluster {
+impl Drop for PostgresCluster {
     fn drop(&mut self) {
-        if !self.place.stop(&mut self.server) {
+        if !self.files.stop(&mut self.server) {
             eprintln!("PostgreSQL (process {}) does not stop; end it by hand", self.server.id());
         }
     }
 }
 
-impl Place {
-    fn prepare() -> Outcome<Self> {
+impl ClusterFiles {
+    fn prepare() -> XtaskResult<Self> {
         let programs = programs::find().ok_or("PostgreSQL is not installed; `cargo xtask test` says how")?;
-        let place = Self { programs, account: Account::choose()?, folder: TemporaryFolder::create()? };
-        place.account.give(&place.folder.path)?;
-        place.create()?;
-        Ok(place)
+        let files = Self { programs, account: PostgresAccount::choose()?, folder: TemporaryFolder::create()? };
+        files.account.give_ownership(&files.folder.path)?;
+        files.create()?;
+        Ok(files)
     }
 
     fn command(&self, program: &str) -> Command {
@@ -78,7 +79,7 @@ impl Place {
         self.folder.path.join("data")
     }
 
-    fn log_to(&self, command: &mut Command) -> Outcome<()> {
+    fn log_to(&self, command: &mut Command) -> XtaskResult<()> {
         let path = self.folder.path.join("log");
         let file = File::create(&path).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
         let copy = file.try_clone().map_err(|error| format!("cannot write {}: {error}", path.display()))?;
@@ -90,11 +91,11 @@ impl Place {
         std::fs::read_to_string(self.folder.path.join("log")).unwrap_or_else(|error| format!("(no log: {error})"))
     }
 
-    fn create(&self) -> Outcome<()> {
+    fn create(&self) -> XtaskResult<()> {
         let mut command = self.command("initdb");
         command.arg("--pgdata").arg(self.data());
         command.args(["--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C"]);
-        // Spares the sync of the empty cluster only; what the tests write is synced, see `launch`.
+        // Skips syncing the empty cluster only; what the tests write is synced, see `launch`.
         command.arg("--no-sync");
         self.log_to(&mut command)?;
         let mut child = command.spawn().map_err(|error| cannot_run(&command, &error))?;
@@ -102,25 +103,25 @@ impl Place {
             Some(status) if status.success() => Ok(()),
             Some(status) => Err(format!("`{}` ended with {status}:\n{}", spell(&command), self.log())),
             None => {
-                kill(&mut child);
+                terminate(&mut child, Duration::ZERO);
                 Err(format!("`{}` took longer than {} s", spell(&command), CREATION.as_secs()))
             }
         }
     }
 
-    fn launch(&self, port: u16) -> Outcome<Child> {
+    fn launch(&self, port: u16) -> XtaskResult<Child> {
         let mut command = self.command("postgres");
         command.arg("-D").arg(self.data()).arg("-k").arg(&self.folder.path);
         command.args(["-h", "127.0.0.1", "-p", &port.to_string()]);
-        // Durability is under test, so the safe settings are spelled out.
+        // The tests check durability, so the safe settings are explicit.
         command.args(["-c", "fsync=on", "-c", "synchronous_commit=on", "-c", "full_page_writes=on"]);
         command.args(["-c", "max_connections=300"]);
         self.log_to(&mut command)?;
         command.spawn().map_err(|error| cannot_run(&command, &error))
     }
 
-    /// False when the server gave up, as it does when its port is taken.
-    fn wait_until_ready(&self, server: &mut Child) -> Outcome<bool> {
+    /// False when the server has ended, as it does when its port is taken.
+    fn wait_until_ready(&self, server: &mut Child) -> XtaskResult<bool> {
         let deadline = Instant::now() + READINESS;
         while Instant::now() < deadline {
             if wait(server, POLL)?.is_some() {
@@ -132,16 +133,16 @@ impl Place {
         }
         let log = self.log();
         self.stop(server);
-        Err(format!("PostgreSQL was not ready within {} s; its log says:\n{log}", READINESS.as_secs()))
+        Err(format!("PostgreSQL was not ready within {} s; its log:\n{log}", READINESS.as_secs()))
     }
 
-    /// The server keeps its own state in the eighth line of its pid file.
+    /// The server writes its state into the eighth line of its pid file.
     fn says_ready(&self) -> bool {
         std::fs::read_to_string(self.data().join("postmaster.pid"))
             .is_ok_and(|text| text.lines().nth(7).is_some_and(|state| state.trim() == "ready"))
     }
 
-    /// Politely, then less so. Tells whether the server is gone.
+    /// Tries a fast stop, an immediate one, and at last SIGKILL. Returns whether the server has ended.
     fn stop(&self, server: &mut Child) -> bool {
         for mode in ["fast", "immediate"] {
             let mut command = self.command("pg_ctl");
@@ -151,8 +152,7 @@ impl Place {
                 return true;
             }
         }
-        kill(server);
-        matches!(server.try_wait(), Ok(Some(_)))
+        terminate(server, Duration::ZERO)
     }
 }
 
@@ -161,14 +161,14 @@ struct TemporaryFolder {
 }
 
 impl TemporaryFolder {
-    fn create() -> Outcome<Self> {
+    fn create() -> XtaskResult<Self> {
         let parent = std::env::temp_dir();
         let mut attempt = 0;
         loop {
             let path = parent.join(format!("greenroom-postgres-{}-{attempt}", std::process::id()));
             match DirBuilder::new().mode(0o700).create(&path) {
                 Ok(()) => return Ok(Self { path }),
-                // Left behind by an earlier guard with the same process id that was killed.
+                // Left by a killed guard that had the same process id.
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => attempt += 1,
                 Err(error) => return Err(format!("cannot create {}: {error}", path.display())),
             }
@@ -184,45 +184,28 @@ impl Drop for TemporaryFolder {
     }
 }
 
-fn free_port() -> Outcome<u16> {
+fn free_port() -> XtaskResult<u16> {
     TcpListener::bind(("127.0.0.1", 0))
         .and_then(|listener| listener.local_addr())
         .map(|address| address.port())
         .map_err(|error| format!("cannot find a free port on 127.0.0.1: {error}"))
 }
 
-fn wait(child: &mut Child, limit: Duration) -> Outcome<Option<ExitStatus>> {
-    let deadline = Instant::now() + limit;
-    loop {
-        match child.try_wait() {
-            Ok(None) if Instant::now() < deadline => std::thread::sleep(POLL),
-            Ok(status) => return Ok(status),
-            Err(error) => return Err(format!("cannot wait for process {}: {error}", child.id())),
-        }
-    }
-}
-
-fn kill(child: &mut Child) {
-    if let Err(error) = child.kill().and_then(|()| child.wait().map(drop)) {
-        eprintln!("cannot end process {}: {error}", child.id());
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Needs PostgreSQL; `cargo xtask test` sees to that.
+    /// Needs PostgreSQL, which `cargo xtask test` installs.
     #[test]
     fn a_taken_port_is_noticed_and_may_be_tried_again() {
-        let place = Place::prepare().unwrap();
+        let files = ClusterFiles::prepare().unwrap();
         let neighbour = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let taken = neighbour.local_addr().unwrap().port();
-        let mut server = place.launch(taken).unwrap();
-        assert_eq!(place.wait_until_ready(&mut server), Ok(false));
-        assert!(place.log().contains("could not bind"));
-        let mut server = place.launch(free_port().unwrap()).unwrap();
-        assert_eq!(place.wait_until_ready(&mut server), Ok(true));
-        assert!(place.stop(&mut server));
+        let mut server = files.launch(taken).unwrap();
+        assert_eq!(files.wait_until_ready(&mut server), Ok(false));
+        assert!(files.log().contains("could not bind"));
+        let mut server = files.launch(free_port().unwrap()).unwrap();
+        assert_eq!(files.wait_until_ready(&mut server), Ok(true));
+        assert!(files.stop(&mut server));
     }
 }

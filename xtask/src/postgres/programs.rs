@@ -1,19 +1,19 @@
-//! Finds the folder with PostgreSQL's own programs, which many systems keep out of PATH.
+//! Finds the folder with PostgreSQL's server programs, which many systems keep out of PATH.
 
 use std::path::{Path, PathBuf};
 
-use crate::workspace::find_in_path;
+use crate::repository::find_in_path;
 
 const NEEDED: &[&str] = &["initdb", "postgres", "pg_ctl"];
 const DEBIAN: &str = "/usr/lib/postgresql";
 
-/// The folder that PATH leads to, else the highest version that Debian keeps.
+/// The folder that PATH leads to, else the highest version in Debian's folder.
 pub fn find() -> Option<PathBuf> {
     let in_path = find_in_path("initdb").and_then(|file| folder_of(&file));
     in_path.or_else(|| highest_version(Path::new(DEBIAN)))
 }
 
-/// Follows links, because a link to one program does not bring its neighbours along.
+/// Follows links: the folder of a link has only some of the programs.
 fn folder_of(program: &Path) -> Option<PathBuf> {
     let folder = program.canonicalize().ok()?.parent()?.to_path_buf();
     is_complete(&folder).then_some(folder)

@@ -1,14 +1,14 @@
-//! Documents that point to a place have to point to one that exists.
+//! Paths and links in documents have to exist.
 
 use super::markdown;
-use super::tree::{Finding, Tree};
+use super::tree::{SourceTree, TidyFinding};
 
 const MAP: &str = "ARCHITECTURE.md";
 const MAPPED: &[&str] = &["crates/", "xtask/", "docs/", "web/", ".ci/"];
 
-pub fn the_map_names_existing_paths(tree: &Tree) -> Vec<Finding> {
+pub fn the_map_names_existing_paths(tree: &SourceTree) -> Vec<TidyFinding> {
     let Some(text) = tree.text(MAP) else {
-        return vec![Finding::on(MAP, "missing; write the map of the code")];
+        return vec![TidyFinding::on(MAP, "the file is missing; write the code map")];
     };
     let mut findings = Vec::new();
     for line in markdown::lines(text) {
@@ -19,8 +19,8 @@ pub fn the_map_names_existing_paths(tree: &Tree) -> Vec<Finding> {
         let named = candidates.into_iter().filter(|candidate| MAPPED.iter().any(|start| candidate.starts_with(start)));
         for path in named.flat_map(expand) {
             if !tree.has(plain(&path)) {
-                let advice = format!("`{path}` does not exist; correct the map or add what it promises");
-                findings.push(Finding::at(MAP, line.number, advice));
+                let advice = format!("`{path}` does not exist; correct the code map");
+                findings.push(TidyFinding::at(MAP, line.number, advice));
             }
         }
     }
@@ -36,7 +36,7 @@ fn expand(path: &str) -> Vec<String> {
     choices.split(',').flat_map(|choice| expand(&format!("{before}{}{after}", choice.trim()))).collect()
 }
 
-/// Without what is no path: a line number, an item, and anything from the first placeholder on.
+/// Without a line number, an item, and anything from the first placeholder on.
 fn plain(path: &str) -> &str {
     let path = path.split([':', '#', ' ']).next().unwrap_or(path);
     match path.find(['*', '<', '…']) {
@@ -45,14 +45,14 @@ fn plain(path: &str) -> &str {
     }
 }
 
-pub fn links_hold(tree: &Tree) -> Vec<Finding> {
+pub fn links_hold(tree: &SourceTree) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for (path, text) in tree.texts().filter(|(path, _)| path.ends_with(".md")) {
         for line in markdown::lines(text).filter(|line| !line.is_fenced) {
             for target in markdown::link_targets(line.text).into_iter().filter(|target| is_relative(target)) {
                 if !resolve(path, &target).is_some_and(|resolved| tree.has(&resolved)) {
-                    let advice = format!("the link to `{target}` leads nowhere; correct it");
-                    findings.push(Finding::at(path, line.number, advice));
+                    let advice = format!("the link to `{target}` is broken; correct it");
+                    findings.push(TidyFinding::at(path, line.number, advice));
                 }
             }
         }
@@ -88,26 +88,26 @@ fn resolve(document: &str, target: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn map(text: &str) -> Vec<Finding> {
+    fn map(text: &str) -> Vec<TidyFinding> {
         let files = [(MAP, text), ("crates/store/migrations/sqlite/0001_start.sql", ""), ("xtask/src/main.rs", "")];
-        the_map_names_existing_paths(&Tree::of(&files))
+        the_map_names_existing_paths(&SourceTree::of(&files))
     }
 
     #[test]
-    fn a_path_that_the_map_invents_is_found() {
+    fn a_path_that_does_not_exist_is_found() {
         assert_eq!(map("See `xtask/src/main.rs:7`, `crates/*/src`, `crates/store/` and `serde/lib.rs`.\n"), []);
-        assert_eq!(map("```\ncrates/store/   what is remembered, docs/unwritten.md\n```\n"), []);
+        assert_eq!(map("```\ncrates/store/   the database, docs/unwritten.md\n```\n"), []);
         assert_eq!(map("See `crates/store/migrations/{sqlite,postgres}/`.\n").len(), 1);
-        assert_eq!(map("```\nweb/   the face\n```\n").len(), 1);
+        assert_eq!(map("```\nweb/   the web app\n```\n").len(), 1);
     }
 
     #[test]
     fn a_missing_map_is_found() {
-        assert_eq!(the_map_names_existing_paths(&Tree::of(&[])).len(), 1);
+        assert_eq!(the_map_names_existing_paths(&SourceTree::of(&[])).len(), 1);
     }
 
-    fn links(text: &str) -> Vec<Finding> {
-        links_hold(&Tree::of(&[("docs/guide.md", text), ("README.md", ""), ("docs/api/rooms.md", "")]))
+    fn links(text: &str) -> Vec<TidyFinding> {
+        links_hold(&SourceTree::of(&[("docs/guide.md", text), ("README.md", ""), ("docs/api/rooms.md", "")]))
     }
 
     #[test]

@@ -1,20 +1,21 @@
-//! Reads the little of a Cargo.toml that the rules ask for: the package's name and what it depends
-//! on.
+//! Reads the parts of a Cargo.toml that the rules need: the package's name and its dependencies.
 
-pub struct Manifest<'a> {
+pub struct CrateManifest<'a> {
     pub name: &'a str,
-    pub dependencies: Vec<Dependency<'a>>,
+    pub dependencies: Vec<CrateDependency<'a>>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub struct Dependency<'a> {
+pub struct CrateDependency<'a> {
     pub name: &'a str,
     pub line: usize,
     pub for_tests_only: bool,
+    /// The version is in the workspace's manifest.
+    pub is_from_workspace: bool,
 }
 
-pub fn parse(text: &str) -> Manifest<'_> {
-    let mut manifest = Manifest { name: "", dependencies: Vec::new() };
+pub fn parse(text: &str) -> CrateManifest<'_> {
+    let mut manifest = CrateManifest { name: "", dependencies: Vec::new() };
     let mut section = "";
     for (index, line) in text.lines().enumerate() {
         let line = line.trim();
@@ -22,7 +23,7 @@ pub fn parse(text: &str) -> Manifest<'_> {
             section = header;
             // `[dependencies.name]` is a section of its own.
             if let Some((table, name)) = header.rsplit_once('.').filter(|(table, _)| is_dependency_table(table)) {
-                manifest.dependencies.push(dependency(name, index, table));
+                manifest.dependencies.push(dependency(name, index, table, false));
             }
             continue;
         }
@@ -33,19 +34,32 @@ pub fn parse(text: &str) -> Manifest<'_> {
             manifest.name = value.trim().trim_matches('"');
         }
         if is_dependency_table(section) {
+            let is_from_workspace = key.trim().ends_with(".workspace") || says_workspace(value);
             let key = key.trim().split('.').next().unwrap_or(key);
-            manifest.dependencies.push(dependency(real_name(value).unwrap_or(key), index, section));
+            manifest.dependencies.push(dependency(real_name(value).unwrap_or(key), index, section, is_from_workspace));
+        } else if key.trim() == "workspace"
+            && section.rsplit_once('.').is_some_and(|(table, _)| is_dependency_table(table))
+            && let Some(dependency) = manifest.dependencies.last_mut()
+        {
+            dependency.is_from_workspace = value.trim() == "true";
         }
     }
     manifest
 }
 
-fn dependency<'a>(name: &'a str, index: usize, table: &str) -> Dependency<'a> {
-    Dependency {
+fn dependency<'a>(name: &'a str, index: usize, table: &str, is_from_workspace: bool) -> CrateDependency<'a> {
+    CrateDependency {
         name: name.trim().trim_matches('"'),
         line: index + 1,
         for_tests_only: table.ends_with("dev-dependencies"),
+        is_from_workspace,
     }
+}
+
+/// `{ workspace = true, features = […] }`
+fn says_workspace(value: &str) -> bool {
+    let mut parts = value.split(['{', ',', '}']).filter_map(|part| part.split_once('='));
+    parts.any(|(key, value)| key.trim() == "workspace" && value.trim() == "true")
 }
 
 /// Also `target.'cfg(unix)'.dependencies` and the like.
@@ -66,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_every_way_to_name_a_dependency() {
+    fn every_way_to_name_a_dependency_is_read() {
         let manifest = parse(
             "[package]\nname = \"store\"\nversion.workspace = true\n\n[dependencies]\n# sqlx = \"1\"\ndomain.workspace = true\n\
              bytes = \"1\"\ndatabase = { version = \"1\", package = \"sqlx\" }\n\n[dependencies.axum]\nversion = \"1\"\n\n\
@@ -79,5 +93,7 @@ mod tests {
         let for_tests: Vec<bool> = manifest.dependencies.iter().map(|dependency| dependency.for_tests_only).collect();
         assert_eq!(for_tests, [false, false, false, false, false, true]);
         assert_eq!(manifest.dependencies[0].line, 7);
+        let shared: Vec<bool> = manifest.dependencies.iter().map(|dependency| dependency.is_from_workspace).collect();
+        assert_eq!(shared, [true, false, false, false, false, true]);
     }
 }

@@ -1,19 +1,18 @@
-//! Reads the little of a Markdown file that the rules ask for: code spans, fenced lines and link
-//! targets.
+//! Reads the parts of a Markdown file that the rules need: code spans, fenced lines, link targets and table rows.
 
-pub struct Line<'a> {
+pub struct MarkdownLine<'a> {
     pub number: usize,
     pub text: &'a str,
     /// Inside a block of code.
     pub is_fenced: bool,
 }
 
-pub fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
+pub fn lines(text: &str) -> impl Iterator<Item = MarkdownLine<'_>> {
     let mut is_fenced = false;
     text.lines().enumerate().filter_map(move |(index, text)| {
         let is_fence = text.trim_start().starts_with("```") || text.trim_start().starts_with("~~~");
         is_fenced ^= is_fence;
-        (!is_fence).then_some(Line { number: index + 1, text, is_fenced })
+        (!is_fence).then_some(MarkdownLine { number: index + 1, text, is_fenced })
     })
 }
 
@@ -34,6 +33,14 @@ pub fn link_targets(line: &str) -> Vec<String> {
     targets
 }
 
+/// The cells of a row `| a | b |`. The line between the head of a table and its rows has none.
+pub fn table_row(line: &str) -> Option<Vec<&str>> {
+    let row = line.trim().strip_prefix('|')?.strip_suffix('|')?;
+    let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+    let is_separator = cells.iter().all(|cell| !cell.is_empty() && cell.trim_matches(['-', ':']).is_empty());
+    (!is_separator).then_some(cells)
+}
+
 fn without_brackets(target: &str) -> String {
     target.trim_start_matches('<').trim_end_matches('>').to_owned()
 }
@@ -43,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tells_code_from_prose() {
+    fn code_and_prose_are_separated() {
         let text = "a `one` and `two`\n```\n[not](a-link)\n```\nafter\n";
         let found: Vec<(usize, bool)> = lines(text).map(|line| (line.number, line.is_fenced)).collect();
         assert_eq!(found, [(1, false), (3, true), (5, false)]);
@@ -51,7 +58,14 @@ mod tests {
     }
 
     #[test]
-    fn finds_links_of_both_kinds() {
+    fn rows_of_tables_are_read() {
+        assert_eq!(table_row("| a | `b c` |"), Some(vec!["a", "`b c`"]));
+        assert_eq!(table_row("|---|:-:|"), None);
+        assert_eq!(table_row("a | b"), None);
+    }
+
+    #[test]
+    fn both_kinds_of_links_are_found() {
         let line = "see [the `map`](docs/map.md#top \"Map\"), [b](<c.md>) but not `[code](span.md)`";
         assert_eq!(link_targets(line), ["docs/map.md#top", "c.md"]);
         assert_eq!(link_targets("[guide]: docs/guide.md"), ["docs/guide.md"]);

@@ -1,28 +1,27 @@
-//! What must not be written anywhere: paths that exist on one machine only, and work left for
-//! later.
+//! Text that is not allowed in the tree: paths that exist on one machine only, ignored tests, and marks for later work.
 
-use super::tree::{Finding, Tree};
+use super::tree::{SourceTree, TidyFinding};
 
-/// These files spell out what they forbid.
+/// These files contain examples of what they forbid.
 const OWN_EXAMPLES: &str = "xtask/src/tidy/";
 const MACHINE_FOLDERS: &[&str] = &["/root/", "/home/", "/work/"];
 const MARKS: &[&str] = &["TODO", "FIXME"];
 
-pub fn no_path_of_one_machine(tree: &Tree) -> Vec<Finding> {
+pub fn no_path_of_one_machine(tree: &SourceTree) -> Vec<TidyFinding> {
     let is_exempt = |path: &str| path == "LICENSE" || path.starts_with(OWN_EXAMPLES);
     let mut findings = Vec::new();
     for (path, text) in tree.texts().filter(|(path, _)| !is_exempt(path)) {
         for (index, line) in text.lines().enumerate() {
             if let Some(folder) = MACHINE_FOLDERS.iter().find(|folder| has_absolute(line, folder)) {
                 let advice = format!("{folder} is a folder of one machine; make the path relative or configurable");
-                findings.push(Finding::at(path, index + 1, advice));
+                findings.push(TidyFinding::at(path, index + 1, advice));
             }
         }
     }
     findings
 }
 
-/// Not in the middle of a longer path: `engine/work/` is ours.
+/// Not inside a longer path: `engine/work/` is allowed.
 fn has_absolute(line: &str, folder: &str) -> bool {
     line.match_indices(folder).any(|(position, _)| {
         let before = &line[..position];
@@ -31,19 +30,15 @@ fn has_absolute(line: &str, folder: &str) -> bool {
     })
 }
 
-pub fn nothing_left_to_do(tree: &Tree) -> Vec<Finding> {
+pub fn nothing_left_to_do(tree: &SourceTree) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for (path, text) in tree.rust_sources().filter(|(path, _)| !path.starts_with(OWN_EXAMPLES)) {
         for (index, line) in text.lines().enumerate() {
             if line.trim_start().starts_with("#[ignore") {
-                findings.push(Finding::at(
-                    path,
-                    index + 1,
-                    "a test that is ignored proves nothing; mend it or remove it",
-                ));
+                findings.push(TidyFinding::at(path, index + 1, "an ignored test proves nothing; fix it or remove it"));
             }
             if line.split(|letter: char| !letter.is_alphanumeric()).any(|word| MARKS.contains(&word)) {
-                findings.push(Finding::at(path, index + 1, "do it now, or open an issue and remove the mark"));
+                findings.push(TidyFinding::at(path, index + 1, "do it now, or open an issue and remove the mark"));
             }
         }
     }
@@ -57,21 +52,21 @@ mod tests {
     #[test]
     fn a_path_of_one_machine_is_found() {
         let good = [("a.md", "engine/work/ claims, /workspace is mounted, ~/work/ is yours"), ("LICENSE", "/home/")];
-        assert_eq!(no_path_of_one_machine(&Tree::of(&good)), []);
+        assert_eq!(no_path_of_one_machine(&SourceTree::of(&good)), []);
         let bad = [
             ("a.md", "cd /work/main"),
             ("b.toml", "x = \"/home/me/x\""),
             ("c.md", "file:///root/x"),
             ("d.rs", "/root/"),
         ];
-        assert_eq!(no_path_of_one_machine(&Tree::of(&bad)).len(), 4);
+        assert_eq!(no_path_of_one_machine(&SourceTree::of(&bad)).len(), 4);
     }
 
     #[test]
     fn ignored_tests_and_marks_are_found() {
-        let good = Tree::of(&[("a.rs", "// the TODOS table\nlet todo = 1;\n"), ("b.md", "TODO\n")]);
+        let good = SourceTree::of(&[("a.rs", "// the TODOS table\nlet todo = 1;\n"), ("b.md", "TODO\n")]);
         assert_eq!(nothing_left_to_do(&good), []);
-        let bad = Tree::of(&[("a.rs", "    #[ignore = \"slow\"]\n// TODO: later\n// FIXME(me)\n")]);
+        let bad = SourceTree::of(&[("a.rs", "    #[ignore = \"slow\"]\n// TODO: later\n// FIXME(me)\n")]);
         assert_eq!(nothing_left_to_do(&bad).len(), 3);
     }
 }

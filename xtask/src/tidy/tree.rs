@@ -1,30 +1,33 @@
-//! The files that belong to the repository, with their text, and what a rule has to say about one
-//! of them.
+//! The files of the repository with their text, and what a rule says about one of them.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use std::process::Command;
 
-use crate::workspace::{Outcome, cannot_run, spell};
+use crate::repository::{XtaskResult, cannot_run, spell};
 
-/// Paths are relative to the root and use `/`. A file that is not text has its place, but nothing
-/// to read.
-pub struct Tree {
+/// Paths are relative to the root and use `/`. Files that are not text are listed without content.
+pub struct SourceTree {
     files: BTreeMap<String, Option<String>>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct TidyFinding {
     path: String,
     line: usize,
     message: String,
 }
 
-impl Finding {
+impl TidyFinding {
     /// About a line, counted from 1.
     pub fn at(path: &str, line: usize, message: impl Into<String>) -> Self {
         Self { path: path.to_owned(), line, message: message.into() }
+    }
+
+    #[cfg(test)]
+    pub fn line(&self) -> usize {
+        self.line
     }
 
     /// About the file as a whole.
@@ -33,15 +36,15 @@ impl Finding {
     }
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for TidyFinding {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}:{}: {}", self.path, self.line, self.message)
     }
 }
 
-impl Tree {
-    /// What git tracks or would track, as it is on the disk now.
-    pub fn read(root: &Path) -> Outcome<Self> {
+impl SourceTree {
+    /// The files that git tracks or would track, with their current content.
+    pub fn read(root: &Path) -> XtaskResult<Self> {
         let mut command = Command::new("git");
         command.current_dir(root).args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
         let output = command.output().map_err(|error| cannot_run(&command, &error))?;
@@ -53,7 +56,7 @@ impl Tree {
         let mut files = BTreeMap::new();
         for path in listing.split('\0').filter(|path| !path.is_empty()) {
             let on_disk = root.join(path);
-            // Git goes on listing a file that was deleted but not yet committed.
+            // Git still lists a deleted file until the deletion is committed.
             if on_disk.exists() {
                 let text = std::fs::read(on_disk).ok().and_then(|bytes| String::from_utf8(bytes).ok());
                 files.insert(path.to_owned(), text);
@@ -99,14 +102,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn knows_files_and_the_folders_they_lie_in() {
-        let tree = Tree::of(&[("docs/api/rooms.md", ""), ("docs-old.md", "")]);
+    fn knows_files_and_their_folders() {
+        let tree = SourceTree::of(&[("docs/api/rooms.md", ""), ("docs-old.md", "")]);
         assert!(tree.has("docs/api/rooms.md") && tree.has("docs/api") && tree.has("docs/"));
         assert!(!tree.has("docs/ap") && !tree.has("docs-old"));
     }
 
     #[test]
     fn a_finding_reads_like_a_compiler_message() {
-        assert_eq!(Finding::at("a.rs", 7, "too long").to_string(), "a.rs:7: too long");
+        assert_eq!(TidyFinding::at("a.rs", 7, "too long").to_string(), "a.rs:7: too long");
     }
 }

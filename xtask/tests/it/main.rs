@@ -1,5 +1,5 @@
-//! The throwaway PostgreSQL as a developer meets it: it answers while its owner lives and is gone
-//! soon after.
+//! The throwaway PostgreSQL as a developer uses it: it accepts connections while its owner runs, and is removed soon
+//! after.
 
 #![expect(
     clippy::unwrap_used,
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 const SOON: Duration = Duration::from_secs(30);
 
-/// A running `xtask postgres` whose temporary files lie in a folder that only it uses.
+/// A running `xtask postgres` with a folder of its own for temporary files.
 struct Running {
     owner: Child,
     port: u16,

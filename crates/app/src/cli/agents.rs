@@ -1,15 +1,15 @@
-//! `greenroom agents`: who can be asked.
+//! `greenroom agents`: lists the agents.
 
 use super::{
-    Connection, Exit,
-    client::{Client, views::Agents},
+    Exit, ServerArgs,
+    client::{ApiClient, responses::AgentListResponse},
 };
 use crate::terminal::table;
 use std::io;
 
-pub async fn run(connection: &Connection) -> anyhow::Result<Exit> {
-    let client = Client::new(connection)?;
-    let Agents { agents } = client.get("/api/agents", &[]).await?;
+pub async fn run(connection: &ServerArgs) -> anyhow::Result<Exit> {
+    let client = ApiClient::new(connection)?;
+    let AgentListResponse { agents } = client.get("/api/agents", &[]).await?;
     let rows: Vec<Vec<String>> = agents
         .into_iter()
         .map(|agent| vec![agent.id.to_string(), agent.name, agent.provider, agent.model.unwrap_or_default()])

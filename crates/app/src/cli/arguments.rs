@@ -1,7 +1,7 @@
-//! What can be typed. The words here are the manual: `docs/cli.md` says more, not other.
+//! The command line arguments. Their doc comments are the help texts; `docs/cli.md` has more detail.
 
 use super::{backup, cancel, completions, events, run, token};
-use crate::config::{Flags, Secret};
+use crate::config::{ConfigFlags, SecretString};
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -10,69 +10,69 @@ use std::path::PathBuf;
 #[command(name = "greenroom", version, max_term_width = 100, arg_required_else_help = true)]
 pub struct Cli {
     #[command(subcommand)]
-    pub command: Command,
+    pub command: CliCommand,
 }
 
 #[derive(Subcommand, Debug)]
-pub enum Command {
+pub enum CliCommand {
     /// Start the server.
-    Serve(Serve),
+    Serve(ServeArgs),
     /// Ask an agent something and print its answer as it comes.
-    Run(run::Arguments),
+    Run(run::RunArgs),
     /// List the rooms.
-    Rooms(Connection),
+    Rooms(ServerArgs),
     /// List the agents.
-    Agents(Connection),
+    Agents(ServerArgs),
     /// Print the events of a room, one JSON object per line.
-    Events(events::Arguments),
+    Events(events::EventsArgs),
     /// Stop a run; returns when it has really stopped.
-    Cancel(cancel::Arguments),
+    Cancel(cancel::CancelArgs),
     /// Speak MCP on standard input and output, for clients that start their servers themselves.
-    Mcp(Connection),
+    Mcp(ServerArgs),
     /// Create, list and revoke access tokens, in the store itself.
-    Token(token::Arguments),
+    Token(token::TokenArgs),
     /// Check what is installed, what is missing and how to get it.
-    Doctor(Place),
+    Doctor(DataArgs),
     /// Write everything that is stored to one file.
-    Backup(backup::Backup),
+    Backup(backup::BackupArgs),
     /// Replace everything that is stored by what is in a backup.
-    Restore(backup::Restore),
+    Restore(backup::RestoreArgs),
     /// Print a completion script for a shell.
-    Completions(completions::Arguments),
+    Completions(completions::CompletionsArgs),
 }
 
 #[derive(Args, Debug)]
-pub struct Serve {
+pub struct ServeArgs {
     /// Address and port to serve on; port 0 takes any free one.
     #[arg(long, value_name = "ADDRESS")]
     pub listen: Option<String>,
     #[command(flatten)]
-    pub place: Place,
+    pub data: DataArgs,
 }
 
-impl Serve {
-    pub fn flags(&self) -> Flags {
-        Flags { listen: self.listen.clone(), ..self.place.flags() }
+impl ServeArgs {
+    pub fn flags(&self) -> ConfigFlags {
+        ConfigFlags { listen: self.listen.clone(), ..self.data.flags() }
     }
 }
 
 /// Where the data is.
 #[derive(Args, Clone, Debug)]
-pub struct Place {
+pub struct DataArgs {
     /// Directory of the data.
     #[arg(long, value_name = "DIRECTORY")]
     pub data_dir: Option<String>,
     /// sqlite://PATH or postgres://…; an SQLite file in the data directory unless set.
     #[arg(long, value_name = "URL")]
-    pub database: Option<Secret>,
+    pub database: Option<SecretString>,
     /// Configuration file; otherwise greenroom.toml in the data directory or here, if there is one.
     #[arg(long, value_name = "FILE", env = "GREENROOM_CONFIG", hide_env_values = true)]
     pub config: Option<PathBuf>,
 }
 
-impl Place {
-    pub fn flags(&self) -> Flags {
-        Flags {
+impl DataArgs {
+    pub fn flags(&self) -> ConfigFlags {
+        ConfigFlags {
             config: self.config.clone(),
             listen: None,
             data_dir: self.data_dir.clone(),
@@ -83,7 +83,7 @@ impl Place {
 
 /// Which server to talk to.
 #[derive(Args, Clone, Debug)]
-pub struct Connection {
+pub struct ServerArgs {
     /// The server's address.
     #[arg(
         long,
@@ -95,5 +95,5 @@ pub struct Connection {
     pub server: String,
     /// An access token, where the server asks for one.
     #[arg(long, env = "GREENROOM_TOKEN", hide_env_values = true)]
-    pub token: Option<Secret>,
+    pub token: Option<SecretString>,
 }

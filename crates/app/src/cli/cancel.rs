@@ -1,10 +1,10 @@
-//! `greenroom cancel`: stops a run and says what that took.
+//! `greenroom cancel`: stops a run and prints its receipt.
 
 use super::{
-    Connection, Exit,
-    client::{Client, Error, views::Cancelled},
+    Exit, ServerArgs,
+    client::{ApiClient, ClientError, responses::CancelResponse},
 };
-use crate::terminal::sanitise;
+use crate::terminal::sanitize;
 use clap::Args;
 use domain::ids::RunId;
 use std::{
@@ -12,25 +12,25 @@ use std::{
     time::Duration,
 };
 
-/// The answer comes when the work has really stopped, which can take a stubborn process some time.
+/// The server responds when the run has stopped, which takes some time if a process does not end.
 const DEADLINE: Duration = Duration::from_secs(60);
 
 #[derive(Args, Debug)]
-pub struct Arguments {
+pub struct CancelArgs {
     /// The run's id.
     run: RunId,
     #[command(flatten)]
-    connection: Connection,
+    connection: ServerArgs,
 }
 
-pub async fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
-    let client = Client::new(&arguments.connection)?;
+pub async fn run(arguments: &CancelArgs) -> anyhow::Result<Exit> {
+    let client = ApiClient::new(&arguments.connection)?;
     let cancelled = stop(&client, arguments.run).await?;
-    writeln!(io::stdout(), "{}", sanitise::line(&cancelled.to_string(), 400))?;
+    writeln!(io::stdout(), "{}", sanitize::line(&cancelled.to_string(), 400))?;
     Ok(Exit::Success)
 }
 
-/// Returns when the run has really stopped.
-pub async fn stop(client: &Client, run: RunId) -> Result<Cancelled, Error> {
+/// Cancels a run and returns when it has stopped.
+pub async fn stop(client: &ApiClient, run: RunId) -> Result<CancelResponse, ClientError> {
     client.post(&format!("/api/runs/{run}/cancel"), &serde_json::json!({}), DEADLINE).await
 }

@@ -1,13 +1,13 @@
-//! `greenroom events`: a room's journal, one JSON object per line, for people and for programs.
+//! `greenroom events`: prints a room's journal, one JSON object per line.
 
 use super::{
-    Connection, Exit,
+    Exit, ServerArgs,
     client::{
-        Client,
-        feed::{Feed, Item},
+        ApiClient,
+        feed::{FeedItem, RoomFeed},
     },
 };
-use crate::terminal::sanitise;
+use crate::terminal::sanitize;
 use clap::Args;
 use domain::{
     ids::RoomId,
@@ -21,11 +21,11 @@ use std::{
 };
 
 const PAGE: &str = "500";
-/// Someone who follows a room wants it back when the server is, even after a long maintenance.
+/// A follower waits this long for a server to come back, for example after maintenance.
 const PATIENCE: Duration = Duration::from_secs(3600);
 
 #[derive(Args, Debug)]
-pub struct Arguments {
+pub struct EventsArgs {
     /// The room's id.
     room: RoomId,
     /// Start after this position: a seq, or EPOCH-SEQ as in the id of a live frame.
@@ -38,27 +38,27 @@ pub struct Arguments {
     #[arg(long, conflicts_with = "follow")]
     raw: bool,
     #[command(flatten)]
-    connection: Connection,
+    connection: ServerArgs,
 }
 
-fn position(text: &str) -> Result<String, domain::position::Error> {
+fn position(text: &str) -> Result<String, domain::position::PositionError> {
     text.parse::<Position>().map(|_| text.to_owned())
 }
 
 #[derive(Deserialize)]
-struct Page {
+struct EventsResponse {
     epoch: String,
     head: Seq,
     events: Vec<Box<RawValue>>,
 }
 
 #[derive(Deserialize)]
-struct Numbered {
+struct EventSeq {
     seq: Seq,
 }
 
-pub async fn run(arguments: Arguments) -> anyhow::Result<Exit> {
-    let client = Client::new(&arguments.connection)?;
+pub async fn run(arguments: EventsArgs) -> anyhow::Result<Exit> {
+    let client = ApiClient::new(&arguments.connection)?;
     let mut out = io::stdout().lock();
     let path = format!("/api/rooms/{}/events", arguments.room);
     let mut after = arguments.after.clone();
@@ -67,12 +67,12 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<Exit> {
     loop {
         let raw = if arguments.raw { "true" } else { "false" };
         let query = [("after", after.as_str()), ("limit", PAGE), ("raw", raw)];
-        let page: Page = client.get(&path, &query).await?;
-        // Without --follow the end is where the journal ended at the beginning, or a busy room would never be done.
+        let page: EventsResponse = client.get(&path, &query).await?;
+        // Without --follow, the end is the head at the start; otherwise a busy room would never end.
         let end = *end.get_or_insert(page.head);
         for event in &page.events {
-            writeln!(out, "{}", sanitise::json(event.get()))?;
-            seq = serde_json::from_str::<Numbered>(event.get())?.seq;
+            writeln!(out, "{}", sanitize::json(event.get()))?;
+            seq = serde_json::from_str::<EventSeq>(event.get())?.seq;
         }
         out.flush()?;
         after = format!("{}-{seq}", page.epoch);
@@ -83,14 +83,14 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<Exit> {
     if !arguments.follow {
         return Ok(Exit::Success);
     }
-    let mut feed = Feed::after(client, arguments.room, after, seq, PATIENCE);
+    let mut feed = RoomFeed::after(client, arguments.room, after, seq, PATIENCE);
     loop {
         match feed.next().await? {
-            Item::Event(event) => {
-                writeln!(out, "{}", sanitise::json(&event.json))?;
+            FeedItem::Event(event) => {
+                writeln!(out, "{}", sanitize::json(&event.json))?;
                 out.flush()?;
             }
-            Item::Reset => writeln!(io::stderr(), "the store was restored; the journal starts over")?,
+            FeedItem::Reset => writeln!(io::stderr(), "the store was restored; the journal starts over")?,
         }
     }
 }

@@ -1,12 +1,12 @@
-//! How a command ends: its exit code, and the one line that says why it failed.
+//! The end of a command: its exit code, and one line for an error.
 
-use crate::{config, terminal::sanitise};
+use crate::{config, terminal::sanitize};
 use std::{
     io::{self, Write as _},
     process::ExitCode,
 };
 
-/// Longer than any message of ours; a server's may be cut.
+/// Longer than any of our own messages; a server's message may be truncated.
 const LINE: usize = 2000;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,23 +34,23 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// The command was asked for in a way that cannot work, whatever the state of the server.
+/// Invalid arguments: the command cannot work, whatever the state of the server.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub struct Usage(pub String);
+pub struct UsageError(pub String);
 
-/// Prints the error as one line and says which exit code it means.
+/// Prints the error as one line and returns the exit code.
 pub fn report(error: &anyhow::Error) -> Exit {
-    // Whoever read our output has gone, as in `greenroom events … | head`: nothing went wrong.
+    // The reader of our output has closed the pipe, as in `greenroom events … | head`: not an error.
     if error
         .chain()
         .any(|cause| cause.downcast_ref().is_some_and(|e: &io::Error| e.kind() == io::ErrorKind::BrokenPipe))
     {
         return Exit::Success;
     }
-    let line = sanitise::line(&format!("{error:#}"), LINE);
+    let line = sanitize::line(&format!("{error:#}"), LINE);
     if writeln!(io::stderr(), "greenroom: {line}").is_err() {
         return Exit::Failed;
     }
-    if error.is::<Usage>() || error.is::<config::Error>() { Exit::Usage } else { Exit::Failed }
+    if error.is::<UsageError>() || error.is::<config::AppConfigError>() { Exit::Usage } else { Exit::Failed }
 }

@@ -1,23 +1,23 @@
-//! `greenroom rooms`: which conversations there are.
+//! `greenroom rooms`: lists the rooms.
 
 use super::{
-    Connection, Exit,
+    Exit, ServerArgs,
     client::{
-        Client,
-        views::{Agents, Rooms},
+        ApiClient,
+        responses::{AgentListResponse, RoomListResponse},
     },
 };
 use crate::terminal::table;
 use std::io;
 
-pub async fn run(connection: &Connection) -> anyhow::Result<Exit> {
-    let client = Client::new(connection)?;
-    let Rooms { rooms } = client.get("/api/rooms", &[]).await?;
-    let names = client.get::<Agents>("/api/agents", &[]).await?.names();
+pub async fn run(connection: &ServerArgs) -> anyhow::Result<Exit> {
+    let client = ApiClient::new(connection)?;
+    let RoomListResponse { rooms } = client.get("/api/rooms", &[]).await?;
+    let names = client.get::<AgentListResponse>("/api/agents", &[]).await?.names();
     let rows: Vec<Vec<String>> = rooms
         .into_iter()
         .map(|room| {
-            // An agent that has been deleted since is still in the room's past.
+            // A deleted agent may still be listed in a room; show its id.
             let agents = room.agents.iter().map(|id| names.get(id).cloned().unwrap_or_else(|| id.to_string()));
             let agents = agents.collect::<Vec<_>>().join(", ");
             vec![room.id.to_string(), room.name, agents, room.head.to_string(), room.updated_at]

@@ -1,8 +1,8 @@
-//! `greenroom token`: access tokens, made and taken back in the store itself, so that the first one needs no token.
+//! `greenroom token`: creates and revokes access tokens directly in the store, so that the first one needs no token.
 //!
-//! This file knows what is typed and printed. A token is shown once, when it is made; the store keeps only its hash.
+//! This file handles arguments and output. A token is shown once, when it is created; the store keeps only its hash.
 
-use super::{Exit, Place, beside::open_beside};
+use super::{DataArgs, Exit, store_access::open_store_at};
 use crate::terminal::table;
 use clap::{Args, Subcommand};
 use domain::{ids::TokenId, name::Name, owner::Owner};
@@ -10,23 +10,23 @@ use std::io::{self, Write};
 use store::TokenRecord;
 
 #[derive(Args, Debug)]
-pub struct Arguments {
+pub struct TokenArgs {
     #[command(subcommand)]
-    command: Command,
+    command: TokenCommand,
 }
 
 #[derive(Subcommand, Debug)]
-enum Command {
+enum TokenCommand {
     /// Make a token and print it; it cannot be shown again.
-    Create(Create),
+    Create(CreateTokenArgs),
     /// List the tokens, without their secrets.
-    List(Place),
+    List(DataArgs),
     /// Take a token back; whoever uses it is refused from now on.
-    Revoke(Revoke),
+    Revoke(RevokeTokenArgs),
 }
 
 #[derive(Args, Debug)]
-pub struct Create {
+pub struct CreateTokenArgs {
     /// Whose rooms and agents the token opens.
     #[arg(long, default_value = domain::owner::LOCAL, value_parser = Name::parse)]
     user: Name,
@@ -34,22 +34,22 @@ pub struct Create {
     #[arg(long, value_name = "LABEL", value_parser = Name::parse)]
     name: Option<Name>,
     #[command(flatten)]
-    place: Place,
+    data: DataArgs,
 }
 
 #[derive(Args, Debug)]
-pub struct Revoke {
+pub struct RevokeTokenArgs {
     /// The token's id, from the list.
     id: TokenId,
     #[command(flatten)]
-    place: Place,
+    data: DataArgs,
 }
 
-pub async fn run(arguments: Arguments) -> anyhow::Result<Exit> {
+pub async fn run(arguments: TokenArgs) -> anyhow::Result<Exit> {
     let (mut out, mut side) = (io::stdout().lock(), io::stderr().lock());
     match arguments.command {
-        Command::Create(create) => {
-            let store = open_beside(&create.place).await?;
+        TokenCommand::Create(create) => {
+            let store = open_store_at(&create.data).await?;
             let (secret, hash) = server::auth::token::generate()?;
             let owner = Owner::new(create.user.clone());
             let label = match create.name {
@@ -59,10 +59,10 @@ pub async fn run(arguments: Arguments) -> anyhow::Result<Exit> {
             let id = store.create_token(&owner, &label, &hash).await?;
             print_created(&mut out, &mut side, secret.reveal(), id, &create.user)?;
         }
-        Command::List(place) => print_list(&mut out, &open_beside(&place).await?.tokens().await?)?,
-        Command::Revoke(revoke) => match open_beside(&revoke.place).await?.revoke_token(revoke.id).await {
+        TokenCommand::List(data) => print_list(&mut out, &open_store_at(&data).await?.tokens().await?)?,
+        TokenCommand::Revoke(revoke) => match open_store_at(&revoke.data).await?.revoke_token(revoke.id).await {
             Ok(()) => print_revoked(&mut out, revoke.id)?,
-            Err(store::Error::NotFound) => anyhow::bail!("there is no token {} that could be revoked", revoke.id),
+            Err(store::StoreError::NotFound) => anyhow::bail!("there is no token {} that could be revoked", revoke.id),
             Err(error) => return Err(error.into()),
         },
     }
@@ -109,7 +109,7 @@ mod tests {
     use store::TokenRecord;
 
     #[test]
-    fn invariant_17_the_token_stands_alone_on_standard_output_and_is_in_no_list() {
+    fn invariant_17_the_token_is_the_only_standard_output_and_is_in_no_list() {
         let (mut out, mut side) = (Vec::new(), Vec::new());
         let id = TokenId::generate();
         print_created(&mut out, &mut side, "grm_secret", id, &Name::parse("local").unwrap()).unwrap();

@@ -1,23 +1,23 @@
-//! Which database, chosen once: the variant carries its own path or URL, so nobody after this looks at a scheme.
+//! The configured database. The variant holds its path or URL, so that no other code parses the scheme.
 
 use super::secret::PLACEHOLDER;
 use reqwest::Url;
 use std::{fmt, path::PathBuf};
 
-/// The file that is used when no database is named.
+/// The default SQLite file in the data directory.
 const FILE_NAME: &str = "greenroom.db";
 
 pub const ALLOWED: &str = "empty (an SQLite file in the data directory), sqlite://PATH or \
                            postgres://USER:PASSWORD@HOST:PORT/NAME";
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Database {
+pub enum DatabaseSetting {
     Sqlite { path: PathBuf },
     Postgres { url: DatabaseUrl },
 }
 
-impl Database {
-    /// `None` when the text is none of the [`ALLOWED`] forms.
+impl DatabaseSetting {
+    /// Returns `None` if the text has none of the [`ALLOWED`] forms.
     pub fn parse(text: &str, data_dir: &std::path::Path) -> Option<Self> {
         if text.is_empty() {
             return Some(Self::Sqlite { path: data_dir.join(FILE_NAME) });
@@ -28,14 +28,14 @@ impl Database {
         }
         let url = Url::parse(text).ok()?;
         let postgres = matches!(url.scheme(), "postgres" | "postgresql");
-        // Without a host there may be one in the query: `?host=/var/run/postgresql` names a socket directory.
+        // The host may also be in the query: `?host=/var/run/postgresql` is a socket directory.
         let host = url.host_str().is_some_and(|host| !host.is_empty());
         let named = host || url.query_pairs().any(|(key, _)| key == "host");
         (postgres && named).then(|| Self::Postgres { url: DatabaseUrl(text.to_owned()) })
     }
 }
 
-impl fmt::Display for Database {
+impl fmt::Display for DatabaseSetting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Sqlite { path } => write!(f, "sqlite://{}", path.display()),
@@ -44,7 +44,7 @@ impl fmt::Display for Database {
     }
 }
 
-/// A connection URL. Shown without its password.
+/// A connection URL. `Display` and `Debug` hide the password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct DatabaseUrl(String);
 
@@ -66,7 +66,7 @@ impl fmt::Debug for DatabaseUrl {
     }
 }
 
-/// A database setting with what may be secret in it blotted out; all of it when it cannot be taken apart.
+/// A database setting with its secrets redacted; all of it if it cannot be parsed.
 pub fn redacted(text: &str) -> String {
     if text.is_empty() || text.starts_with("sqlite://") {
         return text.to_owned();
@@ -86,26 +86,26 @@ pub fn redacted(text: &str) -> String {
             query.append_pair(key, if secret { "***" } else { value });
         }
     }
-    // A scheme such as `mailto:` has no place for a password that could be blotted out.
+    // In a URL such as `mailto:…` a password cannot be located, so all of it is redacted.
     if url.cannot_be_a_base() { PLACEHOLDER.to_owned() } else { url.to_string() }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Database, redacted};
+    use super::{DatabaseSetting, redacted};
     use std::path::{Path, PathBuf};
 
-    fn parse(text: &str) -> Option<Database> {
-        Database::parse(text, Path::new("data"))
+    fn parse(text: &str) -> Option<DatabaseSetting> {
+        DatabaseSetting::parse(text, Path::new("data"))
     }
 
     #[test]
-    fn the_variant_carries_its_own_place() {
-        assert_eq!(parse(""), Some(Database::Sqlite { path: PathBuf::from("data/greenroom.db") }));
-        assert_eq!(parse("sqlite:///var/g.db"), Some(Database::Sqlite { path: PathBuf::from("/var/g.db") }));
-        assert_eq!(parse("sqlite://g.db"), Some(Database::Sqlite { path: PathBuf::from("g.db") }));
-        let Some(Database::Postgres { url }) = parse("postgresql://u:pw@h:5433/n?sslmode=require") else {
-            panic!("a PostgreSQL URL is taken");
+    fn each_form_is_parsed_into_its_variant() {
+        assert_eq!(parse(""), Some(DatabaseSetting::Sqlite { path: PathBuf::from("data/greenroom.db") }));
+        assert_eq!(parse("sqlite:///var/g.db"), Some(DatabaseSetting::Sqlite { path: PathBuf::from("/var/g.db") }));
+        assert_eq!(parse("sqlite://g.db"), Some(DatabaseSetting::Sqlite { path: PathBuf::from("g.db") }));
+        let Some(DatabaseSetting::Postgres { url }) = parse("postgresql://u:pw@h:5433/n?sslmode=require") else {
+            panic!("a PostgreSQL URL is accepted");
         };
         assert_eq!(url.expose(), "postgresql://u:pw@h:5433/n?sslmode=require");
         assert!(parse("postgres:///n?host=/run/postgresql").is_some());

@@ -1,46 +1,46 @@
-//! `[anthropic]`, `[openai]`, `[direct]`: APIs of models that are asked without a program in between.
+//! `[anthropic]`, `[openai]`, `[direct]`: model APIs that are called directly.
 
 use super::{
-    Error,
-    programs::{OTHERS, is_provider_name, variable},
-    reader::Reader,
+    AppConfigError,
+    programs::{NON_ACP_PROVIDERS, is_provider_name, variable},
+    reader::ConfigReader,
 };
 use providers::{acp::Preset, direct::Deadlines};
 use std::collections::BTreeSet;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Direct {
-    pub anthropic: Endpoint,
-    pub openai: Endpoint,
-    /// Further servers that speak chat completions, by the name of their provider.
-    pub endpoints: Vec<(String, Endpoint)>,
+pub struct DirectSection {
+    pub anthropic: ModelEndpoint,
+    pub openai: ModelEndpoint,
+    /// Further servers with a chat completions API, by provider name.
+    pub endpoints: Vec<(String, ModelEndpoint)>,
     pub deadlines: Deadlines,
     pub retries: u32,
 }
 
-/// Where an API is, and the name of the variable that its key is in.
+/// The address of an API, and the environment variable that holds its key.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Endpoint {
+pub struct ModelEndpoint {
     pub base_url: String,
     pub key_variable: Option<String>,
 }
 
-/// An address may hold a password (invariant 17).
-impl std::fmt::Debug for Endpoint {
+/// Hides the password that an address may contain (invariant 17).
+impl std::fmt::Debug for ModelEndpoint {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} {:?}", domain::mcp::public_part(&self.base_url), self.key_variable)
+        write!(f, "{} {:?}", domain::mcp::url_without_secrets(&self.base_url), self.key_variable)
     }
 }
 
 const AN_ADDRESS: &str = "an address that begins with http:// or https://";
-const A_VARIABLE: &str = "the name of an environment variable, none of Greenroom's own";
+const A_VARIABLE: &str = "the name of an environment variable that does not start with GREENROOM";
 const ENDPOINTS: &str = "a list of entries NAME = ADDRESS or NAME = ADDRESS VARIABLE, with NAME of a-z, 0-9, _ and -, each \
-                         name once and none of another provider's";
+                         name once and not the name of another provider";
 
-impl Direct {
-    pub(super) fn read(from: &Reader) -> Result<Self, Error> {
+impl DirectSection {
+    pub(super) fn read(from: &ConfigReader) -> Result<Self, AppConfigError> {
         let endpoint = |section: &str| {
-            Ok(Endpoint {
+            Ok(ModelEndpoint {
                 base_url: from.parsed(&format!("{section}.base_url"), AN_ADDRESS, address)?,
                 key_variable: Some(from.parsed(&format!("{section}.key_variable"), A_VARIABLE, variable)?),
             })
@@ -51,7 +51,7 @@ impl Direct {
             openai: endpoint("openai")?,
             endpoints: from.checked_list("openai.endpoints", ENDPOINTS, named, |endpoints| {
                 let names: BTreeSet<&str> = endpoints.iter().map(|(name, _)| name.as_str()).collect();
-                let others = OTHERS.into_iter().chain(known.iter().map(String::as_str));
+                let others = NON_ACP_PROVIDERS.into_iter().chain(known.iter().map(String::as_str));
                 names.len() == endpoints.len() && others.into_iter().all(|name| !names.contains(name))
             })?,
             deadlines: Deadlines {
@@ -71,7 +71,7 @@ fn address(text: &str) -> Option<String> {
     is_usable.then(|| text.trim_end_matches('/').to_owned())
 }
 
-fn named(text: &str) -> Option<(String, Endpoint)> {
+fn named(text: &str) -> Option<(String, ModelEndpoint)> {
     let (name, rest) = text.split_once('=')?;
     let (name, mut words) = (name.trim(), rest.split_whitespace());
     let base_url = address(words.next()?)?;
@@ -80,18 +80,19 @@ fn named(text: &str) -> Option<(String, Endpoint)> {
         None => None,
     };
     let fits = is_provider_name(name) && words.next().is_none();
-    fits.then(|| (name.to_owned(), Endpoint { base_url, key_variable }))
+    fits.then(|| (name.to_owned(), ModelEndpoint { base_url, key_variable }))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Endpoint, address, named};
+    use super::{ModelEndpoint, address, named};
 
     #[test]
-    fn an_endpoint_is_a_name_an_address_and_perhaps_a_variable() {
-        let (name, Endpoint { base_url, key_variable }) = named("ollama = http://127.0.0.1:11434/v1/").unwrap();
+    fn an_endpoint_is_a_name_an_address_and_an_optional_variable() {
+        let (name, ModelEndpoint { base_url, key_variable }) = named("ollama = http://127.0.0.1:11434/v1/").unwrap();
         assert_eq!((name.as_str(), base_url.as_str(), key_variable), ("ollama", "http://127.0.0.1:11434/v1", None));
-        let (_, Endpoint { base_url, key_variable }) = named("work=https://llm.example.org/v1?x=1 WORK_KEY").unwrap();
+        let (_, ModelEndpoint { base_url, key_variable }) =
+            named("work=https://llm.example.org/v1?x=1 WORK_KEY").unwrap();
         assert_eq!((base_url.as_str(), key_variable.as_deref()), ("https://llm.example.org/v1?x=1", Some("WORK_KEY")));
         for wrong in [
             "ollama",

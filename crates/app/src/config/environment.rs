@@ -1,4 +1,4 @@
-//! The environment the server was started in. It holds secrets, so it is never shown and never handed on whole.
+//! The environment the server was started in. It holds secrets, so it is never shown and never passed on completely.
 
 use std::{collections::BTreeMap, ffi::OsString, fmt};
 
@@ -14,7 +14,7 @@ impl Environment {
         &self.0
     }
 
-    /// With one more variable, or another value for one.
+    /// Adds or replaces one variable.
     pub fn with(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.0.insert(name.into(), value.into());
         self

@@ -1,8 +1,7 @@
-//! Where values come from: the embedded defaults, a file, the environment, flags. Each value remembers its origin, so
-//! that an error can say which of them to change. Which keys exist is read off `default.toml`: what is not in the
-//! manual is not a key.
+//! The sources of values: embedded defaults, file, environment, flags. Each value keeps its origin, so that an error
+//! can say what to change. `default.toml` defines which keys exist.
 
-use super::{Error, Flags};
+use super::{AppConfigError, ConfigFlags};
 use config::{File, FileFormat, Map, Source, Value, ValueKind};
 use std::{
     collections::BTreeMap,
@@ -14,19 +13,19 @@ use std::{
 pub const DEFAULTS: &str = include_str!("../../default.toml");
 pub const FILE_NAME: &str = "greenroom.toml";
 const PREFIX: &str = "GREENROOM_";
-/// No configuration is this long; whatever file was named by mistake is not read into memory.
+/// Maximum size of a configuration file, so that a wrong file is not read into memory.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
 
-/// `section.key` with its default.
-pub type Known = BTreeMap<String, ValueKind>;
+/// Every `section.key` with its default.
+pub type KnownKeys = BTreeMap<String, ValueKind>;
 
-/// The values of one source. A source merges into those before it, key by key.
+/// The values of one source. Later sources override earlier ones, key by key.
 #[derive(Clone, Default)]
-pub struct Layer {
+pub struct ConfigLayer {
     entries: BTreeMap<String, (ValueKind, String)>,
 }
 
-impl Layer {
+impl ConfigLayer {
     pub fn get(&self, key: &str) -> Option<&ValueKind> {
         self.entries.get(key).map(|(kind, _)| kind)
     }
@@ -36,14 +35,14 @@ impl Layer {
     }
 }
 
-/// Names only: a value may be a secret.
-impl fmt::Debug for Layer {
+/// Shows only names, because values may be secret.
+impl fmt::Debug for ConfigLayer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.entries.keys()).finish()
     }
 }
 
-impl Source for Layer {
+impl Source for ConfigLayer {
     fn clone_into_box(&self) -> Box<dyn Source + Send + Sync> {
         Box::new(self.clone())
     }
@@ -54,9 +53,9 @@ impl Source for Layer {
     }
 }
 
-pub fn defaults() -> Result<(Known, Layer), Error> {
+pub fn defaults() -> Result<(KnownKeys, ConfigLayer), AppConfigError> {
     let path = Path::new("default.toml");
-    let mut layer = Layer::default();
+    let mut layer = ConfigLayer::default();
     for (key, kind) in leaves(DEFAULTS, path)? {
         layer.set(&key, kind, "built in");
     }
@@ -64,8 +63,8 @@ pub fn defaults() -> Result<(Known, Layer), Error> {
     Ok((known, layer))
 }
 
-/// The file that applies, if any: the one that was named, else the first that is there.
-pub fn file(named: Option<&Path>, data_dir: &Path, working_dir: &Path) -> Result<Option<PathBuf>, Error> {
+/// The configuration file, if any: the named one, else the first that exists.
+pub fn find_file(named: Option<&Path>, data_dir: &Path, working_dir: &Path) -> Result<Option<PathBuf>, AppConfigError> {
     if let Some(path) = named {
         return Ok(Some(path.to_owned()));
     }
@@ -73,19 +72,19 @@ pub fn file(named: Option<&Path>, data_dir: &Path, working_dir: &Path) -> Result
         match path.try_exists() {
             Ok(true) => return Ok(Some(path)),
             Ok(false) => {}
-            Err(source) => return Err(Error::Unreadable { file: path, source }),
+            Err(source) => return Err(AppConfigError::Unreadable { file: path, source }),
         }
     }
     Ok(None)
 }
 
-pub fn from_file(path: &Path, known: &Known) -> Result<Layer, Error> {
-    let unreadable = |source| Error::Unreadable { file: path.to_owned(), source };
+pub fn from_file(path: &Path, known: &KnownKeys) -> Result<ConfigLayer, AppConfigError> {
+    let unreadable = |source| AppConfigError::Unreadable { file: path.to_owned(), source };
     if fs::metadata(path).map_err(unreadable)?.len() > MAX_FILE_BYTES {
         return Err(unreadable(io::Error::other(format!("it is longer than {MAX_FILE_BYTES} bytes"))));
     }
     let text = fs::read_to_string(path).map_err(unreadable)?;
-    let mut layer = Layer::default();
+    let mut layer = ConfigLayer::default();
     let origin = path.display().to_string();
     for (key, kind) in leaves(&text, path)? {
         if !known.contains_key(&key) {
@@ -96,12 +95,12 @@ pub fn from_file(path: &Path, known: &Known) -> Result<Layer, Error> {
     Ok(layer)
 }
 
-/// Only names with a double underscore are settings: `GREENROOM_TOKEN` and `GREENROOM_SERVER` belong to the client.
+/// Only names with a double underscore are settings: `GREENROOM_TOKEN` and `GREENROOM_SERVER` are for the client.
 pub fn from_environment(
     variables: impl IntoIterator<Item = (OsString, OsString)>,
-    known: &Known,
-) -> Result<Layer, Error> {
-    let mut layer = Layer::default();
+    known: &KnownKeys,
+) -> Result<ConfigLayer, AppConfigError> {
+    let mut layer = ConfigLayer::default();
     for (name, value) in variables {
         let Some(name) = name.to_str().filter(|name| name.starts_with(PREFIX)) else { continue };
         let Some((section, key)) = name[PREFIX.len()..].split_once("__") else { continue };
@@ -111,7 +110,7 @@ pub fn from_environment(
         };
         let Some(value) = value.to_str() else {
             let (given, allowed) = ("bytes that are not UTF-8".to_owned(), "text".to_owned());
-            return Err(Error::Value { key, given, origin: name.to_owned(), allowed });
+            return Err(AppConfigError::Value { key, given, origin: name.to_owned(), allowed });
         };
         let kind = match default {
             ValueKind::Array(_) => {
@@ -125,8 +124,8 @@ pub fn from_environment(
     Ok(layer)
 }
 
-pub fn from_flags(flags: &Flags) -> Layer {
-    let mut layer = Layer::default();
+pub fn from_flags(flags: &ConfigFlags) -> ConfigLayer {
+    let mut layer = ConfigLayer::default();
     if let Some(listen) = &flags.listen {
         layer.set("server.listen", listen.as_str(), "--listen");
     }
@@ -140,13 +139,14 @@ pub fn from_flags(flags: &Flags) -> Layer {
 }
 
 /// Every `section.key` of a TOML text.
-fn leaves(text: &str, path: &Path) -> Result<Vec<(String, ValueKind)>, Error> {
-    let syntax = |detail| Error::Syntax { file: path.to_owned(), detail };
-    let sections = File::from_str(text, FileFormat::Toml).collect().map_err(|error| syntax(first_and_last(&error)))?;
+fn leaves(text: &str, path: &Path) -> Result<Vec<(String, ValueKind)>, AppConfigError> {
+    let syntax = |detail| AppConfigError::Syntax { file: path.to_owned(), detail };
+    let sections =
+        File::from_str(text, FileFormat::Toml).collect().map_err(|error| syntax(parse_error_summary(&error)))?;
     let mut leaves = Vec::new();
     for (section, value) in sections {
         let ValueKind::Table(keys) = value.kind else {
-            return Err(syntax(format!("{section} stands outside of any [section]")));
+            return Err(syntax(format!("{section} is not inside a [section]")));
         };
         leaves.extend(keys.into_iter().map(|(key, value)| (format!("{section}.{key}"), value.kind)));
     }
@@ -154,8 +154,8 @@ fn leaves(text: &str, path: &Path) -> Result<Vec<(String, ValueKind)>, Error> {
     Ok(leaves)
 }
 
-/// Where and what, without the quoted source line in between: it may hold a password.
-fn first_and_last(error: &config::ConfigError) -> String {
+/// The first and last line of a parse error, without the quoted source line, which may contain a password.
+fn parse_error_summary(error: &config::ConfigError) -> String {
     let cause = match error {
         config::ConfigError::FileParse { cause, .. } => cause.to_string(),
         other => other.to_string(),
@@ -168,7 +168,7 @@ fn first_and_last(error: &config::ConfigError) -> String {
     }
 }
 
-fn unknown(key: &str, origin: &str, known: &Known) -> Error {
+fn unknown(key: &str, origin: &str, known: &KnownKeys) -> AppConfigError {
     let section = key.split('.').next().unwrap_or_default();
     let siblings: Vec<&str> =
         known.keys().filter_map(|k| k.split_once('.').filter(|(s, _)| *s == section).map(|(_, name)| name)).collect();
@@ -179,5 +179,5 @@ fn unknown(key: &str, origin: &str, known: &Known) -> Error {
     } else {
         format!("the keys of [{section}] are {}", siblings.join(", "))
     };
-    Error::Unknown { key: key.to_owned(), origin: origin.to_owned(), allowed }
+    AppConfigError::Unknown { key: key.to_owned(), origin: origin.to_owned(), allowed }
 }

@@ -1,22 +1,22 @@
-//! The operator's file of MCP servers, in the format of `.mcp.json`.
+//! The operator's MCP server file, in the format of `.mcp.json`.
 
-use domain::mcp::{FileError, MAX_FILE_BYTES, Servers, parse};
+use domain::mcp::{MAX_FILE_BYTES, McpFileError, McpFileServers, parse_file};
 use std::{fs, io, path::Path};
 
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
-    #[error("cannot read it")]
+pub enum McpFileReadError {
+    #[error("cannot read the file")]
     Unreadable(#[from] io::Error),
     #[error(transparent)]
-    File(#[from] FileError),
+    File(#[from] McpFileError),
 }
 
-/// What is wrong with one server is told of that server; it keeps neither the others nor Greenroom from working.
-pub fn read(file: &Path) -> Result<Servers, Error> {
+/// Reads the file. An invalid server is logged and skipped; it does not affect the others.
+pub fn read(file: &Path) -> Result<McpFileServers, McpFileReadError> {
     if fs::metadata(file)?.len() > MAX_FILE_BYTES as u64 {
-        return Err(FileError::TooLong.into());
+        return Err(McpFileError::TooLong.into());
     }
-    let servers = parse(&fs::read_to_string(file)?)?;
+    let servers = parse_file(&fs::read_to_string(file)?)?;
     for (name, error) in servers.iter().filter_map(|(name, server)| Some((name, server.as_ref().err()?))) {
         tracing::warn!(server = name, "the MCP server {error}; it cannot be used");
     }
@@ -29,7 +29,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn one_bad_server_spoils_nothing_and_a_bad_file_is_refused() {
+    fn a_bad_server_does_not_affect_others_and_a_bad_file_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("mcp.json");
         assert!(read(&file).is_err());

@@ -1,8 +1,8 @@
-//! The configuration: `default.toml` (embedded; also the manual) → file → environment → flags, parsed into one struct
-//! per subsystem in a shape that cannot be wrong.
+//! The configuration: `default.toml` (embedded; also the manual) → file → environment → flags, parsed into one
+//! validated struct per section.
 //!
-//! Start at [`Config::load`]. `layers` knows where values come from, `reader` what a value may be. Nothing past this
-//! folder reads the environment or looks at a scheme, a unit or a range again.
+//! Start at [`AppConfig::load`]. `layers` collects values from their sources, `reader` validates them. No other code
+//! reads the environment or parses a scheme, a unit or a range again.
 
 mod database;
 mod direct;
@@ -13,14 +13,16 @@ mod programs;
 mod reader;
 mod secret;
 
-pub use database::{Database, DatabaseUrl};
-pub use direct::{Direct, Endpoint};
+pub use database::{DatabaseSetting, DatabaseUrl};
+pub use direct::{DirectSection, ModelEndpoint};
 pub use environment::Environment;
-pub use programs::{Acp, AcpAgent, Agents, ClaudeCode, Codex, Mcp, Starting};
-pub use secret::Secret;
+pub use programs::{
+    AcpAgentEntry, AcpSection, AgentsSection, ClaudeCodeSection, CodexSection, McpSection, ProgramSection,
+};
+pub use secret::SecretString;
 
 use config::ValueKind;
-use reader::Reader;
+use reader::ConfigReader;
 use std::{
     ffi::OsString,
     io,
@@ -31,58 +33,57 @@ use std::{
 };
 
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum AppConfigError {
     #[error("cannot read the configuration file {}", file.display())]
     Unreadable { file: PathBuf, source: io::Error },
-    #[error("cannot understand the configuration file {}: {detail}", file.display())]
+    #[error("cannot parse the configuration file {}: {detail}", file.display())]
     Syntax { file: PathBuf, detail: String },
-    #[error("there is no key {key}, which is set in {origin}; {allowed}")]
+    #[error("unknown key {key} in {origin}; {allowed}")]
     Unknown { key: String, origin: String, allowed: String },
     #[error("{key} is {given} ({origin}); it must be {allowed}")]
     Value { key: String, given: String, origin: String, allowed: String },
-    #[error("cannot tell the working directory")]
+    #[error("cannot find the working directory")]
     WorkingDirectory(#[source] io::Error),
-    #[error("cannot tell where this program itself lies")]
+    #[error("cannot find the path of this program")]
     OwnProgram(#[source] io::Error),
 }
 
-/// What the command line may set.
+/// Settings from the command line.
 #[derive(Clone, Debug, Default)]
-pub struct Flags {
+pub struct ConfigFlags {
     pub config: Option<PathBuf>,
     pub listen: Option<String>,
     pub data_dir: Option<String>,
-    pub database: Option<Secret>,
+    pub database: Option<SecretString>,
 }
 
 #[derive(Clone, PartialEq, Debug)]
-pub struct Config {
-    /// The file that was read, if there was one.
+pub struct AppConfig {
+    /// The configuration file that was read, if any.
     pub file: Option<PathBuf>,
-    pub server: Server,
-    pub store: Store,
-    pub feed: Feed,
-    pub mcp_server: McpServer,
-    pub limits: RequestLimits,
-    pub runs: Runs,
-    pub agents: Agents,
-    pub claude_code: ClaudeCode,
-    pub codex: Codex,
-    pub acp: Acp,
-    pub mcp: Mcp,
-    pub direct: Direct,
-    pub log: Log,
-    /// What of it agents' programs may see is chosen by name.
+    pub server: ServerSection,
+    pub store: StoreSection,
+    pub feed: FeedSection,
+    pub mcp_server: McpServerSection,
+    pub limits: RequestLimitsSection,
+    pub runs: RunsSection,
+    pub agents: AgentsSection,
+    pub claude_code: ClaudeCodeSection,
+    pub codex: CodexSection,
+    pub acp: AcpSection,
+    pub mcp: McpSection,
+    pub direct: DirectSection,
+    pub log: LogSection,
+    /// The server's environment. Agents' programs get only variables that are selected by name.
     pub environment: Environment,
-    /// This program itself, for others to start.
+    /// The path of this program, for agents to start `greenroom mcp`.
     pub own_program: PathBuf,
-    /// This program itself, for the server to start as the keeper of another; the same version even when the file was
-    /// replaced meanwhile.
+    /// The path of this program, for the server to start keepers. It is the same version even if the file was replaced.
     pub keeper: PathBuf,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Server {
+pub struct ServerSection {
     pub listen: SocketAddr,
     /// Lower case, without a port; an IPv6 address is in brackets.
     pub public_hosts: Vec<String>,
@@ -92,44 +93,44 @@ pub struct Server {
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Store {
+pub struct StoreSection {
     pub data_dir: PathBuf,
-    pub database: Database,
+    pub database: DatabaseSetting,
     pub read_connections: u32,
     pub tail_bytes: usize,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Feed {
+pub struct FeedSection {
     pub heartbeat: Duration,
     pub stall: Duration,
 }
 
-/// `[mcp_server]`: Greenroom as a server of MCP clients.
+/// `[mcp_server]`: Greenroom as an MCP server.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct McpServer {
+pub struct McpServerSection {
     pub session_idle: Duration,
     pub max_sessions: usize,
 }
 
-/// `[limits]`: what one caller may ask for.
+/// `[limits]`: the rate limit per caller.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct RequestLimits {
+pub struct RequestLimitsSection {
     pub requests_per_second: NonZeroU32,
     pub burst: NonZeroU32,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Runs {
+pub struct RunsSection {
     pub concurrency: usize,
     pub lease: Duration,
-    /// Of one run, where its agent sets no other.
+    /// Limits of one run, unless its agent sets others.
     pub limits: domain::limits::Limits,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Log {
-    /// Directives that tracing's filter has accepted.
+pub struct LogSection {
+    /// Valid filter directives of `tracing`.
     pub level: String,
     pub format: LogFormat,
 }
@@ -140,72 +141,78 @@ pub enum LogFormat {
     Json,
 }
 
-impl Config {
+impl AppConfig {
     /// Reads the process's own environment and working directory.
-    pub fn load(flags: &Flags) -> Result<Self, Error> {
-        let working_dir = std::env::current_dir().map_err(Error::WorkingDirectory)?;
+    pub fn load(flags: &ConfigFlags) -> Result<Self, AppConfigError> {
+        let working_dir = std::env::current_dir().map_err(AppConfigError::WorkingDirectory)?;
         #[expect(clippy::disallowed_methods, reason = "the one place that reads settings from the environment")]
         let variables = std::env::vars_os();
         Self::load_from(flags, variables, &working_dir)
     }
 
     pub fn load_from(
-        flags: &Flags,
+        flags: &ConfigFlags,
         environment: impl IntoIterator<Item = (OsString, OsString)>,
         working_dir: &Path,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, AppConfigError> {
         let (known, defaults) = layers::defaults()?;
         let variables: Vec<(OsString, OsString)> = environment.into_iter().collect();
         let environment = layers::from_environment(variables.iter().cloned(), &known)?;
         let from_flags = layers::from_flags(flags);
 
-        // The file may lie in the data directory, so the file itself has no say in where it is looked for.
-        let place = |key| [&from_flags, &environment, &defaults].into_iter().find_map(|layer| layer.get(key));
-        let data_dir = match place("store.data_dir") {
+        // The file may be in the data directory, so the file itself cannot set the data directory for this search.
+        let value = |key| [&from_flags, &environment, &defaults].into_iter().find_map(|layer| layer.get(key));
+        let data_dir = match value("store.data_dir") {
             Some(ValueKind::String(path)) => working_dir.join(path),
             _ => working_dir.to_owned(),
         };
         let mut builder = config::Config::builder().add_source(defaults);
-        let file = layers::file(flags.config.as_deref(), &data_dir, working_dir)?;
+        let file = layers::find_file(flags.config.as_deref(), &data_dir, working_dir)?;
         if let Some(path) = &file {
             builder = builder.add_source(layers::from_file(path, &known)?);
         }
         let merged = builder.add_source(environment).add_source(from_flags).build();
-        // Layers are plain maps with checked keys: merging them has no way to fail.
-        Self::read(&Reader::new(merged.unwrap_or_default()), file, Environment::new(variables), working_dir)
+        // Layers are plain maps with checked keys, so merging does not fail.
+        Self::read(&ConfigReader::new(merged.unwrap_or_default()), file, Environment::new(variables), working_dir)
     }
 
-    fn read(from: &Reader, file: Option<PathBuf>, environment: Environment, working_dir: &Path) -> Result<Self, Error> {
+    fn read(
+        from: &ConfigReader,
+        file: Option<PathBuf>,
+        environment: Environment,
+        working_dir: &Path,
+    ) -> Result<Self, AppConfigError> {
         let data_dir = from.parsed("store.data_dir", "the path of a directory", path)?;
-        let database = from.parsed("store.database", database::ALLOWED, |text| Database::parse(text, &data_dir))?;
+        let database =
+            from.parsed("store.database", database::ALLOWED, |text| DatabaseSetting::parse(text, &data_dir))?;
         Ok(Self {
             file,
-            server: Server {
+            server: ServerSection {
                 listen: from.parsed("server.listen", "an address and a port, for example 127.0.0.1:7878", address)?,
                 public_hosts: from.list("server.public_hosts", "a list of host names without scheme or port", host)?,
                 max_connections: from.integer("server.max_connections", 1..=1_000_000)?,
                 body_bytes: from.integer("server.body_bytes", 1024..=1 << 30)?,
                 shutdown: from.seconds("server.shutdown_seconds", 1..=300)?,
             },
-            store: Store {
+            store: StoreSection {
                 data_dir,
                 database,
                 read_connections: from.integer("store.read_connections", 1..=64)?,
                 tail_bytes: from.integer("store.tail_bytes", 1 << 16..=1 << 34)?,
             },
-            feed: Feed {
+            feed: FeedSection {
                 heartbeat: from.seconds("feed.heartbeat_seconds", 1..=60)?,
                 stall: from.seconds("feed.stall_seconds", 1..=3600)?,
             },
-            mcp_server: McpServer {
+            mcp_server: McpServerSection {
                 session_idle: from.seconds("mcp_server.session_idle_seconds", 1..=604_800)?,
                 max_sessions: from.integer("mcp_server.max_sessions", 1..=1_000_000)?,
             },
-            limits: RequestLimits {
+            limits: RequestLimitsSection {
                 requests_per_second: positive(from.integer("limits.requests_per_second", 1..=1_000_000)?),
                 burst: positive(from.integer("limits.burst", 1..=10_000_000)?),
             },
-            runs: Runs {
+            runs: RunsSection {
                 concurrency: from.integer("runs.concurrency", 1..=10_000)?,
                 lease: from.seconds("runs.lease_seconds", 2..=600)?,
                 limits: domain::limits::Limits {
@@ -218,16 +225,16 @@ impl Config {
                     approval: from.seconds("runs.approval_seconds", 1..=604_800)?,
                 },
             },
-            agents: Agents::read(from, working_dir)?,
-            claude_code: ClaudeCode::read(from)?,
-            codex: Codex::read(from)?,
-            acp: Acp::read(from)?,
-            mcp: Mcp::read(from)?,
-            direct: Direct::read(from)?,
+            agents: AgentsSection::read(from, working_dir)?,
+            claude_code: ClaudeCodeSection::read(from)?,
+            codex: CodexSection::read(from)?,
+            acp: AcpSection::read(from)?,
+            mcp: McpSection::read(from)?,
+            direct: DirectSection::read(from)?,
             environment,
-            own_program: std::env::current_exe().map_err(Error::OwnProgram)?,
+            own_program: std::env::current_exe().map_err(AppConfigError::OwnProgram)?,
             keeper: PathBuf::from("/proc/self/exe"),
-            log: Log {
+            log: LogSection {
                 level: from.parsed(
                     "log.level",
                     "error, warn, info, debug, trace, or directives such as \"info,engine=debug\"",
@@ -271,7 +278,7 @@ fn host(text: &str) -> Option<String> {
 
 fn directives(text: &str) -> Option<String> {
     let accepted = !text.trim().is_empty() && tracing_subscriber::EnvFilter::try_new(text).is_ok();
-    // The filter takes any word as the name of a target, so `level = "verbose"` would silently log everything of it.
+    // The filter takes any word as a target name, so `level = "verbose"` would silently be accepted.
     let levels = ["off", "error", "warn", "info", "debug", "trace"];
     let bare = text.split(',').filter(|part| !part.contains(['=', '[']));
     let sensible = bare.into_iter().all(|part| levels.contains(&part.trim().to_ascii_lowercase().as_str()));

@@ -1,6 +1,6 @@
-//! `[agents]`, `[claude_code]`, `[codex]`, `[acp]`, `[mcp]`: the programs that answer, and where they work.
+//! `[agents]`, `[claude_code]`, `[codex]`, `[acp]`, `[mcp]`: the agents' programs and workspaces.
 
-use super::{Error, path, reader::Reader};
+use super::{AppConfigError, path, reader::ConfigReader};
 use std::{
     collections::BTreeSet,
     path::{Path, PathBuf},
@@ -8,16 +8,16 @@ use std::{
 };
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Agents {
+pub struct AgentsSection {
     /// One folder for all rooms, instead of one per room in the data folder.
     pub workspace: Option<PathBuf>,
-    /// The file that says which MCP servers there are; `mcp.json` in the data folder when not named.
+    /// The MCP server file; `mcp.json` in the data folder by default.
     pub mcp_servers: Option<PathBuf>,
 }
 
 /// How a program is started.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Starting {
+pub struct ProgramSection {
     pub command: String,
     pub args: Vec<String>,
     pub pass_env: Vec<String>,
@@ -25,24 +25,24 @@ pub struct Starting {
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ClaudeCode {
-    pub starting: Starting,
+pub struct ClaudeCodeSection {
+    pub starting: ProgramSection,
     pub processes: usize,
     pub idle: Duration,
     pub spares: usize,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Codex {
-    pub starting: Starting,
+pub struct CodexSection {
+    pub starting: ProgramSection,
     pub instances: usize,
     pub idle: Duration,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Acp {
-    /// The operator's own, and other command lines for known ones.
-    pub agents: Vec<AcpAgent>,
+pub struct AcpSection {
+    /// The operator's own agents, and other command lines for built-in presets.
+    pub agents: Vec<AcpAgentEntry>,
     pub pass_env: Vec<String>,
     pub share_login: bool,
     pub processes: usize,
@@ -50,14 +50,14 @@ pub struct Acp {
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Mcp {
-    /// Those that settings of MCP servers may name.
+pub struct McpSection {
+    /// Environment variables that MCP server settings may use.
     pub variables: Vec<String>,
     pub idle: Duration,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct AcpAgent {
+pub struct AcpAgentEntry {
     pub name: String,
     pub command: String,
     pub args: Vec<String>,
@@ -69,39 +69,39 @@ const ARGUMENTS: &str = "a list of arguments";
 const VARIABLES: &str = "a list of names of environment variables";
 const AGENTS: &str = "a list of entries NAME = COMMAND LINE, with NAME of a-z, 0-9, _ and -, each name once and none of \
                       scripted, claude_code, codex, anthropic and openai";
-/// They are no ACP agents, and what is set for them stands in sections of their own.
-pub(super) const OTHERS: [&str; 5] = ["scripted", "claude_code", "codex", "anthropic", "openai"];
+/// Providers that are not ACP agents. They have their own sections.
+pub(super) const NON_ACP_PROVIDERS: [&str; 5] = ["scripted", "claude_code", "codex", "anthropic", "openai"];
 
-impl Agents {
-    pub(super) fn read(from: &Reader, working_dir: &Path) -> Result<Self, Error> {
-        let place = |text: &str| match text {
+impl AgentsSection {
+    pub(super) fn read(from: &ConfigReader, working_dir: &Path) -> Result<Self, AppConfigError> {
+        let optional_path = |text: &str| match text {
             "" => Some(None),
             text => path(text).map(|path| Some(working_dir.join(path))),
         };
-        let folder = |text: &str| place(text).filter(|path| path.as_ref().is_none_or(|path| path.is_dir()));
+        let folder = |text: &str| optional_path(text).filter(|path| path.as_ref().is_none_or(|path| path.is_dir()));
         Ok(Self {
             workspace: from.parsed("agents.workspace", A_PATH, folder)?,
-            mcp_servers: from.parsed("agents.mcp_servers", "empty, or the path of a file", place)?,
+            mcp_servers: from.parsed("agents.mcp_servers", "empty, or the path of a file", optional_path)?,
         })
     }
 }
 
-impl Starting {
-    fn read(from: &Reader, section: &str) -> Result<Self, Error> {
+impl ProgramSection {
+    fn read(from: &ConfigReader, section: &str) -> Result<Self, AppConfigError> {
         let key = |name: &str| format!("{section}.{name}");
         Ok(Self {
             command: from.parsed(&key("command"), A_COMMAND, command)?,
             args: from.list(&key("args"), ARGUMENTS, argument)?,
             pass_env: from.list(&key("pass_env"), VARIABLES, variable)?,
-            share_login: from.yes_or_no(&key("share_login"))?,
+            share_login: from.boolean(&key("share_login"))?,
         })
     }
 }
 
-impl ClaudeCode {
-    pub(super) fn read(from: &Reader) -> Result<Self, Error> {
+impl ClaudeCodeSection {
+    pub(super) fn read(from: &ConfigReader) -> Result<Self, AppConfigError> {
         Ok(Self {
-            starting: Starting::read(from, "claude_code")?,
+            starting: ProgramSection::read(from, "claude_code")?,
             processes: from.integer("claude_code.processes", 1..=1000)?,
             idle: from.seconds("claude_code.idle_seconds", 1..=86_400)?,
             spares: from.integer("claude_code.spares", 0..=100)?,
@@ -109,33 +109,33 @@ impl ClaudeCode {
     }
 }
 
-impl Codex {
-    pub(super) fn read(from: &Reader) -> Result<Self, Error> {
+impl CodexSection {
+    pub(super) fn read(from: &ConfigReader) -> Result<Self, AppConfigError> {
         Ok(Self {
-            starting: Starting::read(from, "codex")?,
+            starting: ProgramSection::read(from, "codex")?,
             instances: from.integer("codex.instances", 1..=100)?,
             idle: from.seconds("codex.idle_seconds", 1..=86_400)?,
         })
     }
 }
 
-impl Acp {
-    pub(super) fn read(from: &Reader) -> Result<Self, Error> {
+impl AcpSection {
+    pub(super) fn read(from: &ConfigReader) -> Result<Self, AppConfigError> {
         Ok(Self {
             agents: from.checked_list("acp.agents", AGENTS, acp_agent, |agents| {
                 let names: BTreeSet<&str> = agents.iter().map(|agent| agent.name.as_str()).collect();
-                names.len() == agents.len() && OTHERS.iter().all(|name| !names.contains(name))
+                names.len() == agents.len() && NON_ACP_PROVIDERS.iter().all(|name| !names.contains(name))
             })?,
             pass_env: from.list("acp.pass_env", VARIABLES, variable)?,
-            share_login: from.yes_or_no("acp.share_login")?,
+            share_login: from.boolean("acp.share_login")?,
             processes: from.integer("acp.processes", 1..=1000)?,
             idle: from.seconds("acp.idle_seconds", 1..=86_400)?,
         })
     }
 }
 
-impl Mcp {
-    pub(super) fn read(from: &Reader) -> Result<Self, Error> {
+impl McpSection {
+    pub(super) fn read(from: &ConfigReader) -> Result<Self, AppConfigError> {
         Ok(Self {
             variables: from.list("mcp.variables", VARIABLES, variable)?,
             idle: from.seconds("mcp.idle_seconds", 1..=86_400)?,
@@ -154,17 +154,17 @@ fn argument(text: &str) -> Option<String> {
 
 pub(super) fn variable(text: &str) -> Option<String> {
     let letters = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    // Our own settings hold the database's password and more (invariant 17).
+    // Greenroom's own settings contain secrets such as the database password (invariant 17).
     let ours = text.to_ascii_uppercase().starts_with("GREENROOM");
     (!text.is_empty() && text.chars().all(letters) && !ours).then(|| text.to_owned())
 }
 
-fn acp_agent(text: &str) -> Option<AcpAgent> {
+fn acp_agent(text: &str) -> Option<AcpAgentEntry> {
     let (name, line) = text.split_once('=')?;
     let name = name.trim();
     let mut words = shlex::split(line)?.into_iter();
     let command = command(&words.next()?)?;
-    is_provider_name(name).then(|| AcpAgent { name: name.to_owned(), command, args: words.collect() })
+    is_provider_name(name).then(|| AcpAgentEntry { name: name.to_owned(), command, args: words.collect() })
 }
 
 pub(super) fn is_provider_name(name: &str) -> bool {
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn invariant_17_secrets_stay_our_own_settings_cannot_be_passed_on() {
+    fn invariant_17_secrets_stay_greenrooms_own_settings_cannot_be_passed_on() {
         assert_eq!(variable("OPENAI_API_KEY").as_deref(), Some("OPENAI_API_KEY"));
         for refused in ["", "A=B", "GREENROOM_STORE__DATABASE", "greenroom_token"] {
             assert_eq!(variable(refused), None, "{refused}");

@@ -1,33 +1,43 @@
-//! Takes one value at a time out of the merged layers and turns it into what it has to be, or says what is wrong with
-//! it: the key, what was given, where, and what is allowed.
+//! Reads one value at a time from the merged layers and validates it. An error has the key, the value, its origin and
+//! what is allowed.
 
-use super::{Error, database};
+use super::{AppConfigError, database};
 use config::{Value, ValueKind};
 use std::{ops::RangeInclusive, time::Duration};
 
-pub struct Reader {
+pub struct ConfigReader {
     merged: config::Config,
 }
 
-impl Reader {
+impl ConfigReader {
     pub fn new(merged: config::Config) -> Self {
         Self { merged }
     }
 
-    pub fn text(&self, key: &str, allowed: &str) -> Result<String, Error> {
+    pub fn text(&self, key: &str, allowed: &str) -> Result<String, AppConfigError> {
         match self.value(key).map(|value| &value.kind) {
             Some(ValueKind::String(text)) => Ok(text.clone()),
             _ => Err(self.refused(key, allowed)),
         }
     }
 
-    /// Text that `parse` makes something of.
-    pub fn parsed<T>(&self, key: &str, allowed: &str, parse: impl FnOnce(&str) -> Option<T>) -> Result<T, Error> {
+    /// Text that `parse` accepts.
+    pub fn parsed<T>(
+        &self,
+        key: &str,
+        allowed: &str,
+        parse: impl FnOnce(&str) -> Option<T>,
+    ) -> Result<T, AppConfigError> {
         let text = self.text(key, allowed)?;
         parse(&text).ok_or_else(|| self.refused(key, allowed))
     }
 
-    pub fn list<T>(&self, key: &str, allowed: &str, parse: impl Fn(&str) -> Option<T>) -> Result<Vec<T>, Error> {
+    pub fn list<T>(
+        &self,
+        key: &str,
+        allowed: &str,
+        parse: impl Fn(&str) -> Option<T>,
+    ) -> Result<Vec<T>, AppConfigError> {
         let Some(ValueKind::Array(items)) = self.value(key).map(|value| &value.kind) else {
             return Err(self.refused(key, allowed));
         };
@@ -38,19 +48,19 @@ impl Reader {
         items.iter().map(item).collect::<Option<Vec<T>>>().ok_or_else(|| self.refused(key, allowed))
     }
 
-    /// A list that is right only as a whole.
+    /// A list that is also checked as a whole.
     pub fn checked_list<T>(
         &self,
         key: &str,
         allowed: &str,
         parse: impl Fn(&str) -> Option<T>,
         is_right: impl FnOnce(&[T]) -> bool,
-    ) -> Result<Vec<T>, Error> {
+    ) -> Result<Vec<T>, AppConfigError> {
         let list = self.list(key, allowed, parse)?;
         if is_right(&list) { Ok(list) } else { Err(self.refused(key, allowed)) }
     }
 
-    pub fn yes_or_no(&self, key: &str) -> Result<bool, Error> {
+    pub fn boolean(&self, key: &str) -> Result<bool, AppConfigError> {
         match self.value(key).map(|value| &value.kind) {
             Some(ValueKind::Boolean(yes)) => Ok(*yes),
             Some(ValueKind::String(text)) if text.trim() == "true" => Ok(true),
@@ -59,11 +69,11 @@ impl Reader {
         }
     }
 
-    pub fn integer<T: TryFrom<u64>>(&self, key: &str, range: RangeInclusive<u64>) -> Result<T, Error> {
+    pub fn integer<T: TryFrom<u64>>(&self, key: &str, range: RangeInclusive<u64>) -> Result<T, AppConfigError> {
         let number = match self.value(key).map(|value| &value.kind) {
             Some(ValueKind::I64(number)) => u64::try_from(*number).ok(),
             Some(ValueKind::U64(number)) => Some(*number),
-            // The environment has only text.
+            // Environment variables are always text.
             Some(ValueKind::String(text)) => text.trim().parse().ok(),
             _ => None,
         };
@@ -71,11 +81,11 @@ impl Reader {
         fits.ok_or_else(|| self.refused(key, &format!("a whole number from {} to {}", range.start(), range.end())))
     }
 
-    pub fn seconds(&self, key: &str, range: RangeInclusive<u64>) -> Result<Duration, Error> {
+    pub fn seconds(&self, key: &str, range: RangeInclusive<u64>) -> Result<Duration, AppConfigError> {
         self.integer(key, range).map(Duration::from_secs)
     }
 
-    fn refused(&self, key: &str, allowed: &str) -> Error {
+    fn refused(&self, key: &str, allowed: &str) -> AppConfigError {
         let value = self.value(key);
         let given = match value {
             None => "nothing".to_owned(),
@@ -85,7 +95,7 @@ impl Reader {
             Some(value) => shown(&value.kind),
         };
         let origin = value.and_then(Value::origin).unwrap_or("built in").to_owned();
-        Error::Value { key: key.to_owned(), given, origin, allowed: allowed.to_owned() }
+        AppConfigError::Value { key: key.to_owned(), given, origin, allowed: allowed.to_owned() }
     }
 
     fn value(&self, key: &str) -> Option<&Value> {

@@ -1,25 +1,25 @@
-//! Text that must not be seen (invariant 17): it prints as a placeholder and is read only through `expose`.
+//! Secret text (invariant 17): `Debug` prints a placeholder, and only `expose` returns it.
 
 use std::fmt;
 
 pub const PLACEHOLDER: &str = "[redacted]";
 
 #[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
+pub struct SecretString(String);
 
-impl Secret {
+impl SecretString {
     pub fn expose(&self) -> &str {
         &self.0
     }
 }
 
-impl From<String> for Secret {
+impl From<String> for SecretString {
     fn from(text: String) -> Self {
         Self(text)
     }
 }
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for SecretString {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(PLACEHOLDER)
     }

@@ -1,14 +1,14 @@
-//! Where an answer is printed: what is said goes to standard output, everything about it (thinking, tool calls, notes,
-//! the spinner) to standard error. When both are the same terminal, a change between them starts on a new line.
+//! Prints an answer: its text goes to standard output, everything else (thinking, tool calls, notes, the spinner) to
+//! standard error. If both are the same terminal, switching between them starts a new line.
 
-use super::{sanitise, spinner::Spinner};
+use super::{sanitize, spinner::Spinner};
 use std::io::{self, IsTerminal, Write};
 
 /// The longest note; notes are one line.
 const NOTE: usize = 400;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Pen {
+enum CursorState {
     LineStart,
     Saying,
     Thinking,
@@ -17,13 +17,13 @@ enum Pen {
 pub struct Screen<Out, Side> {
     out: Out,
     side: Side,
-    /// Both are one terminal, as far as that can be told.
+    /// Both outputs are terminals, so presumably the same one.
     shared: bool,
-    /// Dim text on the side; only where it is a terminal and colours are wanted.
+    /// Whether text on standard error is dimmed: only on a terminal with colors.
     dim: bool,
     spinner: Spinner,
-    pen: Pen,
-    /// Whether what was said so far ends in the middle of a line.
+    cursor: CursorState,
+    /// Whether the answer so far ends in the middle of a line.
     unfinished: bool,
 }
 
@@ -31,12 +31,12 @@ impl Screen<io::Stdout, io::Stderr> {
     pub fn standard() -> Self {
         let (out, side) = (io::stdout(), io::stderr());
         let (out_is_terminal, side_is_terminal) = (out.is_terminal(), side.is_terminal());
-        Self::new(out, side, out_is_terminal, side_is_terminal, side_is_terminal && colours_wanted())
+        Self::new(out, side, out_is_terminal, side_is_terminal, side_is_terminal && colors_wanted())
     }
 }
 
 /// <https://no-color.org>
-pub fn colours_wanted() -> bool {
+pub fn colors_wanted() -> bool {
     #[expect(clippy::disallowed_methods, reason = "NO_COLOR is a convention of terminals, not a setting of Greenroom")]
     let refused = std::env::var_os("NO_COLOR");
     refused.is_none_or(|value| value.is_empty())
@@ -46,21 +46,21 @@ impl<Out: Write, Side: Write> Screen<Out, Side> {
     pub fn new(out: Out, side: Side, out_is_terminal: bool, side_is_terminal: bool, dim: bool) -> Self {
         let spinner = Spinner::new(side_is_terminal);
         let shared = out_is_terminal && side_is_terminal;
-        Self { out, side, shared, dim, spinner, pen: Pen::LineStart, unfinished: false }
+        Self { out, side, shared, dim, spinner, cursor: CursorState::LineStart, unfinished: false }
     }
 
-    /// Part of the answer, as it comes.
+    /// Prints a part of the answer.
     pub fn say(&mut self, delta: &str) -> io::Result<()> {
         if delta.is_empty() {
             return Ok(());
         }
-        // Also between two lines of the answer the spinner may stand where the next one goes.
+        // The spinner may be drawn where the next line of the answer goes.
         self.spinner.clear(&mut self.side)?;
-        if self.pen != Pen::Saying {
+        if self.cursor != CursorState::Saying {
             self.fresh_line()?;
-            self.pen = Pen::Saying;
+            self.cursor = CursorState::Saying;
         }
-        let shown = sanitise::text(delta);
+        let shown = sanitize::text(delta);
         self.out.write_all(shown.as_bytes())?;
         if !shown.is_empty() {
             self.unfinished = !shown.ends_with('\n');
@@ -68,46 +68,46 @@ impl<Out: Write, Side: Write> Screen<Out, Side> {
         self.out.flush()
     }
 
-    /// Part of the thinking, as it comes.
+    /// Prints a part of the thinking.
     pub fn think(&mut self, delta: &str) -> io::Result<()> {
         if delta.is_empty() {
             return Ok(());
         }
-        if self.pen != Pen::Thinking {
+        if self.cursor != CursorState::Thinking {
             self.fresh_line()?;
-            self.pen = Pen::Thinking;
+            self.cursor = CursorState::Thinking;
         }
-        let shown = sanitise::text(delta);
+        let shown = sanitize::text(delta);
         self.write_dim(&shown)?;
         self.side.flush()
     }
 
-    /// One line about the answer.
+    /// Prints one dimmed line about the answer.
     pub fn note(&mut self, text: &str) -> io::Result<()> {
         self.fresh_line()?;
-        let shown = sanitise::line(text, NOTE);
+        let shown = sanitize::line(text, NOTE);
         self.write_dim(&shown)?;
         writeln!(self.side)?;
         self.side.flush()
     }
 
-    /// One line that must not be overlooked.
+    /// Prints one line that is not dimmed.
     pub fn announce(&mut self, text: &str) -> io::Result<()> {
         self.fresh_line()?;
-        writeln!(self.side, "{}", sanitise::line(text, NOTE))?;
+        writeln!(self.side, "{}", sanitize::line(text, NOTE))?;
         self.side.flush()
     }
 
-    /// One line of output for programs, already harmless.
+    /// Prints one line for programs to standard output. The line must be sanitized.
     pub fn print_line(&mut self, line: &str) -> io::Result<()> {
         self.fresh_line()?;
         writeln!(self.out, "{line}")?;
         self.out.flush()
     }
 
-    /// Ends what was said with a line end, also where it is piped, and leaves the cursor at the start of a line.
+    /// Ends the answer with a newline, also in a pipe, and leaves the cursor at the start of a line.
     pub fn finish(&mut self) -> io::Result<()> {
-        if self.pen == Pen::Thinking {
+        if self.cursor == CursorState::Thinking {
             self.fresh_line()?;
         }
         self.spinner.clear(&mut self.side)?;
@@ -116,7 +116,7 @@ impl<Out: Write, Side: Write> Screen<Out, Side> {
             self.unfinished = false;
             self.out.flush()?;
         }
-        self.pen = Pen::LineStart;
+        self.cursor = CursorState::LineStart;
         Ok(())
     }
 
@@ -124,26 +124,26 @@ impl<Out: Write, Side: Write> Screen<Out, Side> {
         self.spinner.is_enabled()
     }
 
-    /// Draws the spinner where it cannot overwrite anything: at the start of a line.
+    /// Draws the spinner, but only at the start of a line, where it cannot overwrite anything.
     pub fn tick(&mut self, label: &str) -> io::Result<()> {
-        let free = self.pen == Pen::LineStart || (self.pen == Pen::Saying && !self.unfinished);
-        if free { self.spinner.tick(&mut self.side, &sanitise::line(label, 60)) } else { Ok(()) }
+        let free = self.cursor == CursorState::LineStart || (self.cursor == CursorState::Saying && !self.unfinished);
+        if free { self.spinner.tick(&mut self.side, &sanitize::line(label, 60)) } else { Ok(()) }
     }
 
     fn fresh_line(&mut self) -> io::Result<()> {
         self.spinner.clear(&mut self.side)?;
-        match self.pen {
-            Pen::LineStart => {}
-            // A newline that is not part of the answer does not belong into a pipe.
-            Pen::Saying if self.shared && self.unfinished => {
+        match self.cursor {
+            CursorState::LineStart => {}
+            // Only on a shared terminal: a pipe must not get a newline that is not part of the answer.
+            CursorState::Saying if self.shared && self.unfinished => {
                 writeln!(self.out)?;
                 self.out.flush()?;
                 self.unfinished = false;
             }
-            Pen::Saying => {}
-            Pen::Thinking => writeln!(self.side)?,
+            CursorState::Saying => {}
+            CursorState::Thinking => writeln!(self.side)?,
         }
-        self.pen = Pen::LineStart;
+        self.cursor = CursorState::LineStart;
         Ok(())
     }
 
@@ -156,15 +156,15 @@ impl<Out: Write, Side: Write> Screen<Out, Side> {
 mod tests {
     use super::Screen;
 
-    fn play(terminal: bool, scene: impl Fn(&mut Screen<&mut Vec<u8>, &mut Vec<u8>>)) -> (String, String) {
+    fn output_of(terminal: bool, steps: impl Fn(&mut Screen<&mut Vec<u8>, &mut Vec<u8>>)) -> (String, String) {
         let (mut out, mut side) = (Vec::new(), Vec::new());
-        scene(&mut Screen::new(&mut out, &mut side, terminal, terminal, terminal));
+        steps(&mut Screen::new(&mut out, &mut side, terminal, terminal, terminal));
         (String::from_utf8(out).unwrap(), String::from_utf8(side).unwrap())
     }
 
     #[test]
     fn a_pipe_gets_the_answer_and_nothing_else() {
-        let (out, side) = play(false, |screen| {
+        let (out, side) = output_of(false, |screen| {
             screen.tick("waiting").unwrap();
             screen.think("hm").unwrap();
             screen.say("one ").unwrap();
@@ -173,12 +173,12 @@ mod tests {
             screen.finish().unwrap();
         });
         assert_eq!(out, "one two\n");
-        assert_eq!(side, "hm\nlook {}\n", "no spinner, no colours");
+        assert_eq!(side, "hm\nlook {}\n", "no spinner, no colors");
     }
 
     #[test]
-    fn on_a_terminal_the_two_do_not_share_a_line() {
-        let (out, side) = play(true, |screen| {
+    fn on_a_terminal_answer_and_notes_do_not_share_a_line() {
+        let (out, side) = output_of(true, |screen| {
             screen.say("one").unwrap();
             screen.tick("waiting").unwrap();
             screen.note("look").unwrap();
@@ -190,8 +190,8 @@ mod tests {
     }
 
     #[test]
-    fn the_spinner_is_gone_before_the_next_line_of_the_answer() {
-        let (out, side) = play(true, |screen| {
+    fn the_spinner_is_cleared_before_the_next_line_of_the_answer() {
+        let (out, side) = output_of(true, |screen| {
             screen.say("one\n").unwrap();
             screen.tick("waiting").unwrap();
             screen.say("two\n").unwrap();
@@ -201,8 +201,8 @@ mod tests {
     }
 
     #[test]
-    fn invariant_16_a_sequence_split_over_deltas_stays_text() {
-        let (out, side) = play(true, |screen| {
+    fn invariant_16_an_escape_sequence_split_over_deltas_stays_text() {
+        let (out, side) = output_of(true, |screen| {
             screen.say("a\u{1b}").unwrap();
             screen.say("[2Jb").unwrap();
             screen.think("\u{1b}]0;x\u{7}").unwrap();

@@ -1,12 +1,12 @@
-//! Says on a terminal that something is awaited. Draws over one line and takes it away before anything else is printed.
-//! Where there is no terminal it writes nothing at all.
+//! Shows on a terminal that the command is waiting. It draws over one line and clears it before anything else is
+//! printed. Without a terminal it writes nothing.
 
 use std::{
     io::{self, Write},
     time::{Duration, Instant},
 };
 
-/// How often [`Spinner::tick`] wants to be called.
+/// The interval for calls of [`Spinner::tick`].
 pub const TICK: Duration = Duration::from_millis(100);
 const FRAMES: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 const CLEAR_LINE: &[u8] = b"\r\x1b[2K";
@@ -28,7 +28,7 @@ impl Spinner {
         self.enabled
     }
 
-    /// `label` is one harmless line.
+    /// Draws the next frame. `label` must be one sanitized line.
     pub fn tick(&mut self, out: &mut impl Write, label: &str) -> io::Result<()> {
         if !self.enabled {
             return Ok(());
@@ -41,7 +41,7 @@ impl Spinner {
         out.flush()
     }
 
-    /// Takes the line away; the wait that comes next is timed anew.
+    /// Clears the line and restarts the displayed time.
     pub fn clear(&mut self, out: &mut impl Write) -> io::Result<()> {
         self.since = Instant::now();
         if !self.drawn {
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn takes_away_what_it_drew_and_nothing_else() {
+    fn clears_only_what_it_drew() {
         let mut out = Vec::new();
         let mut spinner = Spinner::new(true);
         spinner.clear(&mut out).unwrap();

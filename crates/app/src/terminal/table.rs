@@ -1,9 +1,9 @@
-//! A list set in columns, every cell made harmless.
+//! Prints rows in columns, with every cell sanitized.
 
-use super::sanitise;
+use super::sanitize;
 use std::io::{self, Write};
 
-/// The widest cell; the last column is not cut.
+/// Maximum width of a cell; the last column may be wider.
 const CELL: usize = 48;
 const LAST_CELL: usize = 400;
 
@@ -11,7 +11,7 @@ pub fn print(out: &mut impl Write, head: &[&str], rows: &[Vec<String>]) -> io::R
     let limit = |column: usize| if column + 1 == head.len() { LAST_CELL } else { CELL };
     let rows: Vec<Vec<String>> = rows
         .iter()
-        .map(|row| row.iter().enumerate().map(|(column, cell)| sanitise::line(cell, limit(column))).collect())
+        .map(|row| row.iter().enumerate().map(|(column, cell)| sanitize::line(cell, limit(column))).collect())
         .collect();
     let widths: Vec<usize> = head
         .iter()
@@ -32,7 +32,7 @@ pub fn print(out: &mut impl Write, head: &[&str], rows: &[Vec<String>]) -> io::R
 #[cfg(test)]
 mod tests {
     #[test]
-    fn columns_line_up_and_cells_are_one_line() {
+    fn columns_are_aligned_and_cells_are_one_line() {
         let rows = vec![vec!["a\nb".to_owned(), "Zoë".to_owned()], vec!["longer".to_owned(), "\u{1b}[2Jx".to_owned()]];
         let mut out = Vec::new();
         super::print(&mut out, &["id", "name"], &rows).unwrap();

@@ -1,46 +1,46 @@
-//! What goes wrong ends in one terminal event with a message a person understands, and the room goes on.
+//! Failures end in one terminal event with a readable message, and the room continues.
 
 use crate::{
-    scene::{Audience, answered, ended, journal, say},
-    stage::{Cli, Stage},
+    cli_fixture::{Cli, CliFixture},
+    requests::{RoomFollower, journal, post_and_wait, post_text, wait_for_end},
 };
 use domain::run::RunStatus;
 use rustix::process::{Pid, Signal, kill_process};
 use std::time::{Duration, Instant};
 
-with_each_cli! { an_error_of_the_api_is_told, a_program_that_is_killed_is_told_and_replaced }
+with_each_cli! { api_error_fails_the_run, killed_program_fails_the_run_and_is_replaced }
 
-async fn an_error_of_the_api_is_told(stage: &Stage) {
-    let (api, room) = (stage.api(), stage.room().await);
-    let run = answered(&api, room, "!fail 400").await;
-    let story = stage.story(&run, &journal(&api, room).await);
-    assert_eq!(run.status, RunStatus::Failed, "{story}");
+async fn api_error_fails_the_run(fixture: &CliFixture) {
+    let (api, room) = (fixture.api(), fixture.room().await);
+    let run = post_and_wait(&api, room, "!fail 400").await;
+    let details = fixture.details(&run, &journal(&api, room).await);
+    assert_eq!(run.status, RunStatus::Failed, "{details}");
     let error = run.error.as_ref().unwrap();
-    assert_eq!(error.code, "api_error", "{story}");
-    assert!(!error.message.is_empty(), "{story}");
-    let next = answered(&api, room, "hello again").await;
-    assert_eq!(next.status, RunStatus::Completed, "{}", stage.story(&next, &journal(&api, room).await));
+    assert_eq!(error.code, "api_error", "{details}");
+    assert!(!error.message.is_empty(), "{details}");
+    let next = post_and_wait(&api, room, "hello again").await;
+    assert_eq!(next.status, RunStatus::Completed, "{}", fixture.details(&next, &journal(&api, room).await));
 }
 
-async fn a_program_that_is_killed_is_told_and_replaced(stage: &Stage) {
-    let (api, room) = (stage.api(), stage.room().await);
-    let mut audience = Audience::of(&api, room).await;
-    let run = say(&api, room, "!count 1000 20").await;
-    audience.first_word(run).await;
-    let processes = stage.program_processes();
+async fn killed_program_fails_the_run_and_is_replaced(fixture: &CliFixture) {
+    let (api, room) = (fixture.api(), fixture.room().await);
+    let mut follower = RoomFollower::start(&api, room).await;
+    let run = post_text(&api, room, "!count 1000 20").await;
+    follower.first_delta(run).await;
+    let processes = fixture.program_processes();
     assert!(!processes.is_empty());
     for pid in processes {
         kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), Signal::KILL).unwrap();
     }
-    let run = ended(&api, run).await;
-    let story = stage.story(&run, &journal(&api, room).await);
-    assert_eq!(run.status, RunStatus::Failed, "{story}");
-    assert_eq!(run.error.as_ref().unwrap().code, "program_crashed", "{story}");
-    let next = answered(&api, room, "hello again").await;
-    assert_eq!(next.status, RunStatus::Completed, "{}", stage.story(&next, &journal(&api, room).await));
+    let run = wait_for_end(&api, run).await;
+    let details = fixture.details(&run, &journal(&api, room).await);
+    assert_eq!(run.status, RunStatus::Failed, "{details}");
+    assert_eq!(run.error.as_ref().unwrap().code, "program_crashed", "{details}");
+    let next = post_and_wait(&api, room, "hello again").await;
+    assert_eq!(next.status, RunStatus::Completed, "{}", fixture.details(&next, &journal(&api, room).await));
 }
 
-macro_rules! a_bad_key_is_final_at_once {
+macro_rules! bad_key_tests {
     ($($name:ident: $cli:ident),+) => {
         $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
         async fn $name() {
@@ -49,18 +49,22 @@ macro_rules! a_bad_key_is_final_at_once {
     };
 }
 
-a_bad_key_is_final_at_once! {
+bad_key_tests! {
     claude_code_with_a_bad_key: ClaudeCode, codex_with_a_bad_key: Codex, gemini_with_a_bad_key: Gemini
 }
 
 async fn bad_key(cli: Cli) {
-    let stage = Stage::start_with(cli, "bad-key", &[]).await;
-    let (api, room) = (stage.api(), stage.room().await);
+    let fixture = CliFixture::start_with(cli, "bad-key", &[]).await;
+    let (api, room) = (fixture.api(), fixture.room().await);
     let began = Instant::now();
-    let run = answered(&api, room, "hello").await;
-    let story = stage.story(&run, &journal(&api, room).await);
-    assert_eq!(run.status, RunStatus::Failed, "{story}");
-    assert_eq!(run.error.as_ref().unwrap().code, "authentication_failed", "{story}");
-    assert!(began.elapsed() < Duration::from_secs(30), "not retried for minutes: {:?}\n{story}", began.elapsed());
-    stage.finish().await;
+    let run = post_and_wait(&api, room, "hello").await;
+    let details = fixture.details(&run, &journal(&api, room).await);
+    assert_eq!(run.status, RunStatus::Failed, "{details}");
+    assert_eq!(run.error.as_ref().unwrap().code, "authentication_failed", "{details}");
+    assert!(
+        began.elapsed() < Duration::from_secs(30),
+        "must not be retried for minutes: {:?}\n{details}",
+        began.elapsed()
+    );
+    fixture.finish().await;
 }

@@ -1,56 +1,56 @@
-//! Tomorrow the conversation goes on where it was, with or without the program's own memory of it.
+//! Conversations resume after a restart, with or without the session file of the program.
 
 use crate::{
-    scene::{Audience, answered, ended, journal, message_of, runs_of, say, say_with},
-    stage::{Cli, Stage, statuses},
+    cli_fixture::{Cli, CliFixture, statuses},
+    requests::{RoomFollower, journal, message_of, post_and_wait, post_body, post_text, runs_of, wait_for_end},
 };
 use domain::run::RunStatus;
 use serde_json::json;
 use std::fs;
 
 with_each_cli! {
-    a_restarted_server_goes_on,
-    a_session_that_is_gone_is_rebuilt_from_the_journal,
-    what_an_interruption_cut_off_is_not_forgotten,
+    conversation_resumes_after_a_server_restart,
+    lost_session_is_rebuilt_from_the_journal,
+    interrupted_prompt_is_remembered,
 }
 
-async fn a_restarted_server_goes_on(stage: &Stage) {
-    let room = stage.room().await;
-    answered(&stage.api(), room, "remember the apples").await;
-    stage.restart().await;
-    let api = stage.api();
-    let run = answered(&api, room, "!recall").await;
+async fn conversation_resumes_after_a_server_restart(fixture: &CliFixture) {
+    let room = fixture.room().await;
+    post_and_wait(&fixture.api(), room, "remember the apples").await;
+    fixture.restart().await;
+    let api = fixture.api();
+    let run = post_and_wait(&api, room, "!recall").await;
     let (events, message) = (journal(&api, room).await, message_of(&api, &run).await);
-    let story = stage.story(&run, &events);
-    assert!(message.text.contains("remember the apples"), "{story}");
-    // Gemini's own memory cannot be trusted within the minute that it was written in.
+    let details = fixture.details(&run, &events);
+    assert!(message.text.contains("remember the apples"), "{details}");
+    // Gemini's session file is unreliable within the minute it was written.
     let rebuilt = statuses(&events, &run).contains(&"session_rebuilt".to_owned());
-    assert_eq!(rebuilt, stage.cli == Cli::Gemini, "{story}");
+    assert_eq!(rebuilt, fixture.cli == Cli::Gemini, "{details}");
 }
 
-async fn a_session_that_is_gone_is_rebuilt_from_the_journal(stage: &Stage) {
-    let room = stage.room().await;
-    answered(&stage.api(), room, "remember the apples").await;
-    stage.restart().await;
-    fs::remove_dir_all(stage.home(stage.agent().await)).unwrap();
-    let api = stage.api();
-    let run = answered(&api, room, "!recall").await;
+async fn lost_session_is_rebuilt_from_the_journal(fixture: &CliFixture) {
+    let room = fixture.room().await;
+    post_and_wait(&fixture.api(), room, "remember the apples").await;
+    fixture.restart().await;
+    fs::remove_dir_all(fixture.home(fixture.agent().await)).unwrap();
+    let api = fixture.api();
+    let run = post_and_wait(&api, room, "!recall").await;
     let (events, message) = (journal(&api, room).await, message_of(&api, &run).await);
-    let story = stage.story(&run, &events);
-    assert_eq!(run.status, RunStatus::Completed, "{story}");
-    assert!(message.text.contains("remember the apples"), "{story}");
-    assert!(statuses(&events, &run).contains(&"session_rebuilt".to_owned()), "the user is told\n{story}");
+    let details = fixture.details(&run, &events);
+    assert_eq!(run.status, RunStatus::Completed, "{details}");
+    assert!(message.text.contains("remember the apples"), "{details}");
+    assert!(statuses(&events, &run).contains(&"session_rebuilt".to_owned()), "the room must get a status\n{details}");
 }
 
-async fn what_an_interruption_cut_off_is_not_forgotten(stage: &Stage) {
-    let (api, room) = (stage.api(), stage.room().await);
-    let mut audience = Audience::of(&api, room).await;
-    let first = say(&api, room, "!count 400 25").await;
-    audience.first_word(first).await;
-    let accepted = say_with(&api, room, json!({"text": "!recall", "when_busy": "interrupt"})).await.is(202);
-    let second = ended(&api, runs_of(&accepted)[0]).await;
-    let story = stage.story(&second, &journal(&api, room).await);
-    assert_eq!(api.run(first).await.unwrap().status, RunStatus::Interrupted, "{story}");
+async fn interrupted_prompt_is_remembered(fixture: &CliFixture) {
+    let (api, room) = (fixture.api(), fixture.room().await);
+    let mut follower = RoomFollower::start(&api, room).await;
+    let first = post_text(&api, room, "!count 400 25").await;
+    follower.first_delta(first).await;
+    let accepted = post_body(&api, room, json!({"text": "!recall", "when_busy": "interrupt"})).await.expect_status(202);
+    let second = wait_for_end(&api, runs_of(&accepted)[0]).await;
+    let details = fixture.details(&second, &journal(&api, room).await);
+    assert_eq!(api.run(first).await.unwrap().status, RunStatus::Interrupted, "{details}");
     let message = message_of(&api, &second).await;
-    assert!(message.text.contains("!count 400"), "it knows what it was asked before\n{story}");
+    assert!(message.text.contains("!count 400"), "the session must know the interrupted prompt\n{details}");
 }

@@ -1,8 +1,8 @@
-//! Tools: what writes asks in the room, goes on when answered, and does not when denied.
+//! Tools: approvals, policies, host tools and questions.
 
 use crate::{
-    scene::{Audience, data, ended, journal, message_of, post, say},
-    stage::{Cli, Stage},
+    cli_fixture::{Cli, CliFixture},
+    requests::{RoomFollower, data, journal, message_of, post, post_text, wait_for_end},
 };
 use domain::{
     event::EventType,
@@ -11,63 +11,63 @@ use domain::{
     run::{Run, RunStatus},
 };
 use serde_json::{Value, json};
-use testkit::client::Api;
+use testkit::client::TestClient;
 
 with_each_cli! {
-    a_tool_asks_and_goes_on_when_allowed,
-    a_tool_that_is_denied_does_nothing,
-    what_is_remembered_does_not_ask_again,
-    the_policy_answers_for_the_person,
-    host_tools_are_there,
-    a_question_waits_for_a_person,
+    allowed_tool_runs_and_the_answer_continues,
+    denied_tool_does_not_run,
+    remembered_tool_needs_no_approval,
+    policy_decides_without_asking,
+    host_tools_are_available,
+    question_waits_for_a_person,
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn gemini_has_its_host_tools_at_the_door_itself() {
-    let stage = Stage::start(Cli::Gemini).await;
-    host_tools_are_there(&stage).await;
-    stage.wait_for_process(CARRYING, false).await;
-    stage.assert_nowhere("grp_");
-    stage.finish().await;
+async fn gemini_uses_host_tools_over_http() {
+    let fixture = CliFixture::start(Cli::Gemini).await;
+    host_tools_are_available(&fixture).await;
+    fixture.wait_for_process(BRIDGE, false).await;
+    fixture.assert_not_in_files("grp_");
+    fixture.finish().await;
 }
 
-/// A proxy would learn the pass, so Gemini is given a program in place of an address. Here the proxy is one that nobody runs:
-/// whatever is sent to it is lost.
+/// A proxy would see the agent token, so Gemini gets a stdio program instead of a URL. The proxy here does not exist,
+/// so requests through it fail.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn gemini_behind_a_proxy_starts_a_program_for_its_host_tools() {
-    let nowhere = "http://127.0.0.1:9";
-    let proxy = [("HTTP_PROXY", nowhere), ("HTTPS_PROXY", nowhere), ("NO_PROXY", "127.0.0.1")];
-    let stage = Stage::start_with(Cli::Gemini, "test-key", &proxy).await;
-    host_tools_are_there(&stage).await;
-    stage.wait_for_process(CARRYING, true).await;
-    a_question_waits_for_a_person(&stage).await;
-    stage.assert_nowhere("grp_");
-    stage.finish().await;
+async fn gemini_behind_a_proxy_uses_the_stdio_bridge() {
+    let unused_proxy = "http://127.0.0.1:9";
+    let proxy = [("HTTP_PROXY", unused_proxy), ("HTTPS_PROXY", unused_proxy), ("NO_PROXY", "127.0.0.1")];
+    let fixture = CliFixture::start_with(Cli::Gemini, "test-key", &proxy).await;
+    host_tools_are_available(&fixture).await;
+    fixture.wait_for_process(BRIDGE, true).await;
+    question_waits_for_a_person(&fixture).await;
+    fixture.assert_not_in_files("grp_");
+    fixture.finish().await;
 }
 
-/// Our own program, as an agent starts it.
-const CARRYING: &str = concat!(env!("CARGO_BIN_EXE_greenroom"), " mcp");
+/// The command line of the stdio bridge that an agent starts.
+const BRIDGE: &str = concat!(env!("CARGO_BIN_EXE_greenroom"), " mcp");
 
-/// Says something that makes the agent ask, and returns the run and what it asked.
-pub async fn asked(api: &Api, room: RoomId, text: &str) -> (RunId, Value) {
-    let mut audience = Audience::of(api, room).await;
-    let run = say(api, room, text).await;
-    let event = audience
+/// Posts a message that needs approval, and returns the run and the approval request.
+pub async fn asked(api: &TestClient, room: RoomId, text: &str) -> (RunId, Value) {
+    let mut follower = RoomFollower::start(api, room).await;
+    let run = post_text(api, room, text).await;
+    let event = follower
         .until("an approval or an end", |event| {
             event.run_id == Some(run) && (event.kind == EventType::ApprovalRequested || event.kind.ends_a_run())
         })
         .await;
-    assert_eq!(event.kind, EventType::ApprovalRequested, "{:#?}", audience.seen);
+    assert_eq!(event.kind, EventType::ApprovalRequested, "{:#?}", follower.seen);
     (run, data(&event))
 }
 
-pub async fn decide(api: &Api, run: RunId, asked: &Value, body: Value) {
+pub async fn decide(api: &TestClient, run: RunId, asked: &Value, body: Value) {
     let approval = asked["approval_id"].as_str().unwrap();
-    post(api, &format!("/api/runs/{run}/approvals/{approval}"), &body).await.is(204);
+    post(api, &format!("/api/runs/{run}/approvals/{approval}"), &body).await.expect_status(204);
 }
 
-/// The tool calls of a run's answer: name, and whether the result is an error.
-async fn calls(api: &Api, run: &Run) -> Vec<(String, bool)> {
+/// The tool calls of a run: name, and whether the result is an error.
+async fn calls(api: &TestClient, run: &Run) -> Vec<(String, bool)> {
     let message = message_of(api, run).await;
     let call = |part: &Part| match part {
         Part::Tool(call) => Some((call.name.clone(), call.result.as_ref().is_none_or(|result| result.is_error))),
@@ -76,84 +76,84 @@ async fn calls(api: &Api, run: &Run) -> Vec<(String, bool)> {
     message.parts.iter().filter_map(call).collect()
 }
 
-async fn a_tool_asks_and_goes_on_when_allowed(stage: &Stage) {
-    let (api, room) = (stage.api(), stage.room().await);
+async fn allowed_tool_runs_and_the_answer_continues(fixture: &CliFixture) {
+    let (api, room) = (fixture.api(), fixture.room().await);
     let (run, asked) = asked(&api, room, "!tool touch made.txt").await;
-    assert_eq!(asked["name"], stage.cli.shell());
-    assert!(asked["input"].to_string().contains("touch made.txt"), "the exact input is shown: {asked}");
+    assert_eq!(asked["name"], fixture.cli.shell());
+    assert!(asked["input"].to_string().contains("touch made.txt"), "the exact input must be shown: {asked}");
     assert_eq!(api.run(run).await.unwrap().status, RunStatus::WaitingForApproval);
-    assert!(!stage.workplace(room).join("made.txt").exists(), "it waits");
+    assert!(!fixture.workspace(room).join("made.txt").exists(), "the tool must wait");
     decide(&api, run, &asked, json!({"decision": "allow"})).await;
-    let run = ended(&api, run).await;
-    let story = stage.story(&run, &journal(&api, room).await);
-    assert_eq!(run.status, RunStatus::Completed, "{story}");
-    assert!(stage.workplace(room).join("made.txt").exists(), "{story}");
-    assert_eq!(calls(&api, &run).await, [(stage.cli.shell().to_owned(), false)], "{story}");
-    assert!(!message_of(&api, &run).await.text.is_empty(), "it goes on after the tool\n{story}");
+    let run = wait_for_end(&api, run).await;
+    let details = fixture.details(&run, &journal(&api, room).await);
+    assert_eq!(run.status, RunStatus::Completed, "{details}");
+    assert!(fixture.workspace(room).join("made.txt").exists(), "{details}");
+    assert_eq!(calls(&api, &run).await, [(fixture.cli.shell().to_owned(), false)], "{details}");
+    assert!(!message_of(&api, &run).await.text.is_empty(), "the answer must continue after the tool\n{details}");
 }
 
-async fn a_tool_that_is_denied_does_nothing(stage: &Stage) {
-    let (api, room) = (stage.api(), stage.room().await);
+async fn denied_tool_does_not_run(fixture: &CliFixture) {
+    let (api, room) = (fixture.api(), fixture.room().await);
     let (run, asked) = asked(&api, room, "!tool touch made.txt").await;
     decide(&api, run, &asked, json!({"decision": "deny"})).await;
-    let run = ended(&api, run).await;
-    let story = stage.story(&run, &journal(&api, room).await);
-    assert_eq!(run.status, RunStatus::Completed, "{story}");
-    assert!(!stage.workplace(room).join("made.txt").exists(), "{story}");
-    assert_eq!(calls(&api, &run).await, [(stage.cli.shell().to_owned(), true)], "{story}");
+    let run = wait_for_end(&api, run).await;
+    let details = fixture.details(&run, &journal(&api, room).await);
+    assert_eq!(run.status, RunStatus::Completed, "{details}");
+    assert!(!fixture.workspace(room).join("made.txt").exists(), "{details}");
+    assert_eq!(calls(&api, &run).await, [(fixture.cli.shell().to_owned(), true)], "{details}");
 }
 
-async fn what_is_remembered_does_not_ask_again(stage: &Stage) {
-    let (api, room) = (stage.api(), stage.room().await);
+async fn remembered_tool_needs_no_approval(fixture: &CliFixture) {
+    let (api, room) = (fixture.api(), fixture.room().await);
     let (run, asked) = asked(&api, room, "!tool touch one.txt").await;
     decide(&api, run, &asked, json!({"decision": "allow", "remember": true})).await;
-    ended(&api, run).await;
-    let run = crate::scene::answered(&api, room, "!tool touch two.txt").await;
-    let story = stage.story(&run, &journal(&api, room).await);
-    assert_eq!(run.status, RunStatus::Completed, "{story}");
-    assert!(stage.workplace(room).join("two.txt").exists(), "{story}");
+    wait_for_end(&api, run).await;
+    let run = crate::requests::post_and_wait(&api, room, "!tool touch two.txt").await;
+    let details = fixture.details(&run, &journal(&api, room).await);
+    assert_eq!(run.status, RunStatus::Completed, "{details}");
+    assert!(fixture.workspace(room).join("two.txt").exists(), "{details}");
 }
 
-async fn the_policy_answers_for_the_person(stage: &Stage) {
-    let api = stage.api();
-    let shell = stage.cli.shell();
+async fn policy_decides_without_asking(fixture: &CliFixture) {
+    let api = fixture.api();
+    let shell = fixture.cli.shell();
     for (name, tools, made) in
         [("open", json!({"allow": [shell]}), true), ("shut", json!({"allow": ["*"], "deny": [shell]}), false)]
     {
-        let agent = stage.agent_with(name, json!({"tools": tools})).await;
+        let agent = fixture.agent_with(name, json!({"tools": tools})).await;
         let room = api.create_room(name, &[agent]).await.unwrap().id;
-        let run = crate::scene::answered(&api, room, "!tool touch made.txt").await;
-        let story = stage.story(&run, &journal(&api, room).await);
-        assert_eq!(run.status, RunStatus::Completed, "{story}");
-        assert_eq!(stage.workplace(room).join("made.txt").exists(), made, "{story}");
+        let run = crate::requests::post_and_wait(&api, room, "!tool touch made.txt").await;
+        let details = fixture.details(&run, &journal(&api, room).await);
+        assert_eq!(run.status, RunStatus::Completed, "{details}");
+        assert_eq!(fixture.workspace(room).join("made.txt").exists(), made, "{details}");
     }
 }
 
-async fn host_tools_are_there(stage: &Stage) {
-    let api = stage.api();
-    let agent = stage.agent_with("opener", json!({"tools": {"allow": ["*"]}})).await;
+async fn host_tools_are_available(fixture: &CliFixture) {
+    let api = fixture.api();
+    let agent = fixture.agent_with("opener", json!({"tools": {"allow": ["*"]}})).await;
     let room = api.create_room("host tools", &[agent]).await.unwrap().id;
-    let run = crate::scene::answered(&api, room, "!call current_time {}").await;
+    let run = crate::requests::post_and_wait(&api, room, "!call current_time {}").await;
     let message = message_of(&api, &run).await;
-    let story = stage.story(&run, &journal(&api, room).await);
-    assert_eq!(run.status, RunStatus::Completed, "{story}");
+    let details = fixture.details(&run, &journal(&api, room).await);
+    assert_eq!(run.status, RunStatus::Completed, "{details}");
     let Some(call) = message.parts.iter().find_map(|part| match part {
         Part::Tool(call) => Some(call),
         _ => None,
     }) else {
-        panic!("{story}")
+        panic!("{details}")
     };
-    assert!(call.name.ends_with("current_time"), "{story}");
+    assert!(call.name.ends_with("current_time"), "{details}");
     let result = call.result.as_ref().unwrap();
-    assert!(!result.is_error && result.content.to_string().contains("20"), "{story}");
+    assert!(!result.is_error && result.content.to_string().contains("20"), "{details}");
 }
 
-async fn a_question_waits_for_a_person(stage: &Stage) {
-    let api = stage.api();
-    // Not even a policy that allows everything answers a question.
-    let agent = stage.agent_with("open", json!({"tools": {"allow": ["*"]}})).await;
+async fn question_waits_for_a_person(fixture: &CliFixture) {
+    let api = fixture.api();
+    // A policy that allows everything does not answer questions.
+    let agent = fixture.agent_with("open", json!({"tools": {"allow": ["*"]}})).await;
     let room = api.create_room("questions", &[agent]).await.unwrap().id;
-    let question = format!(r#"!call {} {{"question": "Which colour?"}}"#, stage.cli.asking());
+    let question = format!(r#"!call {} {{"question": "Which colour?"}}"#, fixture.cli.asking());
     let (run, asked) = asked(&api, room, &question).await;
     assert_eq!(asked["name"], "ask_user");
     assert_eq!(
@@ -162,8 +162,8 @@ async fn a_question_waits_for_a_person(stage: &Stage) {
         "{asked}"
     );
     decide(&api, run, &asked, json!({"decision": "allow", "input": {"answer": "vermilion"}})).await;
-    let run = ended(&api, run).await;
-    let story = stage.story(&run, &journal(&api, room).await);
-    assert_eq!(run.status, RunStatus::Completed, "{story}");
-    assert!(message_of(&api, &run).await.text.contains("vermilion"), "the model heard it\n{story}");
+    let run = wait_for_end(&api, run).await;
+    let details = fixture.details(&run, &journal(&api, room).await);
+    assert_eq!(run.status, RunStatus::Completed, "{details}");
+    assert!(message_of(&api, &run).await.text.contains("vermilion"), "the model must get the answer\n{details}");
 }

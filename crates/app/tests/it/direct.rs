@@ -1,31 +1,33 @@
-//! Agents on bare model APIs, through the whole server, against the double of both vendors.
+//! Agents on bare model APIs, through the whole server, with doubles of both vendors.
 
-use crate::doors::scene::{Audience, agent, answered, data, ended, journal, message_of, post, room_of, say};
+use crate::endpoints::requests::{
+    RoomFollower, agent, data, journal, message_of, post, post_and_wait, post_text, room_of, wait_for_end,
+};
 use domain::{event::EventType, ids::RoomId, message::Part, run::RunStatus};
 use serde_json::{Value, json};
 use std::fs;
 use testkit::{
-    client::{Api, SeenEvent},
+    client::{SeenEvent, TestClient},
     database::TestDatabase,
-    models::{Models, Progress},
+    models::{AnswerProgress, ModelDouble},
     server::TestServer,
 };
 
-/// The three ways: each vendor's API, and a server of somebody else's by its own name.
+/// Each vendor's API, and a custom OpenAI-compatible endpoint.
 const PROVIDERS: [&str; 3] = ["anthropic", "openai", "local"];
 
-struct Stage {
-    models: Models,
+struct DirectFixture {
+    models: ModelDouble,
     server: TestServer,
 }
 
-impl Stage {
+impl DirectFixture {
     async fn open() -> Self {
         Self::open_with(TestDatabase::sqlite(), "test-key").await
     }
 
     async fn open_with(database: TestDatabase, key: &str) -> Self {
-        let models = Models::start().await.unwrap();
+        let models = ModelDouble::start().await.unwrap();
         let (plain, openai) = (models.url(), format!("{}/v1", models.url()));
         let local = format!("local = {openai}");
         let settings = [
@@ -35,11 +37,11 @@ impl Stage {
             ("direct.retries", "2"),
         ];
         let environment = [("ANTHROPIC_API_KEY", key), ("OPENAI_API_KEY", key)];
-        let server = TestServer::start_in(database, &settings, &environment).await;
+        let server = TestServer::start_with_environment(database, &settings, &environment).await;
         Self { models, server }
     }
 
-    fn api(&self) -> &Api {
+    fn api(&self) -> &TestClient {
         self.server.api()
     }
 
@@ -50,9 +52,9 @@ impl Stage {
         room_of(self.api(), &[agent]).await
     }
 
-    /// What was said, once it is complete.
-    async fn said(&self, room: RoomId, text: &str) -> String {
-        let run = answered(self.api(), room, text).await;
+    /// Posts a message and returns the text of the completed answer.
+    async fn answer_to(&self, room: RoomId, text: &str) -> String {
+        let run = post_and_wait(self.api(), room, text).await;
         assert_eq!(run.status, RunStatus::Completed, "{:?}", run.error);
         assert!(run.usage.input_tokens > 0 && run.usage.output_tokens > 0, "{:?}", run.usage);
         message_of(self.api(), &run).await.text
@@ -70,35 +72,35 @@ fn statuses(journal: &[SeenEvent]) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn text_thinking_and_what_was_said_before() {
-    let stage = Stage::open().await;
+async fn text_thinking_and_history() {
+    let fixture = DirectFixture::open().await;
     for provider in PROVIDERS {
-        let room = stage.room(provider, json!({"system_prompt": "Be brief."})).await;
-        assert_eq!(stage.said(room, "!count 3").await, "1 2 3");
-        let run = answered(stage.api(), room, "!think one two").await;
-        let message = message_of(stage.api(), &run).await;
+        let room = fixture.room(provider, json!({"system_prompt": "Be brief."})).await;
+        assert_eq!(fixture.answer_to(room, "!count 3").await, "1 2 3");
+        let run = post_and_wait(fixture.api(), room, "!think one two").await;
+        let message = message_of(fixture.api(), &run).await;
         assert_eq!((message.thinking.as_str(), message.text.as_str()), ("one two", "The answer is 42."));
-        let recalled = stage.said(room, "!recall").await;
+        let recalled = fixture.answer_to(room, "!recall").await;
         assert!(recalled.starts_with("I remember 3 user texts: \"!count 3\", \"!think one two\""), "{recalled}");
-        let asked = stage.models.requests();
+        let asked = fixture.models.requests();
         let last = asked.last().unwrap();
         assert_eq!(last.key.as_deref(), (provider != "local").then_some("test-key"), "{provider}");
         assert!(last.body.to_string().contains("Be brief."));
         assert_eq!(last.body.to_string().contains("cache_control"), provider == "anthropic");
     }
-    stage.close().await;
+    fixture.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_tool_then_several_at_once_and_all_of_it_is_remembered() {
-    let stage = Stage::open().await;
+async fn single_and_parallel_tool_calls_stay_in_the_context() {
+    let fixture = DirectFixture::open().await;
     for provider in PROVIDERS {
-        let room = stage.room(provider, json!({})).await;
-        let told = stage.said(room, "!call current_time").await;
-        assert!(told.contains("Done. The tool returned: 20"), "{told}");
+        let room = fixture.room(provider, json!({})).await;
+        let text = fixture.answer_to(room, "!call current_time").await;
+        assert!(text.contains("Done. The tool returned: 20"), "{text}");
         let two = "!call memory {\"action\":\"save\",\"text\":\"likes tea\"}\n!call current_time {}";
-        let run = answered(stage.api(), room, two).await;
-        let parts = message_of(stage.api(), &run).await.parts;
+        let run = post_and_wait(fixture.api(), room, two).await;
+        let parts = message_of(fixture.api(), &run).await.parts;
         let names: Vec<&str> = parts
             .iter()
             .filter_map(|part| match part {
@@ -107,31 +109,31 @@ async fn one_tool_then_several_at_once_and_all_of_it_is_remembered() {
             })
             .collect();
         assert_eq!(names, ["memory", "current_time"], "{parts:?}");
-        stage.said(room, "and now").await;
-        let last = stage.models.requests().pop().unwrap().body.to_string();
-        assert!(last.contains("likes tea") && last.contains("Saved."), "earlier calls are in the context: {last}");
+        fixture.answer_to(room, "and now").await;
+        let last = fixture.models.requests().pop().unwrap().body.to_string();
+        assert!(last.contains("likes tea") && last.contains("Saved."), "earlier calls must be in the context: {last}");
     }
-    stage.close().await;
+    fixture.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn calls_in_the_text_are_carried_out_and_never_shown() {
-    let stage = Stage::open().await;
+async fn xml_calls_are_executed_and_hidden() {
+    let fixture = DirectFixture::open().await;
     for (provider, run_tools) in [("anthropic", "after"), ("openai", "while_streaming"), ("local", "after")] {
         let options = json!({"tool_calling": "xml", "run_tools": run_tools, "parallel": false});
-        let room = stage.room(provider, json!({"model_options": options})).await;
-        let told = stage.said(room, "!xml current_time {}").await;
-        assert!(told.contains("I will use a tool.") && told.contains("Done. The tool returned: 20"), "{told}");
-        assert!(!told.contains('<'), "{told}");
-        let request = &stage.models.requests().pop().unwrap().body;
+        let room = fixture.room(provider, json!({"model_options": options})).await;
+        let text = fixture.answer_to(room, "!xml current_time {}").await;
+        assert!(text.contains("I will use a tool.") && text.contains("Done. The tool returned: 20"), "{text}");
+        assert!(!text.contains('<'), "{text}");
+        let request = &fixture.models.requests().pop().unwrap().body;
         assert!(request["tools"].is_null() && request.to_string().contains("function_calls"), "{request}");
     }
-    stage.close().await;
+    fixture.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_may_pass_is_asked_again_and_the_room_is_told() {
-    let stage = Stage::open().await;
+async fn transient_errors_are_retried_with_a_status() {
+    let fixture = DirectFixture::open().await;
     for provider in ["anthropic", "openai"] {
         for (prompt, said) in [
             ("!fail-once 429 a", "Recovered after a failure."),
@@ -139,215 +141,217 @@ async fn what_may_pass_is_asked_again_and_the_room_is_told() {
             ("!fail-once 503 c", "Recovered after a failure."),
             ("!midfail-once d", "Recovered after a failure."),
         ] {
-            let room = stage.room(provider, json!({})).await;
-            assert_eq!(stage.said(room, &format!("{prompt} {provider}")).await, said, "{prompt}");
-            assert_eq!(statuses(&journal(stage.api(), room).await), ["retrying"], "{prompt}");
+            let room = fixture.room(provider, json!({})).await;
+            assert_eq!(fixture.answer_to(room, &format!("{prompt} {provider}")).await, said, "{prompt}");
+            assert_eq!(statuses(&journal(fixture.api(), room).await), ["retrying"], "{prompt}");
         }
     }
-    stage.close().await;
+    fixture.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_does_not_pass_fails_and_what_was_said_is_kept() {
-    let stage = Stage::open().await;
+async fn permanent_errors_fail_and_keep_the_partial_text() {
+    let fixture = DirectFixture::open().await;
     for (provider, code) in [("anthropic", "model_overloaded"), ("openai", "model_failed")] {
-        let room = stage.room(provider, json!({})).await;
-        let run = answered(stage.api(), room, "!midfail").await;
+        let room = fixture.room(provider, json!({})).await;
+        let run = post_and_wait(fixture.api(), room, "!midfail").await;
         assert_eq!(run.status, RunStatus::Failed);
         assert_eq!(run.error.as_ref().unwrap().code, code, "{:?}", run.error);
-        let text = message_of(stage.api(), &run).await.text;
-        assert_eq!(text, "Some partial text before the stream breaks", "said once, however often it was tried");
-        let run = answered(stage.api(), room, "!fail 400").await;
+        let text = message_of(fixture.api(), &run).await.text;
+        assert_eq!(text, "Some partial text before the stream breaks", "the text must appear once despite retries");
+        let run = post_and_wait(fixture.api(), room, "!fail 400").await;
         assert_eq!(run.error.unwrap().code, "model_refused");
     }
-    let refused = stage.models.requests().iter().filter(|request| request.prompt == "!fail 400").count();
-    assert_eq!(refused, 2, "a request that is wrong is not made again");
-    stage.close().await;
+    let refused = fixture.models.requests().iter().filter(|request| request.prompt == "!fail 400").count();
+    assert_eq!(refused, 2, "an invalid request must not be retried");
+    fixture.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_bad_key_is_final_at_once_and_never_told() {
-    let stage = Stage::open_with(TestDatabase::sqlite(), "bad-key").await;
+async fn bad_key_fails_at_once_and_is_not_leaked() {
+    let fixture = DirectFixture::open_with(TestDatabase::sqlite(), "bad-key").await;
     for (provider, variable) in [("anthropic", "ANTHROPIC_API_KEY"), ("openai", "OPENAI_API_KEY")] {
-        let room = stage.room(provider, json!({})).await;
-        let run = answered(stage.api(), room, "hello").await;
+        let room = fixture.room(provider, json!({})).await;
+        let run = post_and_wait(fixture.api(), room, "hello").await;
         let error = run.error.unwrap();
         assert_eq!(error.code, "authentication_failed");
         assert!(error.message.contains(variable), "{}", error.message);
-        let journal = journal(stage.api(), room).await;
+        let journal = journal(fixture.api(), room).await;
         assert!(statuses(&journal).is_empty() && journal.iter().all(|event| !event.json.contains("bad-key")));
     }
-    assert_eq!(stage.models.requests().len(), 2);
-    stage.close().await;
+    assert_eq!(fixture.models.requests().len(), 2);
+    fixture.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cancel_closes_the_connection() {
-    let stage = Stage::open().await;
+async fn cancel_closes_the_connection() {
+    let fixture = DirectFixture::open().await;
     for provider in ["anthropic", "openai"] {
-        let room = stage.room(provider, json!({})).await;
-        let mut audience = Audience::of(stage.api(), room).await;
+        let room = fixture.room(provider, json!({})).await;
+        let mut follower = RoomFollower::start(fixture.api(), room).await;
         let prompt = format!("!slow 100000 20\n{provider}");
-        let run = say(stage.api(), room, &prompt).await;
-        audience.first_word(run).await;
-        let cancelled = stage.api().cancel_run(run).await.unwrap();
+        let run = post_text(fixture.api(), room, &prompt).await;
+        follower.first_delta(run).await;
+        let cancelled = fixture.api().cancel_run(run).await.unwrap();
         assert_eq!(cancelled.status, RunStatus::Cancelled);
-        let gone = stage.models.wait_for(crate::DEADLINE, |request| {
-            request.prompt.contains(provider) && request.progress() == Progress::ClientGone
+        let gone = fixture.models.wait_for(crate::DEADLINE, |request| {
+            request.prompt.contains(provider) && request.progress() == AnswerProgress::ClientDisconnected
         });
-        gone.await.expect("the socket is closed");
-        let message = message_of(stage.api(), &stage.api().run(run).await.unwrap()).await;
+        gone.await.expect("the connection is closed");
+        let message = message_of(fixture.api(), &fixture.api().run(run).await.unwrap()).await;
         assert!(message.text.starts_with("word0 "), "{}", message.text);
     }
-    stage.close().await;
+    fixture.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_question_is_answered_by_a_person() {
-    let stage = Stage::open().await;
-    let room = stage.room("anthropic", json!({})).await;
-    let mut audience = Audience::of(stage.api(), room).await;
-    let run = say(stage.api(), room, "!call ask_user {\"question\":\"Which?\"}").await;
-    let asked = data(&audience.until_kind(EventType::ApprovalRequested, run).await);
+async fn question_is_answered_by_a_person() {
+    let fixture = DirectFixture::open().await;
+    let room = fixture.room("anthropic", json!({})).await;
+    let mut follower = RoomFollower::start(fixture.api(), room).await;
+    let run = post_text(fixture.api(), room, "!call ask_user {\"question\":\"Which?\"}").await;
+    let asked = data(&follower.until_kind(EventType::ApprovalRequested, run).await);
     assert_eq!(asked["is_question"], true);
     let path = format!("/api/runs/{run}/approvals/{}", asked["approval_id"].as_str().unwrap());
-    post(stage.api(), &path, &json!({"decision": "allow", "input": {"answer": "this one"}})).await.is(204);
-    let run = ended(stage.api(), run).await;
-    let text = message_of(stage.api(), &run).await.text;
+    post(fixture.api(), &path, &json!({"decision": "allow", "input": {"answer": "this one"}})).await.expect_status(204);
+    let run = wait_for_end(fixture.api(), run).await;
+    let text = message_of(fixture.api(), &run).await.text;
     assert!(text.ends_with("Done. The tool returned: this one"), "{text}");
-    stage.close().await;
+    fixture.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_memory_is_the_agents_own_in_every_room() {
-    let stage = Stage::open().await;
+async fn memory_belongs_to_the_agent_across_rooms() {
+    let fixture = DirectFixture::open().await;
     let settings = json!({"provider": "openai", "model": "double"});
-    let (ann, bob) = (agent(stage.api(), "Ann", settings.clone()).await, agent(stage.api(), "Bob", settings).await);
-    let first = room_of(stage.api(), &[ann]).await;
-    stage.said(first, "!call memory {\"action\":\"save\",\"text\":\"the code is 7421\"}").await;
+    let (ann, bob) = (agent(fixture.api(), "Ann", settings.clone()).await, agent(fixture.api(), "Bob", settings).await);
+    let first = room_of(fixture.api(), &[ann]).await;
+    fixture.answer_to(first, "!call memory {\"action\":\"save\",\"text\":\"the code is 7421\"}").await;
     let recall = "!call memory {\"action\":\"recall\",\"text\":\"code\"}";
-    let another = room_of(stage.api(), &[ann]).await;
-    let told = stage.said(another, recall).await;
-    assert!(told.contains("the code is 7421"), "{told}");
-    let others = room_of(stage.api(), &[bob]).await;
-    let told = stage.said(others, recall).await;
-    assert!(told.contains("There are no such notes."), "{told}");
-    stage.close().await;
+    let another = room_of(fixture.api(), &[ann]).await;
+    let text = fixture.answer_to(another, recall).await;
+    assert!(text.contains("the code is 7421"), "{text}");
+    let others = room_of(fixture.api(), &[bob]).await;
+    let text = fixture.answer_to(others, recall).await;
+    assert!(text.contains("There are no such notes."), "{text}");
+    fixture.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_skill_is_named_in_the_prompt_and_loaded_when_needed() {
-    let stage = Stage::open().await;
-    let folder = stage.server.database().folder().join("skills/brewing");
+async fn skill_is_listed_in_the_prompt_and_loaded_on_demand() {
+    let fixture = DirectFixture::open().await;
+    let folder = fixture.server.database().folder().join("skills/brewing");
     fs::create_dir_all(&folder).unwrap();
     fs::write(
         folder.join("SKILL.md"),
         "---\nname: brewing\ndescription: How tea is made.\n---\nBoil the water first.\n",
     )
     .unwrap();
-    let room = stage.room("anthropic", json!({"skills": ["brewing"]})).await;
-    let told = stage.said(room, "!call skill {\"name\":\"brewing\"}").await;
-    assert!(told.contains("Boil the water first."), "{told}");
-    let first = stage.models.requests()[0].body["system"].to_string();
+    let room = fixture.room("anthropic", json!({"skills": ["brewing"]})).await;
+    let text = fixture.answer_to(room, "!call skill {\"name\":\"brewing\"}").await;
+    assert!(text.contains("Boil the water first."), "{text}");
+    let first = fixture.models.requests()[0].body["system"].to_string();
     assert!(first.contains("How tea is made.") && !first.contains("Boil the water"), "{first}");
-    stage.close().await;
+    fixture.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_outgrows_the_context_is_folded_and_the_room_is_told() {
-    let stage = Stage::open().await;
-    let room = stage.room("openai", json!({"model_options": {"context_window": 4096, "max_output_tokens": 256}})).await;
+async fn long_context_is_compacted_with_a_status() {
+    let fixture = DirectFixture::open().await;
+    let room =
+        fixture.room("openai", json!({"model_options": {"context_window": 4096, "max_output_tokens": 256}})).await;
     for number in 0..4 {
-        stage.said(room, &format!("{number} {}", "long ".repeat(600))).await;
+        fixture.answer_to(room, &format!("{number} {}", "long ".repeat(600))).await;
     }
-    let told = statuses(&journal(stage.api(), room).await);
-    assert!(told.contains(&"compacted".to_owned()), "{told:?}");
-    stage.close().await;
+    let statuses_seen = statuses(&journal(fixture.api(), room).await);
+    assert!(statuses_seen.contains(&"compacted".to_owned()), "{statuses_seen:?}");
+    fixture.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn settings_that_cannot_work_are_refused_when_they_are_made() {
-    let stage = Stage::open().await;
-    let make = async |spec: Value| post(stage.api(), "/api/agents", &spec).await;
-    let no_model = make(json!({"name": "a", "provider": "anthropic"})).await.is_refused(422, "unprocessable");
+async fn invalid_settings_are_rejected_on_create() {
+    let fixture = DirectFixture::open().await;
+    let make = async |spec: Value| post(fixture.api(), "/api/agents", &spec).await;
+    let no_model = make(json!({"name": "a", "provider": "anthropic"})).await.expect_problem(422, "unprocessable");
     assert!(no_model["detail"].as_str().unwrap().contains("model"), "{no_model}");
     let options = json!({"tool_calling": "xml"});
     let scripted = make(json!({"name": "b", "provider": "scripted", "model_options": options})).await;
-    assert_eq!(scripted.is_refused(422, "unprocessable")["pointer"], "/model_options");
+    assert_eq!(scripted.expect_problem(422, "unprocessable")["pointer"], "/model_options");
     let wrong = json!({"context_window": 1});
     make(json!({"name": "c", "provider": "openai", "model": "m", "model_options": wrong}))
         .await
-        .is_refused(422, "unprocessable");
-    stage.close().await;
+        .expect_problem(422, "unprocessable");
+    fixture.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn tools_of_an_mcp_server_are_called_and_one_that_crashed_comes_back() {
-    let stage = Stage::open().await;
+async fn mcp_tools_work_and_crashed_servers_restart() {
+    let fixture = DirectFixture::open().await;
     let fake = json!({"name": "fake", "command": testkit::programs::fake_mcp(), "args": ["good"]});
-    post(stage.api(), "/api/mcp-servers", &fake).await.is(201);
+    post(fixture.api(), "/api/mcp-servers", &fake).await.expect_status(201);
     for provider in PROVIDERS {
         let settings = json!({"mcp_servers": ["fake"], "tools": {"allow": ["mcp__fake__*"]}});
-        let room = stage.room(provider, settings).await;
-        let told = stage.said(room, "!call mcp__fake__echo {\"text\":\"from afar\"}").await;
-        assert!(told.ends_with("Done. The tool returned: from afar"), "{told}");
-        let told = stage.said(room, "!call mcp__fake__fail").await;
-        assert!(told.contains("it did not work"), "{told}");
+        let room = fixture.room(provider, settings).await;
+        let text = fixture.answer_to(room, "!call mcp__fake__echo {\"text\":\"from afar\"}").await;
+        assert!(text.ends_with("Done. The tool returned: from afar"), "{text}");
+        let text = fixture.answer_to(room, "!call mcp__fake__fail").await;
+        assert!(text.contains("it did not work"), "{text}");
 
-        // It dies in the middle of a call: that call has failed, and the next one finds it alive.
-        let run = answered(stage.api(), room, "!call mcp__fake__crash").await;
+        // The server crashes during a call: that call fails, and the next call restarts it.
+        let run = post_and_wait(fixture.api(), room, "!call mcp__fake__crash").await;
         assert_eq!(run.status, RunStatus::Completed, "{:?}", run.error);
-        let parts = message_of(stage.api(), &run).await.parts;
+        let parts = message_of(fixture.api(), &run).await.parts;
         let failed = |part: &Part| matches!(part, Part::Tool(call) if call.result.as_ref().is_some_and(|r| r.is_error));
         assert!(parts.iter().any(failed), "{parts:?}");
-        let told = stage.said(room, "!call mcp__fake__echo {\"text\":\"again\"}").await;
-        assert!(told.ends_with("Done. The tool returned: again"), "{told}");
-        let heard = statuses(&journal(stage.api(), room).await);
-        assert!(heard.iter().any(|status| status == "mcp_server_restarted"), "{heard:?}");
+        let text = fixture.answer_to(room, "!call mcp__fake__echo {\"text\":\"again\"}").await;
+        assert!(text.ends_with("Done. The tool returned: again"), "{text}");
+        let statuses_seen = statuses(&journal(fixture.api(), room).await);
+        assert!(statuses_seen.iter().any(|status| status == "mcp_server_restarted"), "{statuses_seen:?}");
     }
-    stage.close().await;
+    fixture.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_tool_of_an_mcp_server_asks_first() {
-    let stage = Stage::open().await;
+async fn mcp_tool_needs_approval() {
+    let fixture = DirectFixture::open().await;
     let fake = json!({"name": "fake", "command": testkit::programs::fake_mcp(), "args": ["good"]});
-    post(stage.api(), "/api/mcp-servers", &fake).await.is(201);
-    let room = stage.room("openai", json!({"mcp_servers": ["fake"]})).await;
+    post(fixture.api(), "/api/mcp-servers", &fake).await.expect_status(201);
+    let room = fixture.room("openai", json!({"mcp_servers": ["fake"]})).await;
     for (answer, returned) in [
         (json!({"decision": "allow"}), "as asked"),
         (json!({"decision": "allow", "input": {"text": "changed"}}), "changed"),
         (json!({"decision": "deny"}), "not allowed"),
     ] {
-        let mut audience = Audience::of(stage.api(), room).await;
-        let run = say(stage.api(), room, "!call mcp__fake__echo {\"text\":\"as asked\"}").await;
-        let asked = data(&audience.until_kind(EventType::ApprovalRequested, run).await);
+        let mut follower = RoomFollower::start(fixture.api(), room).await;
+        let run = post_text(fixture.api(), room, "!call mcp__fake__echo {\"text\":\"as asked\"}").await;
+        let asked = data(&follower.until_kind(EventType::ApprovalRequested, run).await);
         assert_eq!((&asked["name"], &asked["input"]), (&json!("mcp__fake__echo"), &json!({"text": "as asked"})));
         let path = format!("/api/runs/{run}/approvals/{}", asked["approval_id"].as_str().unwrap());
-        post(stage.api(), &path, &answer).await.is(204);
-        let run = ended(stage.api(), run).await;
-        let text = message_of(stage.api(), &run).await.text.to_lowercase();
+        post(fixture.api(), &path, &answer).await.expect_status(204);
+        let run = wait_for_end(fixture.api(), run).await;
+        let text = message_of(fixture.api(), &run).await.text.to_lowercase();
         assert!(text.contains(returned), "{answer}: {text}");
     }
-    stage.close().await;
+    fixture.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_skill_takes_parameters_and_its_body_reaches_the_model() {
-    let stage = Stage::open().await;
+async fn invoked_skill_is_filled_in_and_reaches_the_model() {
+    let fixture = DirectFixture::open().await;
     let skill = json!({"name": "greet", "description": "Greets", "body": "Greet in {{language}}, with {{count}} words.",
                        "parameters": [{"name": "language", "type": "text", "required": true},
                                       {"name": "count", "type": "number", "default": 3}]});
-    post(stage.api(), "/api/skills", &skill).await.is(201);
+    post(fixture.api(), "/api/skills", &skill).await.expect_status(201);
     for provider in PROVIDERS {
-        let room = stage.room(provider, json!({"skills": ["greet"]})).await;
-        stage.said(room, "/greet language=Welsh").await;
-        let asked = stage.models.requests().pop().unwrap().body.to_string();
+        let room = fixture.room(provider, json!({"skills": ["greet"]})).await;
+        fixture.answer_to(room, "/greet language=Welsh").await;
+        let asked = fixture.models.requests().pop().unwrap().body.to_string();
         assert!(asked.contains("Greet in Welsh, with 3 words."), "{provider}: {asked}");
         let missing = json!({"text": "/greet count=2"});
-        let refused =
-            post(stage.api(), &format!("/api/rooms/{room}/messages"), &missing).await.is_refused(422, "unprocessable");
+        let refused = post(fixture.api(), &format!("/api/rooms/{room}/messages"), &missing)
+            .await
+            .expect_problem(422, "unprocessable");
         assert!(refused["detail"].as_str().unwrap().contains("language"), "{refused}");
     }
-    stage.close().await;
+    fixture.close().await;
 }

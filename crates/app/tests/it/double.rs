@@ -1,5 +1,5 @@
-//! A double of the server: one agent, one room, a journal that the test writes, and connections that break where the
-//! test says so, also in the middle of a character.
+//! A double of the server: one agent, one room, a journal written by the test, and connections that break where the
+//! test says, even inside a character.
 
 use axum::{
     Json, Router,
@@ -28,11 +28,11 @@ pub const STREAM: &str = "01900000-0000-7000-8000-00000000000d";
 struct Inner {
     epoch: String,
     journal: Vec<Value>,
-    /// After how many bytes each connection of the feed breaks; those that follow last.
+    /// After how many bytes each feed connection breaks; later connections do not break.
     cuts: VecDeque<usize>,
-    /// The answer to a request to cancel ends the run.
+    /// Events that a cancel request appends.
     on_cancel: Vec<Value>,
-    /// `METHOD path` and what mattered about it, in order.
+    /// The requests with their relevant details, in order.
     seen: Vec<String>,
     token: Option<String>,
     refuse_messages: usize,
@@ -96,12 +96,12 @@ impl Double {
         self.inner.lock().unwrap().token = Some(token.to_owned());
     }
 
-    /// The next messages are stored, but their answers get lost.
+    /// Drops the responses to the next messages.
     pub fn lose_answers(&self, count: usize) {
         self.inner.lock().unwrap().refuse_messages = count;
     }
 
-    /// As after a restore: another epoch, and a journal that is as long as `keep`.
+    /// Simulates a restore: a new epoch, and a journal cut to `keep` events.
     pub fn restore(&self, keep: usize) {
         let mut inner = self.inner.lock().unwrap();
         inner.epoch = "e2".into();
@@ -253,7 +253,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// Seven bytes at a time, so that frames and characters are split; an error where the connection is to break.
+    /// Sends seven bytes at a time, so that frames and characters are split; fails where the connection should break.
     async fn chunk(mut self) -> Option<(io::Result<Bytes>, Self)> {
         while self.pending.is_empty() {
             let next = {

@@ -1,4 +1,4 @@
-//! The words of the command line, as a snapshot: a change in them is seen in review.
+//! A snapshot of the command-line help, so that changes are visible in review.
 
 use clap::CommandFactory as _;
 use greenroom::cli::Cli;

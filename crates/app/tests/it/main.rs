@@ -1,10 +1,10 @@
-//! The binary from outside. `doors` drives the whole server through its public doors. The rest is the command line: what
-//! it prints, how it ends, and that it resumes, against a double of the server that cuts connections on purpose.
+//! Tests of the binary from outside. `endpoints` tests the whole server through its public endpoints. The rest tests the
+//! command line (output, exit codes, resuming) with a double of the server that cuts connections.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking, its helpers too")]
 
 mod direct;
-mod doors;
+mod endpoints;
 mod double;
 mod faults;
 mod help;
@@ -27,21 +27,21 @@ fn greenroom(dir: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-struct Ended {
+struct CommandOutput {
     code: Option<i32>,
-    out: String,
-    side: String,
+    stdout: String,
+    stderr: String,
 }
 
-async fn ended(child: Child) -> Ended {
-    let output = tokio::time::timeout(DEADLINE, child.wait_with_output()).await.expect("it ends").unwrap();
-    Ended {
+async fn output_of(child: Child) -> CommandOutput {
+    let output = tokio::time::timeout(DEADLINE, child.wait_with_output()).await.expect("the command ends").unwrap();
+    CommandOutput {
         code: output.status.code(),
-        out: String::from_utf8(output.stdout).unwrap(),
-        side: String::from_utf8(output.stderr).unwrap(),
+        stdout: String::from_utf8(output.stdout).unwrap(),
+        stderr: String::from_utf8(output.stderr).unwrap(),
     }
 }
 
-async fn run(dir: &Path, arguments: &[&str]) -> Ended {
-    ended(greenroom(dir, arguments).spawn().unwrap()).await
+async fn run(dir: &Path, arguments: &[&str]) -> CommandOutput {
+    output_of(greenroom(dir, arguments).spawn().unwrap()).await
 }

@@ -2,7 +2,7 @@
 
 use crate::{
     double::{AGENT, Double, ROOM, RUN, STREAM, end},
-    ended, greenroom, run,
+    greenroom, output_of, run,
 };
 use serde_json::{Value, json};
 use std::process::Stdio;
@@ -13,7 +13,7 @@ fn counted(n: usize) -> String {
 }
 
 #[tokio::test]
-async fn a_connection_that_breaks_all_the_time_loses_and_doubles_nothing() {
+async fn broken_connections_lose_and_duplicate_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let double = Double::start().await;
     double.append(Some(RUN), "run_started", json!({"provider": "scripted", "model": null}));
@@ -22,16 +22,16 @@ async fn a_connection_that_breaks_all_the_time_loses_and_doubles_nothing() {
         double.say(&if i == 1 { i.to_string() } else { format!(" é🦀 {i}") });
     }
     double.end("run_completed", json!({}));
-    // Also before the first whole frame, and inside the four bytes of a crab.
+    // Also before the first complete frame, and inside a four-byte character.
     double.cut_after((0..20).map(|i| i * 97 + i % 5));
-    let ended = run(dir.path(), &["run", "echo", "hello", "--server", &double.url()]).await;
-    assert_eq!(ended.out, counted(60) + "\n", "{}", ended.side);
-    assert_eq!(ended.code, Some(0));
-    assert!(ended.side.contains("12 tokens · cost unknown · 1.3 s"), "{}", ended.side);
+    let output = run(dir.path(), &["run", "echo", "hello", "--server", &double.url()]).await;
+    assert_eq!(output.stdout, counted(60) + "\n", "{}", output.stderr);
+    assert_eq!(output.code, Some(0));
+    assert!(output.stderr.contains("12 tokens · cost unknown · 1.3 s"), "{}", output.stderr);
     assert!(
-        !ended.side.contains('\u{1b}') && !ended.side.contains('\r'),
+        !output.stderr.contains('\u{1b}') && !output.stderr.contains('\r'),
         "no spinner without a terminal: {}",
-        ended.side
+        output.stderr
     );
     let seen = double.seen();
     assert!(seen.iter().filter(|line| line.starts_with("feed")).count() > 20, "{seen:?}");
@@ -39,22 +39,22 @@ async fn a_connection_that_breaks_all_the_time_loses_and_doubles_nothing() {
 }
 
 #[tokio::test]
-async fn a_message_whose_answer_is_lost_is_sent_again_with_the_same_key() {
+async fn lost_response_is_retried_with_the_same_key() {
     let dir = tempfile::tempdir().unwrap();
     let double = Double::start().await;
     double.say("hi");
     double.end("run_completed", json!({"cost": 0.001234}));
     double.lose_answers(2);
-    let ended = run(dir.path(), &["run", AGENT, "hello", "--room", ROOM, "--server", &double.url()]).await;
-    assert_eq!((ended.code, ended.out.as_str()), (Some(0), "hi\n"), "{}", ended.side);
-    assert!(ended.side.contains("$0.001234"), "{}", ended.side);
+    let output = run(dir.path(), &["run", AGENT, "hello", "--room", ROOM, "--server", &double.url()]).await;
+    assert_eq!((output.code, output.stdout.as_str()), (Some(0), "hi\n"), "{}", output.stderr);
+    assert!(output.stderr.contains("$0.001234"), "{}", output.stderr);
     let sent: Vec<String> = double.seen().into_iter().filter(|line| line.starts_with("message")).collect();
     assert_eq!(sent.len(), 3);
     assert!(sent.iter().all(|line| *line == sent[0] && !line.ends_with("none")), "{sent:?}");
 }
 
 #[tokio::test]
-async fn an_interrupt_stops_the_run_and_says_when_it_has_stopped() {
+async fn interrupt_stops_the_run_and_prints_the_receipt() {
     let dir = tempfile::tempdir().unwrap();
     let double = Double::start().await;
     double.say("one");
@@ -67,15 +67,15 @@ async fn an_interrupt_stops_the_run_and_says_when_it_has_stopped() {
     assert_eq!(&first, b"one");
     let id = rustix::process::Pid::from_raw(i32::try_from(child.id().unwrap()).unwrap()).unwrap();
     rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
-    let ended = ended(child).await;
-    assert_eq!(ended.code, Some(130), "{}", ended.side);
-    assert_eq!(ended.out, " two\n", "what was said before it stopped is shown");
-    assert!(ended.side.contains("cancelled after 12 ms, 1 process ended (SIGTERM)"), "{}", ended.side);
+    let output = output_of(child).await;
+    assert_eq!(output.code, Some(130), "{}", output.stderr);
+    assert_eq!(output.stdout, " two\n", "text before the stop must be shown");
+    assert!(output.stderr.contains("cancelled after 12 ms, 1 process ended (SIGTERM)"), "{}", output.stderr);
     assert!(double.seen().contains(&format!("cancel {RUN}")));
 }
 
 #[tokio::test]
-async fn thinking_tools_and_failure_go_to_the_side() {
+async fn thinking_tools_and_failures_go_to_stderr() {
     let dir = tempfile::tempdir().unwrap();
     let double = Double::start().await;
     double.append(Some(RUN), "thinking_delta", json!({"stream_id": STREAM, "delta": "hm\u{1b}[31m"}));
@@ -91,16 +91,16 @@ async fn thinking_tools_and_failure_go_to_the_side() {
         json!({"stream_id": STREAM, "delta": "of another run"}),
     );
     double.end("run_failed", json!({"error": {"code": "overloaded", "message": "try later"}}));
-    let ended = run(dir.path(), &["run", "echo", "hello", "--server", &double.url()]).await;
-    assert_eq!(ended.code, Some(1));
-    assert_eq!(ended.out, "said␛]0;title␇\n");
-    let lines: Vec<&str> = ended.side.lines().collect();
+    let output = run(dir.path(), &["run", "echo", "hello", "--server", &double.url()]).await;
+    assert_eq!(output.code, Some(1));
+    assert_eq!(output.stdout, "said␛]0;title␇\n");
+    let lines: Vec<&str> = output.stderr.lines().collect();
     assert_eq!(lines[..3], ["hm␛[31m", "→ look {\"at\":\"a\\nb\\u{9b}\"}", "✓ line line"]);
     assert!(lines[3].starts_with("failed: try later (overloaded) · 12 tokens"), "{lines:?}");
 }
 
 #[tokio::test]
-async fn json_prints_the_runs_events_and_nothing_else() {
+async fn json_prints_only_the_events_of_the_run() {
     let dir = tempfile::tempdir().unwrap();
     let double = Double::start().await;
     double.say("a\u{9b}2J\nb");
@@ -108,17 +108,17 @@ async fn json_prints_the_runs_events_and_nothing_else() {
     let mut child = greenroom(dir.path(), &["run", "echo", "-", "--json", "--server", &double.url()]);
     let mut child = child.stdin(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(b"from a pipe\n").await.unwrap();
-    let ended = ended(child).await;
-    assert_eq!(ended.side, "");
-    let events: Vec<Value> = ended.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let output = output_of(child).await;
+    assert_eq!(output.stderr, "");
+    let events: Vec<Value> = output.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(events.len(), 2);
     assert_eq!(events[0]["data"]["delta"], "a\u{9b}2J\nb");
-    assert!(!ended.out.contains('\u{9b}'));
+    assert!(!output.stdout.contains('\u{9b}'));
     assert!(double.seen()[0].starts_with("message \"from a pipe\" key"), "{:?}", double.seen());
 }
 
 #[tokio::test]
-async fn a_restore_to_a_time_before_the_run_is_said() {
+async fn restore_to_before_the_run_is_reported() {
     let dir = tempfile::tempdir().unwrap();
     let double = Double::start().await;
     double.say("one");
@@ -132,13 +132,13 @@ async fn a_restore_to_a_time_before_the_run_is_said() {
     for _ in 0..4 {
         double.append(None, "status", json!({"status": "x", "message": "x"}));
     }
-    let ended = ended(child).await;
-    assert_eq!(ended.code, Some(1));
-    assert!(ended.side.contains("restored to a time before this run"), "{}", ended.side);
+    let output = output_of(child).await;
+    assert_eq!(output.code, Some(1));
+    assert!(output.stderr.contains("restored to a time before this run"), "{}", output.stderr);
 }
 
 #[tokio::test]
-async fn events_pages_through_and_then_follows_over_breaks() {
+async fn events_pages_and_then_follows_across_reconnects() {
     let dir = tempfile::tempdir().unwrap();
     let double = Double::start().await;
     for i in 2..=5 {
@@ -148,8 +148,8 @@ async fn events_pages_through_and_then_follows_over_breaks() {
     let seqs = |out: &str| -> Vec<u64> {
         out.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["seq"].as_u64().unwrap()).collect()
     };
-    let ended = run(dir.path(), &["events", ROOM, "--after", "1", "--server", &url]).await;
-    assert_eq!((ended.code, seqs(&ended.out)), (Some(0), vec![2, 3, 4, 5]), "{}", ended.side);
+    let output = run(dir.path(), &["events", ROOM, "--after", "1", "--server", &url]).await;
+    assert_eq!((output.code, seqs(&output.stdout)), (Some(0), vec![2, 3, 4, 5]), "{}", output.stderr);
 
     double.cut_after([3, 30, 300]);
     let mut child = greenroom(dir.path(), &["events", ROOM, "--follow", "--server", &url]).spawn().unwrap();

@@ -1,4 +1,4 @@
-//! What can happen in a room. Names are stored and streamed: fields may be added, never renamed.
+//! The data of every event type. Names are stored and streamed: fields may be added, never renamed.
 
 use crate::{
     ids::{AgentId, ApprovalId, MessageId},
@@ -29,7 +29,7 @@ macro_rules! vocabulary {
             }
         }
 
-        /// One thing that happened, with its data.
+        /// An event type with its data.
         #[derive(Clone, PartialEq, Debug)]
         pub enum EventBody {
             $($variant($variant),)*
@@ -47,7 +47,7 @@ macro_rules! vocabulary {
             /// The JSON text of `data`.
             pub fn data(&self) -> String {
                 let json = match self { $(Self::$variant(data) => serde_json::to_string(data),)* };
-                // Plain structs with string keys always serialise; an event is never dropped over it.
+                // Plain structs with string keys always serialize; this only makes sure that no event is dropped.
                 json.unwrap_or_else(|error| serde_json::json!({"unserialisable": error.to_string()}).to_string())
             }
 
@@ -86,7 +86,7 @@ vocabulary! {
 }
 
 impl EventType {
-    /// The four ends of a run; each run has exactly one of them and it is its last event.
+    /// Returns whether this is one of the four terminal events. Each run has exactly one, as its last event.
     pub fn ends_a_run(self) -> bool {
         matches!(self, Self::RunCompleted | Self::RunFailed | Self::RunCancelled | Self::RunInterrupted)
     }
@@ -99,13 +99,13 @@ impl fmt::Display for EventType {
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("there is no event type {0:?}; a newer version may have written it")]
-pub struct UnknownType(String);
+#[error("unknown event type {0:?}; a newer version may have written it")]
+pub struct UnknownEventType(String);
 
 impl FromStr for EventType {
-    type Err = UnknownType;
-    fn from_str(text: &str) -> Result<Self, UnknownType> {
-        Self::ALL.iter().copied().find(|t| t.as_str() == text).ok_or_else(|| UnknownType(text.to_owned()))
+    type Err = UnknownEventType;
+    fn from_str(text: &str) -> Result<Self, UnknownEventType> {
+        Self::ALL.iter().copied().find(|t| t.as_str() == text).ok_or_else(|| UnknownEventType(text.to_owned()))
     }
 }
 
@@ -123,7 +123,7 @@ pub struct MessagePosted {
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct TapePlanned {
-    /// Who speaks, in this order.
+    /// The agents that answer, in this order.
     pub cells: Vec<AgentId>,
 }
 
@@ -140,18 +140,18 @@ pub struct RunStarted {
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Status {
-    /// Stable, for programs.
+    /// A stable code, for programs.
     pub status: String,
-    /// For people.
+    /// A text for people.
     pub message: String,
-    /// The message it is about, where it is about one: that which was taken into the answer under way.
+    /// The message that this status is about, such as one that was steered into the current answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message_id: Option<MessageId>,
 }
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct StreamStart {
-    /// Also the id of the message these deltas become.
+    /// Also the id of the message that the deltas form.
     pub stream_id: MessageId,
 }
 
@@ -159,7 +159,7 @@ pub struct StreamStart {
 pub struct ContentDelta {
     pub stream_id: MessageId,
     pub delta: String,
-    /// The provider's own block, where it may be retracted later.
+    /// The provider's id of this block, if the block may be retracted later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub item: Option<String>,
 }
@@ -172,7 +172,7 @@ pub struct ThinkingDelta {
     pub item: Option<String>,
 }
 
-/// Takes back every delta of one item: the provider abandoned it and will say it anew.
+/// Removes every delta of one item: the provider discarded the item and will send it again.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Retract {
     pub stream_id: MessageId,
@@ -207,11 +207,11 @@ pub struct ApprovalRequested {
     pub approval_id: ApprovalId,
     pub tool_use_id: Option<String>,
     pub name: String,
-    /// Exactly what will be run if the answer is yes.
+    /// The exact input that the tool runs with if the call is allowed.
     pub input: Value,
-    /// After this it is denied.
+    /// The call is denied automatically after this time.
     pub expires_at: Timestamp,
-    /// The agent asks the person something: the answer is in the `input` of the decision.
+    /// The agent asks the user a question; the answer is in the `input` of the decision.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_question: bool,
 }
@@ -221,7 +221,7 @@ pub struct ApprovalRequested {
 pub enum Decision {
     Allow,
     Deny,
-    /// Nobody answered in time, or the run ended first; counts as no.
+    /// Nobody answered in time, or the run ended first. Counts as `deny`.
     Expired,
 }
 
@@ -229,10 +229,10 @@ pub enum Decision {
 pub struct ApprovalResolved {
     pub approval_id: ApprovalId,
     pub decision: Decision,
-    /// The input the person changed it to, if they did.
+    /// The input as edited by the user, if they edited it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Value>,
-    /// The tool is allowed for this agent in this room from now on.
+    /// Whether the tool is now always allowed for this agent in this room.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub remember: bool,
 }
@@ -283,11 +283,11 @@ pub struct RunCancelled {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Interruption {
-    /// A newer message took the floor.
+    /// A newer message interrupted the run.
     NewMessage,
     /// The server was asked to stop.
     Shutdown,
-    /// The server or its worker died; found out afterwards.
+    /// The server or its worker crashed; detected afterwards.
     Crash,
 }
 

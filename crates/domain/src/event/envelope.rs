@@ -1,5 +1,4 @@
-//! One entry of a journal: what is about to be appended, and what was read back, with the one function that writes its
-//! public JSON.
+//! One entry of a journal: an event to append, a stored event, and the one function that writes its public JSON.
 
 use super::{EventBody, EventType};
 use crate::{
@@ -9,7 +8,7 @@ use crate::{
 };
 use std::io::Write as _;
 
-/// An event before it has a seq. Its id is given here, so that appending it twice stores it once (invariant 7).
+/// An event that has no seq yet. Its id is assigned here, so appending it twice stores it once (invariant 7).
 #[derive(Clone, PartialEq, Debug)]
 pub struct NewEvent {
     pub id: EventId,
@@ -18,7 +17,7 @@ pub struct NewEvent {
     pub agent_id: Option<AgentId>,
     /// JSON text.
     pub data: String,
-    /// What the provider sent, as JSON text; kept, never shown unless asked for.
+    /// The provider's raw data as JSON text. Stored, and returned only on request.
     pub raw: Option<String>,
 }
 
@@ -42,7 +41,7 @@ impl NewEvent {
     }
 }
 
-/// An event of the journal.
+/// An event in the journal.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Event {
     pub id: EventId,
@@ -62,8 +61,8 @@ impl Event {
         EventBody::parse(self.kind, &self.data)
     }
 
-    /// Appends the public JSON. Written by hand because `data` is JSON text already and must not be parsed again; none
-    /// of the other fields can hold a character that JSON escapes.
+    /// Appends the public JSON. Written by hand because `data` is already JSON text and should not be parsed again; no
+    /// other field can contain a character that JSON escapes.
     pub fn write_json(&self, out: &mut Vec<u8>, with_raw: bool) {
         let wrote = self.try_write_json(out, with_raw);
         debug_assert!(wrote.is_ok(), "writing to memory does not fail");
@@ -114,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn invariant_16_content_is_data_and_never_leaves_its_line() {
+    fn invariant_16_content_is_data_and_cannot_break_out_of_its_line() {
         let hostile = "a\r\n\r\nevent: forged\ndata: {}\u{0}\u{2028}\"}";
         let mut json = Vec::new();
         sample(hostile).write_json(&mut json, false);
@@ -126,14 +125,14 @@ mod tests {
     }
 
     #[test]
-    fn raw_only_when_asked_for() {
+    fn raw_data_is_included_only_on_request() {
         let mut json = Vec::new();
         sample("x").write_json(&mut json, true);
         assert_eq!(serde_json::from_slice::<serde_json::Value>(&json).unwrap()["raw"]["a"], 1);
     }
 
     #[test]
-    fn every_type_has_a_name_that_reads_back() {
+    fn every_event_type_parses_from_its_name() {
         for kind in EventType::ALL {
             assert_eq!(kind.as_str().parse::<EventType>().unwrap(), *kind);
         }
@@ -141,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_read_back() {
+    fn event_bodies_parse_from_their_json() {
         let body = sample("hé").body().unwrap();
         assert!(matches!(&body, EventBody::ContentDelta(d) if d.delta == "hé"));
         assert_eq!(EventBody::parse(body.kind(), &body.data()).unwrap(), body);

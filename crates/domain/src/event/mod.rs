@@ -1,7 +1,7 @@
 //! The event vocabulary: the only types that are both stored and sent.
 //!
-//! `body` says what can happen, `envelope` how one entry of a journal looks as JSON. The JSON of an event is written
-//! once, when it is committed or read, and the same bytes go through every door.
+//! `body` defines the event types, `envelope` the JSON of one journal entry. The JSON of an event is written once, when
+//! the event is committed or read, and every transport sends the same bytes.
 
 mod body;
 mod envelope;

@@ -1,17 +1,17 @@
-//! One server as it stands in a `.mcp.json`: lenient in what it takes, plain in what it writes.
+//! One server entry of a `.mcp.json`: lenient when read, canonical when written.
 
-use super::{ServerConfig, Transport};
+use super::{McpServerConfig, McpTransport};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, time::Duration};
 
-/// Longer than a day is a slip of the hand.
+/// A timeout longer than a day is taken for a mistake.
 const MAX_TIMEOUT_MS: u64 = 24 * 60 * 60 * 1000;
 
-/// Keys that other programs keep in their files are passed over.
+/// Keys that only other programs use are ignored.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = McpServerConfig)]
-pub struct Entry {
-    /// `stdio`, `http` or `sse`. Without it a command means stdio and an address http.
+pub struct McpServerEntry {
+    /// `stdio`, `http` or `sse`. Without it, a command means `stdio` and a URL means `http`.
     #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -26,57 +26,57 @@ pub struct Entry {
     pub headers: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub disabled: bool,
-    /// For one call of a tool, in milliseconds.
+    /// The timeout of one tool call, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<u64>,
-    /// For the start, in milliseconds.
+    /// The startup timeout, in milliseconds.
     #[serde(default, rename = "startupTimeout", skip_serializing_if = "Option::is_none")]
     pub startup_timeout: Option<u64>,
-    /// The folder that a stdio server is started in.
+    /// The working directory of a stdio server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
 }
 
-/// What is wrong with one entry. Reads well after "the MCP server "name" ".
+/// What is wrong with one entry. Each text continues "the MCP server "name" …".
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum EntryError {
-    #[error("has a name of other than 1 to 64 letters, digits, _ and -")]
+pub enum McpEntryError {
+    #[error("has an invalid name; a name has 1 to 64 letters, digits, _ and -")]
     Name,
     #[error("needs either a command (stdio) or a url (http, sse), and not both")]
     CommandOrUrl,
-    #[error("is of the unknown type {0:?}; there are stdio, http and sse")]
+    #[error("has the unknown type {0:?}; use stdio, http or sse")]
     Kind(String),
     #[error("has an empty command")]
     NoCommand,
-    #[error("has an address that begins with neither http:// nor https://: {0:?}")]
+    #[error("has an invalid url {0:?}; it must begin with http:// or https://")]
     Url(String),
-    #[error("has a header {0:?} that cannot be sent")]
+    #[error("has an invalid header {0:?}")]
     Header(String),
-    #[error("has a variable with the impossible name {0:?} in its env")]
+    #[error("has an invalid variable name {0:?} in its env")]
     Variable(String),
-    #[error("has a NUL in its command, its arguments or its environment")]
+    #[error("has a NUL character in its command, arguments or environment")]
     Nul,
-    #[error("has a timeout of other than 1 to {MAX_TIMEOUT_MS} ms")]
+    #[error("has an invalid timeout; it must be 1 to {MAX_TIMEOUT_MS} ms")]
     Timeout,
-    #[error("cannot be understood: {0}")]
+    #[error("cannot be parsed: {0}")]
     Shape(String),
 }
 
-impl TryFrom<Entry> for ServerConfig {
-    type Error = EntryError;
+impl TryFrom<McpServerEntry> for McpServerConfig {
+    type Error = McpEntryError;
 
-    fn try_from(entry: Entry) -> Result<Self, EntryError> {
-        let Entry { kind, command, args, env, url, headers, disabled, timeout, startup_timeout, cwd } = entry;
+    fn try_from(entry: McpServerEntry) -> Result<Self, McpEntryError> {
+        let McpServerEntry { kind, command, args, env, url, headers, disabled, timeout, startup_timeout, cwd } = entry;
         let transport = match (kind.as_deref(), command, url) {
-            (None | Some("stdio"), Some(command), None) => Transport::Stdio { command, args, env },
+            (None | Some("stdio"), Some(command), None) => McpTransport::Stdio { command, args, env },
             (None | Some("http" | "streamable-http" | "streamableHttp"), None, Some(url)) => {
-                Transport::Http { url, headers }
+                McpTransport::Http { url, headers }
             }
-            (Some("sse"), None, Some(url)) => Transport::Sse { url, headers },
+            (Some("sse"), None, Some(url)) => McpTransport::Sse { url, headers },
             (Some("stdio" | "http" | "streamable-http" | "streamableHttp" | "sse") | None, ..) => {
-                return Err(EntryError::CommandOrUrl);
+                return Err(McpEntryError::CommandOrUrl);
             }
-            (Some(other), ..) => return Err(EntryError::Kind(other.to_owned())),
+            (Some(other), ..) => return Err(McpEntryError::Kind(other.to_owned())),
         };
         transport.check()?;
         let folder = cwd.filter(|cwd| !cwd.is_empty()).map(Into::into);
@@ -85,16 +85,16 @@ impl TryFrom<Entry> for ServerConfig {
     }
 }
 
-fn duration(millis: Option<u64>) -> Result<Option<Duration>, EntryError> {
+fn duration(millis: Option<u64>) -> Result<Option<Duration>, McpEntryError> {
     match millis {
         None => Ok(None),
         Some(millis @ 1..=MAX_TIMEOUT_MS) => Ok(Some(Duration::from_millis(millis))),
-        Some(_) => Err(EntryError::Timeout),
+        Some(_) => Err(McpEntryError::Timeout),
     }
 }
 
-impl From<ServerConfig> for Entry {
-    fn from(config: ServerConfig) -> Self {
+impl From<McpServerConfig> for McpServerEntry {
+    fn from(config: McpServerConfig) -> Self {
         let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
         let kind = Some(config.transport.kind().to_owned());
         let common = Self {
@@ -106,8 +106,8 @@ impl From<ServerConfig> for Entry {
             ..Self::default()
         };
         match config.transport {
-            Transport::Stdio { command, args, env } => Self { command: Some(command), args, env, ..common },
-            Transport::Http { url, headers } | Transport::Sse { url, headers } => {
+            McpTransport::Stdio { command, args, env } => Self { command: Some(command), args, env, ..common },
+            McpTransport::Http { url, headers } | McpTransport::Sse { url, headers } => {
                 Self { url: Some(url), headers, ..common }
             }
         }

@@ -1,7 +1,6 @@
-//! MCP servers as people write them down: what a server is, the `.mcp.json` file, variables in it, and which of several
-//! tiers has its way.
+//! MCP server configuration: the servers, the `.mcp.json` file, its variables, and the precedence of tiers.
 //!
-//! Pure: who looks a variable up, who starts a server and who trusts a project's file is decided elsewhere.
+//! Pure: looking up variables, starting servers and trusting a project's file happen elsewhere.
 
 mod entry;
 mod file;
@@ -12,52 +11,52 @@ mod variables;
 #[cfg(test)]
 mod properties;
 
-pub use entry::{Entry, EntryError};
-pub use file::{FileError, MAX_FILE_BYTES, MAX_SERVERS, Servers, parse, print};
-pub use secrets::{MASK, Secrets, split_authority};
-pub use tiers::{Effective, Layer, Merged, Tier, merge};
-pub use variables::{Unset, substitute, variables_in};
+pub use entry::{McpEntryError, McpServerEntry};
+pub use file::{MAX_FILE_BYTES, MAX_SERVERS, McpFileError, McpFileServers, parse_file, print_file};
+pub use secrets::{MASK, McpSecrets, split_authority};
+pub use tiers::{McpTier, McpTierServers, MergedMcpServer, MergedMcpServers, merge};
+pub use variables::{UnsetVariable, substitute, variables_in};
 
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, fmt, path::PathBuf, time::Duration};
 
 pub const MAX_NAME_CHARS: usize = 64;
 
-/// A server by the name that an agent knows it by.
+/// A server configuration with the name that the agent uses for it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Server {
+pub struct NamedMcpServer {
     pub name: String,
-    pub config: ServerConfig,
+    pub config: McpServerConfig,
 }
 
-impl Server {
-    pub fn new(name: impl Into<String>, transport: Transport) -> Self {
-        Self { name: name.into(), config: ServerConfig::new(transport) }
+impl NamedMcpServer {
+    pub fn new(name: impl Into<String>, transport: McpTransport) -> Self {
+        Self { name: name.into(), config: McpServerConfig::new(transport) }
     }
 }
 
-/// How a server is reached and how long it is waited for. As JSON: one entry of a `.mcp.json`.
+/// The transport and the timeouts of a server. As JSON: one entry of a `.mcp.json`.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-#[serde(try_from = "Entry", into = "Entry")]
-pub struct ServerConfig {
-    pub transport: Transport,
+#[serde(try_from = "McpServerEntry", into = "McpServerEntry")]
+pub struct McpServerConfig {
+    pub transport: McpTransport,
     pub disabled: bool,
-    /// From the order to start until it can be asked for its tools; `None`: the manager's own limit.
+    /// Time from starting the server until its tools can be listed. `None`: the manager's default.
     pub startup_timeout: Option<Duration>,
-    /// For one call of a tool; `None`: the manager's own limit.
+    /// Time for one tool call. `None`: the manager's default.
     pub call_timeout: Option<Duration>,
-    /// The folder that a stdio server is started in; `None`: one that the manager has for it.
+    /// The working directory of a stdio server. `None`: a folder chosen by the manager.
     pub folder: Option<PathBuf>,
 }
 
-impl ServerConfig {
-    /// With nothing set but how it is reached.
-    pub fn new(transport: Transport) -> Self {
+impl McpServerConfig {
+    /// Creates a configuration with defaults for everything but the transport.
+    pub fn new(transport: McpTransport) -> Self {
         Self { transport, disabled: false, startup_timeout: None, call_timeout: None, folder: None }
     }
 
-    /// With its variables filled in; see [`substitute`]. A value that is put in is never looked at again.
-    pub fn resolve(&self, lookup: &dyn Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
+    /// Returns the configuration with its variables replaced; see [`substitute`]. Values are not expanded again.
+    pub fn resolve(&self, lookup: &dyn Fn(&str) -> Option<String>) -> Result<Self, McpConfigError> {
         let transport = variables::resolve(&self.transport, lookup)?;
         transport.check()?;
         Ok(Self { transport, ..self.clone() })
@@ -65,17 +64,17 @@ impl ServerConfig {
 }
 
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub enum Transport {
-    /// A program that speaks over its standard input and output.
+pub enum McpTransport {
+    /// A program that communicates over standard input and output.
     Stdio { command: String, args: Vec<String>, env: BTreeMap<String, String> },
     /// Streamable HTTP.
     Http { url: String, headers: BTreeMap<String, String> },
-    /// HTTP with a stream of events beside it, as servers spoke before 2025-03-26.
+    /// HTTP with a separate event stream: the transport of MCP versions before 2025-03-26.
     Sse { url: String, headers: BTreeMap<String, String> },
 }
 
-impl Transport {
-    /// As in the `type` of a `.mcp.json`.
+impl McpTransport {
+    /// The `type` in a `.mcp.json`.
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::Stdio { .. } => "stdio",
@@ -84,30 +83,30 @@ impl Transport {
         }
     }
 
-    /// What must hold when it is used. What still has variables in it is checked when they are filled in.
-    fn check(&self) -> Result<(), EntryError> {
+    /// Checks what must hold before use. A URL with variables is checked again after they are replaced.
+    fn check(&self) -> Result<(), McpEntryError> {
         match self {
-            Self::Stdio { command, .. } if command.trim().is_empty() => Err(EntryError::NoCommand),
+            Self::Stdio { command, .. } if command.trim().is_empty() => Err(McpEntryError::NoCommand),
             Self::Stdio { command, args, env } => {
                 let mut texts = [command].into_iter().chain(args).chain(env.values());
                 if texts.any(|text| text.contains('\0')) {
-                    return Err(EntryError::Nul);
+                    return Err(McpEntryError::Nul);
                 }
                 match env.keys().find(|name| name.is_empty() || name.contains(['=', '\0'])) {
-                    Some(name) => Err(EntryError::Variable(name.clone())),
+                    Some(name) => Err(McpEntryError::Variable(name.clone())),
                     None => Ok(()),
                 }
             }
             Self::Http { url, headers } | Self::Sse { url, headers } => {
                 let scheme = url.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase());
                 let is_web = scheme.is_some_and(|scheme| scheme == "http" || scheme == "https");
-                // Readers of addresses differ in what they make of these, and so in which host is meant.
+                // URL parsers disagree about these characters, and therefore about the host.
                 let is_odd = url.contains(|c: char| c == '\\' || c.is_whitespace() || c.is_control());
                 if is_odd || (!is_web && !url.contains("${")) {
-                    return Err(EntryError::Url(url.clone()));
+                    return Err(McpEntryError::Url(url.clone()));
                 }
                 match headers.iter().find(|(name, value)| !is_header(name, value)) {
-                    Some((name, _)) => Err(EntryError::Header(name.clone())),
+                    Some((name, _)) => Err(McpEntryError::Header(name.clone())),
                     None => Ok(()),
                 }
             }
@@ -120,8 +119,8 @@ fn is_header(name: &str, value: &str) -> bool {
     !name.is_empty() && name.chars().all(token) && !value.contains(['\r', '\n', '\0'])
 }
 
-impl fmt::Debug for Transport {
-    /// Without values of variables and headers, and without what an address may carry: they hold secrets.
+impl fmt::Debug for McpTransport {
+    /// Omits values of variables and headers, and credentials and queries of URLs: they may be secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Stdio { command, args, env } => f
@@ -130,15 +129,17 @@ impl fmt::Debug for Transport {
                 .field("args", &args.len())
                 .field("env", &env.keys())
                 .finish(),
-            Self::Http { url, headers } | Self::Sse { url, headers } => {
-                f.debug_struct(self.kind()).field("url", &public_part(url)).field("headers", &headers.keys()).finish()
-            }
+            Self::Http { url, headers } | Self::Sse { url, headers } => f
+                .debug_struct(self.kind())
+                .field("url", &url_without_secrets(url))
+                .field("headers", &headers.keys())
+                .finish(),
         }
     }
 }
 
-/// An address as it may be shown and logged: without a user, a password or a query.
-pub fn public_part(url: &str) -> String {
+/// Returns the URL without user, password and query, so that it can be shown and logged.
+pub fn url_without_secrets(url: &str) -> String {
     let shown = url.split(['?', '#']).next().unwrap_or_default();
     match shown.split_once("://") {
         Some((scheme, rest)) => {
@@ -150,31 +151,31 @@ pub fn public_part(url: &str) -> String {
     }
 }
 
-/// Why one server of a file cannot be used. The others are none the worse for it.
+/// Why one server of a file cannot be used. The other servers are not affected.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum ConfigError {
+pub enum McpConfigError {
     #[error(transparent)]
-    Entry(#[from] EntryError),
+    Entry(#[from] McpEntryError),
     #[error(transparent)]
-    Unset(#[from] Unset),
+    Unset(#[from] UnsetVariable),
 }
 
-/// Names become part of tool names, so they have only what every model API takes.
-pub fn check_name(name: &str) -> Result<(), EntryError> {
+/// Names become part of tool names, so they only have characters that every model API accepts.
+pub fn check_name(name: &str) -> Result<(), McpEntryError> {
     let letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if name.is_empty() || name.len() > MAX_NAME_CHARS || !name.chars().all(letter) {
-        return Err(EntryError::Name);
+        return Err(McpEntryError::Name);
     }
     Ok(())
 }
 
-impl utoipa::PartialSchema for ServerConfig {
+impl utoipa::PartialSchema for McpServerConfig {
     fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
-        Entry::schema()
+        McpServerEntry::schema()
     }
 }
 
-impl utoipa::ToSchema for ServerConfig {
+impl utoipa::ToSchema for McpServerConfig {
     fn name() -> std::borrow::Cow<'static, str> {
         "McpServerConfig".into()
     }
@@ -182,11 +183,11 @@ impl utoipa::ToSchema for ServerConfig {
 
 #[cfg(test)]
 mod tests {
-    use super::{Server, Transport, check_name, public_part};
+    use super::{McpTransport, NamedMcpServer, check_name, url_without_secrets};
 
     #[test]
-    fn an_address_that_readers_take_for_different_hosts_is_refused() {
-        let at = |url: &str| Transport::Http { url: url.into(), headers: [].into() }.check();
+    fn a_url_with_an_ambiguous_host_is_rejected() {
+        let at = |url: &str| McpTransport::Http { url: url.into(), headers: [].into() }.check();
         assert_eq!(at("https://host/mcp?a=b#c"), Ok(()));
         for odd in ["https://evil\\@host/mcp", "https://ho\tst/", "https://host /", "ftp://host"] {
             assert!(at(odd).is_err(), "{odd}");
@@ -194,26 +195,26 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_not_in_what_is_logged() {
-        let stdio = Transport::Stdio {
+    fn debug_output_has_no_secrets() {
+        let stdio = McpTransport::Stdio {
             command: "npx".into(),
             args: vec!["--key=SECRET".into()],
             env: [("TOKEN".to_owned(), "SECRET".to_owned())].into(),
         };
-        let http = Transport::Http {
+        let http = McpTransport::Http {
             url: "https://me:SECRET@host:1/mcp?key=SECRET".into(),
             headers: [("authorization".to_owned(), "Bearer SECRET".to_owned())].into(),
         };
         for transport in [stdio, http] {
-            let shown = format!("{:?}", Server::new("it", transport));
+            let shown = format!("{:?}", NamedMcpServer::new("it", transport));
             assert!(!shown.contains("SECRET"), "{shown}");
         }
-        assert_eq!(public_part("https://a@b@host:1/mcp#x"), "https://host:1/mcp");
-        assert_eq!(public_part("http://host?x=/y@z"), "http://host");
+        assert_eq!(url_without_secrets("https://a@b@host:1/mcp#x"), "https://host:1/mcp");
+        assert_eq!(url_without_secrets("http://host?x=/y@z"), "http://host");
     }
 
     #[test]
-    fn names_are_fit_for_tool_names() {
+    fn server_names_are_valid_in_tool_names() {
         for (name, fits) in [("git", true), ("my_files-2", true), ("", false), ("a b", false), ("a.b", false)] {
             assert_eq!(check_name(name).is_ok(), fits, "{name}");
         }

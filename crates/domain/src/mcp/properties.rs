@@ -1,6 +1,8 @@
-//! What must hold for any file, any text and any tiers.
+//! Property tests of files, variables and tiers.
 
-use super::{ConfigError, Layer, ServerConfig, Tier, Transport, merge, parse, print, substitute};
+use super::{
+    McpConfigError, McpServerConfig, McpTier, McpTierServers, McpTransport, merge, parse_file, print_file, substitute,
+};
 use proptest::{collection, prelude::*, strategy::LazyJust};
 use std::{collections::BTreeMap, time::Duration};
 
@@ -8,20 +10,20 @@ fn texts() -> impl Strategy<Value = BTreeMap<String, String>> {
     collection::btree_map("[A-Za-z][A-Za-z_-]{0,8}", "[ -~äß€]{0,20}", 0..4)
 }
 
-fn transport() -> impl Strategy<Value = Transport> {
+fn transport() -> impl Strategy<Value = McpTransport> {
     let url = "https?://[a-z]{1,8}(:[0-9]{1,4})?/[!-\\[\\]-~]{0,20}";
     prop_oneof![
         ("[!-~]{1,20}", collection::vec("[ -~\n\"ä]{0,20}", 0..4), texts())
-            .prop_map(|(command, args, env)| Transport::Stdio { command, args, env }),
-        (url, texts()).prop_map(|(url, headers)| Transport::Http { url, headers }),
-        (url, texts()).prop_map(|(url, headers)| Transport::Sse { url, headers }),
+            .prop_map(|(command, args, env)| McpTransport::Stdio { command, args, env }),
+        (url, texts()).prop_map(|(url, headers)| McpTransport::Http { url, headers }),
+        (url, texts()).prop_map(|(url, headers)| McpTransport::Sse { url, headers }),
     ]
 }
 
-fn config() -> impl Strategy<Value = ServerConfig> {
+fn config() -> impl Strategy<Value = McpServerConfig> {
     let timeout = || proptest::option::of((1..100_000_u64).prop_map(Duration::from_millis));
     (transport(), any::<bool>(), timeout(), timeout(), proptest::option::of("[a-z/]{1,9}")).prop_map(
-        |(transport, disabled, startup_timeout, call_timeout, folder)| ServerConfig {
+        |(transport, disabled, startup_timeout, call_timeout, folder)| McpServerConfig {
             transport,
             disabled,
             startup_timeout,
@@ -31,19 +33,22 @@ fn config() -> impl Strategy<Value = ServerConfig> {
     )
 }
 
-fn layers() -> impl Strategy<Value = Vec<Layer>> {
-    let tier =
-        prop_oneof![LazyJust::new(|| Tier::Project), LazyJust::new(|| Tier::Agent), "[ab]".prop_map(Tier::Skill),];
-    // Few names, so that they meet.
-    let servers = collection::btree_map("[abc]", config().prop_map(Ok::<_, ConfigError>), 0..4);
-    collection::vec((tier, servers).prop_map(|(tier, servers)| Layer { tier, servers }), 0..6)
+fn layers() -> impl Strategy<Value = Vec<McpTierServers>> {
+    let tier = prop_oneof![
+        LazyJust::new(|| McpTier::Project),
+        LazyJust::new(|| McpTier::Agent),
+        "[ab]".prop_map(McpTier::Skill),
+    ];
+    // Few names, so that they collide.
+    let servers = collection::btree_map("[abc]", config().prop_map(Ok::<_, McpConfigError>), 0..4);
+    collection::vec((tier, servers).prop_map(|(tier, servers)| McpTierServers { tier, servers }), 0..6)
 }
 
-fn rank(tier: &Tier) -> u8 {
+fn rank(tier: &McpTier) -> u8 {
     match tier {
-        Tier::Project => 0,
-        Tier::Agent => 1,
-        Tier::Skill(_) => 2,
+        McpTier::Project => 0,
+        McpTier::Agent => 1,
+        McpTier::Skill(_) => 2,
     }
 }
 
@@ -51,32 +56,32 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_printed_is_read_back(servers in collection::btree_map("[a-zA-Z0-9_-]{1,64}", config(), 0..6)) {
-        let text = print(servers.iter().map(|(name, config)| (name.as_str(), config)));
-        let read: BTreeMap<_, _> = parse(&text).unwrap().into_iter().map(|(name, read)| (name, read.unwrap())).collect();
+    fn a_printed_file_parses_to_the_same_servers(servers in collection::btree_map("[a-zA-Z0-9_-]{1,64}", config(), 0..6)) {
+        let text = print_file(servers.iter().map(|(name, config)| (name.as_str(), config)));
+        let read: BTreeMap<_, _> = parse_file(&text).unwrap().into_iter().map(|(name, read)| (name, read.unwrap())).collect();
         prop_assert_eq!(read, servers);
     }
 
     #[test]
-    fn no_text_breaks_the_parser(text in "\\PC{0,200}", inside in "[ -~]{0,60}") {
-        drop(parse(&text));
-        drop(parse(&format!("{{\"mcpServers\": {{\"a\": {inside}}}}}")));
+    fn the_parser_never_panics(text in "\\PC{0,200}", inside in "[ -~]{0,60}") {
+        drop(parse_file(&text));
+        drop(parse_file(&format!("{{\"mcpServers\": {{\"a\": {inside}}}}}")));
     }
 
     #[test]
-    fn without_references_nothing_changes(text in "[^$]{0,100}") {
+    fn text_without_references_does_not_change(text in "[^$]{0,100}") {
         prop_assert_eq!(substitute(&text, &|_| None), Ok(text));
     }
 
     #[test]
-    fn values_are_data(before in "[^${}]{0,20}", value in "[ -~]{0,40}", after in "[^${}]{0,20}") {
+    fn values_are_not_expanded_again(before in "[^${}]{0,20}", value in "[ -~]{0,40}", after in "[^${}]{0,20}") {
         let text = format!("{before}${{V}}{after}");
         let lookup = |name: &str| (name == "V").then(|| value.clone());
         prop_assert_eq!(substitute(&text, &lookup), Ok(format!("{before}{value}{after}")));
     }
 
     #[test]
-    fn any_text_is_filled_in_or_refused_with_a_name_from_it(text in "[${}:A-C_a-]{0,40}") {
+    fn an_error_names_a_variable_from_the_text(text in "[${}:A-C_a-]{0,40}") {
         if let Err(name) = substitute(&text, &|_| None) {
             let reference = format!("${{{name}}}");
             prop_assert!(text.contains(&reference));
@@ -85,10 +90,10 @@ proptest! {
     }
 
     #[test]
-    fn each_name_once_from_the_strongest_tier(layers in layers()) {
+    fn each_name_appears_once_from_the_strongest_tier(layers in layers()) {
         let merged = merge(layers.clone());
         let all: Vec<_> = merged.in_use.iter().chain(&merged.disabled).collect();
-        let mut named: BTreeMap<&String, Vec<&Layer>> = BTreeMap::new();
+        let mut named: BTreeMap<&String, Vec<&McpTierServers>> = BTreeMap::new();
         for layer in &layers {
             for name in layer.servers.keys() {
                 named.entry(name).or_default().push(layer);

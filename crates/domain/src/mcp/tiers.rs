@@ -1,19 +1,19 @@
-//! Who has the say where several name a server: skill over agent over project.
+//! Precedence when several tiers define a server of the same name: skill over agent over project.
 
-use super::{ConfigError, Server, ServerConfig};
+use super::{McpConfigError, McpServerConfig, NamedMcpServer};
 use std::{collections::BTreeMap, fmt};
 
-/// Where a server was written down. The greater one wins.
+/// Where a server is configured. The higher tier wins.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Tier {
-    /// The `.mcp.json` in the folder that the agent works in.
+pub enum McpTier {
+    /// The `.mcp.json` in the folder of the room.
     Project,
     Agent,
-    /// Of this name.
+    /// The skill's name.
     Skill(String),
 }
 
-impl Tier {
+impl McpTier {
     const fn rank(&self) -> u8 {
         match self {
             Self::Project => 0,
@@ -23,7 +23,7 @@ impl Tier {
     }
 }
 
-impl fmt::Display for Tier {
+impl fmt::Display for McpTier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Project => f.write_str("project"),
@@ -33,107 +33,112 @@ impl fmt::Display for Tier {
     }
 }
 
-/// All that one place names.
+/// All servers of one tier.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Layer {
-    pub tier: Tier,
-    pub servers: BTreeMap<String, Result<ServerConfig, ConfigError>>,
+pub struct McpTierServers {
+    pub tier: McpTier,
+    pub servers: BTreeMap<String, Result<McpServerConfig, McpConfigError>>,
 }
 
-/// A server with the tier that set it and those whose server of the same name it hides, the strongest first.
+/// A server with its tier and the tiers whose server of the same name it shadows, strongest first.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Effective {
+pub struct MergedMcpServer {
     pub name: String,
-    pub tier: Tier,
-    /// One that is wrong still hides the weaker ones: to run another server than was meant would be worse.
-    pub config: Result<ServerConfig, ConfigError>,
-    pub shadowed: Vec<Tier>,
+    pub tier: McpTier,
+    /// An invalid server still shadows weaker ones: running a server that was not meant would be worse.
+    pub config: Result<McpServerConfig, McpConfigError>,
+    pub shadowed: Vec<McpTier>,
 }
 
-impl Effective {
-    /// What can be started or reached.
-    pub fn server(&self) -> Option<Server> {
+impl MergedMcpServer {
+    /// Returns the server if its configuration is valid.
+    pub fn server(&self) -> Option<NamedMcpServer> {
         let config = self.config.as_ref().ok()?.clone();
-        Some(Server { name: self.name.clone(), config })
+        Some(NamedMcpServer { name: self.name.clone(), config })
     }
 }
 
-/// Each ordered by name, so that a prompt made of them stays the same.
+/// Both lists are sorted by name, so that prompts built from them are stable.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Merged {
-    pub in_use: Vec<Effective>,
-    /// Left out because the tier that has the say switched them off; a weaker tier does not bring them back.
-    pub disabled: Vec<Effective>,
+pub struct MergedMcpServers {
+    pub in_use: Vec<MergedMcpServer>,
+    /// Disabled by the strongest tier that defines them; a weaker tier does not enable them again.
+    pub disabled: Vec<MergedMcpServer>,
 }
 
-/// Of two layers of the same tier (two skills) the earlier one has the say.
-pub fn merge(layers: impl IntoIterator<Item = Layer>) -> Merged {
-    let mut layers: Vec<Layer> = layers.into_iter().collect();
+/// Merges all tiers. Within one tier (two skills) the earlier entry wins.
+pub fn merge(layers: impl IntoIterator<Item = McpTierServers>) -> MergedMcpServers {
+    let mut layers: Vec<McpTierServers> = layers.into_iter().collect();
     layers.sort_by_key(|layer| std::cmp::Reverse(layer.tier.rank()));
-    let mut servers: BTreeMap<String, Effective> = BTreeMap::new();
-    for Layer { tier, servers: named } in layers {
+    let mut servers: BTreeMap<String, MergedMcpServer> = BTreeMap::new();
+    for McpTierServers { tier, servers: named } in layers {
         for (name, config) in named {
             match servers.get_mut(&name) {
                 Some(stronger) => stronger.shadowed.push(tier.clone()),
                 None => {
                     let tier = tier.clone();
-                    servers.insert(name.clone(), Effective { name, tier, config, shadowed: Vec::new() });
+                    servers.insert(name.clone(), MergedMcpServer { name, tier, config, shadowed: Vec::new() });
                 }
             }
         }
     }
-    let is_off = |server: &Effective| server.config.as_ref().is_ok_and(|config| config.disabled);
+    let is_off = |server: &MergedMcpServer| server.config.as_ref().is_ok_and(|config| config.disabled);
     let (disabled, in_use) = servers.into_values().partition(is_off);
-    Merged { in_use, disabled }
+    MergedMcpServers { in_use, disabled }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Layer, Tier, merge};
-    use crate::mcp::{ConfigError, EntryError, ServerConfig, Transport};
+    use super::{McpTier, McpTierServers, merge};
+    use crate::mcp::{McpConfigError, McpEntryError, McpServerConfig, McpTransport};
 
-    fn config(command: &str, disabled: bool) -> Result<ServerConfig, ConfigError> {
-        let transport = Transport::Stdio { command: command.into(), args: Vec::new(), env: [].into() };
-        Ok(ServerConfig { disabled, ..ServerConfig::new(transport) })
+    fn config(command: &str, disabled: bool) -> Result<McpServerConfig, McpConfigError> {
+        let transport = McpTransport::Stdio { command: command.into(), args: Vec::new(), env: [].into() };
+        Ok(McpServerConfig { disabled, ..McpServerConfig::new(transport) })
     }
 
-    fn layer<const N: usize>(tier: Tier, servers: [(&str, Result<ServerConfig, ConfigError>); N]) -> Layer {
-        Layer { tier, servers: servers.map(|(name, config)| (name.to_owned(), config)).into() }
+    fn layer<const N: usize>(
+        tier: McpTier,
+        servers: [(&str, Result<McpServerConfig, McpConfigError>); N],
+    ) -> McpTierServers {
+        McpTierServers { tier, servers: servers.map(|(name, config)| (name.to_owned(), config)).into() }
     }
 
     #[test]
-    fn the_stronger_tier_has_its_way_and_says_over_whom() {
-        let (first, second) = (Tier::Skill("first".into()), Tier::Skill("second".into()));
+    fn the_stronger_tier_wins_and_lists_what_it_shadows() {
+        let (first, second) = (McpTier::Skill("first".into()), McpTier::Skill("second".into()));
         let merged = merge([
-            layer(Tier::Project, [("git", config("p", false)), ("time", config("p", false))]),
+            layer(McpTier::Project, [("git", config("p", false)), ("time", config("p", false))]),
             layer(first.clone(), [("git", config("s1", false))]),
-            layer(Tier::Agent, [("git", config("a", false)), ("web", config("a", false))]),
+            layer(McpTier::Agent, [("git", config("a", false)), ("web", config("a", false))]),
             layer(second.clone(), [("git", config("s2", false))]),
         ]);
         let names: Vec<&str> = merged.in_use.iter().map(|server| server.name.as_str()).collect();
         assert_eq!(names, ["git", "time", "web"]);
         let git = &merged.in_use[0];
         assert_eq!((&git.tier, &git.config), (&first, &config("s1", false)));
-        assert_eq!(git.shadowed, [second, Tier::Agent, Tier::Project]);
-        assert_eq!(merged.in_use[1].tier, Tier::Project);
+        assert_eq!(git.shadowed, [second, McpTier::Agent, McpTier::Project]);
+        assert_eq!(merged.in_use[1].tier, McpTier::Project);
     }
 
     #[test]
-    fn one_that_is_switched_off_is_left_out_with_what_it_hides() {
+    fn a_disabled_server_stays_disabled_and_shadows_weaker_tiers() {
         let merged = merge([
-            layer(Tier::Agent, [("git", config("a", true)), ("time", config("a", false))]),
-            layer(Tier::Project, [("git", config("p", false)), ("time", config("p", true))]),
+            layer(McpTier::Agent, [("git", config("a", true)), ("time", config("a", false))]),
+            layer(McpTier::Project, [("git", config("p", false)), ("time", config("p", true))]),
         ]);
         assert_eq!(merged.in_use.len(), 1);
         assert_eq!(merged.in_use[0].name, "time");
-        assert_eq!(merged.disabled[0].shadowed, [Tier::Project]);
+        assert_eq!(merged.disabled[0].shadowed, [McpTier::Project]);
     }
 
     #[test]
-    fn one_that_is_wrong_is_not_replaced_by_another() {
-        let wrong = Err(EntryError::CommandOrUrl.into());
-        let merged =
-            merge([layer(Tier::Agent, [("git", wrong.clone())]), layer(Tier::Project, [("git", config("p", false))])]);
+    fn an_invalid_server_is_not_replaced_by_a_weaker_tier() {
+        let wrong = Err(McpEntryError::CommandOrUrl.into());
+        let merged = merge([
+            layer(McpTier::Agent, [("git", wrong.clone())]),
+            layer(McpTier::Project, [("git", config("p", false))]),
+        ]);
         assert_eq!((&merged.in_use[0].config, merged.in_use[0].server()), (&wrong, None));
     }
 }

@@ -1,25 +1,25 @@
-//! `${VAR}` and `${VAR:-default}` in the texts of a server. Nothing else is special: `$VAR`, `${}` and `${1}` stand for
-//! themselves, and what is put in is not looked at again.
+//! `${VAR}` and `${VAR:-default}` in a server's settings. Nothing else is special: `$VAR`, `${}` and `${1}` are literal
+//! text, and values are not expanded again.
 
-use super::Transport;
+use super::McpTransport;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A variable that is named without a default and has no value.
+/// A referenced variable that has neither a value nor a default.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
     "needs the variable {variable}, which is not set (in its {field}); set it, or write ${{{variable}:-a default}}"
 )]
-pub struct Unset {
+pub struct UnsetVariable {
     pub variable: String,
     pub field: String,
 }
 
-enum Piece<'a> {
+enum TemplatePiece<'a> {
     Text(&'a str),
     Variable { name: &'a str, default: Option<&'a str> },
 }
 
-fn pieces(text: &str) -> Vec<Piece<'_>> {
+fn pieces(text: &str) -> Vec<TemplatePiece<'_>> {
     let mut pieces = Vec::new();
     let (mut rest, mut from) = (text, 0);
     while let Some(at) = rest[from..].find("${").map(|at| from + at) {
@@ -29,11 +29,11 @@ fn pieces(text: &str) -> Vec<Piece<'_>> {
             from = at + 2;
             continue;
         };
-        pieces.push(Piece::Text(&rest[..at]));
-        pieces.push(Piece::Variable { name, default });
+        pieces.push(TemplatePiece::Text(&rest[..at]));
+        pieces.push(TemplatePiece::Variable { name, default });
         (rest, from) = (&inside[end + 1..], 0);
     }
-    pieces.push(Piece::Text(rest));
+    pieces.push(TemplatePiece::Text(rest));
     pieces
 }
 
@@ -47,13 +47,13 @@ fn reference(inside: &str) -> Option<(&str, Option<&str>)> {
     is_name.then_some((name, default))
 }
 
-/// A variable that is set to nothing is set. `Err` is the first name without a value.
+/// Replaces all references. An empty value counts as set. `Err` is the first name without a value.
 pub fn substitute(text: &str, lookup: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
     let mut filled = String::with_capacity(text.len());
     for piece in pieces(text) {
         match piece {
-            Piece::Text(text) => filled.push_str(text),
-            Piece::Variable { name, default } => match (lookup(name), default) {
+            TemplatePiece::Text(text) => filled.push_str(text),
+            TemplatePiece::Variable { name, default } => match (lookup(name), default) {
                 (Some(value), _) => filled.push_str(&value),
                 (None, Some(default)) => filled.push_str(default),
                 (None, None) => return Err(name.to_owned()),
@@ -63,41 +63,46 @@ pub fn substitute(text: &str, lookup: &dyn Fn(&str) -> Option<String>) -> Result
     Ok(filled)
 }
 
-/// The names that are asked for, with or without a default.
-pub fn variables_in(transport: &Transport) -> BTreeSet<String> {
+/// The names of all referenced variables, with or without a default.
+pub fn variables_in(transport: &McpTransport) -> BTreeSet<String> {
     let mut texts: Vec<&String> = Vec::new();
     match transport {
-        Transport::Stdio { command, args, env } => texts.extend([command].into_iter().chain(args).chain(env.values())),
-        Transport::Http { url, headers } | Transport::Sse { url, headers } => {
+        McpTransport::Stdio { command, args, env } => {
+            texts.extend([command].into_iter().chain(args).chain(env.values()))
+        }
+        McpTransport::Http { url, headers } | McpTransport::Sse { url, headers } => {
             texts.extend([url].into_iter().chain(headers.values()));
         }
     }
     let names = texts.into_iter().flat_map(|text| pieces(text)).filter_map(|piece| match piece {
-        Piece::Variable { name, .. } => Some(name.to_owned()),
-        Piece::Text(_) => None,
+        TemplatePiece::Variable { name, .. } => Some(name.to_owned()),
+        TemplatePiece::Text(_) => None,
     });
     names.collect()
 }
 
-pub(super) fn resolve(transport: &Transport, lookup: &dyn Fn(&str) -> Option<String>) -> Result<Transport, Unset> {
+pub(super) fn resolve(
+    transport: &McpTransport,
+    lookup: &dyn Fn(&str) -> Option<String>,
+) -> Result<McpTransport, UnsetVariable> {
     let fill = |field: &dyn Fn() -> String, text: &String| {
-        substitute(text, lookup).map_err(|variable| Unset { variable, field: field() })
+        substitute(text, lookup).map_err(|variable| UnsetVariable { variable, field: field() })
     };
     let fill_map = |kind: &str, map: &BTreeMap<String, String>| {
         let filled = map.iter().map(|(key, value)| Ok((key.clone(), fill(&|| format!("{kind} {key}"), value)?)));
-        filled.collect::<Result<BTreeMap<_, _>, Unset>>()
+        filled.collect::<Result<BTreeMap<_, _>, UnsetVariable>>()
     };
     Ok(match transport {
-        Transport::Stdio { command, args, env } => Transport::Stdio {
+        McpTransport::Stdio { command, args, env } => McpTransport::Stdio {
             command: fill(&|| "command".into(), command)?,
             args: args.iter().map(|arg| fill(&|| "args".into(), arg)).collect::<Result<_, _>>()?,
             env: fill_map("env", env)?,
         },
-        Transport::Http { url, headers } => {
-            Transport::Http { url: fill(&|| "url".into(), url)?, headers: fill_map("header", headers)? }
+        McpTransport::Http { url, headers } => {
+            McpTransport::Http { url: fill(&|| "url".into(), url)?, headers: fill_map("header", headers)? }
         }
-        Transport::Sse { url, headers } => {
-            Transport::Sse { url: fill(&|| "url".into(), url)?, headers: fill_map("header", headers)? }
+        McpTransport::Sse { url, headers } => {
+            McpTransport::Sse { url: fill(&|| "url".into(), url)?, headers: fill_map("header", headers)? }
         }
     })
 }
@@ -105,7 +110,7 @@ pub(super) fn resolve(transport: &Transport, lookup: &dyn Fn(&str) -> Option<Str
 #[cfg(test)]
 mod tests {
     use super::{substitute, variables_in};
-    use crate::mcp::{ConfigError, ServerConfig, Transport};
+    use crate::mcp::{McpConfigError, McpServerConfig, McpTransport};
 
     fn lookup(name: &str) -> Option<String> {
         match name {
@@ -117,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_put_in_and_what_stays() {
+    fn replaces_references_and_keeps_other_text() {
         for (text, filled) in [
             ("", Ok("")),
             ("plain $A $ {A}", Ok("plain $A $ {A}")),
@@ -145,13 +150,13 @@ mod tests {
     }
 
     #[test]
-    fn an_unset_one_says_where_it_is_needed() {
-        let transport = Transport::Http {
+    fn an_unset_variable_error_names_the_field() {
+        let transport = McpTransport::Http {
             url: "http://host/${A}".into(),
             headers: [("authorization".to_owned(), "Bearer ${TOKEN}".to_owned())].into(),
         };
         assert_eq!(variables_in(&transport).into_iter().collect::<Vec<_>>(), ["A", "TOKEN"]);
-        let error = ServerConfig::new(transport).resolve(&lookup).unwrap_err();
+        let error = McpServerConfig::new(transport).resolve(&lookup).unwrap_err();
         assert_eq!(
             error.to_string(),
             "needs the variable TOKEN, which is not set (in its header authorization); set it, or write ${TOKEN:-a default}"
@@ -159,10 +164,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_put_in_is_checked() {
-        let config = |url: &str| ServerConfig::new(Transport::Http { url: url.into(), headers: [].into() });
-        assert!(matches!(config("${A}").resolve(&lookup), Err(ConfigError::Entry(_))));
-        let header = Transport::Sse { url: "http://h".into(), headers: [("a".into(), "${V}".into())].into() };
-        assert!(ServerConfig::new(header).resolve(&|_| Some("x\r\ny: z".into())).is_err());
+    fn the_result_of_substitution_is_validated() {
+        let config = |url: &str| McpServerConfig::new(McpTransport::Http { url: url.into(), headers: [].into() });
+        assert!(matches!(config("${A}").resolve(&lookup), Err(McpConfigError::Entry(_))));
+        let header = McpTransport::Sse { url: "http://h".into(), headers: [("a".into(), "${V}".into())].into() };
+        assert!(McpServerConfig::new(header).resolve(&|_| Some("x\r\ny: z".into())).is_err());
     }
 }

@@ -1,8 +1,7 @@
-//! What models cost: a table embedded at build time, looked up by a model's name.
+//! Model prices: a table embedded at build time, looked up by model name.
 //!
-//! It must never guess. A name that is not certainly one model at one price is unknown, and its cost is `None`. Names are
-//! recognised in `names`, amounts worked out in `rate`; the data and the script that exports it are in
-//! `crates/domain/prices`.
+//! It must never guess. A name that does not clearly mean one model at one price is unknown, and its cost is `None`.
+//! `names` matches names, `rate` computes costs; the data and its export script are in `crates/domain/prices`.
 
 mod names;
 mod rate;
@@ -11,14 +10,14 @@ use crate::{
     time::Timestamp,
     usage::{Cost, Usage},
 };
-use rate::Rate;
+use rate::ModelRate;
 use serde::Deserialize;
 use std::{collections::HashMap, sync::LazyLock};
 
-/// The model that the scripted provider reports; it costs nothing.
+/// The model name of the scripted provider; it is free.
 pub const SCRIPTED: &str = "scripted";
 
-/// What one model costs.
+/// The price of one model.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelPrice {
@@ -28,46 +27,46 @@ pub struct ModelPrice {
     exact: Vec<String>,
     #[serde(default)]
     stems: Vec<String>,
-    /// In the order they come into force; the first has no date.
-    rates: Vec<Rate>,
+    /// Sorted by start date; the first has no date.
+    rates: Vec<ModelRate>,
 }
 
-/// The price of a model by the name it is called with, or `None` when that is not certain.
+/// Finds the price of a model by its name, or `None` if the name is not clear.
 pub fn find(model: &str) -> Option<&'static ModelPrice> {
     let table = &*TABLE;
     let index = names::find(model, &table.exact, &table.stems)?;
     table.models.get(index)
 }
 
-/// Where the table comes from and its date, such as `genai-prices 0.2.1, 2026-11-15`.
+/// The source and date of the table, such as `genai-prices 0.2.1, 2026-11-15`.
 pub fn version() -> &'static str {
     &TABLE.version
 }
 
 impl ModelPrice {
-    /// The model's main name; several names may mean one model.
+    /// The model's main name; a model may have several names.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// Who charges this price.
+    /// The vendor that charges this price.
     pub fn vendor(&self) -> &str {
         &self.vendor
     }
 
-    /// What one model call costs now. Pass the usage of one call, not a sum over several: some models charge more for a
-    /// long prompt, and a sum of short ones would look like it.
+    /// Returns the cost of one model call now. Pass the usage of one call, not a sum: some models charge more for a
+    /// long prompt, and a sum of short prompts would look like one.
     pub fn cost(&self, usage: &Usage) -> Cost {
         self.cost_at(usage, Timestamp::now())
     }
 
-    /// The same for a call at another time: prices that are announced for a date hold from that date.
+    /// Returns the cost of a call at another time: announced prices apply from their date.
     pub fn cost_at(&self, usage: &Usage, at: Timestamp) -> Cost {
         self.rates.iter().rev().find(|rate| rate.in_force(at)).map_or(Cost::ZERO, |rate| rate.cost(usage))
     }
 }
 
-struct Table {
+struct PriceTable {
     version: String,
     models: Vec<ModelPrice>,
     exact: HashMap<String, usize>,
@@ -76,13 +75,13 @@ struct Table {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Exported {
+struct PriceFile {
     version: String,
     models: Vec<ModelPrice>,
 }
 
-static TABLE: LazyLock<Table> = LazyLock::new(|| {
-    let Exported { version, mut models } = serde_json::from_str(include_str!("../../prices/models.json"))
+static TABLE: LazyLock<PriceTable> = LazyLock::new(|| {
+    let PriceFile { version, mut models } = serde_json::from_str(include_str!("../../prices/models.json"))
         // The file is part of the program, and the tests below read it.
         .unwrap_or_else(|error| unreachable!("the embedded price table is not valid: {error}"));
     models.push(ModelPrice {
@@ -90,14 +89,14 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
         vendor: "greenroom".to_owned(),
         exact: vec![SCRIPTED.to_owned()],
         stems: Vec::new(),
-        rates: vec![Rate::FREE],
+        rates: vec![ModelRate::FREE],
     });
     let by_name = |names: fn(&ModelPrice) -> &Vec<String>| {
         let pairs = models.iter().enumerate();
         pairs.flat_map(|(index, model)| names(model).iter().map(move |name| (name.clone(), index))).collect()
     };
     let (exact, stems) = (by_name(|model| &model.exact), by_name(|model| &model.stems));
-    Table { version, models, exact, stems }
+    PriceTable { version, models, exact, stems }
 });
 
 #[cfg(test)]
@@ -119,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn known_figures() {
+    fn costs_of_known_models() {
         let table = [
             // $3 per million in, $15 out, $0.30 cache read, $3.75 cache write:
             // 1,000 × 3,000 + 500 × 15,000 + 10,000 × 300 + 2,000 × 3,750 nanos each = 3 + 7.5 + 3 + 7.5 million.
@@ -158,12 +157,12 @@ mod tests {
         assert_eq!(nanos("claude-sonnet-4-5", usage(200_001, 1_000, 0, 0)), 1_200_006_000 + 22_500_000);
         // The cached part of the prompt counts: 1 × $6 + 150,000 × $0.60 + 50,000 × $7.50.
         assert_eq!(nanos("claude-sonnet-4-5", usage(1, 0, 150_000, 50_000)), 6_000 + 90_000_000 + 375_000_000);
-        // What was said does not.
+        // Output tokens do not count.
         assert_eq!(nanos("claude-sonnet-4-5", usage(1, 200_000, 0, 0)), 3_000 + 3_000_000_000);
     }
 
     #[test]
-    fn an_announced_price_holds_from_its_date() {
+    fn an_announced_price_applies_from_its_date() {
         let argon = find("gemini-4-argon").unwrap();
         let one = usage(1, 1, 0, 0);
         assert_eq!(argon.cost_at(&one, NOVEMBER).as_nanos(), 2_000 + 10_000);
@@ -171,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn more_tokens_than_there_can_be_do_not_overflow() {
+    fn huge_token_counts_do_not_overflow() {
         assert_eq!(nanos("o1-pro", usage(u64::MAX, u64::MAX, u64::MAX, u64::MAX)), i64::MAX);
     }
 
@@ -180,18 +179,18 @@ mod tests {
         for name in ["", "gpt-99", "llama3", "claude", "my-finetune", "openai/claude-sonnet-4-5", "gpt-oss-120b"] {
             assert!(find(name).is_none(), "{name}");
         }
-        // Sold by its makers at two prices.
+        // Its vendor sells it at two prices.
         assert!(find("glm-5").is_none());
     }
 
     #[test]
-    fn the_embedded_table_is_sound() {
+    fn the_embedded_table_is_valid() {
         assert!(version().starts_with("genai-prices "));
         assert!(include_str!("../../prices/models.json").len() < 100 * 1024);
         let mut seen = HashSet::new();
         for model in &TABLE.models {
             assert!(!model.vendor().is_empty());
-            assert!(model.rates.iter().all(super::Rate::is_sound), "{}", model.id());
+            assert!(model.rates.iter().all(super::ModelRate::is_sound), "{}", model.id());
             assert!(model.rates[0].in_force(Timestamp::from_millis(0)), "{} always has a price", model.id());
             for name in model.exact.iter().chain(&model.stems) {
                 assert!(seen.insert(name), "{name} means two models");

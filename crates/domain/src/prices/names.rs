@@ -1,14 +1,14 @@
-//! Which model a name means.
+//! Maps model names to models.
 //!
-//! Vendors call one model by several names: an alias, and the alias with the date of a release. Anything else behind a
-//! known name may be another model at another price (`claude-opus-4-6` and `claude-opus-4-6-fast` differ sixfold), so
-//! only the tails below are taken off.
+//! Vendors use several names for one model: an alias, and the alias with a release date. Any other suffix may mean
+//! another model at another price (`claude-opus-4-6` and `claude-opus-4-6-fast` differ sixfold), so only the suffixes
+//! below are removed.
 
 use std::collections::HashMap;
 
 const MAX_BYTES: usize = 128;
 
-/// Tails that name a release of the same model; `#` is a digit.
+/// Suffixes that name a release of the same model; `#` is a digit.
 const RELEASES: [&str; 12] = [
     "-########",
     "-####-##-##",
@@ -24,13 +24,13 @@ const RELEASES: [&str; 12] = [
     "-########-v#:#",
 ];
 
-/// What `name` maps to: as it is in `exact`, or in `stems` as it is or without its release.
+/// Looks up `name` in `exact`, then in `stems` with and without its release suffix.
 pub fn find(name: &str, exact: &HashMap<String, usize>, stems: &HashMap<String, usize>) -> Option<usize> {
     if name.len() > MAX_BYTES {
         return None;
     }
     let name = name.trim().to_ascii_lowercase();
-    // Google's own API lists its models as `models/gemini-…`.
+    // Google's API lists its models as `models/gemini-…`.
     let name = name.strip_prefix("models/").unwrap_or(&name);
     if let Some(&index) = exact.get(name).or_else(|| stems.get(name)) {
         return Some(index);
@@ -55,14 +55,14 @@ mod tests {
     use std::collections::HashMap;
 
     #[test]
-    fn releases_of_a_known_model_and_nothing_else() {
+    fn finds_releases_of_known_models_only() {
         let map = |names: &[(&str, usize)]| names.iter().map(|&(name, at)| (name.to_owned(), at)).collect();
         let exact: HashMap<_, _> = map(&[("gpt-4o", 1), ("anthropic/sonnet-4", 2)]);
         let stems: HashMap<_, _> = map(&[("sonnet-4", 2), ("sonnet-4-5", 3), ("flash", 4), ("us.sonnet-4", 5)]);
         let table = [
             ("gpt-4o", Some(1)),
             ("GPT-4o ", Some(1)),
-            // An exact name is no stem: a dated release of it may cost something else.
+            // An exact name is not a stem: a dated release may have another price.
             ("gpt-4o-2024-05-13", None),
             ("gpt-4o-mini", None),
             ("anthropic/sonnet-4", Some(2)),

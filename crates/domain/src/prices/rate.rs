@@ -1,4 +1,4 @@
-//! What one call costs, in whole numbers from the price to the sum.
+//! The cost of one call, computed in integers.
 
 use crate::{
     time::Timestamp,
@@ -9,41 +9,41 @@ use serde::Deserialize;
 /// The prices of a model from one date on.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Rate {
+pub struct ModelRate {
     #[serde(default)]
     from: Option<Timestamp>,
-    base: Prices,
-    /// Dearer prices for longer prompts, by rising length.
+    base: TokenPrices,
+    /// Higher prices for longer prompts, by increasing length.
     #[serde(default)]
-    above: Vec<Tier>,
+    above: Vec<LongPromptPrices>,
 }
 
-/// Holds for all tokens of a call whose prompt has more than `tokens`, cached ones included.
+/// Applies to all tokens of a call whose prompt, cached tokens included, is longer than `tokens`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Tier {
+struct LongPromptPrices {
     tokens: u64,
-    prices: Prices,
+    prices: TokenPrices,
 }
 
 /// Micro-dollars per million tokens: every price that vendors publish is a whole number of them.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Prices {
+struct TokenPrices {
     input: u32,
     output: u32,
-    /// Without one, tokens read from the cache cost what input costs.
+    /// Defaults to the input price.
     #[serde(default)]
     cache_read: Option<u32>,
-    /// For a cache that lives five minutes. Without one, tokens written to the cache cost what input costs.
+    /// For a five-minute cache. Defaults to the input price.
     #[serde(default)]
     cache_write: Option<u32>,
 }
 
-impl Rate {
+impl ModelRate {
     pub const FREE: Self = Self {
         from: None,
-        base: Prices { input: 0, output: 0, cache_read: None, cache_write: None },
+        base: TokenPrices { input: 0, output: 0, cache_read: None, cache_write: None },
         above: Vec::new(),
     };
 

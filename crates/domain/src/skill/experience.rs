@@ -1,8 +1,8 @@
-//! How far a skill has come, from the ratings of its training rounds.
+//! The experience of a skill, computed from the ratings of its training rounds.
 
 use serde::{Deserialize, Serialize};
 
-/// 1 is useless, 5 is as it should be.
+/// A rating from 1 (useless) to 5 (perfect).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(try_from = "u8", into = "u8")]
 #[schema(value_type = u8, minimum = 1, maximum = 5)]
@@ -24,13 +24,14 @@ impl From<Score> for u8 {
     }
 }
 
-/// How much the newest rating weighs against all before it.
+/// The weight of the newest rating against all earlier ratings.
 const NEWEST: f64 = 0.3;
-/// With so many ratings, half of what they say is believed.
+/// The number of ratings at which the mean counts half.
 const HALF_BELIEVED: f64 = 5.0;
 
-/// 0 to 100, oldest rating first; `None` before the first. Recent ratings weigh more, and few ratings prove little:
-/// `round(100 · m · n / (n + 5))`, with `m` a running mean that each rating, as (score − 1) / 4, moves by 0.3.
+/// Returns 0 to 100, or `None` without ratings. Takes the oldest rating first. Recent ratings weigh more, and few
+/// ratings count little: `round(100 · m · n / (n + 5))`, where `m` is a running mean that each rating, as
+/// (score − 1) / 4, moves by 0.3.
 pub fn experience(scores: impl IntoIterator<Item = Score>) -> Option<u8> {
     let (mut mean, mut count) = (None, 0.0);
     for score in scores {
@@ -53,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn the_documented_formula() {
+    fn follows_the_documented_formula() {
         assert_eq!(of(&[]), None);
         assert_eq!(of(&[1]), Some(0));
         assert_eq!(of(&[5]), Some(17));
@@ -65,7 +66,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_stays_in_range_and_a_better_rating_never_lowers_it(
+        fn stays_in_range_and_a_better_rating_never_lowers_it(
             scores in proptest::collection::vec(1_u8..=5, 1..60), at in any::<prop::sample::Index>(),
         ) {
             let before = of(&scores).unwrap();

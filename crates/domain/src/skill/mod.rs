@@ -1,8 +1,8 @@
-//! A skill: instructions that an agent may take up, with parameters, files, MCP servers and a tool policy of their own.
+//! A skill: instructions for an agent, with parameters, files, MCP servers and a tool policy.
 //!
-//! [`SkillSpec`] is what a person sets; `check` says what is wrong with one; `document` is the `SKILL.md` it is read from
-//! and written to; `parameter` and `template` fill it in; `invocation` reads `/name key=value …` at the start of a
-//! message; `experience` and `proposal` belong to training. Everything here is pure.
+//! [`SkillSpec`] holds the settings; `check` validates them; `document` reads and writes `SKILL.md`; `parameter` and
+//! `template` fill in values; `invocation` parses `/name key=value …` at the start of a message; `experience`,
+//! `proposal` and `training` belong to training. Everything here is pure.
 
 mod check;
 pub mod document;
@@ -15,14 +15,14 @@ mod proposal;
 mod template;
 mod training;
 
-pub use check::{Finding, Level, MAX_BODY_BYTES};
+pub use check::{FindingLevel, MAX_BODY_BYTES, SkillFinding};
 pub use experience::{Score, experience};
 pub use file::{FileEntry, FilePath, MAX_FILE_BYTES, MAX_FILES, MAX_TOTAL_BYTES, SKILL_FILE, SkillFile};
-pub use invocation::{Arguments, Invocation};
+pub use invocation::{SkillArguments, SkillInvocation};
 pub use name::SkillName;
-pub use parameter::{Given, Parameter, ParameterKind, ParameterValue, Trouble, Values};
+pub use parameter::{Parameter, ParameterError, ParameterKind, ParameterValue, ParameterValues, ResolvedParameters};
 pub use proposal::proposed_body;
-pub use template::{fill, placeholders};
+pub use template::{fill_placeholders, placeholders};
 pub use training::{Proposal, ProposalStatus, Remarks, Round, RoundKind, TrainingRoom};
 
 use crate::{agent::ToolPolicy, ids::SkillId, name::Name, time::Timestamp};
@@ -30,22 +30,22 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// What a person sets.
+/// The settings of a skill.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SkillSpec {
     pub name: SkillName,
-    /// For people.
+    /// The name shown to people.
     #[serde(default)]
     pub display_name: Option<Name>,
-    /// What it does and when to use it; agents decide by it.
+    /// What the skill does and when to use it. Agents choose skills by this text.
     #[schema(min_length = 1, max_length = 1024)]
     pub description: String,
-    /// Markdown; `{{parameter}}` is filled in.
+    /// Markdown; `{{parameter}}` is replaced by its value.
     pub body: String,
     #[serde(default)]
     pub category: Option<String>,
-    /// The author's own word for the version.
+    /// The author's version label.
     #[serde(default)]
     pub label: Option<String>,
     #[serde(default)]
@@ -56,17 +56,17 @@ pub struct SkillSpec {
     pub metadata: BTreeMap<String, String>,
     #[serde(default)]
     pub parameters: Vec<Parameter>,
-    /// As in `.mcp.json`: what a run that has this skill may reach beside its agent's own.
+    /// MCP servers, as in `.mcp.json`, that a run with this skill has in addition to its agent's own.
     #[serde(default)]
     #[schema(value_type = BTreeMap<String, Object>)]
     pub mcp_servers: BTreeMap<String, Value>,
-    /// `deny` and `ask` hold in every run that has the skill, `allow` in runs that a person invokes it in.
+    /// `deny` and `ask` apply to every run that has the skill, `allow` only to runs in which a user invokes it.
     #[serde(default)]
     pub tools: ToolPolicy,
 }
 
 impl SkillSpec {
-    /// With nothing set but what must be.
+    /// Creates settings with only the required fields.
     pub fn new(name: SkillName, description: impl Into<String>, body: impl Into<String>) -> Self {
         Self {
             name,
@@ -84,18 +84,18 @@ impl SkillSpec {
         }
     }
 
-    /// What people call it.
+    /// The display name, or the name if there is none.
     pub fn title(&self) -> &str {
         self.display_name.as_ref().map_or(self.name.as_str(), Name::as_str)
     }
 }
 
-/// A skill as it is now: its newest version.
+/// The newest version of a skill.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Skill {
     pub id: SkillId,
     pub spec: SkillSpec,
-    /// 1, 2, 3 …: each change is a new one and none is ever altered.
+    /// 1, 2, 3 …: each change creates a new version; versions never change.
     pub version: u32,
     pub files: Vec<FileEntry>,
     /// 0 to 100; see [`experience`].

@@ -1,5 +1,5 @@
-//! The name of a skill, by the rules of Agent Skills. It becomes the name of a folder and a word in a message, so it can
-//! hold nothing that leads elsewhere (invariant 18).
+//! The name of a skill, by the rules of Agent Skills. It is also a folder name and a word in messages, so it has no
+//! path characters (invariant 18).
 
 use serde::{Deserialize, Serialize};
 use std::{fmt, str::FromStr};
@@ -13,10 +13,10 @@ pub struct SkillName(String);
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error(
-    "a skill's name has 1 to {MAX_CHARS} characters of a-z, 0-9 and single hyphens between them, such as code-review; \
-     this is {0:?}"
+    "{0:?} is not a valid skill name; use 1 to {MAX_CHARS} characters of a-z, 0-9 and single hyphens between them, such \
+     as code-review"
 )]
-pub struct Error(String);
+pub struct SkillNameError(String);
 
 impl SkillName {
     pub fn as_str(&self) -> &str {
@@ -25,21 +25,21 @@ impl SkillName {
 }
 
 impl FromStr for SkillName {
-    type Err = Error;
-    fn from_str(text: &str) -> Result<Self, Error> {
+    type Err = SkillNameError;
+    fn from_str(text: &str) -> Result<Self, SkillNameError> {
         let is_word = |word: &str| {
             !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
         };
         match text.len() <= MAX_CHARS && text.split('-').all(is_word) {
             true => Ok(Self(text.to_owned())),
-            false => Err(Error(text.chars().take(MAX_CHARS + 1).collect())),
+            false => Err(SkillNameError(text.chars().take(MAX_CHARS + 1).collect())),
         }
     }
 }
 
 impl TryFrom<String> for SkillName {
-    type Error = Error;
-    fn try_from(text: String) -> Result<Self, Error> {
+    type Error = SkillNameError;
+    fn try_from(text: String) -> Result<Self, SkillNameError> {
         text.parse()
     }
 }
@@ -67,7 +67,7 @@ mod tests {
     use super::SkillName;
 
     #[test]
-    fn the_rules_of_agent_skills() {
+    fn names_follow_the_rules_of_agent_skills() {
         for good in ["a", "code-review", "a1-2b", &"x".repeat(64)] {
             assert!(good.parse::<SkillName>().is_ok(), "{good}");
         }

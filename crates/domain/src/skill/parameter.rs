@@ -1,11 +1,11 @@
-//! Parameters of a skill: what may be given for them, and what a run is left with.
+//! Parameters of a skill: validation of their values, and resolution of the values of a run.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
 use std::{collections::BTreeMap, fmt};
 
 pub const MAX_NAME: usize = 64;
-/// Of one value, in bytes.
+/// The limit of one value, in bytes.
 pub const MAX_VALUE: usize = 16 * 1024;
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
@@ -19,11 +19,11 @@ pub struct Parameter {
     pub description: Option<String>,
     #[serde(default)]
     pub required: bool,
-    /// A text, a number or a boolean, as the type says.
+    /// A text, a number or a boolean, depending on the type.
     #[serde(default)]
     #[schema(value_type = Option<serde_json::Value>)]
     pub default: Option<ParameterValue>,
-    /// For the type `choice`: one of these.
+    /// The allowed values of a parameter of type `choice`.
     #[serde(default)]
     pub choices: Vec<String>,
 }
@@ -36,7 +36,7 @@ pub enum ParameterKind {
     Number,
     Choice,
     Boolean,
-    /// Relative to where the agent works, and beneath it.
+    /// A relative path beneath the agent's workspace.
     FilePath,
 }
 
@@ -48,30 +48,30 @@ pub enum ParameterValue {
     Text(String),
 }
 
-/// What somebody gave, by name.
-pub type Given = BTreeMap<String, ParameterValue>;
-/// What is filled in, by name: text, whatever it was.
-pub type Values = BTreeMap<String, String>;
+/// Supplied values, by parameter name.
+pub type ParameterValues = BTreeMap<String, ParameterValue>;
+/// Final values as text, by parameter name.
+pub type ResolvedParameters = BTreeMap<String, String>;
 
-/// What stands between a skill and its values.
+/// Why values for a skill's parameters are rejected.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Trouble {
+pub enum ParameterError {
     Unknown { name: String, known: Vec<String> },
-    Unfit { name: String, why: String },
+    Invalid { name: String, why: String },
     Missing { names: Vec<String> },
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for ParameterError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unknown { name, known } if known.is_empty() => {
-                write!(f, "there is no parameter {name:?}; this skill takes none")
+                write!(f, "unknown parameter {name:?}; the skill has none")
             }
             Self::Unknown { name, known } => {
-                write!(f, "there is no parameter {name:?}; it takes: {}", known.join(", "))
+                write!(f, "unknown parameter {name:?}; the skill has: {}", known.join(", "))
             }
-            Self::Unfit { name, why } => write!(f, "the parameter {name} {why}"),
-            Self::Missing { names } => write!(f, "it needs a value for: {}", names.join(", ")),
+            Self::Invalid { name, why } => write!(f, "the parameter {name} {why}"),
+            Self::Missing { names } => write!(f, "missing values for: {}", names.join(", ")),
         }
     }
 }
@@ -82,8 +82,8 @@ impl Parameter {
         Self { name: name.into(), kind, description, required: false, default, choices }
     }
 
-    /// The value as it is filled in, or why it is none of this type.
-    pub fn fit(&self, value: &ParameterValue) -> Result<String, String> {
+    /// Returns the value as text, or why it is not valid for this parameter.
+    pub fn validate(&self, value: &ParameterValue) -> Result<String, String> {
         let text = match value {
             ParameterValue::Boolean(value) => value.to_string(),
             ParameterValue::Number(value) => value.to_string(),
@@ -93,26 +93,28 @@ impl Parameter {
             return Err(format!("has more than {MAX_VALUE} bytes"));
         }
         if text.contains('\0') {
-            return Err("holds a NUL character".into());
+            return Err("contains a NUL character".into());
         }
         match (self.kind, value) {
             (ParameterKind::Text, _)
             | (ParameterKind::Number, ParameterValue::Number(_))
             | (ParameterKind::Boolean, ParameterValue::Boolean(_)) => Ok(text),
-            (ParameterKind::Number, _) => Err(format!("is a number, not {}", quoted(&text))),
-            (ParameterKind::Boolean, _) => Err(format!("is true or false, not {}", quoted(&text))),
+            (ParameterKind::Number, _) => Err(format!("must be a number, not {}", quoted(&text))),
+            (ParameterKind::Boolean, _) => Err(format!("must be true or false, not {}", quoted(&text))),
             (ParameterKind::Choice, _) if self.choices.contains(&text) => Ok(text),
-            (ParameterKind::Choice, _) => Err(format!("is one of: {}; not {}", self.choices.join(", "), quoted(&text))),
+            (ParameterKind::Choice, _) => {
+                Err(format!("must be one of: {}; not {}", self.choices.join(", "), quoted(&text)))
+            }
             (ParameterKind::FilePath, _) if is_beneath(&text) => Ok(text),
             (ParameterKind::FilePath, _) => Err(format!(
-                "is a path beneath the agent's folder, without a leading / and without ..; not {}",
+                "must be a path beneath the agent's folder, without a leading / and without ..; not {}",
                 quoted(&text)
             )),
         }
     }
 
-    /// What a word in a message means for this parameter.
-    pub(super) fn read(&self, word: &str) -> ParameterValue {
+    /// Parses a word of a message as a value of this parameter.
+    pub(super) fn parse_word(&self, word: &str) -> ParameterValue {
         let text = || ParameterValue::Text(word.to_owned());
         match self.kind {
             ParameterKind::Boolean => match word.to_ascii_lowercase().as_str() {
@@ -126,28 +128,31 @@ impl Parameter {
     }
 }
 
-/// What was given, checked. Nothing is missing yet.
-pub(super) fn accept(parameters: &[Parameter], given: &Given) -> Result<Values, Trouble> {
-    let mut values = Values::new();
+/// Validates the supplied values. Values may still be missing.
+fn validate_all(parameters: &[Parameter], given: &ParameterValues) -> Result<ResolvedParameters, ParameterError> {
+    let mut values = ResolvedParameters::new();
     for (name, value) in given {
         let Some(parameter) = parameters.iter().find(|parameter| parameter.name == *name) else {
             let known = parameters.iter().map(|parameter| parameter.name.clone()).collect();
-            return Err(Trouble::Unknown { name: name.chars().take(MAX_NAME).collect(), known });
+            return Err(ParameterError::Unknown { name: name.chars().take(MAX_NAME).collect(), known });
         };
-        let value = parameter.fit(value).map_err(|why| Trouble::Unfit { name: name.clone(), why })?;
+        let value = parameter.validate(value).map_err(|why| ParameterError::Invalid { name: name.clone(), why })?;
         values.insert(name.clone(), value);
     }
     Ok(values)
 }
 
-/// The rest from the defaults. An optional parameter without one is filled with nothing.
-pub(super) fn complete(parameters: &[Parameter], mut values: Values) -> Result<Values, Trouble> {
+/// Adds defaults. An optional parameter without a default gets an empty value.
+fn add_defaults(
+    parameters: &[Parameter],
+    mut values: ResolvedParameters,
+) -> Result<ResolvedParameters, ParameterError> {
     let mut missing = Vec::new();
     for parameter in parameters.iter().filter(|parameter| !parameter.name.is_empty()) {
         if values.contains_key(&parameter.name) {
             continue;
         }
-        match parameter.default.as_ref().and_then(|default| parameter.fit(default).ok()) {
+        match parameter.default.as_ref().and_then(|default| parameter.validate(default).ok()) {
             Some(default) => drop(values.insert(parameter.name.clone(), default)),
             None if parameter.required => missing.push(parameter.name.clone()),
             None => drop(values.insert(parameter.name.clone(), String::new())),
@@ -155,27 +160,27 @@ pub(super) fn complete(parameters: &[Parameter], mut values: Values) -> Result<V
     }
     match missing.is_empty() {
         true => Ok(values),
-        false => Err(Trouble::Missing { names: missing }),
+        false => Err(ParameterError::Missing { names: missing }),
     }
 }
 
 impl super::SkillSpec {
-    /// Whether these may be given, complete or not.
-    pub fn accepts(&self, given: &Given) -> Result<(), Trouble> {
-        accept(&self.parameters, given).map(drop)
+    /// Checks that the values are valid; values may be missing.
+    pub fn check_values(&self, given: &ParameterValues) -> Result<(), ParameterError> {
+        validate_all(&self.parameters, given).map(drop)
     }
 
-    /// What each parameter is filled with: the first of `layers` that says something, else the default.
-    pub fn values(&self, layers: &[&Given]) -> Result<Values, Trouble> {
-        let mut values = Values::new();
+    /// Returns the value of each parameter: from the first of `layers` that has one, else the default.
+    pub fn resolve_parameters(&self, layers: &[&ParameterValues]) -> Result<ResolvedParameters, ParameterError> {
+        let mut values = ResolvedParameters::new();
         for given in layers.iter().rev() {
-            values.extend(accept(&self.parameters, given)?);
+            values.extend(validate_all(&self.parameters, given)?);
         }
-        complete(&self.parameters, values)
+        add_defaults(&self.parameters, values)
     }
 }
 
-pub(super) fn is_name(text: &str) -> bool {
+pub(super) fn is_parameter_name(text: &str) -> bool {
     text.len() <= MAX_NAME
         && text.starts_with(|c: char| c.is_ascii_lowercase())
         && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_' || b == b'-')
@@ -192,7 +197,7 @@ fn quoted(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Given, Parameter, ParameterKind, ParameterValue, Trouble, Values};
+    use super::{Parameter, ParameterError, ParameterKind, ParameterValue, ParameterValues, ResolvedParameters};
     use crate::skill::SkillSpec;
 
     fn text(text: &str) -> ParameterValue {
@@ -217,9 +222,9 @@ mod tests {
     }
 
     #[test]
-    fn each_type_takes_its_own() {
+    fn each_type_accepts_only_its_values() {
         let skill = skill();
-        let path_kind = |value: &str| skill.parameters[0].fit(&text(value));
+        let path_kind = |value: &str| skill.parameters[0].validate(&text(value));
         assert_eq!(path_kind("src/main.rs").unwrap(), "src/main.rs");
         for path in ["/etc/passwd", "../x", "a/../b", "", "a\nb", "a\\b"] {
             assert!(path_kind(path).is_err(), "{path:?}");
@@ -230,27 +235,30 @@ mod tests {
             (3, ParameterValue::Boolean(true), text("true")),
             (4, number(3), text("a\0")),
         ] {
-            assert!(skill.parameters[at].fit(&good).is_ok(), "{good:?}");
-            assert!(skill.parameters[at].fit(&bad).is_err(), "{bad:?}");
+            assert!(skill.parameters[at].validate(&good).is_ok(), "{good:?}");
+            assert!(skill.parameters[at].validate(&bad).is_err(), "{bad:?}");
         }
     }
 
     #[test]
-    fn the_nearer_layer_wins_and_what_is_missing_is_named() {
+    fn the_first_layer_wins_and_missing_values_are_named() {
         let skill = skill();
-        let agent = Given::from([("path".into(), text("a")), ("depth".into(), number(1))]);
-        let message = Given::from([("depth".into(), number(2))]);
-        let values = skill.values(&[&message, &agent]).unwrap();
+        let agent = ParameterValues::from([("path".into(), text("a")), ("depth".into(), number(1))]);
+        let message = ParameterValues::from([("depth".into(), number(2))]);
+        let values = skill.resolve_parameters(&[&message, &agent]).unwrap();
         let expected = [("depth", "2"), ("language", "en"), ("note", ""), ("path", "a"), ("strict", "")];
         assert_eq!(
             values,
-            expected.map(|(name, value)| (name.to_owned(), value.to_owned())).into_iter().collect::<Values>()
+            expected
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .into_iter()
+                .collect::<ResolvedParameters>()
         );
-        assert_eq!(skill.values(&[&message]), Err(Trouble::Missing { names: vec!["path".into()] }));
-        let unknown = skill.values(&[&Given::from([("nope".into(), text("x"))])]).unwrap_err();
+        assert_eq!(skill.resolve_parameters(&[&message]), Err(ParameterError::Missing { names: vec!["path".into()] }));
+        let unknown = skill.resolve_parameters(&[&ParameterValues::from([("nope".into(), text("x"))])]).unwrap_err();
         assert_eq!(
             unknown.to_string(),
-            "there is no parameter \"nope\"; it takes: path, language, depth, strict, note"
+            "unknown parameter \"nope\"; the skill has: path, language, depth, strict, note"
         );
     }
 }

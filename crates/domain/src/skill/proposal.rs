@@ -1,7 +1,7 @@
-//! The improved body that an agent's answer proposes: a fenced block whose first word is `skill`.
+//! Finds the skill body that an agent's answer proposes: a fenced block whose first word is `skill`.
 
-/// The last such block of an answer. Bodies hold fenced blocks themselves: one that names its language inside the block is
-/// taken for a part of it, up to its own end.
+/// Returns the last such block of an answer. A body may contain fenced blocks: a nested block that names its language
+/// is part of the body, up to its own end.
 pub fn proposed_body(answer: &str) -> Option<String> {
     let lines: Vec<&str> = answer.lines().collect();
     let mut found = None;
@@ -35,7 +35,7 @@ fn end_of(lines: &[&str], mark: char, length: usize) -> Option<usize> {
     None
 }
 
-/// The mark, its length and the first word after it.
+/// Returns the fence character, its length and the first word after it.
 fn fence(line: &str) -> Option<(char, usize, &str)> {
     let line = line.trim_end();
     let indent = line.len() - line.trim_start_matches(' ').len();
@@ -53,7 +53,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn the_block_is_found_with_what_is_fenced_inside_it() {
+    fn finds_the_block_including_nested_blocks() {
         for (answer, body) in [
             ("no block", None),
             ("```skill\n# New\n```", Some("# New\n")),
@@ -72,7 +72,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_body_in_a_longer_fence_is_taken_whole(body in r"[a-z`\n ]{1,60}") {
+        fn any_body_in_a_longer_fence_is_found_whole(body in r"[a-z`\n ]{1,60}") {
             let longest = body.split(|c| c != '`').map(str::len).max().unwrap_or(0).max(2);
             let fence = "`".repeat(longest + 1);
             let answer = format!("Better:\n{fence}skill\n{body}\n{fence}\n");

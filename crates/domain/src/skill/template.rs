@@ -1,13 +1,13 @@
-//! `{{parameter}}` in a skill's body. One pass: a value is data and is never looked at again, and whatever is no
-//! parameter of the skill stays as it is, because skills hold text that looks like templates of other tools.
+//! `{{parameter}}` placeholders in a skill's body. One pass: values are not expanded again, and other text between
+//! braces is kept, because skills contain text that looks like templates of other tools.
 
-use super::parameter::{Values, is_name};
+use super::parameter::{ResolvedParameters, is_parameter_name};
 
-/// The body with each `{{name}}` that has a value replaced by it.
-pub fn fill(body: &str, values: &Values) -> String {
+/// Returns the body with each `{{name}}` replaced by its value, if it has one.
+pub fn fill_placeholders(body: &str, values: &ResolvedParameters) -> String {
     let mut filled = String::with_capacity(body.len());
     let mut end = 0;
-    for (from, to, name) in places(body) {
+    for (from, to, name) in spans(body) {
         if let Some(value) = values.get(name) {
             filled.push_str(&body[end..from]);
             filled.push_str(value);
@@ -18,26 +18,26 @@ pub fn fill(body: &str, values: &Values) -> String {
     filled
 }
 
-/// The names between double braces, in order, each as often as it is there.
+/// The names between double braces, in order, with repetitions.
 pub fn placeholders(body: &str) -> impl Iterator<Item = &str> {
-    places(body).map(|(_, _, name)| name)
+    spans(body).map(|(_, _, name)| name)
 }
 
-/// Where each begins and ends.
-fn places(body: &str) -> impl Iterator<Item = (usize, usize, &str)> {
+/// Start, end and name of each placeholder.
+fn spans(body: &str) -> impl Iterator<Item = (usize, usize, &str)> {
     let mut at = 0;
     std::iter::from_fn(move || {
         loop {
             let open = at + body[at..].find("{{")?;
             let rest = &body[open + 2..];
-            // A name is short and holds no brace, so the search for its end is short too.
+            // A name is short and has no braces, so the search for its end is bounded.
             let close = rest.bytes().take(MAX_INSIDE).position(|byte| byte == b'}' || byte == b'{');
             match close.filter(|close| rest[*close..].starts_with("}}")) {
-                Some(close) if is_name(rest[..close].trim()) => {
+                Some(close) if is_parameter_name(rest[..close].trim()) => {
                     at = open + 2 + close + 2;
                     return Some((open, at, rest[..close].trim()));
                 }
-                // `{{{x}}`: the inner pair is one.
+                // `{{{x}}`: the inner pair is a placeholder.
                 _ => at = open + 1,
             }
         }
@@ -48,15 +48,15 @@ const MAX_INSIDE: usize = 80;
 
 #[cfg(test)]
 mod tests {
-    use super::{Values, fill, placeholders};
+    use super::{ResolvedParameters, fill_placeholders, placeholders};
     use proptest::prelude::*;
 
-    fn values(pairs: &[(&str, &str)]) -> Values {
+    fn values(pairs: &[(&str, &str)]) -> ResolvedParameters {
         pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
     }
 
     #[test]
-    fn parameters_are_filled_and_nothing_else_is_touched() {
+    fn only_parameters_are_replaced() {
         let values = values(&[("a", "1"), ("b", "{{a}}")]);
         for (body, filled) in [
             ("{{a}} and {{ a }}", "1 and 1"),
@@ -67,34 +67,34 @@ mod tests {
             ("${{ a }} é{{a}}é", "$1 é1é"),
             ("{{\na\n}}", "1"),
         ] {
-            assert_eq!(fill(body, &values), filled, "{body}");
+            assert_eq!(fill_placeholders(body, &values), filled, "{body}");
         }
         assert_eq!(placeholders("{{a}} {{b}} {{a}}").collect::<Vec<_>>(), ["a", "b", "a"]);
     }
 
     proptest! {
         #[test]
-        fn without_values_nothing_changes(body in any::<String>()) {
-            prop_assert_eq!(fill(&body, &Values::new()), body);
+        fn without_values_the_body_does_not_change(body in any::<String>()) {
+            prop_assert_eq!(fill_placeholders(&body, &ResolvedParameters::new()), body);
         }
 
         #[test]
-        fn a_value_is_data_and_comes_out_as_it_went_in(
+        fn values_are_not_expanded_again(
             before in "[a-z{} é\n]{0,12}", value in r"[a-z{}$\\ é]{0,24}", after in "[a-z} é\n]{0,12}",
         ) {
-            // A brace right before would begin the placeholder one earlier.
+            // A brace directly before would start the placeholder one character earlier.
             let before = before.trim_end_matches('{');
             let values = values(&[("name", &value)]);
-            // What the surroundings hold themselves is filled alike.
-            let expected = format!("{}{value}{}", fill(before, &values), fill(&after, &values));
+            // Placeholders in the surrounding text are replaced too.
+            let expected = format!("{}{value}{}", fill_placeholders(before, &values), fill_placeholders(&after, &values));
             let body = format!("{before}{{{{name}}}}{after}");
             prop_assume!(placeholders(&body).count() == placeholders(before).count() + placeholders(&after).count() + 1);
-            prop_assert_eq!(fill(&body, &values), expected);
+            prop_assert_eq!(fill_placeholders(&body, &values), expected);
         }
 
         #[test]
         fn filling_never_fails_and_is_bounded(body in r"[{}a ]{0,200}", value in "[a-z{}]{0,8}") {
-            let filled = fill(&body, &values(&[("a", &value)]));
+            let filled = fill_placeholders(&body, &values(&[("a", &value)]));
             prop_assert!(filled.len() <= body.len() * (value.len() + 1));
         }
     }

@@ -1,4 +1,4 @@
-//! What is remembered of a skill's training.
+//! The training history of a skill.
 
 use super::Score;
 use crate::{
@@ -8,7 +8,7 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use std::{fmt, str::FromStr};
 
-/// A room that was opened on a skill to train it.
+/// A room in which a skill is trained.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, utoipa::ToSchema)]
 pub struct TrainingRoom {
     pub room_id: RoomId,
@@ -16,7 +16,7 @@ pub struct TrainingRoom {
     pub created_at: Timestamp,
 }
 
-/// One entry of the training history.
+/// An entry of the training history.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, utoipa::ToSchema)]
 pub struct Round {
     pub id: RoundId,
@@ -24,12 +24,12 @@ pub struct Round {
     pub score: Option<Score>,
     #[serde(flatten)]
     pub remarks: Remarks,
-    /// The skill's version then.
+    /// The skill's version at the time.
     pub version: u32,
     pub room_id: Option<RoomId>,
     pub message_id: Option<MessageId>,
     pub proposal_id: Option<ProposalId>,
-    /// The skill's after this round.
+    /// The skill's experience after this round.
     pub experience: Option<u8>,
     pub created_at: Timestamp,
 }
@@ -42,16 +42,16 @@ pub struct Remarks {
     pub improvements: Vec<String>,
 }
 
-/// An improved body that somebody proposes.
+/// A proposed new body.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Proposal {
     pub id: ProposalId,
     pub status: ProposalStatus,
-    /// The version that it improves.
+    /// The version that the proposal is based on.
     pub base_version: u32,
     pub body: String,
     pub note: Option<String>,
-    /// The answer it was taken from.
+    /// The answer that contains the proposal.
     pub message_id: Option<MessageId>,
     pub accepted_version: Option<u32>,
     pub created_at: Timestamp,
@@ -82,7 +82,7 @@ macro_rules! words {
             fn from_str(word: &str) -> Result<Self, String> {
                 match word {
                     $($word => Ok(Self::$variant),)+
-                    other => Err(format!("{other:?} is not known here")),
+                    other => Err(format!("unknown value {other:?}")),
                 }
             }
         }
@@ -90,7 +90,7 @@ macro_rules! words {
 }
 
 words! {
-    /// What a round was.
+    /// The kind of a training round.
     RoundKind { Rating = "rating", Accepted = "accepted", Dropped = "dropped" }
 }
 words! {

@@ -1,6 +1,6 @@
-//! A person's yes or no to a tool call that waits, and what of it is remembered.
+//! Answers to approvals, and the tools that are remembered as allowed.
 
-use crate::{Engine, Error, run::Accepted};
+use crate::{Engine, EngineError, run::AnswerOutcome};
 use domain::{
     event::{Decision, Event, EventBody, EventType},
     ids::{AgentId, ApprovalId, RoomId, RunId},
@@ -10,49 +10,64 @@ use domain::{
 use serde_json::Value;
 use store::RememberedTool;
 
-/// What a person says to a tool call that waits.
+/// A person's answer to an approval.
 #[derive(Debug, Clone)]
-pub struct Approval {
+pub struct ApprovalResponse {
     pub decision: Decision,
-    /// Run it with this input instead; to a question, the answer.
+    /// Replaces the input of the tool call; for a question, the answer.
     pub input: Option<Value>,
-    /// Allow this tool to this agent in this room from now on.
+    /// Allow this tool for this agent in this room from now on.
     pub remember: bool,
 }
 
 impl Engine {
-    pub async fn approve(&self, owner: &Owner, run: RunId, id: ApprovalId, approval: Approval) -> Result<(), Error> {
-        let Approval { decision, input, remember } = approval;
+    pub async fn approve(
+        &self,
+        owner: &Owner,
+        run: RunId,
+        id: ApprovalId,
+        approval: ApprovalResponse,
+    ) -> Result<(), EngineError> {
+        let ApprovalResponse { decision, input, remember } = approval;
         if remember && decision != Decision::Allow {
-            return Err(unfit(
-                "only an allow is remembered; to refuse a tool always, name it in the agent's tools.deny",
+            return Err(remember_refused(
+                "only allow can be remembered; to always deny a tool, add it to the agent's tools.deny",
             ));
         }
         let run = self.store().run(owner, run).await?;
         let accepted = match run.status.is_terminal() {
-            true => Err(Error::RunEnded),
-            false => self.active().answer(run.id, id, decision, input, remember).await,
+            true => Err(EngineError::RunEnded),
+            false => self.active_runs().answer_approval(run.id, id, decision, input, remember).await,
         };
         match accepted {
-            Ok(Accepted::Yes) => Ok(()),
-            Ok(Accepted::Question) => Err(unfit("a question is answered anew every time; leave remember out")),
-            // Whoever says the same again, because the first answer got lost on the way, has what they wanted.
-            Ok(Accepted::NotWanted) | Err(Error::RunEnded) => match self.decided(&run, id).await? {
+            Ok(AnswerOutcome::Stored) => Ok(()),
+            Ok(AnswerOutcome::NotRememberable) => {
+                Err(remember_refused("the answer to a question cannot be remembered; omit remember"))
+            }
+            // A repeated identical answer succeeds: the first response may have been lost.
+            Ok(AnswerOutcome::NotPending) | Err(EngineError::RunEnded) => match self.recorded_decision(&run, id).await?
+            {
                 Some(decided) if decided == (decision, remember) => Ok(()),
-                _ if accepted.is_err() => Err(Error::RunEnded),
-                Some(_) => Err(Error::Conflict("it was decided otherwise already; see the room's events".into())),
-                None => Err(Error::NotFound),
+                _ if accepted.is_err() => Err(EngineError::RunEnded),
+                Some(_) => Err(EngineError::Conflict(
+                    "the approval was already decided differently; see the room's events".into(),
+                )),
+                None => Err(EngineError::NotFound),
             },
             Err(error) => Err(error),
         }
     }
 
-    /// What the journal says about an approval: what was decided, and whether it is remembered.
-    async fn decided(&self, run: &Run, approval: ApprovalId) -> Result<Option<(Decision, bool)>, Error> {
+    /// The decision on an approval in the journal, and whether it is remembered.
+    async fn recorded_decision(
+        &self,
+        run: &Run,
+        approval: ApprovalId,
+    ) -> Result<Option<(Decision, bool)>, EngineError> {
         let events = self.store().run_events(run.room_id, run.id, run.queued_seq).await?;
         let resolved = events.iter().filter(|event| event.kind == EventType::ApprovalResolved);
         for body in resolved.map(Event::body) {
-            match body.map_err(store::Error::from)? {
+            match body.map_err(store::StoreError::from)? {
                 EventBody::ApprovalResolved(e) if e.approval_id == approval => {
                     return Ok(Some((e.decision, e.remember)));
                 }
@@ -62,19 +77,25 @@ impl Engine {
         Ok(None)
     }
 
-    /// The tools that need no asking any more in a room.
-    pub async fn remembered_tools(&self, owner: &Owner, room: RoomId) -> Result<Vec<RememberedTool>, Error> {
+    /// Lists the tools that are allowed for good in a room.
+    pub async fn remembered_tools(&self, owner: &Owner, room: RoomId) -> Result<Vec<RememberedTool>, EngineError> {
         Ok(self.store().remembered_tools(owner, room).await?)
     }
 
-    /// From now on it is asked again, also by a run that is under way here.
-    pub async fn forget_tool(&self, owner: &Owner, room: RoomId, agent: AgentId, tool: &str) -> Result<(), Error> {
+    /// The tool needs approval again, also in a run that is in progress on this server.
+    pub async fn forget_tool(
+        &self,
+        owner: &Owner,
+        room: RoomId,
+        agent: AgentId,
+        tool: &str,
+    ) -> Result<(), EngineError> {
         self.store().forget_tool(owner, room, agent, tool).await?;
-        self.active().forget(room, agent, tool).await;
+        self.active_runs().forget_tool(room, agent, tool).await;
         Ok(())
     }
 }
 
-fn unfit(detail: &str) -> Error {
-    Error::Refused { pointer: "/remember", detail: detail.to_owned() }
+fn remember_refused(detail: &str) -> EngineError {
+    EngineError::Refused { pointer: "/remember", detail: detail.to_owned() }
 }

@@ -1,6 +1,6 @@
-//! Cancelling: it returns when the work has really stopped, and says what that took.
+//! Cancels runs. Returns when the work has really stopped, with a receipt of what that took.
 
-use crate::{Engine, Error, run::Halt};
+use crate::{Engine, EngineError, run::Halt};
 use domain::{
     ids::{RoomId, RunId},
     owner::Owner,
@@ -9,79 +9,81 @@ use domain::{
 };
 use serde::Serialize;
 use std::{sync::Arc, time::Duration};
-use store::journal::{Bell, Stop};
+use store::journal::{Notifier, StopRequest};
 use tokio::time::{Instant, timeout};
 
+/// A run that has ended.
 #[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
-pub struct Stopped {
+#[schema(as = Stopped)]
+pub struct StoppedRun {
     pub id: RunId,
     pub status: RunStatus,
     pub receipt: Receipt,
 }
 
-/// Longer than a provider's grace: what has not stopped by then is worth an error.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// The bell of another server's room may not ring here.
-const LOOK_AGAIN: Duration = Duration::from_millis(500);
+/// Longer than a provider's grace period: a run that has not stopped by then is an error.
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(30);
+/// Notifications from other servers may not arrive here, so the status is polled too.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 impl Engine {
-    /// A run that has ended already is answered with how it ended.
-    pub async fn cancel_run(&self, owner: &Owner, run: RunId) -> Result<Stopped, Error> {
+    /// Cancels a run. For a run that has already ended, returns how it ended.
+    pub async fn cancel_run(&self, owner: &Owner, run: RunId) -> Result<StoppedRun, EngineError> {
         let run = self.store().run(owner, run).await?;
         if !run.status.is_terminal() {
-            self.ask_to_cancel(&[run.id]).await?;
+            self.request_cancel(&[run.id]).await?;
         }
-        self.wait_for_end(owner, run.id, PATIENCE).await.map(stopped)
+        self.wait_for_end(owner, run.id, CANCEL_TIMEOUT).await.map(stopped_run)
     }
 
-    /// Everything that runs or waits in the room.
-    pub async fn cancel_room(&self, owner: &Owner, room: RoomId) -> Result<Vec<Stopped>, Error> {
+    /// Cancels all running and queued runs of a room.
+    pub async fn cancel_room(&self, owner: &Owner, room: RoomId) -> Result<Vec<StoppedRun>, EngineError> {
         let room = self.store().room(owner, room).await?;
-        let runs = self.store().unfinished(owner, room.id).await?;
-        self.ask_to_cancel(&runs).await?;
+        let runs = self.store().unfinished_runs(owner, room.id).await?;
+        self.request_cancel(&runs).await?;
         let mut all = Vec::with_capacity(runs.len());
         for run in runs {
-            all.push(stopped(self.wait_for_end(owner, run, PATIENCE).await?));
+            all.push(stopped_run(self.wait_for_end(owner, run, CANCEL_TIMEOUT).await?));
         }
         Ok(all)
     }
 
-    async fn ask_to_cancel(&self, runs: &[RunId]) -> Result<(), Error> {
+    async fn request_cancel(&self, runs: &[RunId]) -> Result<(), EngineError> {
         if runs.is_empty() {
             return Ok(());
         }
-        self.store().ask_to_stop(runs, Stop::Cancel).await?;
+        self.store().request_stop(runs, StopRequest::Cancel).await?;
         for run in runs {
-            self.active().halt(*run, Halt::Cancel);
+            self.active_runs().halt(*run, Halt::Cancel);
         }
         Ok(self.end_stopped_in_queue().await?)
     }
 
     /// Waits until the run has its terminal event.
-    pub async fn wait_for_end(&self, owner: &Owner, run: RunId, patience: Duration) -> Result<Run, Error> {
-        let deadline = Instant::now() + patience;
-        let bell = Arc::new(Bell::default());
+    pub async fn wait_for_end(&self, owner: &Owner, run: RunId, limit: Duration) -> Result<Run, EngineError> {
+        let deadline = Instant::now() + limit;
+        let notifier = Arc::new(Notifier::default());
         let room = self.store().run(owner, run).await?.room_id;
-        // Listening before looking: an end in between is not missed.
-        let _follower = self.store().follow(owner, room, &Position::START, bell.clone()).await?;
+        // Registers interest first, then reads: an end in between is not missed.
+        let _follower = self.store().follow(owner, room, &Position::START, notifier.clone()).await?;
         loop {
             let run = self.store().run(owner, run).await?;
             if run.status.is_terminal() {
                 return Ok(run);
             }
             if Instant::now() >= deadline {
-                return Err(Error::Unavailable(format!(
-                    "the run was asked to stop but has not within {} s; it is {}",
-                    patience.as_secs(),
+                return Err(EngineError::Unavailable(format!(
+                    "the run has not ended within {} s; its status is {}",
+                    limit.as_secs(),
                     run.status
                 )));
             }
-            // Either the room moved or it is time to look anyway.
-            drop(timeout(LOOK_AGAIN, bell.rung()).await);
+            // A new event in the room, or time to poll.
+            drop(timeout(POLL_INTERVAL, notifier.notified()).await);
         }
     }
 }
 
-fn stopped(run: Run) -> Stopped {
-    Stopped { id: run.id, status: run.status, receipt: run.receipt.unwrap_or_default() }
+fn stopped_run(run: Run) -> StoppedRun {
+    StoppedRun { id: run.id, status: run.status, receipt: run.receipt.unwrap_or_default() }
 }

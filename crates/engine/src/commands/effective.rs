@@ -1,15 +1,15 @@
-//! What an agent really has: every server and every tool, with the tier that set it, what that hides, and what the agent's
-//! policy says of it.
+//! The effective MCP servers and tools of an agent: the tier that defines each, what it hides, and the policy's
+//! verdict.
 
 use super::{McpTrustView, mcp_live};
 use crate::{
-    Engine, Error,
-    equipment::{Equipped, ServerProblem, Source, Unused, full_name},
+    Engine, EngineError,
+    mcp_servers::{McpServerSource, ResolvedServer, ServerProblem, ServerUnavailable, full_name},
 };
 use domain::{
-    agent::{Agent, ToolPolicy, Verdict},
+    agent::{Agent, PolicyDecision, ToolPolicy},
     ids::{AgentId, RoomId},
-    mcp::{Server, Tier},
+    mcp::{McpTier, NamedMcpServer},
     owner::Owner,
 };
 use providers::host_tools;
@@ -19,11 +19,11 @@ use tokio::{
     task::JoinSet,
     time::{Instant, timeout_at},
 };
-use workbench::mcp::Listing;
+use workbench::mcp::McpToolListing;
 
-/// For the lists of all servers together.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// A page about everything shows the beginning of each description; the server's own page has all of it.
+/// The time limit for listing the tools of all servers.
+const LIST_TIMEOUT: Duration = Duration::from_secs(30);
+/// Descriptions are shortened here; the server's own tool list has the full text.
 const DESCRIPTION_CHARS: usize = 300;
 
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
@@ -32,18 +32,18 @@ pub struct EffectiveView {
     pub agent_id: AgentId,
     pub room_id: Option<RoomId>,
     pub provider: EffectiveProvider,
-    /// By name; those that are not used among them.
+    /// All servers by name, including those that are not used.
     pub servers: Vec<EffectiveServer>,
-    /// Tools that Greenroom itself gives to the agent.
+    /// The built-in tools of Greenroom.
     pub built_in: Vec<EffectiveTool>,
-    /// The `.mcp.json` of the room's folder.
+    /// The `.mcp.json` of the room's workspace.
     pub project: Option<McpTrustView>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct EffectiveProvider {
     pub name: String,
-    /// Whether it uses MCP servers at all.
+    /// Whether the provider supports MCP servers.
     pub mcp: bool,
 }
 
@@ -52,14 +52,14 @@ pub struct EffectiveServer {
     pub name: String,
     #[serde(flatten)]
     pub tier: TierView,
-    pub source: Source,
+    pub source: McpServerSource,
     #[schema(value_type = Option<String>, examples("stdio", "http", "sse"))]
     pub transport: Option<&'static str>,
     pub state: EffectiveState,
     pub problem: Option<ServerProblem>,
-    /// The tiers whose server of the same name it hides, the strongest first.
+    /// The tiers whose server of the same name it hides, strongest first.
     pub shadowed: Vec<TierView>,
-    /// `null` where they were not asked for or could not be listed.
+    /// `null` if not requested or if they could not be listed.
     pub tools: Option<Vec<EffectiveTool>>,
 }
 
@@ -69,34 +69,34 @@ pub enum EffectiveState {
     Used,
     Disabled,
     Problem,
-    /// It stands in a project's file that nobody has trusted yet.
+    /// Its `.mcp.json` in the workspace is not trusted.
     Untrusted,
 }
 
-/// Where a server was written down: skill over agent over project.
+/// The tier that defines a server. Skill overrides agent, agent overrides project.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[schema(as = McpTier)]
 pub struct TierView {
     #[schema(value_type = String, examples("skill", "agent", "project"))]
     pub tier: &'static str,
-    /// Which skill.
+    /// The name of the skill, for the skill tier.
     pub skill: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct EffectiveTool {
     pub name: String,
-    /// As the agent's tool policy knows it.
+    /// The name that the agent's tool policy uses.
     pub full_name: String,
     pub description: Option<String>,
     pub verdict: VerdictView,
-    /// A person has allowed it for good in this room.
+    /// Whether a person has allowed it for good in this room.
     pub remembered: bool,
-    /// Why it cannot be used.
+    /// Why the tool cannot be used.
     pub quarantined: Option<String>,
 }
 
-/// What happens when the agent calls it.
+/// What happens when the agent calls a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[schema(as = ToolVerdict)]
 #[serde(rename_all = "snake_case")]
@@ -106,43 +106,43 @@ pub enum VerdictView {
     Deny,
 }
 
-impl From<&Tier> for TierView {
-    fn from(tier: &Tier) -> Self {
+impl From<&McpTier> for TierView {
+    fn from(tier: &McpTier) -> Self {
         match tier {
-            Tier::Project => Self { tier: "project", skill: None },
-            Tier::Agent => Self { tier: "agent", skill: None },
-            Tier::Skill(name) => Self { tier: "skill", skill: Some(name.clone()) },
+            McpTier::Project => Self { tier: "project", skill: None },
+            McpTier::Agent => Self { tier: "agent", skill: None },
+            McpTier::Skill(name) => Self { tier: "skill", skill: Some(name.clone()) },
         }
     }
 }
 
 impl Engine {
-    /// `with_tools` asks every server that is used for its tools, which may start it.
+    /// With `with_tools`, lists the tools of every used server, which may start it.
     pub async fn effective(
         &self,
         owner: &Owner,
         agent: AgentId,
         room: Option<RoomId>,
         with_tools: bool,
-    ) -> Result<EffectiveView, Error> {
+    ) -> Result<EffectiveView, EngineError> {
         let agent = self.store().agent(owner, agent).await?;
         let remembered = match room {
             Some(room) => self.store().remembered_tools(owner, room).await?,
             None => Vec::new(),
         };
         let remembered = remembered.into_iter().filter(|tool| tool.agent_id == agent.id).map(|tool| tool.tool);
-        let rules = Rules { policy: &agent.spec.tools, remembered: remembered.collect() };
+        let rules = ToolRules { policy: &agent.spec.tools, remembered: remembered.collect() };
         let stored = self.skill_servers(owner, &agent.spec).await?;
         let layers = self.skill_layers(&agent.spec, &stored).await;
-        let outfit = self.outfit(owner, &agent.spec, layers, room).await?;
-        let listings = if with_tools { self.list_all(&outfit.servers).await } else { Vec::new() };
-        let mut servers: Vec<EffectiveServer> = Vec::with_capacity(outfit.servers.len());
-        for equipped in outfit.servers {
-            let missing = match equipped.server {
-                Err(Unused::Missing) => Some(self.no_such_server(owner, &equipped.name).await?),
+        let resolved = self.resolve_servers(owner, &agent.spec, layers, room).await?;
+        let listings = if with_tools { self.list_all(&resolved.servers).await } else { Vec::new() };
+        let mut servers: Vec<EffectiveServer> = Vec::with_capacity(resolved.servers.len());
+        for server in resolved.servers {
+            let missing = match server.server {
+                Err(ServerUnavailable::Missing) => Some(self.unknown_server_message(owner, &server.name).await?),
                 _ => None,
             };
-            servers.push(shown(equipped, missing));
+            servers.push(server_view(server, missing));
         }
         for (name, listing) in listings {
             let Some(server) = servers.iter_mut().find(|server| server.name == name) else { continue };
@@ -156,23 +156,23 @@ impl Engine {
             agent_id: agent.id,
             room_id: room,
             built_in: if uses_mcp { rules.built_in() } else { Vec::new() },
-            provider: provider_of(&agent, uses_mcp),
+            provider: provider_view(&agent, uses_mcp),
             servers,
-            project: outfit.project.map(|project| self.trust_view(owner, &project)),
+            project: resolved.mcp_file.map(|project| self.trust_view(owner, &project)),
         })
     }
 
-    /// Side by side; what is not there in time is a problem of that server.
-    async fn list_all(&self, servers: &[Equipped]) -> Vec<(String, Result<Arc<Listing>, ServerProblem>)> {
-        let until = Instant::now() + PATIENCE;
+    /// Lists the tools of all servers concurrently; a timeout is reported as a problem of that server.
+    async fn list_all(&self, servers: &[ResolvedServer]) -> Vec<(String, Result<Arc<McpToolListing>, ServerProblem>)> {
+        let until = Instant::now() + LIST_TIMEOUT;
         let mut listing = JoinSet::new();
-        for server in servers.iter().filter_map(|equipped| equipped.server.as_ref().ok()) {
+        for server in servers.iter().filter_map(|resolved| resolved.server.as_ref().ok()) {
             let (engine, server) = (self.clone(), server.clone());
             listing.spawn(async move {
                 let listed = match timeout_at(until, engine.mcp().tools(&server)).await {
                     Ok(Ok(listing)) => Ok(listing),
-                    Ok(Err(failure)) => Err(problem(engine.mcp_failed(&server, &failure))),
-                    Err(_) => Err(problem(mcp_live::too_slow(&server, PATIENCE))),
+                    Ok(Err(failure)) => Err(server_problem(engine.mcp_failed(&server, &failure))),
+                    Err(_) => Err(server_problem(mcp_live::timeout_error(&server, LIST_TIMEOUT))),
                 };
                 (server.name, listed)
             });
@@ -181,61 +181,61 @@ impl Engine {
         while let Some(one) = listing.join_next().await {
             match one {
                 Ok(one) => listed.push(one),
-                Err(error) => tracing::error!(%error, "a list of MCP tools crashed"),
+                Err(error) => tracing::error!(%error, "listing MCP tools panicked"),
             }
         }
         listed
     }
 }
 
-fn problem(error: Error) -> ServerProblem {
+fn server_problem(error: EngineError) -> ServerProblem {
     match error {
-        Error::McpFailed { code, message } => ServerProblem { code, message },
+        EngineError::McpFailed { code, message } => ServerProblem { code, message },
         other => ServerProblem { code: "mcp_failed", message: other.to_string() },
     }
 }
 
-fn provider_of(agent: &Agent, mcp: bool) -> EffectiveProvider {
+fn provider_view(agent: &Agent, mcp: bool) -> EffectiveProvider {
     EffectiveProvider { name: agent.spec.provider.clone(), mcp }
 }
 
-fn shown(equipped: Equipped, missing: Option<String>) -> EffectiveServer {
-    let (state, problem) = match equipped.server {
-        Ok(Server { .. }) => (EffectiveState::Used, None),
-        Err(Unused::Disabled) => (EffectiveState::Disabled, None),
-        Err(Unused::Untrusted) => (EffectiveState::Untrusted, None),
-        Err(Unused::Missing) => {
+fn server_view(resolved: ResolvedServer, missing: Option<String>) -> EffectiveServer {
+    let (state, problem) = match resolved.server {
+        Ok(NamedMcpServer { .. }) => (EffectiveState::Used, None),
+        Err(ServerUnavailable::Disabled) => (EffectiveState::Disabled, None),
+        Err(ServerUnavailable::Untrusted) => (EffectiveState::Untrusted, None),
+        Err(ServerUnavailable::Missing) => {
             (EffectiveState::Problem, Some(ServerProblem::new("mcp_server_missing", missing.unwrap_or_default())))
         }
-        Err(Unused::Problem(problem)) => (EffectiveState::Problem, Some(problem)),
+        Err(ServerUnavailable::Problem(problem)) => (EffectiveState::Problem, Some(problem)),
     };
     EffectiveServer {
-        name: equipped.name,
-        tier: TierView::from(&equipped.tier),
-        source: equipped.source,
-        transport: equipped.transport,
+        name: resolved.name,
+        tier: TierView::from(&resolved.tier),
+        source: resolved.source,
+        transport: resolved.transport,
         state,
         problem,
-        shadowed: equipped.shadowed.iter().map(TierView::from).collect(),
+        shadowed: resolved.shadowed.iter().map(TierView::from).collect(),
         tools: None,
     }
 }
 
-/// What decides about a call, as `turn::Machine` does.
-struct Rules<'a> {
+/// The rules for tool calls, as in `turn::TurnMachine`.
+struct ToolRules<'a> {
     policy: &'a ToolPolicy,
     remembered: BTreeSet<String>,
 }
 
-impl Rules<'_> {
+impl ToolRules<'_> {
     fn verdict(&self, full_name: &str, is_question: bool) -> (VerdictView, bool) {
         let remembered = self.remembered.contains(full_name);
-        let verdict = match self.policy.verdict(full_name) {
-            Verdict::Deny => VerdictView::Deny,
+        let verdict = match self.policy.decide(full_name) {
+            PolicyDecision::Deny => VerdictView::Deny,
             _ if is_question => VerdictView::Ask,
-            Verdict::Ask if remembered => VerdictView::Allow,
-            Verdict::Ask => VerdictView::Ask,
-            Verdict::Allow => VerdictView::Allow,
+            PolicyDecision::Ask if remembered => VerdictView::Allow,
+            PolicyDecision::Ask => VerdictView::Ask,
+            PolicyDecision::Allow => VerdictView::Allow,
         };
         (verdict, remembered)
     }
@@ -250,7 +250,7 @@ impl Rules<'_> {
         EffectiveTool { name: name.to_owned(), full_name, description, verdict, remembered, quarantined: None }
     }
 
-    fn tools(&self, server: &str, listing: &Listing) -> Vec<EffectiveTool> {
+    fn tools(&self, server: &str, listing: &McpToolListing) -> Vec<EffectiveTool> {
         let good = listing.tools.iter().map(|tool| self.tool(server, &tool.name, tool.description.as_deref(), false));
         let bad = listing.quarantined.iter().map(|bad| {
             let tool = self.tool(server, bad.name.as_deref().unwrap_or_default(), None, false);
@@ -260,9 +260,9 @@ impl Rules<'_> {
     }
 
     fn built_in(&self) -> Vec<EffectiveTool> {
-        let tool = |tool: &host_tools::Definition| {
-            self.tool(host_tools::SERVER, tool.name, Some(tool.description), tool.name == "ask_user")
+        let tool = |tool: &host_tools::HostTool| {
+            self.tool(host_tools::SERVER_NAME, tool.name, Some(tool.description), tool.name == "ask_user")
         };
-        host_tools::TOOLS.iter().map(tool).collect()
+        host_tools::HOST_TOOLS.iter().map(tool).collect()
     }
 }

@@ -1,7 +1,7 @@
-//! The files that agents work on, for those who may see the room. An agent may have put anything there, links among it: files
-//! are opened one step at a time beneath the workplace and never through a link (invariant 18).
+//! Reads files in a room's workspace. Agents may have put anything there, including links: files are opened one path
+//! component at a time beneath the workspace and never through a link (invariant 18).
 
-use crate::{Engine, Error};
+use crate::{Engine, EngineError};
 use domain::{ids::RoomId, owner::Owner};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, fstat, openat, statat};
 use std::{
@@ -14,11 +14,11 @@ use std::{
 pub const MAX_FILE_BYTES: u64 = 4 * 1024 * 1024;
 pub const MAX_ENTRIES: usize = 1000;
 
-/// What lies at a path of a workplace.
+/// A file or a folder in a workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum WorkplaceEntry {
+pub enum WorkspaceEntry {
     File(Vec<u8>),
-    /// By name; folders end with a slash. At most [`MAX_ENTRIES`]; `more` says that there are others.
+    /// Sorted names; those of folders end with a slash. At most [`MAX_ENTRIES`]; `more` is set if there are others.
     Folder {
         names: Vec<String>,
         more: bool,
@@ -26,21 +26,26 @@ pub enum WorkplaceEntry {
 }
 
 impl Engine {
-    /// An empty path is the workplace itself.
-    pub async fn workplace_entry(&self, owner: &Owner, room: RoomId, path: &str) -> Result<WorkplaceEntry, Error> {
+    /// Reads the file or folder at a path; an empty path is the workspace itself.
+    pub async fn workspace_entry(
+        &self,
+        owner: &Owner,
+        room: RoomId,
+        path: &str,
+    ) -> Result<WorkspaceEntry, EngineError> {
         self.store().room(owner, room).await?;
         let folders = &self.config().folders;
-        if folders.workspace.is_some() && !owner.is_operator() {
-            let why = "the rooms of this server work in a folder of its operator's; only they can read it here";
-            return Err(Error::OperatorOnly(why.into()));
+        if folders.shared_workspace.is_some() && !owner.is_operator() {
+            let why = "the rooms of this server share a folder of the operator; only the operator can read it here";
+            return Err(EngineError::OperatorOnly(why.into()));
         }
-        let (root, steps) = (folders.workplace(room), steps(path)?);
-        let look = tokio::task::spawn_blocking(move || look(&root, &steps));
-        look.await.map_err(|error| Error::Unavailable(error.to_string()))?
+        let (root, steps) = (folders.workspace(room), path_segments(path)?);
+        let read = tokio::task::spawn_blocking(move || open_entry(&root, &steps));
+        read.await.map_err(|error| EngineError::Unavailable(error.to_string()))?
     }
 }
 
-fn steps(path: &str) -> Result<Vec<String>, Error> {
+fn path_segments(path: &str) -> Result<Vec<String>, EngineError> {
     let path = path.strip_suffix('/').unwrap_or(path);
     if path.is_empty() {
         return Ok(Vec::new());
@@ -49,51 +54,55 @@ fn steps(path: &str) -> Result<Vec<String>, Error> {
     let is_plain = |step: &String| !matches!(step.as_str(), "" | "." | "..") && !step.contains('\0');
     match steps.iter().all(is_plain) && steps.len() <= 64 {
         true => Ok(steps),
-        false => Err(Error::Invalid("path: a plain path beneath the workplace, such as `notes/today.md`".into())),
+        false => Err(EngineError::Invalid(
+            "path: must be a plain path inside the workspace, such as `notes/today.md`".into(),
+        )),
     }
 }
 
-fn look(root: &Path, steps: &[String]) -> Result<WorkplaceEntry, Error> {
+fn open_entry(root: &Path, steps: &[String]) -> Result<WorkspaceEntry, EngineError> {
     let folder = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let mut at = match openat(CWD, root, folder, Mode::empty()) {
         Ok(root) => root,
-        // No agent has worked there yet.
+        // The workspace is created by the first run.
         Err(rustix::io::Errno::NOENT) if steps.is_empty() => {
-            return Ok(WorkplaceEntry::Folder { names: Vec::new(), more: false });
+            return Ok(WorkspaceEntry::Folder { names: Vec::new(), more: false });
         }
-        Err(error) => return Err(unreachable(error)),
+        Err(error) => return Err(entry_error(error)),
     };
     for step in steps {
-        // A pipe that nobody writes to would be waited for.
+        // Non-blocking: opening a pipe without a writer would block.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        at = openat(&at, PathBuf::from(step), flags, Mode::empty()).map_err(unreachable)?;
+        at = openat(&at, PathBuf::from(step), flags, Mode::empty()).map_err(entry_error)?;
     }
-    let found = fstat(&at).map_err(unreachable)?;
+    let found = fstat(&at).map_err(entry_error)?;
     match FileType::from_raw_mode(found.st_mode) {
-        FileType::Directory => list(&at).map_err(|error| Error::Unavailable(error.to_string())),
+        FileType::Directory => list(&at).map_err(|error| EngineError::Unavailable(error.to_string())),
         FileType::RegularFile => read(at),
-        _ => Err(Error::NotFound),
+        _ => Err(EngineError::NotFound),
     }
 }
 
-fn read(file: OwnedFd) -> Result<WorkplaceEntry, Error> {
+fn read(file: OwnedFd) -> Result<WorkspaceEntry, EngineError> {
     let mut bytes = Vec::new();
     let read = File::from(file).take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes);
-    read.map_err(|error| Error::Unavailable(error.to_string()))?;
+    read.map_err(|error| EngineError::Unavailable(error.to_string()))?;
     match bytes.len() as u64 > MAX_FILE_BYTES {
-        true => Err(Error::Invalid(format!("the file has more than {MAX_FILE_BYTES} bytes, too many to read here"))),
-        false => Ok(WorkplaceEntry::File(bytes)),
+        true => Err(EngineError::Invalid(format!(
+            "the file is too large to read here; the limit is {MAX_FILE_BYTES} bytes"
+        ))),
+        false => Ok(WorkspaceEntry::File(bytes)),
     }
 }
 
-fn list(folder: &OwnedFd) -> io::Result<WorkplaceEntry> {
+fn list(folder: &OwnedFd) -> io::Result<WorkspaceEntry> {
     let mut names = Vec::new();
-    // A folder with more than this is not looked through to its end.
+    // Bounds the work for a huge folder.
     for entry in Dir::read_from(folder)?.take(100 * MAX_ENTRIES) {
         let entry = entry?;
         let Ok(name) = entry.file_name().to_str() else { continue };
         let kind = match entry.file_type() {
-            // Some file systems do not say it here.
+            // Some file systems do not report the type here.
             FileType::Unknown => statat(folder, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW)
                 .map_or(FileType::Unknown, |found| FileType::from_raw_mode(found.st_mode)),
             kind => kind,
@@ -108,27 +117,27 @@ fn list(folder: &OwnedFd) -> io::Result<WorkplaceEntry> {
     names.sort_unstable();
     let more = names.len() > MAX_ENTRIES;
     names.truncate(MAX_ENTRIES);
-    Ok(WorkplaceEntry::Folder { names, more })
+    Ok(WorkspaceEntry::Folder { names, more })
 }
 
-/// A link, a missing step and a file in the place of a folder look the same.
-fn unreachable(error: rustix::io::Errno) -> Error {
+/// A link, a missing folder and a file instead of a folder all look the same to the caller.
+fn entry_error(error: rustix::io::Errno) -> EngineError {
     use rustix::io::Errno;
     match error {
         Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ACCESS | Errno::NAMETOOLONG | Errno::NXIO => {
-            Error::NotFound
+            EngineError::NotFound
         }
-        error => Error::Unavailable(error.to_string()),
+        error => EngineError::Unavailable(error.to_string()),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{WorkplaceEntry, look, steps};
+    use super::{WorkspaceEntry, open_entry, path_segments};
     use std::{fs, os::unix::fs::symlink};
 
     #[test]
-    fn invariant_18_beneath_no_path_and_no_link_leads_out_of_a_workplace() {
+    fn invariant_18_beneath_no_path_or_link_leads_out_of_a_workspace() {
         let place = tempfile::tempdir().unwrap();
         let root = place.path().join("room");
         fs::create_dir_all(root.join("notes")).unwrap();
@@ -136,9 +145,9 @@ mod tests {
         fs::write(place.path().join("secret"), "no").unwrap();
         symlink(place.path().join("secret"), root.join("link")).unwrap();
         symlink(place.path(), root.join("folder")).unwrap();
-        let at = |path: &str| steps(path).and_then(|steps| look(&root, &steps));
-        assert_eq!(at("notes/today.md").unwrap(), WorkplaceEntry::File(b"rain".to_vec()));
-        assert_eq!(at("").unwrap(), WorkplaceEntry::Folder { names: vec!["notes/".into()], more: false });
+        let at = |path: &str| path_segments(path).and_then(|steps| open_entry(&root, &steps));
+        assert_eq!(at("notes/today.md").unwrap(), WorkspaceEntry::File(b"rain".to_vec()));
+        assert_eq!(at("").unwrap(), WorkspaceEntry::Folder { names: vec!["notes/".into()], more: false });
         for path in [
             "link",
             "folder",
@@ -155,10 +164,10 @@ mod tests {
             assert!(at(path).is_err(), "{path:?}");
         }
         fs::write(root.join("large"), vec![0; super::MAX_FILE_BYTES as usize + 1]).unwrap();
-        assert!(at("large").unwrap_err().to_string().contains("too many"));
+        assert!(at("large").unwrap_err().to_string().contains("too large"));
         assert_eq!(
-            look(&place.path().join("none"), &[]).unwrap(),
-            WorkplaceEntry::Folder { names: Vec::new(), more: false }
+            open_entry(&place.path().join("none"), &[]).unwrap(),
+            WorkspaceEntry::Folder { names: Vec::new(), more: false }
         );
     }
 }

@@ -1,4 +1,4 @@
-//! Which providers this server has, what they can do, and whether what they need is on this machine.
+//! Lists the providers of this server, their capabilities, and whether their programs are installed.
 
 use crate::Engine;
 use providers::{Capabilities, Inspection, Provider};
@@ -13,7 +13,7 @@ use tokio::{
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[schema(as = Provider)]
 pub struct ProviderView {
-    /// What agents say as their `provider`.
+    /// The name that agents set as their `provider`.
     pub name: String,
     pub capabilities: CapabilitiesView,
     pub inspection: InspectionView,
@@ -23,9 +23,9 @@ pub struct ProviderView {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[schema(as = Capabilities)]
 pub struct CapabilitiesView {
-    /// Goes on with its own session in a later run.
+    /// Resumes its own session in a later run.
     pub resume: bool,
-    /// Takes a new message in the middle of an answer.
+    /// Accepts a new message during an answer.
     pub steer: bool,
     pub approvals: bool,
     pub thinking: bool,
@@ -33,14 +33,14 @@ pub struct CapabilitiesView {
     pub skills: bool,
 }
 
-/// What a look at this machine found.
+/// Whether the provider can run on this machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[schema(as = Inspection)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum InspectionView {
     Ready {
         version: Option<String>,
-        /// The file name of the program that answers.
+        /// The file name of the provider's program.
         program: Option<String>,
     },
     Missing {
@@ -49,58 +49,57 @@ pub enum InspectionView {
     },
 }
 
-/// What the last look found. It may start programs, so it is not done for every request.
+/// The cached result of the last inspection, which may start programs.
 #[derive(Debug, Default)]
-pub(crate) struct Inspections(Mutex<Option<(Instant, Vec<ProviderView>)>>);
+pub(crate) struct InspectionCache(Mutex<Option<(Instant, Vec<ProviderView>)>>);
 
-const KEPT: Duration = Duration::from_secs(60);
+const CACHE_TTL: Duration = Duration::from_secs(60);
 const DEADLINE: Duration = Duration::from_secs(10);
 
 impl Engine {
-    /// All of them, by name.
+    /// Lists all providers by name.
     pub async fn inspect_providers(&self) -> Vec<ProviderView> {
-        // Held while looking: whoever asks meanwhile gets what this look finds.
-        let mut last = self.inspections().0.lock().await;
+        // The lock is held during the inspection, so that concurrent requests share its result.
+        let mut last = self.inspection_cache().0.lock().await;
         match &*last {
-            Some((at, views)) if at.elapsed() < KEPT => views.clone(),
+            Some((at, views)) if at.elapsed() < CACHE_TTL => views.clone(),
             _ => {
-                let views = look(self.providers().iter().cloned()).await;
+                let views = inspect_all(self.providers().iter().cloned()).await;
                 last.insert((Instant::now(), views)).1.clone()
             }
         }
     }
 }
 
-async fn look(all: impl Iterator<Item = Arc<dyn Provider>>) -> Vec<ProviderView> {
+async fn inspect_all(all: impl Iterator<Item = Arc<dyn Provider>>) -> Vec<ProviderView> {
     let mut looking = JoinSet::new();
     let mut views: Vec<ProviderView> = Vec::new();
     for (index, provider) in all.enumerate() {
-        let advice =
-            format!("the look at this machine took longer than {} s; see the server's log", DEADLINE.as_secs());
-        let (name, capabilities) = (provider.name().to_owned(), view(provider.capabilities()));
+        let advice = format!("the inspection took longer than {} s; see the server's log", DEADLINE.as_secs());
+        let (name, capabilities) = (provider.name().to_owned(), capabilities_view(provider.capabilities()));
         views.push(ProviderView { name, capabilities, inspection: InspectionView::Missing { advice } });
         let inspection = provider.inspect();
         looking.spawn(async move { (index, timeout(DEADLINE, inspection).await) });
     }
     while let Some(looked) = looking.join_next().await {
         match looked {
-            Ok((index, Ok(found))) => views[index].inspection = inspection(found),
+            Ok((index, Ok(found))) => views[index].inspection = inspection_view(found),
             Ok((index, Err(_))) => {
-                tracing::warn!(provider = views[index].name, "cannot tell in time whether it is there")
+                tracing::warn!(provider = views[index].name, "the inspection of a provider timed out")
             }
-            Err(error) => tracing::error!(%error, "a provider crashed while it looked at this machine"),
+            Err(error) => tracing::error!(%error, "the inspection of a provider panicked"),
         }
     }
     views
 }
 
-fn view(can: Capabilities) -> CapabilitiesView {
+fn capabilities_view(can: Capabilities) -> CapabilitiesView {
     let Capabilities { resume, steer, approvals, thinking, mcp, skills } = can;
     CapabilitiesView { resume, steer, approvals, thinking, mcp, skills }
 }
 
-/// Where programs lie on this machine is nobody's business but its operator's.
-fn inspection(found: Inspection) -> InspectionView {
+/// Shows only the file name: the path of the program is for the operator.
+fn inspection_view(found: Inspection) -> InspectionView {
     let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
     match found {
         Inspection::Ready { version, program } => {

@@ -1,23 +1,23 @@
-//! A `.mcp.json` that is brought in: each server is judged by itself, and what is good is stored at once.
+//! Imports a `.mcp.json`: each server is checked on its own, and all valid ones are stored in one transaction.
 
-use super::mcp_servers::{KEYS, MAX_STORED, full};
-use crate::{Engine, Error, equipment::Known};
+use super::mcp_servers::{KEYS, MAX_STORED, limit_reached};
+use crate::{Engine, EngineError, mcp_servers::CatalogServer};
 use domain::{
-    mcp::{Entry, MAX_SERVERS},
+    mcp::{MAX_SERVERS, McpServerEntry},
     owner::Owner,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
-use store::{Attempt, McpServerImport};
+use store::{IdempotentRequest, McpServerImport};
 
-/// What became of one server.
+/// The result of importing one server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = McpImported)]
-pub struct Imported {
+pub struct ImportedServer {
     pub name: String,
     pub outcome: ImportOutcome,
-    /// Why it was refused.
+    /// Why the server was refused.
     pub problem: Option<ImportProblem>,
 }
 
@@ -27,7 +27,7 @@ pub struct Imported {
 pub enum ImportOutcome {
     Created,
     Replaced,
-    /// It was there already, the same.
+    /// The same server already exists.
     Unchanged,
     Refused,
 }
@@ -41,84 +41,87 @@ pub struct ImportProblem {
 }
 
 impl Engine {
-    /// Takes in what it can and says for each what became of it. With `replace`, those of the same name are replaced.
+    /// Imports all valid servers and reports the result for each. With `replace`, existing servers of the same name are
+    /// replaced.
     pub async fn import_mcp_servers(
         &self,
         owner: &Owner,
         servers: Map<String, Value>,
         replace: bool,
-        attempt: Option<&Attempt>,
-    ) -> Result<Vec<Imported>, Error> {
-        if let Some(earlier) = self.earlier(owner, attempt).await? {
+        attempt: Option<&IdempotentRequest>,
+    ) -> Result<Vec<ImportedServer>, EngineError> {
+        if let Some(earlier) = self.earlier_result(owner, attempt).await? {
             return serde_json::from_str(&earlier).map_err(unreadable);
         }
         if servers.len() > MAX_SERVERS {
-            return Err(Error::Invalid(format!("mcpServers: at most {MAX_SERVERS} at once")));
+            return Err(EngineError::Invalid(format!("mcpServers: at most {MAX_SERVERS} at once")));
         }
-        let stored = self.store().mcp_servers(owner).await?.into_iter().map(|record| self.of_database(record));
-        let stored: BTreeMap<String, Known> = stored.map(|known| (known.name.clone(), known)).collect();
+        let stored = self.store().mcp_servers(owner).await?.into_iter().map(|record| self.database_server(record));
+        let stored: BTreeMap<String, CatalogServer> = stored.map(|known| (known.name.clone(), known)).collect();
         let (mut report, mut storing) = (Vec::new(), Vec::new());
-        let mut places = MAX_STORED.saturating_sub(stored.len());
+        let mut free_slots = MAX_STORED.saturating_sub(stored.len());
         for (name, settings) in servers {
-            let (outcome, problem) = match self.judge(owner, &name, settings, stored.get(&name), replace) {
-                Ok(Some(new)) if !new.replaces && places == 0 => (ImportOutcome::Refused, Some(conflict(full()))),
+            let (outcome, problem) = match self.check_import(owner, &name, settings, stored.get(&name), replace) {
+                Ok(Some(new)) if !new.replaces && free_slots == 0 => {
+                    (ImportOutcome::Refused, Some(conflict(limit_reached())))
+                }
                 Ok(Some(new)) => {
                     let outcome = if new.replaces { ImportOutcome::Replaced } else { ImportOutcome::Created };
-                    places -= usize::from(!new.replaces);
+                    free_slots -= usize::from(!new.replaces);
                     storing.push(new);
                     (outcome, None)
                 }
                 Ok(None) => (ImportOutcome::Unchanged, None),
                 Err(problem) => (ImportOutcome::Refused, Some(problem)),
             };
-            report.push(Imported { name: shown(name), outcome, problem });
+            report.push(ImportedServer { name: shorten_name(name), outcome, problem });
         }
         let result = serde_json::to_string(&report).map_err(unreadable)?;
         match self.store().import_mcp_servers(owner, &storing, &result, attempt).await {
             Ok(()) => {}
-            // Someone with the same key was quicker: answer as they were answered.
-            Err(store::Error::KeyUsed) => {
-                let earlier = self.earlier(owner, attempt).await?.ok_or(Error::KeyConflict)?;
+            // A concurrent request with the same key was first: return its result.
+            Err(store::StoreError::KeyUsed) => {
+                let earlier = self.earlier_result(owner, attempt).await?.ok_or(EngineError::KeyConflict)?;
                 return serde_json::from_str(&earlier).map_err(unreadable);
             }
             Err(error) => return Err(error.into()),
         }
-        storing.iter().filter_map(|new| stored.get(&new.name)).for_each(|replaced| self.end(owner, replaced));
+        storing.iter().filter_map(|new| stored.get(&new.name)).for_each(|replaced| self.stop_server(owner, replaced));
         Ok(report)
     }
 
-    /// `None`: it is there already, the same.
-    fn judge(
+    /// Returns `None` if the same server already exists.
+    fn check_import(
         &self,
         owner: &Owner,
         name: &str,
         settings: Value,
-        there: Option<&Known>,
+        existing: Option<&CatalogServer>,
         replace: bool,
     ) -> Result<Option<McpServerImport>, ImportProblem> {
         let Value::Object(mut settings) = settings else {
             let message = "its entry must be an object with a command or a url".to_owned();
             return Err(ImportProblem { code: "mcp_config".into(), message });
         };
-        // Other programs keep settings of their own in their files.
+        // Other programs store additional keys in their files.
         settings.retain(|key, _| KEYS.iter().any(|(known, _)| known == key));
-        let current = there.and_then(|known| known.config.clone().ok());
-        let entry = current.clone().map(Entry::from);
-        let config = self.check_free(name).and_then(|()| self.define(owner, name, settings, entry.as_ref()));
+        let current = existing.and_then(|known| known.config.clone().ok());
+        let entry = current.clone().map(McpServerEntry::from);
+        let config = self.check_new_name(name).and_then(|()| self.parse_config(owner, name, settings, entry.as_ref()));
         let config = config.map_err(|error| {
             let code = match &error {
-                Error::OperatorOnly(_) => "operator_only",
-                Error::Conflict(_) => "conflict",
+                EngineError::OperatorOnly(_) => "operator_only",
+                EngineError::Conflict(_) => "conflict",
                 _ => "mcp_config",
             };
             ImportProblem { code: code.into(), message: error.to_string() }
         })?;
-        match there {
+        match existing {
             Some(_) if current.as_ref() == Some(&config) => Ok(None),
             Some(_) if !replace => Err(conflict(format!(
-                "there is another MCP server named {name:?}; import with replace=true, or give it another name"
+                "an MCP server named {name:?} already exists; import with replace=true, or rename it"
             ))),
-            _ => Ok(Some(McpServerImport { name: name.to_owned(), config, replaces: there.is_some() })),
+            _ => Ok(Some(McpServerImport { name: name.to_owned(), config, replaces: existing.is_some() })),
         }
     }
 }
@@ -127,11 +130,11 @@ fn conflict(message: String) -> ImportProblem {
     ImportProblem { code: "conflict".into(), message }
 }
 
-/// A name that is none is repeated, but not at length.
-fn shown(name: String) -> String {
+/// Shortens an invalid name for the report.
+fn shorten_name(name: String) -> String {
     if name.chars().count() <= 64 { name } else { name.chars().take(64).chain(['…']).collect() }
 }
 
-fn unreadable(error: serde_json::Error) -> Error {
-    Error::Store(store::Error::Unreadable(error.to_string()))
+fn unreadable(error: serde_json::Error) -> EngineError {
+    EngineError::Store(store::StoreError::Unreadable(error.to_string()))
 }

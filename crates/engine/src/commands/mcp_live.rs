@@ -1,42 +1,42 @@
-//! MCP servers at work: how one does, what tools it has, what a tool answers. For people who try one; agents reach theirs
+//! Running MCP servers: status, test, tool list, tool call, logs. For people who try a server; agents reach theirs
 //! through their providers.
 
 use super::{McpCallView, McpFailureView, McpListingView, McpLogLine, McpLogsView, McpStatusView, McpTestView};
 use crate::{
-    Engine, Error,
-    equipment::{Known, Source},
+    Engine, EngineError,
+    mcp_servers::{CatalogServer, McpServerSource},
 };
-use domain::{mcp::Server, owner::Owner};
+use domain::{mcp::NamedMcpServer, owner::Owner};
 use serde_json::{Map, Value};
 use std::time::Duration;
 use tokio::{
     sync::SemaphorePermit,
     time::{Instant, timeout, timeout_at},
 };
-use workbench::mcp::{CallOptions, Failure};
+use workbench::mcp::{CallOptions, McpFailure};
 
-/// For whatever a person waits for at a door; less than the door itself waits.
-const PATIENCE: Duration = Duration::from_secs(50);
-/// For a call that does not say how long it may take.
-const CALL: Duration = Duration::from_secs(30);
+/// The time limit for a request; shorter than the timeout of the HTTP route.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(50);
+/// The time limit for a call that does not set one.
+const DEFAULT_CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A tool that a person wants to try.
+/// A tool call made by a person.
 #[derive(Debug, Clone)]
-pub struct McpCall {
+pub struct McpToolCall {
     pub tool: String,
     pub arguments: Map<String, Value>,
     pub deadline: Option<Duration>,
 }
 
 impl Engine {
-    /// Starts nothing.
-    pub async fn mcp_status(&self, owner: &Owner, name: &str) -> Result<McpStatusView, Error> {
-        let known = self.known_server(owner, name).await?;
+    /// Returns the status of a server without starting it.
+    pub async fn mcp_status(&self, owner: &Owner, name: &str) -> Result<McpStatusView, EngineError> {
+        let known = self.catalog_server(owner, name).await?;
         let transport = known.config.as_ref().ok().map(|config| config.transport.kind());
         if known.config.as_ref().is_ok_and(|config| config.disabled) {
             return Ok(McpStatusView::idle("disabled", transport));
         }
-        Ok(match self.ready(owner, known.source, &known.name, &known.config, None) {
+        Ok(match self.resolve_server(owner, known.source, &known.name, &known.config, None) {
             Ok(server) => {
                 let secrets = self.secrets_of(&server);
                 McpStatusView::of(self.mcp().status(&server), &secrets, owner.is_operator())
@@ -47,11 +47,11 @@ impl Engine {
         })
     }
 
-    /// Starts it beside the one that may run already, lists its tools and stops it.
-    pub async fn test_mcp_server(&self, owner: &Owner, name: &str) -> Result<McpTestView, Error> {
-        let known = self.known_server(owner, name).await?;
-        // One that is switched off can be tried before it is switched on.
-        let server = self.ready(owner, known.source, &known.name, &known.config, None)?;
+    /// Starts a second instance of the server, lists its tools and stops it.
+    pub async fn test_mcp_server(&self, owner: &Owner, name: &str) -> Result<McpTestView, EngineError> {
+        let known = self.catalog_server(owner, name).await?;
+        // A disabled server can be tested before it is enabled.
+        let server = self.resolve_server(owner, known.source, &known.name, &known.config, None)?;
         let began = Instant::now();
         let failed = |code: &str, message: String| McpTestView {
             ok: false,
@@ -62,119 +62,125 @@ impl Engine {
             noise_lines: 0,
         };
         let test = async {
-            let _turn = self.turn_to_try().await;
+            let _slot = self.test_slot().await;
             self.mcp().test(&server).await
         };
-        let Ok(report) = timeout(PATIENCE, test).await else {
-            let message = format!("the MCP server {name:?} was not done within {} s", PATIENCE.as_secs());
+        let Ok(report) = timeout(REQUEST_TIMEOUT, test).await else {
+            let message =
+                format!("the test of the MCP server {name:?} did not finish within {} s", REQUEST_TIMEOUT.as_secs());
             return Ok(failed("mcp_timeout", message));
         };
         let secrets = self.secrets_of(&server);
         let error = report
             .error
-            .map(|error| McpFailureView { code: error.code.to_owned(), message: secrets.strike(error.message) });
+            .map(|error| McpFailureView { code: error.code.to_owned(), message: secrets.redact(error.message) });
         Ok(McpTestView {
             ok: report.ok,
             millis: report.millis,
             error,
             listing: report.listing.as_ref().map(|listing| McpListingView::of(name, listing)),
-            stderr: if may_look(owner, &known) { secrets.strike(report.stderr) } else { String::new() },
+            stderr: if may_read_output(owner, &known) { secrets.redact(report.stderr) } else { String::new() },
             noise_lines: report.noise_lines,
         })
     }
 
-    /// Starts it if need be.
-    pub async fn mcp_tools(&self, owner: &Owner, name: &str) -> Result<McpListingView, Error> {
-        let (_, server) = self.usable(owner, name).await?;
-        match timeout(PATIENCE, self.mcp().tools(&server)).await {
+    /// Lists the tools of a server; starts it if needed.
+    pub async fn mcp_tools(&self, owner: &Owner, name: &str) -> Result<McpListingView, EngineError> {
+        let (_, server) = self.usable_server(owner, name).await?;
+        match timeout(REQUEST_TIMEOUT, self.mcp().tools(&server)).await {
             Ok(Ok(listing)) => Ok(McpListingView::of(name, &listing)),
             Ok(Err(failure)) => Err(self.mcp_failed(&server, &failure)),
-            Err(_) => Err(too_slow(&server, PATIENCE)),
+            Err(_) => Err(timeout_error(&server, REQUEST_TIMEOUT)),
         }
     }
 
-    pub async fn call_mcp_tool(&self, owner: &Owner, name: &str, call: McpCall) -> Result<McpCallView, Error> {
-        let (_, server) = self.usable(owner, name).await?;
-        let deadline = call.deadline.unwrap_or(CALL);
-        if deadline.is_zero() || deadline > PATIENCE {
-            return Err(Error::Invalid(format!("deadline_ms: 1 to {}", PATIENCE.as_millis())));
+    pub async fn call_mcp_tool(
+        &self,
+        owner: &Owner,
+        name: &str,
+        call: McpToolCall,
+    ) -> Result<McpCallView, EngineError> {
+        let (_, server) = self.usable_server(owner, name).await?;
+        let deadline = call.deadline.unwrap_or(DEFAULT_CALL_TIMEOUT);
+        if deadline.is_zero() || deadline > REQUEST_TIMEOUT {
+            return Err(EngineError::Invalid(format!("deadline_ms: 1 to {}", REQUEST_TIMEOUT.as_millis())));
         }
         let began = Instant::now();
         let options = CallOptions { deadline: Some(deadline), ..CallOptions::default() };
-        // When nobody waits any more, neither does the server: it is told so.
-        let _gone = options.cancel.clone().drop_guard();
+        // Cancels the call on the server if the client disconnects.
+        let _cancel_on_drop = options.cancel.clone().drop_guard();
         let called = self.mcp().call(&server, &call.tool, call.arguments, options);
-        let result = match timeout_at(began + PATIENCE, called).await {
+        let result = match timeout_at(began + REQUEST_TIMEOUT, called).await {
             Ok(Ok(result)) => result,
             Ok(Err(failure)) => return Err(self.mcp_failed(&server, &failure)),
-            Err(_) => return Err(too_slow(&server, PATIENCE)),
+            Err(_) => return Err(timeout_error(&server, REQUEST_TIMEOUT)),
         };
         let secrets = self.secrets_of(&server);
         let block = |content| {
             let mut value = serde_json::to_value(content).unwrap_or_default();
-            secrets.strike_value(&mut value);
+            secrets.redact_value(&mut value);
             value
         };
         let mut structured = result.structured;
-        structured.iter_mut().for_each(|value| secrets.strike_value(value));
+        structured.iter_mut().for_each(|value| secrets.redact_value(value));
         Ok(McpCallView {
             content: result.content.iter().map(block).collect(),
             structured,
             is_error: result.is_error,
             code: result.code,
-            notices: result.notices.iter().map(|notice| secrets.strike(notice.to_string())).collect(),
+            notices: result.notices.iter().map(|notice| secrets.redact(notice.to_string())).collect(),
             millis: millis(began),
         })
     }
 
-    /// One program may serve everybody: what it wrote is for whoever configured it.
-    pub async fn mcp_logs(&self, owner: &Owner, name: &str) -> Result<McpLogsView, Error> {
-        let known = self.known_server(owner, name).await?;
-        if !may_look(owner, &known) {
-            return Err(Error::OperatorOnly(format!(
-                "The MCP server {name:?} is the operator's, and serves others too; only the operator may read its logs."
+    /// Returns the logs of a server. A server may be shared by all owners, so only its configurer may read its output.
+    pub async fn mcp_logs(&self, owner: &Owner, name: &str) -> Result<McpLogsView, EngineError> {
+        let known = self.catalog_server(owner, name).await?;
+        if !may_read_output(owner, &known) {
+            return Err(EngineError::OperatorOnly(format!(
+                "The MCP server {name:?} belongs to the operator and is shared; only the operator may read its logs."
             )));
         }
-        let server = self.ready(owner, known.source, &known.name, &known.config, None)?;
+        let server = self.resolve_server(owner, known.source, &known.name, &known.config, None)?;
         let secrets = self.secrets_of(&server);
         let logs = self.mcp().logs(&server);
-        let line = |line: workbench::mcp::LogLine| McpLogLine {
+        let line = |line: workbench::mcp::ServerLogLine| McpLogLine {
             at: line.at,
             source: line.source.to_owned(),
-            text: secrets.strike(line.text),
+            text: secrets.redact(line.text),
         };
-        Ok(McpLogsView { lines: logs.lines.into_iter().map(line).collect(), stderr: secrets.strike(logs.stderr) })
+        Ok(McpLogsView { lines: logs.lines.into_iter().map(line).collect(), stderr: secrets.redact(logs.stderr) })
     }
 
-    async fn usable(&self, owner: &Owner, name: &str) -> Result<(Known, Server), Error> {
-        let known = self.known_server(owner, name).await?;
-        let server = self.ready(owner, known.source, &known.name, &known.config, None)?;
+    async fn usable_server(&self, owner: &Owner, name: &str) -> Result<(CatalogServer, NamedMcpServer), EngineError> {
+        let known = self.catalog_server(owner, name).await?;
+        let server = self.resolve_server(owner, known.source, &known.name, &known.config, None)?;
         if server.config.disabled {
-            let detail = format!("the MCP server {name:?} is switched off; switch it on first");
-            return Err(Error::Refused { pointer: "", detail });
+            let detail = format!("the MCP server {name:?} is disabled; enable it first");
+            return Err(EngineError::Refused { pointer: "", detail });
         }
         Ok((known, server))
     }
 
-    /// What it says goes on after its name.
-    pub(super) fn mcp_failed(&self, server: &Server, failure: &Failure) -> Error {
+    /// The failure text continues the sentence that begins with the server's name.
+    pub(super) fn mcp_failed(&self, server: &NamedMcpServer, failure: &McpFailure) -> EngineError {
         let message = format!("the MCP server {:?} {failure}", server.name);
-        Error::McpFailed { code: failure.code(), message: self.secrets_of(server).strike(message) }
+        EngineError::McpFailed { code: failure.code(), message: self.secrets_of(server).redact(message) }
     }
 
-    /// A few at a time: each test is a program.
-    async fn turn_to_try(&self) -> Option<SemaphorePermit<'_>> {
-        self.mcp_tests().acquire().await.ok()
+    /// Limits concurrent tests: each one starts a program.
+    async fn test_slot(&self) -> Option<SemaphorePermit<'_>> {
+        self.mcp_test_slots().acquire().await.ok()
     }
 }
 
-fn may_look(owner: &Owner, known: &Known) -> bool {
-    known.source != Source::File || owner.is_operator()
+fn may_read_output(owner: &Owner, known: &CatalogServer) -> bool {
+    known.source != McpServerSource::File || owner.is_operator()
 }
 
-pub(super) fn too_slow(server: &Server, waited: Duration) -> Error {
+pub(super) fn timeout_error(server: &NamedMcpServer, waited: Duration) -> EngineError {
     let message = format!("the MCP server {:?} was not ready within {} s", server.name, waited.as_secs());
-    Error::McpFailed { code: "mcp_timeout", message }
+    EngineError::McpFailed { code: "mcp_timeout", message }
 }
 
 fn millis(began: Instant) -> u64 {

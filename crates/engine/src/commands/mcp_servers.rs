@@ -1,65 +1,68 @@
-//! The catalog of MCP servers: made, changed, deleted, handed out. Only the operator may say which programs are started;
-//! anybody may add addresses.
+//! The catalog of MCP servers: create, update, delete, export. Only the operator may configure programs; every owner
+//! may add URLs.
 
 use super::{McpServerView, McpStatusView};
 use crate::{
-    Engine, Error,
-    equipment::{KeepError, Known, ServerProblem, Source, is_operators, keep, masked, said},
+    Engine, EngineError,
+    mcp_servers::{
+        CatalogServer, MaskError, McpServerSource, ServerProblem, config_error_text, is_from_operator, mask_entry,
+        restore_masked,
+    },
 };
 use domain::{
-    mcp::{ConfigError, Entry, EntryError, ServerConfig, Transport, check_name},
+    mcp::{McpConfigError, McpEntryError, McpServerConfig, McpServerEntry, McpTransport, check_name},
     owner::Owner,
 };
 use providers::host_tools;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
-use store::Attempt;
+use store::IdempotentRequest;
 
-/// Of one owner.
+/// The number of servers that one owner may store.
 pub(super) const MAX_STORED: usize = 500;
 const MAX_ENTRY_BYTES: usize = 64 * 1024;
-/// Words of the addresses beside which servers have theirs.
-const RESERVED: [&str; 3] = [host_tools::SERVER, "import", "export"];
+/// Names that routes next to those of the servers use.
+const RESERVED: [&str; 3] = [host_tools::SERVER_NAME, "import", "export"];
 
 impl Engine {
-    /// By name; those of the operator's file among them.
-    pub async fn mcp_servers(&self, owner: &Owner) -> Result<Vec<McpServerView>, Error> {
-        Ok(self.known_servers(owner).await?.into_iter().map(|known| self.view(owner, known)).collect())
+    /// Lists all servers by name, including those of the operator's file.
+    pub async fn mcp_servers(&self, owner: &Owner) -> Result<Vec<McpServerView>, EngineError> {
+        Ok(self.catalog_servers(owner).await?.into_iter().map(|known| self.view(owner, known)).collect())
     }
 
-    /// The one that an agent gets by this name.
-    pub async fn mcp_server(&self, owner: &Owner, name: &str) -> Result<McpServerView, Error> {
-        Ok(self.view(owner, self.known_server(owner, name).await?))
+    /// Returns the server that agents get by this name.
+    pub async fn mcp_server(&self, owner: &Owner, name: &str) -> Result<McpServerView, EngineError> {
+        Ok(self.view(owner, self.catalog_server(owner, name).await?))
     }
 
-    /// `settings` are the keys of an entry of `.mcp.json`.
+    /// Creates a server. `settings` are the keys of an entry of `.mcp.json`.
     pub async fn create_mcp_server(
         &self,
         owner: &Owner,
         name: &str,
         settings: Map<String, Value>,
-        attempt: Option<&Attempt>,
-    ) -> Result<McpServerView, Error> {
-        self.check_free(name)?;
-        let config = self.define(owner, name, settings, None)?;
+        attempt: Option<&IdempotentRequest>,
+    ) -> Result<McpServerView, EngineError> {
+        self.check_new_name(name)?;
+        let config = self.parse_config(owner, name, settings, None)?;
         if self.store().mcp_servers(owner).await?.len() >= MAX_STORED {
-            return Err(Error::Conflict(full()));
+            return Err(EngineError::Conflict(limit_reached()));
         }
         self.store().create_mcp_server(owner, name, &config, attempt).await?;
         Ok(self.view(owner, self.stored_server(owner, name).await?))
     }
 
-    /// A merge patch: what is named is replaced, `null` clears, `***` keeps.
+    /// Updates a server with a merge patch: given keys are replaced, `null` clears, `***` keeps.
     pub async fn change_mcp_server(
         &self,
         owner: &Owner,
         name: &str,
         patch: Map<String, Value>,
-        attempt: Option<&Attempt>,
-    ) -> Result<McpServerView, Error> {
-        let known = self.editable(owner, name).await?;
+        attempt: Option<&IdempotentRequest>,
+    ) -> Result<McpServerView, EngineError> {
+        let known = self.editable_server(owner, name).await?;
         let before = known.config.clone().ok();
-        let current = before.clone().map(Entry::from);
+        let current = before.clone().map(McpServerEntry::from);
         let mut settings = match serde_json::to_value(current.clone().unwrap_or_default()) {
             Ok(Value::Object(settings)) => settings,
             Ok(_) | Err(_) => Map::new(),
@@ -70,94 +73,102 @@ impl Engine {
                 value => drop(settings.insert(key, value)),
             }
         }
-        let config = self.define(owner, name, settings, current.as_ref())?;
+        let config = self.parse_config(owner, name, settings, current.as_ref())?;
         self.store().update_mcp_server(owner, name, &config, attempt).await?;
         if before.as_ref() != Some(&config) {
-            self.end(owner, &known);
+            self.stop_server(owner, &known);
         }
         Ok(self.view(owner, self.stored_server(owner, name).await?))
     }
 
-    /// Agents that name it fail from now on, saying so.
-    pub async fn delete_mcp_server(&self, owner: &Owner, name: &str, attempt: Option<&Attempt>) -> Result<(), Error> {
-        let known = self.editable(owner, name).await?;
+    /// Deletes a server. Runs of agents that still name it fail with `mcp_server_missing`.
+    pub async fn delete_mcp_server(
+        &self,
+        owner: &Owner,
+        name: &str,
+        attempt: Option<&IdempotentRequest>,
+    ) -> Result<(), EngineError> {
+        let known = self.editable_server(owner, name).await?;
         self.store().delete_mcp_server(owner, name, attempt).await?;
-        self.end(owner, &known);
+        self.stop_server(owner, &known);
         Ok(())
     }
 
-    /// What the owner has configured, as a `.mcp.json` with `***` for every value that is kept here.
-    pub async fn export_mcp_servers(&self, owner: &Owner) -> Result<BTreeMap<String, Entry>, Error> {
+    /// Exports the owner's servers as a `.mcp.json`, with `***` for every secret value.
+    pub async fn export_mcp_servers(&self, owner: &Owner) -> Result<BTreeMap<String, McpServerEntry>, EngineError> {
         let stored = self.store().mcp_servers(owner).await?;
-        let entry = |record: store::McpServerRecord| Some((record.name, masked(record.config.ok()?.into())));
+        let entry = |record: store::McpServerRecord| Some((record.name, mask_entry(record.config.ok()?.into())));
         Ok(stored.into_iter().filter_map(entry).collect())
     }
 
-    /// Whether one of this name could be stored and would be used.
-    pub(super) fn check_free(&self, name: &str) -> Result<(), Error> {
-        let refused = |detail| Err(Error::Refused { pointer: "/name", detail });
+    /// Checks that a server of this name can be stored and would be used.
+    pub(super) fn check_new_name(&self, name: &str) -> Result<(), EngineError> {
+        let refused = |detail| Err(EngineError::Refused { pointer: "/name", detail });
         if check_name(name).is_err() {
             return refused("name: 1 to 64 letters, digits, _ and -".to_owned());
         }
         if RESERVED.contains(&name) {
-            return refused(format!("name: {name:?} has another meaning here; choose another"));
+            return refused(format!("name: {name:?} is reserved; choose another name"));
         }
         if self.config().mcp_servers.contains_key(name) {
-            return Err(Error::Conflict(format!(
+            return Err(EngineError::Conflict(format!(
                 "the operator's file has an MCP server named {name:?}, which would be used instead; choose another name"
             )));
         }
         Ok(())
     }
 
-    /// A config from its settings, if this owner may have it.
-    pub(super) fn define(
+    /// Builds a config from its settings, and checks that this owner may have it.
+    pub(super) fn parse_config(
         &self,
         owner: &Owner,
         name: &str,
         settings: Map<String, Value>,
-        current: Option<&Entry>,
-    ) -> Result<ServerConfig, Error> {
-        let mut entry = read(settings)?;
-        keep(&mut entry, current).map_err(|KeepError { pointer, detail }| Error::Refused { pointer, detail })?;
-        let config = ServerConfig::try_from(entry).map_err(|error| {
-            let (pointer, error) = (pointer(&error), ConfigError::from(error));
-            Error::Refused { pointer, detail: format!("the MCP server {name:?} {}", said(&error)) }
+        current: Option<&McpServerEntry>,
+    ) -> Result<McpServerConfig, EngineError> {
+        let mut entry = parse_settings(settings)?;
+        restore_masked(&mut entry, current)
+            .map_err(|MaskError { pointer, detail }| EngineError::Refused { pointer, detail })?;
+        let config = McpServerConfig::try_from(entry).map_err(|error| {
+            let (pointer, error) = (error_pointer(&error), McpConfigError::from(error));
+            EngineError::Refused { pointer, detail: format!("the MCP server {name:?} {}", config_error_text(&error)) }
         })?;
-        if matches!(config.transport, Transport::Stdio { .. }) && !owner.is_operator() {
-            return Err(Error::OperatorOnly(
-                "Only the operator of this server may say which programs it starts; add a server of type http or sse, or ask \
-                 the operator."
+        if matches!(config.transport, McpTransport::Stdio { .. }) && !owner.is_operator() {
+            return Err(EngineError::OperatorOnly(
+                "Only the operator of this server may configure programs; add a server of type http or sse, or ask the \
+                 operator."
                     .to_owned(),
             ));
         }
         if serde_json::to_string(&config).is_ok_and(|text| text.len() > MAX_ENTRY_BYTES) {
-            return Err(Error::Invalid(format!("an MCP server's entry has at most {MAX_ENTRY_BYTES} bytes")));
+            return Err(EngineError::Invalid(format!(
+                "the entry of an MCP server may have at most {MAX_ENTRY_BYTES} bytes"
+            )));
         }
         Ok(config)
     }
 
-    async fn editable(&self, owner: &Owner, name: &str) -> Result<Known, Error> {
+    async fn editable_server(&self, owner: &Owner, name: &str) -> Result<CatalogServer, EngineError> {
         match self.stored_server(owner, name).await {
-            Err(Error::NotFound) if self.config().mcp_servers.contains_key(name) => Err(Error::Conflict(format!(
-                "the MCP server {name:?} is in the operator's file; it is changed there, and read when the server starts"
-            ))),
+            Err(EngineError::NotFound) if self.config().mcp_servers.contains_key(name) => Err(EngineError::Conflict(
+                format!("the MCP server {name:?} is in the operator's file; edit it there and restart the server"),
+            )),
             found => found,
         }
     }
 
-    /// What runs with settings that hold no more is ended; nobody waits for it.
-    pub(super) fn end(&self, owner: &Owner, known: &Known) {
-        if let Ok(server) = self.ready(owner, known.source, &known.name, &known.config, None) {
+    /// Stops a running server whose settings have changed, in the background.
+    pub(super) fn stop_server(&self, owner: &Owner, known: &CatalogServer) {
+        if let Ok(server) = self.resolve_server(owner, known.source, &known.name, &known.config, None) {
             let manager = self.mcp().clone();
-            self.chores().spawn(async move { manager.stop(&server).await });
+            self.background_tasks().spawn(async move { manager.stop(&server).await });
         }
     }
 
-    fn view(&self, owner: &Owner, known: Known) -> McpServerView {
-        let Known { name, source, config, shadowed, times } = known;
+    fn view(&self, owner: &Owner, known: CatalogServer) -> McpServerView {
+        let CatalogServer { name, source, config, shadowed, times } = known;
         let is_disabled = config.as_ref().is_ok_and(|config| config.disabled);
-        let ready = self.ready(owner, source, &name, &config, None);
+        let ready = self.resolve_server(owner, source, &name, &config, None);
         let status = ready.as_ref().ok().filter(|_| !is_disabled && !shadowed).map(|server| {
             let secrets = self.secrets_of(server);
             McpStatusView::of(self.mcp().status(server), &secrets, owner.is_operator())
@@ -165,19 +176,19 @@ impl Engine {
         let variables = config
             .as_ref()
             .ok()
-            .map(|config| self.config().mcp_variables.used_by(&config.transport, is_operators(owner, source)));
-        let entry = masked(config.map(Entry::from).unwrap_or_default());
-        // What the operator starts and where is for the operator; others may use it by its name.
+            .map(|config| self.config().mcp_variables.used_by(&config.transport, is_from_operator(owner, source)));
+        let entry = mask_entry(config.map(McpServerEntry::from).unwrap_or_default());
+        // Other owners may use a server of the operator by name, but do not see its settings.
         let entry = match source {
-            Source::File if !owner.is_operator() => {
-                Entry { kind: entry.kind, disabled: entry.disabled, ..Entry::default() }
+            McpServerSource::File if !owner.is_operator() => {
+                McpServerEntry { kind: entry.kind, disabled: entry.disabled, ..McpServerEntry::default() }
             }
             _ => entry,
         };
         McpServerView {
             name,
             source,
-            editable: source == Source::Database,
+            editable: source == McpServerSource::Database,
             shadowed,
             entry,
             variables: variables.unwrap_or_default(),
@@ -189,54 +200,58 @@ impl Engine {
     }
 }
 
-/// The keys of an entry, and what each takes.
+/// The keys of an entry and their types.
 pub(super) const KEYS: [(&str, &str); 10] = [
     ("type", "stdio, http or sse"),
-    ("command", "a text"),
-    ("args", "a list of texts"),
-    ("env", "an object of texts"),
-    ("url", "a text"),
-    ("headers", "an object of texts"),
+    ("command", "a string"),
+    ("args", "a list of strings"),
+    ("env", "an object of strings"),
+    ("url", "a string"),
+    ("headers", "an object of strings"),
     ("disabled", "true or false"),
     ("timeout", "a number of milliseconds"),
     ("startupTimeout", "a number of milliseconds"),
-    ("cwd", "a text"),
+    ("cwd", "a string"),
 ];
 
-pub(super) fn full() -> String {
+pub(super) fn limit_reached() -> String {
     format!("you have {MAX_STORED} MCP servers, which is the limit; delete some")
 }
 
-/// Says which key is wrong and never what was in it.
-fn read(settings: Map<String, Value>) -> Result<Entry, Error> {
+/// Parses an entry. Errors name the wrong key and never its value.
+fn parse_settings(settings: Map<String, Value>) -> Result<McpServerEntry, EngineError> {
     for (key, value) in &settings {
         let Some((_, takes)) = KEYS.iter().find(|(known, _)| known == key) else {
             let known: Vec<&str> = KEYS.iter().map(|(key, _)| *key).collect();
             let key: String = key.chars().take(64).collect();
-            return Err(Error::Invalid(format!("there is no setting {key:?}; there are: {}", known.join(", "))));
+            return Err(EngineError::Invalid(format!(
+                "unknown setting {key:?}; the settings are: {}",
+                known.join(", ")
+            )));
         };
         let alone = Map::from_iter([(key.clone(), value.clone())]);
-        if serde_json::from_value::<Entry>(Value::Object(alone)).is_err() {
-            return Err(Error::Invalid(format!("{key}: it must be {takes}")));
+        if serde_json::from_value::<McpServerEntry>(Value::Object(alone)).is_err() {
+            return Err(EngineError::Invalid(format!("{key}: it must be {takes}")));
         }
     }
-    serde_json::from_value(Value::Object(settings)).map_err(|_| Error::Invalid("the settings do not fit".to_owned()))
+    serde_json::from_value(Value::Object(settings))
+        .map_err(|_| EngineError::Invalid("the settings are not a valid entry".to_owned()))
 }
 
-fn pointer(error: &EntryError) -> &'static str {
+fn error_pointer(error: &McpEntryError) -> &'static str {
     match error {
-        EntryError::Name => "/name",
-        EntryError::Kind(_) => "/type",
-        EntryError::CommandOrUrl | EntryError::NoCommand | EntryError::Nul => "/command",
-        EntryError::Url(_) => "/url",
-        EntryError::Header(_) => "/headers",
-        EntryError::Variable(_) => "/env",
-        EntryError::Timeout => "/timeout",
-        EntryError::Shape(_) => "",
+        McpEntryError::Name => "/name",
+        McpEntryError::Kind(_) => "/type",
+        McpEntryError::CommandOrUrl | McpEntryError::NoCommand | McpEntryError::Nul => "/command",
+        McpEntryError::Url(_) => "/url",
+        McpEntryError::Header(_) => "/headers",
+        McpEntryError::Variable(_) => "/env",
+        McpEntryError::Timeout => "/timeout",
+        McpEntryError::Shape(_) => "",
     }
 }
 
-impl From<ServerProblem> for Error {
+impl From<ServerProblem> for EngineError {
     fn from(problem: ServerProblem) -> Self {
         Self::Refused { pointer: "", detail: problem.message }
     }

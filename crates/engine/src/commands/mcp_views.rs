@@ -1,28 +1,28 @@
-//! MCP servers as they are shown. Nothing in here holds a secret, and where programs lie is for the operator only.
+//! Views of MCP servers for API responses. They contain no secrets, and process details are for the operator only.
 
-use crate::equipment::{Secrets, ServerProblem, Source, VariableUse, full_name};
-use domain::{mcp::Entry, time::Timestamp};
+use crate::mcp_servers::{McpSecrets, McpServerSource, ServerProblem, VariableUse, full_name};
+use domain::{mcp::McpServerEntry, time::Timestamp};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use workbench::mcp;
 
-/// One server of the catalog.
+/// An MCP server of the catalog.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = McpServer)]
 pub struct McpServerView {
     pub name: String,
-    pub source: Source,
-    /// False for those of the operator's file, which are changed there.
+    pub source: McpServerSource,
+    /// False for servers of the operator's file, which are edited there.
     pub editable: bool,
-    /// The operator's file has one of this name too, which is used instead.
+    /// The operator's file has a server of the same name, which is used instead.
     pub shadowed: bool,
     /// As in `.mcp.json`. Every value of `env` and `headers` is `***`.
     #[serde(flatten)]
-    pub entry: Entry,
+    pub entry: McpServerEntry,
     pub variables: Vec<VariableUse>,
-    /// Why it cannot be used now.
+    /// Why the server cannot be used now.
     pub problem: Option<ServerProblem>,
-    /// Of one that can be used and is not switched off.
+    /// The status of a server that can be used and is not disabled.
     pub status: Option<McpStatusView>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub created_at: Option<Timestamp>,
@@ -30,7 +30,7 @@ pub struct McpServerView {
     pub updated_at: Option<Timestamp>,
 }
 
-/// How a server does.
+/// The status of an MCP server.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = McpStatus)]
 pub struct McpStatusView {
@@ -40,23 +40,23 @@ pub struct McpStatusView {
     pub transport: Option<&'static str>,
     pub protocol_version: Option<String>,
     pub server: Option<McpIdentity>,
-    /// How many it has, once it was asked.
+    /// The number of tools, once they have been listed.
     pub tools: Option<usize>,
     pub quarantined: usize,
     pub calls: u64,
     pub failures: u64,
     pub restarts: u64,
-    /// Lines on its standard output that were not for us.
+    /// Lines on its standard output that are not MCP messages.
     pub noise_lines: u64,
     pub in_flight: usize,
     pub process_id: Option<i32>,
     pub uptime_ms: Option<u64>,
-    /// While it rests after failures.
+    /// The time until the next start attempt after repeated failures.
     pub retry_in_ms: Option<u64>,
     pub last_error: Option<String>,
 }
 
-/// What a server says of itself.
+/// The name and version that a server reports.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct McpIdentity {
     pub name: String,
@@ -72,7 +72,7 @@ pub struct McpListingView {
     pub server: Option<McpIdentity>,
     pub instructions: Option<String>,
     pub tools: Vec<McpToolView>,
-    /// Those that cannot be used, with the reason.
+    /// Tools that cannot be used, with the reason.
     pub quarantined: Vec<McpQuarantined>,
 }
 
@@ -80,7 +80,7 @@ pub struct McpListingView {
 #[schema(as = McpTool)]
 pub struct McpToolView {
     pub name: String,
-    /// As agents and their tool policies know it.
+    /// The name that agents and tool policies use.
     #[schema(examples("mcp__files__read"))]
     pub full_name: String,
     pub title: Option<String>,
@@ -91,11 +91,11 @@ pub struct McpToolView {
     #[schema(value_type = Option<Object>)]
     pub output_schema: Option<Map<String, Value>>,
     pub annotations: McpAnnotations,
-    /// Another one when the server changes its description or schema.
+    /// Changes when the server changes the tool's description or schema.
     pub fingerprint: String,
 }
 
-/// What a server says of a tool; hints, not promises.
+/// Hints of a server about a tool; not guarantees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct McpAnnotations {
     pub read_only: Option<bool>,
@@ -110,7 +110,7 @@ pub struct McpQuarantined {
     pub reason: String,
 }
 
-/// What a start, a list of its tools and a stop came to.
+/// The result of starting a server, listing its tools and stopping it.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = McpTestReport)]
 pub struct McpTestView {
@@ -118,7 +118,7 @@ pub struct McpTestView {
     pub millis: u64,
     pub error: Option<McpFailureView>,
     pub listing: Option<McpListingView>,
-    /// The last of what its program wrote there.
+    /// The last part of its standard error.
     pub stderr: String,
     pub noise_lines: u64,
 }
@@ -131,7 +131,7 @@ pub struct McpFailureView {
     pub message: String,
 }
 
-/// What a tool has answered.
+/// The result of a tool call.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = McpCallResult)]
 pub struct McpCallView {
@@ -141,14 +141,14 @@ pub struct McpCallView {
     #[schema(value_type = Option<Object>)]
     pub structured: Option<Value>,
     pub is_error: bool,
-    /// Of a JSON-RPC error.
+    /// The code of a JSON-RPC error.
     pub code: Option<i64>,
-    /// What happened on the way, for people.
+    /// Notices during the call, for people.
     pub notices: Vec<String>,
     pub millis: u64,
 }
 
-/// What a server has written lately.
+/// The latest output of a server.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = McpLogs)]
 pub struct McpLogsView {
@@ -165,7 +165,7 @@ pub struct McpLogLine {
 }
 
 impl McpStatusView {
-    /// Of a server that the manager has nothing to do with.
+    /// The status of a server that the manager does not run.
     pub(super) fn idle(state: &str, transport: Option<&'static str>) -> Self {
         Self {
             state: state.to_owned(),
@@ -186,13 +186,13 @@ impl McpStatusView {
         }
     }
 
-    pub(super) fn of(status: mcp::Status, secrets: &Secrets, for_operator: bool) -> Self {
+    pub(super) fn of(status: mcp::McpServerStatus, secrets: &McpSecrets, for_operator: bool) -> Self {
         let state = match status.state {
-            mcp::State::Stopped => "stopped",
-            mcp::State::Starting => "starting",
-            mcp::State::Ready => "ready",
-            mcp::State::Failed => "failed",
-            mcp::State::Resting => "resting",
+            mcp::McpServerState::Stopped => "stopped",
+            mcp::McpServerState::Starting => "starting",
+            mcp::McpServerState::Ready => "ready",
+            mcp::McpServerState::Failed => "failed",
+            mcp::McpServerState::Resting => "resting",
         };
         Self {
             state: state.to_owned(),
@@ -209,21 +209,21 @@ impl McpStatusView {
             process_id: status.process_id.filter(|_| for_operator),
             uptime_ms: status.uptime_ms,
             retry_in_ms: status.retry_in_ms,
-            last_error: status.last_error.map(|error| secrets.strike(error)),
+            last_error: status.last_error.map(|error| secrets.redact(error)),
         }
     }
 }
 
-impl From<mcp::Identity> for McpIdentity {
-    fn from(identity: mcp::Identity) -> Self {
-        let mcp::Identity { name, version, title } = identity;
+impl From<mcp::McpServerIdentity> for McpIdentity {
+    fn from(identity: mcp::McpServerIdentity) -> Self {
+        let mcp::McpServerIdentity { name, version, title } = identity;
         Self { name, version, title }
     }
 }
 
 impl McpListingView {
-    pub(super) fn of(server: &str, listing: &mcp::Listing) -> Self {
-        let tool = |tool: &mcp::Tool| McpToolView {
+    pub(super) fn of(server: &str, listing: &mcp::McpToolListing) -> Self {
+        let tool = |tool: &mcp::McpTool| McpToolView {
             name: tool.name.clone(),
             full_name: full_name(server, &tool.name),
             title: tool.title.clone(),
@@ -239,7 +239,7 @@ impl McpListingView {
             fingerprint: tool.fingerprint(),
         };
         let quarantined =
-            |one: &mcp::Quarantined| McpQuarantined { name: one.name.clone(), reason: one.reason.clone() };
+            |one: &mcp::QuarantinedTool| McpQuarantined { name: one.name.clone(), reason: one.reason.clone() };
         Self {
             protocol_version: listing.protocol_version.clone(),
             server: listing.server.clone().map(McpIdentity::from),

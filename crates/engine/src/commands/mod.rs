@@ -1,9 +1,9 @@
-//! What the doors call: every way to change a room or a run, with the owner who asks. HTTP, WebSocket, CLI and MCP say
-//! the same commands.
+//! The commands of the engine: every way to change a room or a run, on behalf of an owner. HTTP, WebSocket, CLI and MCP
+//! call the same commands.
 
 mod approve;
-mod attend;
 mod cancel;
+mod disconnect;
 mod effective;
 mod execute;
 mod files;
@@ -20,39 +20,43 @@ mod skill_transfer;
 mod skills;
 mod steer;
 
-pub use approve::Approval;
-pub use attend::{Attendance, OnDisconnect};
-pub use cancel::Stopped;
+pub use approve::ApprovalResponse;
+pub use cancel::StoppedRun;
+pub use disconnect::{DisconnectGuard, OnDisconnect};
 pub use effective::{
     EffectiveProvider, EffectiveServer, EffectiveState, EffectiveTool, EffectiveView, TierView, VerdictView,
 };
-pub use execute::Execute;
-pub use files::WorkplaceEntry;
-pub(crate) use inspect::Inspections;
+pub use execute::ExecuteRequest;
+pub use files::WorkspaceEntry;
+pub(crate) use inspect::InspectionCache;
 pub use inspect::{CapabilitiesView, InspectionView, ProviderView};
-pub use mcp_import::{ImportOutcome, ImportProblem, Imported};
-pub use mcp_live::McpCall;
-pub use mcp_trust::{McpTrustView, ProjectServerView, TrustState};
+pub use mcp_import::{ImportOutcome, ImportProblem, ImportedServer};
+pub use mcp_live::McpToolCall;
+pub use mcp_trust::{McpFileServerView, McpTrustState, McpTrustView};
 pub use mcp_views::{
     McpAnnotations, McpCallView, McpFailureView, McpIdentity, McpListingView, McpLogLine, McpLogsView, McpQuarantined,
     McpServerView, McpStatusView, McpTestView, McpToolView,
 };
-pub use post::{Post, Posted, RunRef};
+pub use post::{NewPost, PostResult, RunRef};
 pub use rooms::NewRoom;
 pub use skill_training::{NewRating, ProposalSource};
-pub use skills::{CheckedSkill, ComparedVersion, Revision, check_document, check_spec};
+pub use skills::{CheckedSkill, ComparedVersion, SkillRevision, check_document, check_spec};
 
-use crate::{Engine, Error};
+use crate::{Engine, EngineError};
 use domain::owner::Owner;
-use store::Attempt;
+use store::IdempotentRequest;
 
 impl Engine {
-    /// What an earlier request with the same key made, or `None` if the key is new.
-    pub async fn earlier(&self, owner: &Owner, attempt: Option<&Attempt>) -> Result<Option<String>, Error> {
+    /// The result of an earlier request with the same idempotency key, or `None` if the key is new.
+    pub async fn earlier_result(
+        &self,
+        owner: &Owner,
+        attempt: Option<&IdempotentRequest>,
+    ) -> Result<Option<String>, EngineError> {
         let Some(attempt) = attempt else { return Ok(None) };
-        match self.store().remembered(owner, attempt).await? {
-            Some(remembered) if remembered.same => Ok(Some(remembered.result)),
-            Some(_) => Err(Error::KeyConflict),
+        match self.store().earlier_result(owner, attempt).await? {
+            Some(remembered) if remembered.same_request => Ok(Some(remembered.result)),
+            Some(_) => Err(EngineError::KeyConflict),
             None => Ok(None),
         }
     }

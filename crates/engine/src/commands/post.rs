@@ -1,10 +1,10 @@
-//! Posting a message: it and the runs that will answer it are one commit.
+//! Posts a message: the message and the runs that will answer it are stored in one commit.
 
 use crate::{
-    Engine, Error,
-    run::{Halt, Start},
+    Engine, EngineError,
+    run::{Halt, PendingStart},
     tape,
-    work::Seated,
+    work::PreclaimedRun,
 };
 use domain::{
     agent::Agent,
@@ -18,22 +18,24 @@ use domain::{
 };
 use serde::Serialize;
 use store::{
-    Attempt, RunFilter,
-    journal::{Change, Commit, Guard, SeqOf, Stop},
+    IdempotentRequest, RunFilter,
+    journal::{Commit, Guard, RowChange, SeqRef, StopRequest},
 };
 
 #[derive(Debug, Clone)]
-pub struct Post {
+pub struct NewPost {
     pub text: String,
-    /// `None`: as the room's policy says.
+    /// `None` uses the room's policy.
     pub when_busy: Option<WhenBusy>,
     pub attachments: Vec<Attachment>,
-    /// Only these answer; empty means all.
+    /// Only these agents answer; empty means all.
     pub mentions: Vec<AgentId>,
 }
 
+/// A posted message and the runs that answer it.
 #[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
-pub struct Posted {
+#[schema(as = Posted)]
+pub struct PostResult {
     pub message: Message,
     pub runs: Vec<RunRef>,
 }
@@ -51,56 +53,58 @@ impl Engine {
         &self,
         owner: &Owner,
         room: RoomId,
-        post: Post,
-        attempt: Option<&Attempt>,
-    ) -> Result<Posted, Error> {
-        // Side by side: somebody waits for the first word.
-        let (earlier, seating) = tokio::join!(self.earlier(owner, attempt), self.store().seating(owner, room));
+        post: NewPost,
+        attempt: Option<&IdempotentRequest>,
+    ) -> Result<PostResult, EngineError> {
+        // Concurrently, to reduce the time to first token.
+        let (earlier, room_state) =
+            tokio::join!(self.earlier_result(owner, attempt), self.store().room_with_agents(owner, room));
         if let Some(message) = earlier? {
-            return self.posted_before(owner, &message).await;
+            return self.repeated_post(owner, &message).await;
         }
-        let (policy, seated) = seating?;
-        if let Some(stranger) = post.mentions.iter().find(|id| !seated.iter().any(|agent| agent.id == **id)) {
-            return Err(Error::Invalid(format!("mentions: agent {stranger} does not sit in this room")));
+        let (policy, agents) = room_state?;
+        if let Some(unknown) = post.mentions.iter().find(|id| !agents.iter().any(|agent| agent.id == **id)) {
+            return Err(EngineError::Invalid(format!("mentions: agent {unknown} is not in this room")));
         }
-        let opening = Opening { events: Vec::new(), changes: Vec::new() };
-        self.post_in(owner, Stage { room, policy: &policy, seated: &seated }, post, opening, attempt).await
+        let prelude = CommitPrelude { events: Vec::new(), changes: Vec::new() };
+        self.post_to(owner, PostTarget { room, policy: &policy, agents: &agents }, post, prelude, attempt).await
     }
 
-    /// `opening` is what has to happen in the same commit before the message: a new room, someone who joins.
-    pub(super) async fn post_in(
+    /// `prelude` comes before the message in the same commit: a new room, an agent that joins.
+    pub(super) async fn post_to(
         &self,
         owner: &Owner,
-        stage: Stage<'_>,
-        post: Post,
-        opening: Opening,
-        attempt: Option<&Attempt>,
-    ) -> Result<Posted, Error> {
-        check(&post)?;
-        let Stage { room, policy, seated } = stage;
-        let attachments = self.attached(owner, &post.attachments).await?;
+        target: PostTarget<'_>,
+        post: NewPost,
+        prelude: CommitPrelude,
+        attempt: Option<&IdempotentRequest>,
+    ) -> Result<PostResult, EngineError> {
+        check_post(&post)?;
+        let PostTarget { room, policy, agents } = target;
+        let attachments = self.resolve_attachments(owner, &post.attachments).await?;
         let when_busy = post.when_busy.unwrap_or(policy.when_busy);
-        let planned = tape::plan(seated, &post.mentions);
-        let calls_a_skill = self.check_call(owner, &post.text, &planned).await?;
-        let under_way = match when_busy {
-            // A skill is at hand only in a run of its own.
-            WhenBusy::Steer if !calls_a_skill => self.under_way(owner, room, &planned).await?,
+        let planned = tape::plan(agents, &post.mentions);
+        let calls_a_skill = self.check_skill_call(owner, &post.text, &planned).await?;
+        let steerable = match when_busy {
+            // A called skill needs a run of its own.
+            WhenBusy::Steer if !calls_a_skill => self.steerable_runs(owner, room, &planned).await?,
             WhenBusy::Steer | WhenBusy::Enqueue | WhenBusy::Interrupt | WhenBusy::Reject => Vec::new(),
         };
         let message_id = MessageId::generate();
-        let author = Author::Person { name: person(owner)? };
-        let answers_already = |agent: &&&Agent| under_way.iter().any(|run| run.agent_id == agent.id);
-        let asked: Vec<&Agent> = planned.iter().filter(|agent| !answers_already(agent)).copied().collect();
+        let author = Author::Person { name: author_name(owner)? };
+        let answers_already = |agent: &&&Agent| steerable.iter().any(|run| run.agent_id == agent.id);
+        let to_queue: Vec<&Agent> = planned.iter().filter(|agent| !answers_already(agent)).copied().collect();
         let run = |agent: &&Agent| RunRef { id: RunId::generate(), agent_id: agent.id };
-        let mut runs: Vec<RunRef> = asked.iter().map(run).collect();
-        let Opening { mut events, mut changes } = opening;
+        let mut runs: Vec<RunRef> = to_queue.iter().map(run).collect();
+        let CommitPrelude { mut events, mut changes } = prelude;
         if let Some(attempt) = attempt {
-            // First, so that a used key stops the commit before anything else is done.
+            // First, so that a used key stops the commit before any other change.
             let result = message_id.to_string();
-            changes.insert(0, Change::Remember { owner: owner.clone(), attempt: attempt.clone(), result });
+            changes
+                .insert(0, RowChange::StoreIdempotencyKey { owner: owner.clone(), attempt: attempt.clone(), result });
         }
         if when_busy == WhenBusy::Interrupt {
-            changes.push(Change::StopEarlier { stop: Stop::Interrupt });
+            changes.push(RowChange::StopEarlierRuns { stop: StopRequest::Interrupt });
         }
         let posted_at = events.len();
         events.push(NewEvent::new(MessagePosted {
@@ -127,91 +131,93 @@ impl Engine {
             attachments,
             created_at: Timestamp::now(),
         };
-        changes.push(Change::PutMessage { message: message.clone(), seq: SeqOf::Event(posted_at) });
-        // The first of them can begin at once, if the room is idle.
-        let seated = runs.first().zip(asked.first()).and_then(|(run, agent)| {
-            let seat = self.handoff().seat(run.id)?;
+        changes.push(RowChange::PutMessage { message: message.clone(), seq: SeqRef::Event(posted_at) });
+        // The first run can start at once if the room is idle.
+        let preclaimed = runs.first().zip(to_queue.first()).and_then(|(run, agent)| {
+            let slot = self.handoff().reserve_slot(run.id)?;
             let (agent, message) = (Agent::clone(agent), (message.clone(), posted_at));
-            let (owner, start) = (owner.clone(), Start::new());
-            Some(Seated { seat, owner, run: run.id, agent, start, message, event: events.len() })
+            let (owner, start) = (owner.clone(), PendingStart::new());
+            Some(PreclaimedRun { slot, owner, run: run.id, agent, start, message, queued_event: events.len() })
         });
-        let mut claim = seated.as_ref().map(Seated::claim);
+        let mut claim = preclaimed.as_ref().map(PreclaimedRun::claim);
         for run in &runs {
-            let seq = SeqOf::Event(events.len());
+            let seq = SeqRef::Event(events.len());
             events.push(NewEvent::new(RunQueued { message_id }).of_run(run.id, run.agent_id));
             let (run_id, agent_id) = (run.id, run.agent_id);
             let claim = claim.take();
-            changes.push(Change::QueueRun { owner: owner.clone(), run_id, agent_id, message_id, seq, claim });
+            changes.push(RowChange::QueueRun { owner: owner.clone(), run_id, agent_id, message_id, seq, claim });
         }
         let guard = if when_busy == WhenBusy::Reject { Guard::RoomIdle } else { Guard::None };
-        let committed = match self.commit_and_begin(Commit { room_id: room, guard, events, changes }, seated).await {
-            // Someone with the same key was quicker: answer as they were answered.
-            Err(store::Error::KeyUsed) => {
-                let message = self.earlier(owner, attempt).await?.ok_or(Error::KeyConflict)?;
-                return self.posted_before(owner, &message).await;
+        let committed = match self.commit_and_start(Commit { room_id: room, guard, events, changes }, preclaimed).await
+        {
+            // A concurrent request with the same key was first: return its result.
+            Err(store::StoreError::KeyUsed) => {
+                let message = self.earlier_result(owner, attempt).await?.ok_or(EngineError::KeyConflict)?;
+                return self.repeated_post(owner, &message).await;
             }
             done => done?,
         };
-        message.seq = committed.first + posted_at as u64;
+        message.seq = committed.first_seq + posted_at as u64;
         if when_busy == WhenBusy::Interrupt {
             let why = Halt::Interrupt(Interruption::NewMessage);
-            self.active().halt_room(room, committed.first, why);
-            // The worker would do it too; here it is done before the caller hears of it.
+            self.active_runs().halt_room(room, committed.first_seq, why);
+            // The worker would do it too; here it is done before the caller gets the response.
             if let Err(error) = self.end_stopped_in_queue().await {
-                tracing::warn!(%error, "queued runs were not ended at once; the worker will");
+                tracing::warn!(%error, "could not end the interrupted queued runs; the worker will");
             }
         }
-        if !under_way.is_empty() {
-            runs.splice(0..0, self.steer(owner, &message, under_way).await?);
+        if !steerable.is_empty() {
+            runs.splice(0..0, self.steer(owner, &message, steerable).await?);
         }
-        Ok(Posted { message, runs })
+        Ok(PostResult { message, runs })
     }
 
-    /// The answer to a request that is repeated.
-    pub(super) async fn posted_before(&self, owner: &Owner, message: &str) -> Result<Posted, Error> {
-        let id: MessageId = message.parse().map_err(|_| Error::KeyConflict)?;
+    /// The response to a repeated request.
+    pub(super) async fn repeated_post(&self, owner: &Owner, message: &str) -> Result<PostResult, EngineError> {
+        let id: MessageId = message.parse().map_err(|_| EngineError::KeyConflict)?;
         let room = self.store().room_of_message(owner, id).await?;
         let message = self.store().message(owner, room, id).await?;
         let filter = RunFilter { message_id: Some(id), limit: 1000, ..RunFilter::default() };
         let mut runs = self.store().runs(owner, &filter).await?;
         runs.sort_by_key(|run| run.queued_seq);
         let queued = runs.into_iter().map(|run| RunRef { id: run.id, agent_id: run.agent_id });
-        let mut runs = self.took(owner, &message).await?;
+        let mut runs = self.runs_that_took(owner, &message).await?;
         runs.extend(queued);
-        Ok(Posted { message, runs })
+        Ok(PostResult { message, runs })
     }
 }
 
-/// Where something is said.
+/// The room that a message is posted to, with its agents.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Stage<'a> {
+pub(super) struct PostTarget<'a> {
     pub room: RoomId,
     pub policy: &'a RoomPolicy,
-    pub seated: &'a [Agent],
+    pub agents: &'a [Agent],
 }
 
+/// Events and changes that come first in a commit.
 #[derive(Debug)]
-pub(super) struct Opening {
+pub(super) struct CommitPrelude {
     pub events: Vec<NewEvent>,
-    pub changes: Vec<Change>,
+    pub changes: Vec<RowChange>,
 }
 
-fn person(owner: &Owner) -> Result<Name, Error> {
-    Name::parse(owner.as_str()).map_err(|error| Error::Invalid(error.to_string()))
+fn author_name(owner: &Owner) -> Result<Name, EngineError> {
+    Name::parse(owner.as_str()).map_err(|error| EngineError::Invalid(error.to_string()))
 }
 
-fn check(post: &Post) -> Result<(), Error> {
+fn check_post(post: &NewPost) -> Result<(), EngineError> {
     if post.text.trim().is_empty() && post.attachments.is_empty() {
-        return Err(Error::Invalid("text: a message must say something".into()));
+        return Err(EngineError::Invalid("text: a message needs a text or an attachment".into()));
     }
     if post.text.len() > MAX_TEXT_BYTES {
-        return Err(Error::Invalid(format!(
+        return Err(EngineError::Invalid(format!(
             "text: a message has at most {MAX_TEXT_BYTES} bytes, this one has {}",
             post.text.len()
         )));
     }
     if post.attachments.len() > MAX_ATTACHMENTS {
-        return Err(Error::Invalid(format!("attachments: at most {MAX_ATTACHMENTS}")));
+        return Err(EngineError::Invalid(format!("attachments: at most {MAX_ATTACHMENTS}")));
     }
     Ok(())
 }

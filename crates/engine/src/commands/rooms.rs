@@ -1,7 +1,7 @@
-//! Making rooms, and who sits in them.
+//! Creates and deletes rooms, and sets their participants.
 
-use super::post::Opening;
-use crate::{Engine, Error};
+use super::post::CommitPrelude;
+use crate::{Engine, EngineError};
 use domain::{
     agent::Agent,
     event::{NewEvent, ParticipantJoined, ParticipantLeft},
@@ -12,8 +12,8 @@ use domain::{
     time::Timestamp,
 };
 use store::{
-    Attempt,
-    journal::{Change, Commit, Guard},
+    IdempotentRequest,
+    journal::{Commit, Guard, RowChange},
 };
 
 #[derive(Debug, Clone)]
@@ -25,67 +25,80 @@ pub struct NewRoom {
 }
 
 impl Engine {
-    pub async fn create_room(&self, owner: &Owner, new: NewRoom, attempt: Option<&Attempt>) -> Result<Room, Error> {
-        if let Some(room) = self.earlier(owner, attempt).await? {
-            return Ok(self.store().room(owner, room.parse().map_err(|_| Error::KeyConflict)?).await?);
+    pub async fn create_room(
+        &self,
+        owner: &Owner,
+        new: NewRoom,
+        attempt: Option<&IdempotentRequest>,
+    ) -> Result<Room, EngineError> {
+        if let Some(room) = self.earlier_result(owner, attempt).await? {
+            return Ok(self.store().room(owner, room.parse().map_err(|_| EngineError::KeyConflict)?).await?);
         }
         let agents = self.find_agents(owner, &new.agents).await?;
-        let (room, opening) = opening(owner, new, &agents);
-        let Opening { events, mut changes } = opening;
+        let (room, prelude) = new_room_prelude(owner, new, &agents);
+        let CommitPrelude { events, mut changes } = prelude;
         if let Some(attempt) = attempt {
             let result = room.id.to_string();
-            changes.insert(0, Change::Remember { owner: owner.clone(), attempt: attempt.clone(), result });
+            changes
+                .insert(0, RowChange::StoreIdempotencyKey { owner: owner.clone(), attempt: attempt.clone(), result });
         }
         match self.store().commit(Commit { room_id: room.id, guard: Guard::None, events, changes }).await {
             Ok(_) => {
-                self.prepare(owner, room.id, &agents.iter().collect::<Vec<_>>()).await;
+                self.prepare_agents(owner, room.id, &agents.iter().collect::<Vec<_>>()).await;
                 Ok(self.store().room(owner, room.id).await?)
             }
-            Err(store::Error::KeyUsed) => match self.earlier(owner, attempt).await? {
-                Some(room) => Ok(self.store().room(owner, room.parse().map_err(|_| Error::KeyConflict)?).await?),
-                None => Err(Error::KeyConflict),
+            Err(store::StoreError::KeyUsed) => match self.earlier_result(owner, attempt).await? {
+                Some(room) => Ok(self.store().room(owner, room.parse().map_err(|_| EngineError::KeyConflict)?).await?),
+                None => Err(EngineError::KeyConflict),
             },
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Seats exactly these agents, in this order of joining for those who are new.
-    pub async fn seat(&self, owner: &Owner, room: RoomId, agents: &[AgentId]) -> Result<Room, Error> {
+    /// Sets the agents of a room; new ones join in this order.
+    pub async fn set_participants(&self, owner: &Owner, room: RoomId, agents: &[AgentId]) -> Result<Room, EngineError> {
         let room = self.store().room(owner, room).await?;
         let wanted = self.find_agents(owner, agents).await?;
         let (mut events, mut changes) = (Vec::new(), Vec::new());
         for &agent_id in room.agents.iter().filter(|id| !agents.contains(id)) {
             events.push(NewEvent::new(ParticipantLeft { agent_id }));
-            changes.push(Change::Leave { agent_id });
+            changes.push(RowChange::Leave { agent_id });
         }
         let joining: Vec<&Agent> = wanted.iter().filter(|agent| !room.agents.contains(&agent.id)).collect();
-        joining.iter().for_each(|agent| join(agent, &mut events, &mut changes));
+        joining.iter().for_each(|agent| push_join(agent, &mut events, &mut changes));
         if !changes.is_empty() {
             self.store().commit(Commit { room_id: room.id, guard: Guard::None, events, changes }).await?;
-            self.prepare(owner, room.id, &joining).await;
+            self.prepare_agents(owner, room.id, &joining).await;
         }
         Ok(self.store().room(owner, room.id).await?)
     }
 
-    /// Stops what runs in it first.
-    pub async fn delete_room(&self, owner: &Owner, room: RoomId, attempt: Option<&Attempt>) -> Result<(), Error> {
+    /// Deletes a room after cancelling its runs.
+    pub async fn delete_room(
+        &self,
+        owner: &Owner,
+        room: RoomId,
+        attempt: Option<&IdempotentRequest>,
+    ) -> Result<(), EngineError> {
         self.cancel_room(owner, room).await?;
         Ok(self.store().delete_room(owner, room, attempt).await?)
     }
 
-    pub(super) async fn find_agents(&self, owner: &Owner, ids: &[AgentId]) -> Result<Vec<Agent>, Error> {
+    pub(super) async fn find_agents(&self, owner: &Owner, ids: &[AgentId]) -> Result<Vec<Agent>, EngineError> {
         if ids.len() > MAX_AGENTS {
-            return Err(Error::Invalid(format!("agents: a room seats at most {MAX_AGENTS}")));
+            return Err(EngineError::Invalid(format!("agents: a room has at most {MAX_AGENTS}")));
         }
         let mut agents: Vec<Agent> = Vec::with_capacity(ids.len());
         for &id in ids {
             if agents.iter().any(|agent| agent.id == id) {
-                return Err(Error::Invalid(format!("agents: {id} is named twice")));
+                return Err(EngineError::Invalid(format!("agents: {id} is listed twice")));
             }
             match self.store().agent(owner, id).await {
                 Ok(agent) => agents.push(agent),
-                Err(store::Error::NotFound) => {
-                    return Err(Error::Invalid(format!("agents: there is no agent {id}; see GET /api/agents")));
+                Err(store::StoreError::NotFound) => {
+                    return Err(EngineError::Invalid(format!(
+                        "agents: agent {id} does not exist; see GET /api/agents"
+                    )));
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -94,13 +107,13 @@ impl Engine {
     }
 }
 
-pub(super) fn join(agent: &Agent, events: &mut Vec<NewEvent>, changes: &mut Vec<Change>) {
+pub(super) fn push_join(agent: &Agent, events: &mut Vec<NewEvent>, changes: &mut Vec<RowChange>) {
     events.push(NewEvent::new(ParticipantJoined { agent_id: agent.id, name: agent.spec.name.clone() }));
-    changes.push(Change::Join { agent_id: agent.id });
+    changes.push(RowChange::Join { agent_id: agent.id });
 }
 
-/// A new room with its first participants, as the beginning of a commit.
-pub(super) fn opening(owner: &Owner, new: NewRoom, agents: &[Agent]) -> (Room, Opening) {
+/// A new room and its first participants, as the first events and changes of a commit.
+pub(super) fn new_room_prelude(owner: &Owner, new: NewRoom, agents: &[Agent]) -> (Room, CommitPrelude) {
     let now = Timestamp::now();
     let room = Room {
         id: RoomId::generate(),
@@ -113,9 +126,9 @@ pub(super) fn opening(owner: &Owner, new: NewRoom, agents: &[Agent]) -> (Room, O
         updated_at: now,
     };
     let mut events = Vec::new();
-    let mut changes = vec![Change::CreateRoom { owner: owner.clone(), room: room.clone() }];
+    let mut changes = vec![RowChange::CreateRoom { owner: owner.clone(), room: room.clone() }];
     for agent in agents {
-        join(agent, &mut events, &mut changes);
+        push_join(agent, &mut events, &mut changes);
     }
-    (room, Opening { events, changes })
+    (room, CommitPrelude { events, changes })
 }

@@ -1,53 +1,59 @@
-//! Skills that come from a folder or an archive, and go into one.
+//! Imports skills from folders and archives, and exports them as archives.
 
-use super::skills::check;
-use crate::{Engine, Error};
+use super::skills::reject_invalid;
+use crate::{Engine, EngineError};
 use domain::{
     owner::Owner,
-    skill::{Level, Skill, SkillName, SkillSpec, document},
+    skill::{FindingLevel, Skill, SkillName, SkillSpec, document},
 };
 use serde_json::Value;
-use store::{Attempt, FileChange, SkillChange};
-use workbench::skills::{Bundle, Refusal, pack, read, unpack};
+use store::{IdempotentRequest, SkillChange, SkillFilesChange};
+use workbench::skills::{SkillBundle, SkillBundleError, pack, read_folder, unpack};
 
-/// Where a skill comes from. What is in the data folder was put there on the machine itself.
+/// Where a skill comes from. Skills in the data folder are trusted: they were put there on the machine itself.
 #[derive(Clone, Copy)]
-enum Origin {
+enum SkillOrigin {
     Archive,
     Folder,
 }
 
 impl Engine {
-    /// One of the same name is a conflict, unless it is to be `replace`d: then this is its next version.
+    /// Imports an archive. An existing skill of the same name is a conflict; with `replace`, the import is its next
+    /// version.
     pub async fn import_skill(
         &self,
         owner: &Owner,
         archive: Vec<u8>,
         replace: bool,
-        attempt: Option<&Attempt>,
-    ) -> Result<Skill, Error> {
-        let bundle = on_disk(move || unpack(&archive)).await?;
-        self.take(owner, bundle, Origin::Archive, replace, attempt).await
+        attempt: Option<&IdempotentRequest>,
+    ) -> Result<Skill, EngineError> {
+        let bundle = run_blocking(move || unpack(&archive)).await?;
+        self.import_bundle(owner, bundle, SkillOrigin::Archive, replace, attempt).await
     }
 
-    /// From the data folder.
+    /// Imports a skill from the data folder.
     pub async fn import_skill_folder(
         &self,
         owner: &Owner,
         name: String,
         replace: bool,
-        attempt: Option<&Attempt>,
-    ) -> Result<Skill, Error> {
+        attempt: Option<&IdempotentRequest>,
+    ) -> Result<Skill, EngineError> {
         let folders = self.config().folders.clone();
-        let bundle = on_disk(move || match folders.skill(&name) {
-            Some(folder) => read(&folder).map(Some),
+        let bundle = run_blocking(move || match folders.skill_folder(&name) {
+            Some(folder) => read_folder(&folder).map(Some),
             None => Ok(None),
         });
-        let bundle = bundle.await?.ok_or(Error::NotFound)?;
-        self.take(owner, bundle, Origin::Folder, replace, attempt).await
+        let bundle = bundle.await?.ok_or(EngineError::NotFound)?;
+        self.import_bundle(owner, bundle, SkillOrigin::Folder, replace, attempt).await
     }
 
-    pub async fn export_skill(&self, owner: &Owner, name: &SkillName, version: Option<u32>) -> Result<Vec<u8>, Error> {
+    pub async fn export_skill(
+        &self,
+        owner: &Owner,
+        name: &SkillName,
+        version: Option<u32>,
+    ) -> Result<Vec<u8>, EngineError> {
         let version = match version {
             Some(version) => version,
             None => self.store().skill(owner, name).await?.version,
@@ -56,55 +62,54 @@ impl Engine {
             self.store().skill_version(owner, name, version),
             self.store().skill_files(owner, name, version)
         )?;
-        on_disk(move || {
+        run_blocking(move || {
             let spec = &skill.spec;
-            pack(&spec.name, &spec.document(&spec.body, document::For::People), &files)
+            pack(&spec.name, &spec.document(&spec.body, document::Audience::People), &files)
         })
         .await
     }
 
-    async fn take(
+    async fn import_bundle(
         &self,
         owner: &Owner,
-        bundle: Bundle,
-        from: Origin,
+        bundle: SkillBundle,
+        from: SkillOrigin,
         replace: bool,
-        attempt: Option<&Attempt>,
-    ) -> Result<Skill, Error> {
-        let Bundle { folder, document: text, files, .. } = bundle;
+        attempt: Option<&IdempotentRequest>,
+    ) -> Result<Skill, EngineError> {
+        let SkillBundle { folder, document: text, files, .. } = bundle;
         let reading = document::parse(&text, folder.as_deref());
         let mut spec = match reading.skill {
-            Some(spec) if !reading.findings.iter().any(|finding| finding.level == Level::Error) => spec,
-            _ => return Err(Error::Findings(reading.findings)),
+            Some(spec) if !reading.findings.iter().any(|finding| finding.level == FindingLevel::Error) => spec,
+            _ => return Err(EngineError::Findings(reading.findings)),
         };
-        check(&spec)?;
+        reject_invalid(&spec)?;
         let note = match from {
-            Origin::Archive => {
-                switch_off(&mut spec);
+            SkillOrigin::Archive => {
+                disable_servers(&mut spec);
                 "imported from an archive"
             }
-            Origin::Folder => "imported from the data folder",
+            SkillOrigin::Folder => "imported from the data folder",
         };
         let current = match self.store().skill(owner, &spec.name).await {
-            Err(store::Error::NotFound) => None,
+            Err(store::StoreError::NotFound) => None,
             found => Some(found?),
         };
-        let files = FileChange::All(files);
+        let files = SkillFilesChange::All(files);
         match current {
             Some(current) if replace => {
                 let name = spec.name.clone();
-                let change = SkillChange { base: current.version, spec, files, note: Some(note.to_owned()) };
+                let change = SkillChange { base_version: current.version, spec, files, note: Some(note.to_owned()) };
                 Ok(self.store().change_skill(owner, &name, change, attempt).await?)
             }
-            // The store says that the name is taken.
+            // The store reports a conflict if the name is taken.
             _ => Ok(self.store().create_skill(owner, &spec, files, Some(note), attempt).await?),
         }
     }
 }
 
-/// A skill that comes from elsewhere brings no program or address into use by itself: whoever has looked at its servers
-/// switches them on.
-fn switch_off(spec: &mut SkillSpec) {
+/// Disables the MCP servers of an imported skill, so that no program or URL is used before a person has reviewed it.
+fn disable_servers(spec: &mut SkillSpec) {
     for server in spec.mcp_servers.values_mut() {
         if let Some(entry) = server.as_object_mut() {
             entry.insert("disabled".to_owned(), Value::Bool(true));
@@ -112,7 +117,9 @@ fn switch_off(spec: &mut SkillSpec) {
     }
 }
 
-async fn on_disk<T: Send + 'static>(work: impl FnOnce() -> Result<T, Refusal> + Send + 'static) -> Result<T, Error> {
-    let done = tokio::task::spawn_blocking(work).await.map_err(|error| Error::Unavailable(error.to_string()))?;
-    done.map_err(|Refusal(detail)| Error::Refused { pointer: "", detail })
+async fn run_blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, SkillBundleError> + Send + 'static,
+) -> Result<T, EngineError> {
+    let done = tokio::task::spawn_blocking(work).await.map_err(|error| EngineError::Unavailable(error.to_string()))?;
+    done.map_err(|SkillBundleError(detail)| EngineError::Refused { pointer: "", detail })
 }

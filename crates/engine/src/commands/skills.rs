@@ -1,27 +1,28 @@
-//! Skills: made, changed, checked, compared. Every change is a new version; runs that have begun keep theirs.
+//! Skills: create, change, check, compare. Every change is a new version; runs in progress keep theirs.
 
-use crate::{Engine, Error};
+use crate::{Engine, EngineError};
 use domain::{
     owner::Owner,
     skill::{
-        FilePath, Finding, Given, Level, Skill, SkillFile, SkillName, SkillSpec, Trouble, Values,
-        document::{self, For},
-        fill,
+        FilePath, FindingLevel, ParameterError, ParameterValues, ResolvedParameters, Skill, SkillFile, SkillFinding,
+        SkillName, SkillSpec,
+        document::{self, Audience},
+        fill_placeholders,
     },
 };
-use store::{Attempt, FileChange, SkillChange, SkillVersion};
-use workbench::skills::unified;
+use store::{IdempotentRequest, SkillChange, SkillFilesChange, SkillVersion};
+use workbench::skills::unified_diff;
 
-/// What a check of a skill came to.
+/// The result of checking a skill.
 #[derive(Debug, Clone)]
 pub struct CheckedSkill {
     pub skill: Option<SkillSpec>,
-    pub findings: Vec<Finding>,
+    pub findings: Vec<SkillFinding>,
     /// The `SKILL.md` that a run would get with these values.
     pub preview: Option<String>,
 }
 
-/// A version beside another one.
+/// A version with its diff to another one.
 #[derive(Debug, Clone)]
 pub struct ComparedVersion {
     pub version: SkillVersion,
@@ -29,10 +30,10 @@ pub struct ComparedVersion {
     pub diff: String,
 }
 
-/// What a change is made from, and why.
+/// The base version and the note of a change.
 #[derive(Debug, Clone, Default)]
-pub struct Revision {
-    /// The version that the person has seen; another one by now is a conflict.
+pub struct SkillRevision {
+    /// The version that the person has seen; if the skill has changed since, the change is a conflict.
     pub base: Option<u32>,
     pub note: Option<String>,
 }
@@ -44,31 +45,33 @@ impl Engine {
         &self,
         owner: &Owner,
         spec: SkillSpec,
-        attempt: Option<&Attempt>,
-    ) -> Result<Skill, Error> {
-        check(&spec)?;
-        Ok(self.store().create_skill(owner, &spec, FileChange::All(Vec::new()), None, attempt).await?)
+        attempt: Option<&IdempotentRequest>,
+    ) -> Result<Skill, EngineError> {
+        reject_invalid(&spec)?;
+        Ok(self.store().create_skill(owner, &spec, SkillFilesChange::All(Vec::new()), None, attempt).await?)
     }
 
-    /// Where nothing is different, nothing happens.
+    /// Stores a new version; an identical spec changes nothing.
     pub async fn change_skill(
         &self,
         owner: &Owner,
         current: Skill,
         spec: SkillSpec,
-        revision: Revision,
-        attempt: Option<&Attempt>,
-    ) -> Result<Skill, Error> {
+        revision: SkillRevision,
+        attempt: Option<&IdempotentRequest>,
+    ) -> Result<Skill, EngineError> {
         if spec.name != current.spec.name {
-            let detail = "a skill keeps its name, because agents know it by that; make another one instead".into();
-            return Err(Error::Refused { pointer: "/name", detail });
+            let detail =
+                "a skill cannot be renamed, because agents refer to it by name; create another one instead".into();
+            return Err(EngineError::Refused { pointer: "/name", detail });
         }
-        check(&spec)?;
-        let base = revision.base(&current)?;
+        reject_invalid(&spec)?;
+        let base = revision.checked_base(&current)?;
         if spec == current.spec {
             return Ok(current);
         }
-        let change = SkillChange { base, spec, files: FileChange::From(base), note: revision.note };
+        let change =
+            SkillChange { base_version: base, spec, files: SkillFilesChange::SameAs(base), note: revision.note };
         Ok(self.store().change_skill(owner, &current.spec.name, change, attempt).await?)
     }
 
@@ -77,13 +80,14 @@ impl Engine {
         owner: &Owner,
         name: &SkillName,
         file: SkillFile,
-        revision: Revision,
-        attempt: Option<&Attempt>,
-    ) -> Result<Skill, Error> {
+        revision: SkillRevision,
+        attempt: Option<&IdempotentRequest>,
+    ) -> Result<Skill, EngineError> {
         let current = self.store().skill(owner, name).await?;
-        let base = revision.base(&current)?;
+        let base = revision.checked_base(&current)?;
         let note = revision.note.or_else(|| Some(format!("wrote {}", file.path)));
-        let change = SkillChange { base, spec: current.spec, files: FileChange::Put(base, file), note };
+        let change =
+            SkillChange { base_version: base, spec: current.spec, files: SkillFilesChange::Put(base, file), note };
         Ok(self.store().change_skill(owner, name, change, attempt).await?)
     }
 
@@ -92,48 +96,54 @@ impl Engine {
         owner: &Owner,
         name: &SkillName,
         path: FilePath,
-        revision: Revision,
-        attempt: Option<&Attempt>,
-    ) -> Result<Skill, Error> {
+        revision: SkillRevision,
+        attempt: Option<&IdempotentRequest>,
+    ) -> Result<Skill, EngineError> {
         let current = self.store().skill(owner, name).await?;
         if !current.files.iter().any(|file| file.path == path) {
-            return Err(Error::NotFound);
+            return Err(EngineError::NotFound);
         }
-        let base = revision.base(&current)?;
+        let base = revision.checked_base(&current)?;
         let note = revision.note.or_else(|| Some(format!("removed {path}")));
-        let change = SkillChange { base, spec: current.spec, files: FileChange::Remove(base, path), note };
+        let change =
+            SkillChange { base_version: base, spec: current.spec, files: SkillFilesChange::Remove(base, path), note };
         Ok(self.store().change_skill(owner, name, change, attempt).await?)
     }
 
-    /// A new version with what an old one had.
+    /// Restores an old version as a new version.
     pub async fn restore_skill(
         &self,
         owner: &Owner,
         name: &SkillName,
         version: u32,
-        attempt: Option<&Attempt>,
-    ) -> Result<Skill, Error> {
+        attempt: Option<&IdempotentRequest>,
+    ) -> Result<Skill, EngineError> {
         let (current, old) =
             tokio::try_join!(self.store().skill(owner, name), self.store().skill_version(owner, name, version))?;
         let note = Some(format!("restored version {version}"));
-        let change = SkillChange { base: current.version, spec: old.spec, files: FileChange::From(version), note };
+        let change = SkillChange {
+            base_version: current.version,
+            spec: old.spec,
+            files: SkillFilesChange::SameAs(version),
+            note,
+        };
         Ok(self.store().change_skill(owner, name, change, attempt).await?)
     }
 
-    /// A version and how it differs from another, the one before it unless said otherwise.
+    /// Returns a version with its diff to another, by default the one before it.
     pub async fn compare_skill(
         &self,
         owner: &Owner,
         name: &SkillName,
         version: u32,
         against: Option<u32>,
-    ) -> Result<ComparedVersion, Error> {
+    ) -> Result<ComparedVersion, EngineError> {
         let store = self.store();
         let this = store.skill_version(owner, name, version).await?;
         let other = match against.or(version.checked_sub(1)) {
             Some(other) => match store.skill_version(owner, name, other).await {
-                // The one before the oldest is asked for by nobody.
-                Err(store::Error::NotFound) if against.is_none() => None,
+                // The oldest version has none before it.
+                Err(store::StoreError::NotFound) if against.is_none() => None,
                 found => Some(found?),
             },
             None => None,
@@ -148,65 +158,66 @@ impl Engine {
         let (spec, former) = (this.spec.clone(), other.spec.clone());
         let names = (format!("version {}", other.version), format!("version {}", this.version));
         let compared = tokio::task::spawn_blocking(move || {
-            let (from, to) = (former.document(&former.body, For::People), spec.document(&spec.body, For::People));
-            unified(&from, &to, &names.0, &names.1) + &changed_files(&old, &new)
+            let (from, to) =
+                (former.document(&former.body, Audience::People), spec.document(&spec.body, Audience::People));
+            unified_diff(&from, &to, &names.0, &names.1) + &changed_files(&old, &new)
         });
-        let diff = compared.await.map_err(|error| Error::Unavailable(error.to_string()))?;
+        let diff = compared.await.map_err(|error| EngineError::Unavailable(error.to_string()))?;
         Ok(ComparedVersion { version: this, against: Some(other.version), diff })
     }
 
-    /// The skills that lie in the data folder, with what they say of themselves.
-    pub async fn folder_skills(&self) -> Result<Vec<(String, Option<String>)>, Error> {
+    /// Lists the skills in the data folder with their descriptions.
+    pub async fn folder_skills(&self) -> Result<Vec<(String, Option<String>)>, EngineError> {
         let folders = self.config().folders.clone();
-        let look = tokio::task::spawn_blocking(move || folders.described_skills());
-        look.await.map_err(|error| Error::Unavailable(error.to_string()))
+        let skills = tokio::task::spawn_blocking(move || folders.skills_with_descriptions());
+        skills.await.map_err(|error| EngineError::Unavailable(error.to_string()))
     }
 }
 
-impl Revision {
-    fn base(&self, current: &Skill) -> Result<u32, Error> {
+impl SkillRevision {
+    fn checked_base(&self, current: &Skill) -> Result<u32, EngineError> {
         if self.note.as_ref().is_some_and(|note| note.chars().count() > MAX_NOTE || note.contains(char::is_control)) {
-            return Err(Error::Invalid(format!("note: one line of at most {MAX_NOTE} characters")));
+            return Err(EngineError::Invalid(format!("note: must be one line of at most {MAX_NOTE} characters")));
         }
         match self.base {
-            Some(base) if base != current.version => Err(store::Error::SkillChanged.into()),
+            Some(base) if base != current.version => Err(store::StoreError::SkillChanged.into()),
             _ => Ok(current.version),
         }
     }
 }
 
-/// A skill with an error is not stored.
-pub(super) fn check(spec: &SkillSpec) -> Result<(), Error> {
+/// Rejects a skill that has an error among its findings.
+pub(super) fn reject_invalid(spec: &SkillSpec) -> Result<(), EngineError> {
     let findings = spec.findings();
-    match findings.iter().any(|finding| finding.level == Level::Error) {
-        true => Err(Error::Findings(findings)),
+    match findings.iter().any(|finding| finding.level == FindingLevel::Error) {
+        true => Err(EngineError::Findings(findings)),
         false => Ok(()),
     }
 }
 
-/// Reads a document and checks it.
-pub fn check_document(text: &str, values: &Given) -> CheckedSkill {
+/// Parses a `SKILL.md` and checks it.
+pub fn check_document(text: &str, values: &ParameterValues) -> CheckedSkill {
     let reading = document::parse(text, None);
-    preview(reading.skill, reading.findings, values)
+    with_preview(reading.skill, reading.findings, values)
 }
 
-pub fn check_spec(spec: SkillSpec, values: &Given) -> CheckedSkill {
+pub fn check_spec(spec: SkillSpec, values: &ParameterValues) -> CheckedSkill {
     let findings = spec.findings();
-    preview(Some(spec), findings, values)
+    with_preview(Some(spec), findings, values)
 }
 
-fn preview(skill: Option<SkillSpec>, mut findings: Vec<Finding>, values: &Given) -> CheckedSkill {
+fn with_preview(skill: Option<SkillSpec>, mut findings: Vec<SkillFinding>, values: &ParameterValues) -> CheckedSkill {
     let preview = skill.as_ref().map(|skill| {
-        let filled = match skill.values(&[values]) {
+        let filled = match skill.resolve_parameters(&[values]) {
             Ok(values) => values,
-            Err(trouble) => {
-                if !matches!(trouble, Trouble::Missing { .. }) || !values.is_empty() {
-                    findings.push(Finding::warning("/values", trouble.to_string()));
+            Err(error) => {
+                if !matches!(error, ParameterError::Missing { .. }) || !values.is_empty() {
+                    findings.push(SkillFinding::warning("/values", error.to_string()));
                 }
-                Values::new()
+                ResolvedParameters::new()
             }
         };
-        skill.document(&fill(&skill.body, &filled), For::Agents)
+        skill.document(&fill_placeholders(&skill.body, &filled), Audience::Agents)
     });
     CheckedSkill { skill, findings, preview }
 }
@@ -218,7 +229,7 @@ fn changed_files(old: &[SkillFile], new: &[SkillFile]) -> String {
         let mark = match find(old, &file.path).map(|at| &old[at]) {
             None => "added",
             Some(before) if before == file => continue,
-            Some(before) if before.content == file.content => "changed in whether it may be executed",
+            Some(before) if before.content == file.content => "changed its executable flag",
             Some(_) => "changed",
         };
         lines.push_str(&format!("file {} {mark} ({} bytes)\n", file.path, file.content.len()));

@@ -1,56 +1,56 @@
-//! How long a turn may take, and how long it may be silent. Told the time, so that it can be tested.
+//! The time limits of a turn: total time, first output, silence. Pure: callers pass the time in.
 
 use domain::limits::{Limit, Limits};
 use providers::TurnEvent;
 use tokio::time::Instant;
 
-pub(super) struct Clocks {
+pub(super) struct TurnClocks {
     limits: Limits,
-    began: Instant,
-    /// Since when nothing has moved.
+    started_at: Instant,
+    /// When the last progress was made.
     quiet_since: Instant,
-    /// Whether there was any sign of an answer yet.
-    progressed: bool,
-    /// It stands in a line of our own making.
-    waiting: bool,
+    /// Whether the provider has made any progress yet.
+    has_progress: bool,
+    /// The turn waits in a queue of this server; that time does not count as silence.
+    is_queued: bool,
 }
 
-impl Clocks {
+impl TurnClocks {
     pub(super) fn new(limits: Limits, now: Instant) -> Self {
-        Self { limits, began: now, quiet_since: now, progressed: false, waiting: false }
+        Self { limits, started_at: now, quiet_since: now, has_progress: false, is_queued: false }
     }
 
-    pub(super) fn heard(&mut self, event: &TurnEvent, now: Instant) {
-        let was_waiting = std::mem::replace(&mut self.waiting, matches!(event, TurnEvent::Waiting { .. }));
+    pub(super) fn on_event(&mut self, event: &TurnEvent, now: Instant) {
+        let was_waiting = std::mem::replace(&mut self.is_queued, matches!(event, TurnEvent::Waiting { .. }));
         let progress = is_progress(event);
         if progress || was_waiting {
             self.quiet_since = now;
         }
-        self.progressed |= progress;
+        self.has_progress |= progress;
     }
 
-    /// A person has answered, or nobody did in time: none of that time was the provider's.
-    pub(super) fn answered(&mut self, now: Instant) {
+    /// Call when an approval was answered or expired: that time does not count as the provider's silence.
+    pub(super) fn on_answer(&mut self, now: Instant) {
         self.quiet_since = now;
     }
 
-    /// When the turn is out of time if nothing happens until then. `person`: somebody else is waited for.
-    pub(super) fn next(&self, tool: bool, person: bool) -> (Instant, Limit) {
-        let wall = (self.began + self.limits.wall, Limit::Wall);
-        if self.waiting || person {
+    /// When the turn times out if nothing happens before. `person`: the turn waits for a person.
+    pub(super) fn next_deadline(&self, tool: bool, person: bool) -> (Instant, Limit) {
+        let wall = (self.started_at + self.limits.wall, Limit::Wall);
+        if self.is_queued || person {
             return wall;
         }
-        let (patience, limit) = match (self.progressed, tool) {
+        let (silence, limit) = match (self.has_progress, tool) {
             (false, _) => (self.limits.first_byte, Limit::FirstByte),
             (true, true) => (self.limits.tool, Limit::Tool),
             (true, false) => (self.limits.idle, Limit::Idle),
         };
-        let quiet = (self.quiet_since + patience, limit);
+        let quiet = (self.quiet_since + silence, limit);
         if quiet.0 < wall.0 { quiet } else { wall }
     }
 }
 
-/// A provider that only reports its own retries would do so for ever.
+/// Status events do not count: a provider that only reports its retries would never time out.
 fn is_progress(event: &TurnEvent) -> bool {
     match event {
         TurnEvent::ModelCall
@@ -61,7 +61,7 @@ fn is_progress(event: &TurnEvent) -> bool {
         | TurnEvent::ToolOutput { .. }
         | TurnEvent::ToolResult { .. }
         | TurnEvent::Approval { .. }
-        | TurnEvent::Withdrawn { .. }
+        | TurnEvent::ApprovalWithdrawn { .. }
         | TurnEvent::Usage { .. } => true,
         TurnEvent::Status { .. }
         | TurnEvent::Waiting { .. }
@@ -72,7 +72,7 @@ fn is_progress(event: &TurnEvent) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::Clocks;
+    use super::TurnClocks;
     use domain::limits::{Limit, Limits};
     use providers::TurnEvent;
     use std::time::Duration;
@@ -101,19 +101,19 @@ mod tests {
         TurnEvent::Text { delta: "a".into(), item: None }
     }
 
-    /// What is heard when, and what then runs out when: in seconds from the start.
-    fn check(heard: &[(u64, TurnEvent)], tool: bool, person: bool, expected: (u64, Limit)) {
+    /// Feeds events at these times and checks which limit is next; times in seconds from the start.
+    fn check(events: &[(u64, TurnEvent)], tool: bool, person: bool, expected: (u64, Limit)) {
         let began = Instant::now();
-        let mut clocks = Clocks::new(limits(), began);
-        for (at, event) in heard {
-            clocks.heard(event, began + Duration::from_secs(*at));
+        let mut clocks = TurnClocks::new(limits(), began);
+        for (at, event) in events {
+            clocks.on_event(event, began + Duration::from_secs(*at));
         }
-        let (at, limit) = clocks.next(tool, person);
-        assert_eq!(((at - began).as_secs(), limit), expected, "{heard:?}");
+        let (at, limit) = clocks.next_deadline(tool, person);
+        assert_eq!(((at - began).as_secs(), limit), expected, "{events:?}");
     }
 
     #[test]
-    fn silence_is_measured_by_what_is_awaited() {
+    fn the_silence_limit_depends_on_the_phase() {
         check(&[], false, false, (10, Limit::FirstByte));
         check(&[(5, text())], false, false, (25, Limit::Idle));
         check(&[(5, text())], true, false, (305, Limit::Tool));
@@ -122,34 +122,34 @@ mod tests {
     }
 
     #[test]
-    fn a_status_is_no_progress() {
+    fn status_events_are_not_progress() {
         check(&[(5, status())], false, false, (10, Limit::FirstByte));
         check(&[(5, text()), (6, status()), (24, status())], false, false, (25, Limit::Idle));
         check(&[(5, TurnEvent::Session { id: "s".into() })], false, false, (10, Limit::FirstByte));
     }
 
     #[test]
-    fn after_a_question_is_withdrawn_the_provider_has_its_time_again() {
-        let withdrawn = TurnEvent::Withdrawn { id: domain::ids::ApprovalId::generate() };
+    fn a_withdrawn_approval_restarts_the_idle_limit() {
+        let withdrawn = TurnEvent::ApprovalWithdrawn { id: domain::ids::ApprovalId::generate() };
         check(&[(5, text()), (500, withdrawn)], false, false, (520, Limit::Idle));
     }
 
     #[test]
-    fn in_a_line_of_our_own_only_the_whole_turn_is_timed() {
+    fn while_queued_only_the_wall_limit_applies() {
         check(&[(1, waiting())], false, false, (1000, Limit::Wall));
         check(&[(1, waiting()), (60, waiting())], false, false, (1000, Limit::Wall));
-        // The next event, whatever it is, starts the clock.
+        // Any other event starts the clock.
         check(&[(1, waiting()), (60, status())], false, false, (70, Limit::FirstByte));
         check(&[(1, waiting()), (60, status()), (65, status())], false, false, (70, Limit::FirstByte));
         check(&[(1, text()), (2, waiting()), (60, status())], false, false, (80, Limit::Idle));
     }
 
     #[test]
-    fn a_persons_time_is_not_the_providers() {
+    fn time_waiting_for_a_person_is_not_silence() {
         let began = Instant::now();
-        let mut clocks = Clocks::new(limits(), began);
-        clocks.heard(&text(), began);
-        clocks.answered(began + Duration::from_secs(500));
-        assert_eq!(clocks.next(false, false), (began + Duration::from_secs(520), Limit::Idle));
+        let mut clocks = TurnClocks::new(limits(), began);
+        clocks.on_event(&text(), began);
+        clocks.on_answer(began + Duration::from_secs(500));
+        assert_eq!(clocks.next_deadline(false, false), (began + Duration::from_secs(520), Limit::Idle));
     }
 }

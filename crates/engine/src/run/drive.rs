@@ -1,18 +1,18 @@
-//! One run from claim to end.
+//! Executes one run from claim to end: prepares the turn, starts the provider and hands over to `pump`.
 
 use super::{
-    Ahead, Ledger, Signals,
-    knowledge::Knowledge,
-    memory::Memory,
-    pump::{Messages, Pump, Turn},
-    start::{Start, Started},
-    told::Told,
+    Prefetch, RunJournal, RunSignals,
+    memory::StoredAgentMemory,
+    pump::{RunningTurn, SteeredMessages, TurnPump},
+    session_marks::SessionMarks,
+    start::{PendingStart, StoredStart},
+    transcript::RoomTranscript,
 };
 use crate::{
     Engine,
-    equipment::Remark,
-    skills::{self, Occasion},
-    turn::{Entry, Machine, Setting},
+    mcp_servers::RunNotice,
+    skills::{self, SkillPurpose},
+    turn::{PendingEvent, TurnMachine, TurnSettings},
 };
 use domain::{
     agent::Agent,
@@ -24,231 +24,254 @@ use domain::{
     time::Timestamp,
     usage::Usage,
 };
-use providers::{Place, Provider, TurnRequest};
+use providers::{AgentWorkspace, Provider, TurnRequest};
 use std::sync::Arc;
 use store::{
-    Error,
-    journal::{Change, Ending},
+    StoreError,
+    journal::{RowChange, RunEnding},
     queue::Claim,
 };
 
-/// Who answers what. Where a run is begun by those who queued it, they know.
-pub(crate) struct Brief {
+/// The data of a run that was claimed in the commit that queued it; other runs read it from the store.
+pub(crate) struct PreloadedRun {
     pub run: Run,
     pub agent: Agent,
     pub message: Message,
-    pub started: Started,
-    pub ahead: Option<Ahead>,
+    pub started: StoredStart,
+    pub prefetch: Option<Prefetch>,
 }
 
-/// Returns when the run has its terminal event, or when it is not ours any more.
-pub(crate) async fn drive(engine: Engine, claim: Claim, brief: Option<Brief>, signals: Signals) {
+/// Returns when the run has its terminal event, or when another worker has taken it over.
+pub(crate) async fn drive(engine: Engine, claim: Claim, preloaded: Option<PreloadedRun>, signals: RunSignals) {
     let run_id = claim.run_id;
-    match try_drive(&engine, claim, brief, signals).await {
+    match try_drive(&engine, claim, preloaded, signals).await {
         Ok(()) => {}
-        Err(Error::Fenced) => tracing::info!(run = %run_id, "the run was taken over or ended elsewhere"),
-        // Its lease is not renewed once it is off the board, or it is found without a driver: recovery ends it.
-        Err(error) => tracing::error!(run = %run_id, %error, "the run could not be carried on; recovery will end it"),
+        Err(StoreError::Fenced) => tracing::info!(run = %run_id, "the run was taken over or ended elsewhere"),
+        // The run is no longer in `ActiveRuns`: recovery finds it without a driver and ends it.
+        Err(error) => tracing::error!(run = %run_id, %error, "the run could not continue; recovery will end it"),
     }
 }
 
-async fn try_drive(engine: &Engine, claim: Claim, brief: Option<Brief>, signals: Signals) -> Result<(), Error> {
-    let (cast, message, ahead) = match brief {
-        Some(Brief { run, agent, message, started, ahead }) => {
-            (Cast::new(engine, claim, run, agent, Some(started)), message, ahead)
+async fn try_drive(
+    engine: &Engine,
+    claim: Claim,
+    preloaded: Option<PreloadedRun>,
+    signals: RunSignals,
+) -> Result<(), StoreError> {
+    let (context, message, prefetch) = match preloaded {
+        Some(PreloadedRun { run, agent, message, started, prefetch }) => {
+            (RunContext::new(engine, claim, run, agent, Some(started)), message, prefetch)
         }
         None => {
             let store = engine.store();
             let run = store.run(&claim.owner, claim.run_id).await?;
-            // Side by side: somebody waits for the first word.
+            // Concurrently, to reduce the time to first token.
             let agent = store.agent(&claim.owner, run.agent_id);
             match tokio::join!(agent, store.message(&claim.owner, run.room_id, run.message_id)) {
-                (Err(Error::NotFound), _) => return fail_without_agent(engine, claim, &run).await,
-                (agent, message) => (Cast::new(engine, claim, run, agent?, None), message?, None),
+                (Err(StoreError::NotFound), _) => return fail_without_agent(engine, claim, &run).await,
+                (agent, message) => (RunContext::new(engine, claim, run, agent?, None), message?, None),
             }
         }
     };
-    let (room, agent, id) = (cast.run.room_id, cast.agent.id, cast.run.id);
-    let driven = match prepare(engine, &cast, message, ahead).await {
-        Ok(asked) => start(engine, cast, asked, signals).await,
+    let (room, agent, id) = (context.run.room_id, context.agent.id, context.run.id);
+    let driven = match prepare_turn(engine, &context, message, prefetch).await {
+        Ok(prepared) => start_turn(engine, context, prepared, signals).await,
         Err(error) => Err(error),
     };
-    engine.clear_skills(room, agent, id).await;
+    engine.remove_run_skills(room, agent, id).await;
     driven
 }
 
-/// Who a run consists of.
-struct Cast {
-    ledger: Ledger,
+/// A run with its claim, its agent and its access to the journal.
+struct RunContext {
+    journal: RunJournal,
     claim: Claim,
     run: Run,
     agent: Agent,
-    /// `None`: the journal does not say so yet.
-    started: Option<Started>,
+    /// `None` if the start is not stored yet.
+    started: Option<StoredStart>,
 }
 
-impl Cast {
-    fn new(engine: &Engine, claim: Claim, run: Run, agent: Agent, started: Option<Started>) -> Self {
-        let ledger = Ledger::new(engine.store().clone(), claim.clone(), agent.id);
-        Self { ledger, claim, run, agent, started }
+impl RunContext {
+    fn new(engine: &Engine, claim: Claim, run: Run, agent: Agent, started: Option<StoredStart>) -> Self {
+        let journal = RunJournal::new(engine.store().clone(), claim.clone(), agent.id);
+        Self { journal, claim, run, agent, started }
     }
 }
 
-/// What is asked of whom.
-struct Asked {
+/// A turn that is ready to start.
+struct PreparedTurn {
     provider: Arc<dyn Provider>,
     request: TurnRequest,
-    knowledge: Knowledge,
-    /// What the room should hear of before the first word.
-    remarks: Vec<Remark>,
+    session_marks: SessionMarks,
+    /// Notices to store before the first output.
+    notices: Vec<RunNotice>,
 }
 
-/// The inner error is one for the run: it cannot be asked.
-async fn prepare(
+/// The inner error ends the run: the provider cannot be called.
+async fn prepare_turn(
     engine: &Engine,
-    cast: &Cast,
+    context: &RunContext,
     message: Message,
-    ahead: Option<Ahead>,
-) -> Result<Result<Asked, RunError>, Error> {
-    let Cast { claim, run, agent, .. } = cast;
+    prefetch: Option<Prefetch>,
+) -> Result<Result<PreparedTurn, RunError>, StoreError> {
+    let RunContext { claim, run, agent, .. } = context;
     let Some(provider) = engine.providers().get(&agent.spec.provider) else {
         let message =
             format!("this server has no provider {:?}; it has: {}", agent.spec.provider, engine.providers().names());
         return Ok(Err(RunError::new("no_provider", message)));
     };
-    let told = Told { engine: engine.clone(), claim: claim.clone(), agent: agent.clone(), prompt: run.message_id };
-    let (place, known) = ahead.map_or((None, None), |ahead| (ahead.ready, Some((ahead.session, ahead.said))));
-    let place = async {
-        match place {
-            Some(ready) => Ok(ready),
-            None => ready(engine, claim, run, agent, &message.text).await,
+    let transcript = RoomTranscript {
+        engine: engine.clone(),
+        claim: claim.clone(),
+        agent: agent.clone(),
+        prompt_id: run.message_id,
+    };
+    let (workspace, known) =
+        prefetch.map_or((None, None), |prefetch| (prefetch.workspace, Some((prefetch.session, prefetch.messages))));
+    let workspace = async {
+        match workspace {
+            Some(prepared) => Ok(prepared),
+            None => prepare_workspace(engine, claim, run, agent, &message.text).await,
         }
     };
     let session = async {
         match known {
-            Some((session, said)) => Ok(told.of_what_was_said(session, said)),
-            None => told.to_its_session(provider.name()).await,
+            Some((session, messages)) => Ok(transcript.build_session(session, messages)),
+            None => transcript.load_session(provider.name()).await,
         }
     };
-    let (ready, session) = tokio::join!(place, session);
-    let Ready { place, remarks, text } = match ready {
-        Ok(ready) => ready,
+    let (workspace, session) = tokio::join!(workspace, session);
+    let PreparedWorkspace { workspace: place, notices, prompt: text } = match workspace {
+        Ok(workspace) => workspace,
         Err(error) => return Ok(Err(error)),
     };
-    let (knowledge, session) = session?;
+    let (session_marks, session) = session?;
     let message = Message { text: text.unwrap_or_else(|| message.text.clone()), ..message };
-    let prompt = match engine.hand_over(&claim.owner, &place.workplace, &message).await {
+    let prompt = match engine.place_attachments(&claim.owner, &place.folder, &message).await {
         Ok(prompt) => prompt,
         Err(error) => return Ok(Err(error)),
     };
-    let memory = Memory::of(engine.store(), &claim.owner, agent.id);
-    let request = TurnRequest { run_id: run.id, place, prompt, history: told.history(), session, memory };
-    Ok(Ok(Asked { provider, request, knowledge, remarks }))
+    let memory = StoredAgentMemory::of(engine.store(), &claim.owner, agent.id);
+    let request =
+        TurnRequest { run_id: run.id, workspace: place, prompt, history: transcript.history(), session, memory };
+    Ok(Ok(PreparedTurn { provider, request, session_marks, notices }))
 }
 
-/// Where the agent works and with what.
-pub(super) struct Ready {
-    place: Place,
-    remarks: Vec<Remark>,
-    /// What it is asked, where a skill puts that in other words than the message.
-    text: Option<String>,
+/// The agent's workspace, with notices for the room.
+pub(super) struct PreparedWorkspace {
+    workspace: AgentWorkspace,
+    notices: Vec<RunNotice>,
+    /// The prompt, if a called skill replaces the text of the message.
+    prompt: Option<String>,
 }
 
-async fn ready(engine: &Engine, claim: &Claim, run: &Run, agent: &Agent, message: &str) -> Result<Ready, RunError> {
-    let occasion = Occasion::Run { id: run.id, message };
-    let mut skilled = engine.skilled(&claim.owner, run.room_id, agent, occasion).await?;
+async fn prepare_workspace(
+    engine: &Engine,
+    claim: &Claim,
+    run: &Run,
+    agent: &Agent,
+    message: &str,
+) -> Result<PreparedWorkspace, RunError> {
+    let purpose = SkillPurpose::Run { id: run.id, message };
+    let mut skilled = engine.prepare_skills(&claim.owner, run.room_id, agent, purpose).await?;
     let text = skilled.prompt.take();
-    let (place, remarks) = engine.place(&claim.owner, run.room_id, skilled).await?;
-    Ok(Ready { place, remarks, text })
+    let (place, notices) = engine.prepare_agent_workspace(&claim.owner, run.room_id, skilled).await?;
+    Ok(PreparedWorkspace { workspace: place, notices, prompt: text })
 }
 
-/// The same for an agent that needs no skill for this message, and so nothing that would have to be written for its run.
-pub(super) async fn unskilled(
+/// As `prepare_workspace`, for an agent that needs no skill for this message, so that no file has to be written for its
+/// run. `None` if skills are needed or on an error.
+pub(super) async fn prepare_without_skills(
     engine: &Engine,
     owner: &Owner,
     room: RoomId,
     agent: &Agent,
     message: &str,
-) -> Option<Ready> {
-    let skilled = skills::unskilled(agent, message)?;
-    let (place, remarks) = engine.place(owner, room, skilled).await.ok()?;
-    Some(Ready { place, remarks, text: None })
+) -> Option<PreparedWorkspace> {
+    let skilled = skills::without_skills(agent, message)?;
+    let (place, notices) = engine.prepare_agent_workspace(owner, room, skilled).await.ok()?;
+    Some(PreparedWorkspace { workspace: place, notices, prompt: None })
 }
 
-async fn start(engine: &Engine, cast: Cast, asked: Result<Asked, RunError>, signals: Signals) -> Result<(), Error> {
-    let Cast { ledger, claim, run, agent, started } = cast;
-    // The provider begins while the rest is being seen to. What it says is read only afterwards, and the claim, which is
-    // stored already, keeps the run from ever being started a second time (invariant 12).
-    let (turn, agent, knowledge, remarks) = match asked {
-        Ok(Asked { provider, request, knowledge, remarks }) => {
-            // With what its skills add to its settings.
+async fn start_turn(
+    engine: &Engine,
+    context: RunContext,
+    prepared: Result<PreparedTurn, RunError>,
+    signals: RunSignals,
+) -> Result<(), StoreError> {
+    let RunContext { journal, claim, run, agent, started } = context;
+    // The provider starts before the start is stored. Its output is read only afterwards, and the stored claim prevents
+    // a second start of the run (invariant 12).
+    let (turn, agent, session_marks, notices) = match prepared {
+        Ok(PreparedTurn { provider, request, session_marks, notices }) => {
+            // Includes the settings that its skills add.
             let agent = request.agent().clone();
-            (Turn::begin(provider.as_ref(), request), agent, knowledge, remarks)
+            (RunningTurn::start(provider.as_ref(), request), agent, session_marks, notices)
         }
-        Err(error) => (Turn::failed(error), agent, Knowledge::default(), Vec::new()),
+        Err(error) => (RunningTurn::failed(error), agent, SessionMarks::default(), Vec::new()),
     };
-    // Its question first, which a provider that is warm puts at once: the answer takes longer than the disk.
+    // Lets a warm provider send its request before this task writes to disk: the response takes longer than the commit.
     tokio::task::yield_now().await;
-    let remarks = remarks.into_iter().map(|Remark { status, message }| {
-        ledger.event(Entry::new(Status { status: status.to_owned(), message, message_id: None }))
+    let notices = notices.into_iter().map(|RunNotice { status, message }| {
+        journal.event(PendingEvent::new(Status { status: status.to_owned(), message, message_id: None }))
     });
-    let started = store_start(&ledger, &run, &agent, started, remarks.collect());
+    let started = store_start(&journal, &run, &agent, started, notices.collect());
     let (started, remembered) = tokio::join!(started, engine.store().remembered_tools(&claim.owner, run.room_id));
     let (started, remembered) = (started?, remembered?);
     let limits = engine.config().limits.with(&agent.spec.limits);
-    let setting = Setting {
+    let settings = TurnSettings {
         stream_id: started.stream_id,
         limits,
         tools: agent.spec.tools.clone(),
-        // Tools that need no asking any more.
         remembered: remembered.into_iter().filter(|tool| tool.agent_id == agent.id).map(|tool| tool.tool).collect(),
         model: agent.spec.model.clone(),
-        started_at: started.at,
+        started_at: started.started_at,
     };
     metrics::counter!("greenroom_runs_started_total").increment(1);
-    let pump = Pump {
-        ledger,
-        machine: Machine::new(setting),
+    let pump = TurnPump {
+        journal,
+        machine: TurnMachine::new(settings),
         limits,
-        grace: engine.config().stop_grace,
+        stop_grace: engine.config().stop_grace,
         started,
         run,
         agent,
-        knowledge,
-        messages: Messages::default(),
+        session_marks,
+        steering: SteeredMessages::default(),
     };
     pump.run(turn, signals).await
 }
 
-/// Sees to it that the journal tells of the start and of all `remarks`.
+/// Stores the start, unless it is stored already, and all `notices`.
 async fn store_start(
-    ledger: &Ledger,
+    journal: &RunJournal,
     run: &Run,
     agent: &Agent,
-    started: Option<Started>,
-    remarks: Vec<NewEvent>,
-) -> Result<Started, Error> {
+    started: Option<StoredStart>,
+    notices: Vec<NewEvent>,
+) -> Result<StoredStart, StoreError> {
     match started {
-        Some(started) if remarks.is_empty() => Ok(started),
-        Some(started) => ledger.commit(remarks, Vec::new).await.map(|_| started),
+        Some(started) if notices.is_empty() => Ok(started),
+        Some(started) => journal.commit(notices, Vec::new).await.map(|_| started),
         None => {
-            let start = Start::new();
+            let start = PendingStart::new();
             let mut events = start.events(run.id, agent);
-            events.extend(remarks);
-            let running = || vec![Change::RunStatus { run_id: run.id, status: RunStatus::Running }];
-            let committed = ledger.commit(events, running).await?;
-            Ok(start.stored(committed.first, committed.at))
+            events.extend(notices);
+            let running = || vec![RowChange::RunStatus { run_id: run.id, status: RunStatus::Running }];
+            let committed = journal.commit(events, running).await?;
+            Ok(start.into_stored(committed.first_seq, committed.at))
         }
     }
 }
 
-/// A run whose agent was deleted while it waited still ends, once, with a reason.
-async fn fail_without_agent(engine: &Engine, claim: Claim, run: &Run) -> Result<(), Error> {
-    let ledger = Ledger::new(engine.store().clone(), claim, run.agent_id);
+/// Ends a run whose agent was deleted while it was queued.
+async fn fail_without_agent(engine: &Engine, claim: Claim, run: &Run) -> Result<(), StoreError> {
+    let journal = RunJournal::new(engine.store().clone(), claim, run.agent_id);
     let error = RunError::new("agent_deleted", "the agent was deleted");
     let duration_ms = u64::try_from(Timestamp::now().since(run.created_at).as_millis()).unwrap_or(u64::MAX);
     let failed = RunFailed { error: error.clone(), limit: None, usage: Usage::default(), cost: None, duration_ms };
-    let ending = Ending {
+    let ending = RunEnding {
         status: RunStatus::Failed,
         usage: Usage::default(),
         cost: None,
@@ -257,7 +280,7 @@ async fn fail_without_agent(engine: &Engine, claim: Claim, run: &Run) -> Result<
         error: Some(error),
         receipt: None,
     };
-    let end = || vec![Change::EndRun { run_id: run.id, ending: ending.clone() }];
-    ledger.commit(vec![ledger.event(Entry::new(failed))], end).await?;
+    let end = || vec![RowChange::EndRun { run_id: run.id, ending: ending.clone() }];
+    journal.commit(vec![journal.event(PendingEvent::new(failed))], end).await?;
     Ok(())
 }

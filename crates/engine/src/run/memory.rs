@@ -1,29 +1,29 @@
-//! What an agent remembers beyond a room: the store behind the providers' trait.
+//! An agent's memory across rooms: implements the providers' trait on the store.
 
 use domain::{ids::AgentId, owner::Owner};
-use providers::memory::{Note, Notes, NotesFuture};
+use providers::memory::{Note, NoteFuture, NoteStore};
 use store::{MAX_MEMORIES, Store};
 
-/// One note; more is a document, not a memory.
+/// The limit for one note; longer text belongs in a document.
 const MAX_NOTE_BYTES: usize = 8 * 1024;
-/// Told at once.
-const MAX_FOUND: usize = 50;
+/// How many notes one recall returns.
+const MAX_RECALLED: usize = 50;
 
 #[derive(Clone)]
-pub(super) struct Memory {
+pub(super) struct StoredAgentMemory {
     store: Store,
     owner: Owner,
     agent: AgentId,
 }
 
-impl Memory {
-    pub(super) fn of(store: &Store, owner: &Owner, agent: AgentId) -> providers::Memory {
-        providers::Memory::new(Self { store: store.clone(), owner: owner.clone(), agent })
+impl StoredAgentMemory {
+    pub(super) fn of(store: &Store, owner: &Owner, agent: AgentId) -> providers::MemoryHandle {
+        providers::MemoryHandle::new(Self { store: store.clone(), owner: owner.clone(), agent })
     }
 }
 
-impl Notes for Memory {
-    fn save(&self, text: String) -> NotesFuture<()> {
+impl NoteStore for StoredAgentMemory {
+    fn save(&self, text: String) -> NoteFuture<()> {
         let Self { store, owner, agent } = self.clone();
         Box::pin(async move {
             if text.len() > MAX_NOTE_BYTES {
@@ -31,24 +31,25 @@ impl Notes for Memory {
             }
             match store.save_memory(&owner, agent, &text).await {
                 Ok(true) => Ok(()),
-                Ok(false) => Err(format!("there are {MAX_MEMORIES} notes already; nothing more can be saved")),
+                Ok(false) => Err(format!("the limit of {MAX_MEMORIES} notes is reached; no more can be saved")),
                 Err(error) => Err(unavailable(agent, &error)),
             }
         })
     }
 
-    fn recall(&self, about: String) -> NotesFuture<Vec<Note>> {
+    fn recall(&self, about: String) -> NoteFuture<Vec<Note>> {
         let Self { store, owner, agent } = self.clone();
         Box::pin(async move {
             let all = store.memories(&owner, agent).await.map_err(|error| unavailable(agent, &error))?;
-            let note = |memory: store::Memory| Note { saved_at: memory.created_at.to_string(), text: memory.text };
-            Ok(found(all, &about, |memory| &memory.text).into_iter().map(note).collect())
+            let note =
+                |memory: store::MemoryRecord| Note { saved_at: memory.created_at.to_string(), text: memory.text };
+            Ok(best_matches(all, &about, |memory| &memory.text).into_iter().map(note).collect())
         })
     }
 }
 
-/// Those with most of the words first; among equals the newest, which come first already.
-fn found<T>(all: Vec<T>, about: &str, text: impl Fn(&T) -> &str) -> Vec<T> {
+/// Sorts by the number of matching words; `all` is newest first, and the sort is stable.
+fn best_matches<T>(all: Vec<T>, about: &str, text: impl Fn(&T) -> &str) -> Vec<T> {
     let about = about.to_lowercase();
     let words: Vec<&str> = about.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
     let score = |item: &T| {
@@ -60,26 +61,26 @@ fn found<T>(all: Vec<T>, about: &str, text: impl Fn(&T) -> &str) -> Vec<T> {
         scored.retain(|(score, _)| *score > 0);
         scored.sort_by_key(|(score, _)| std::cmp::Reverse(*score));
     }
-    scored.into_iter().take(MAX_FOUND).map(|(_, item)| item).collect()
+    scored.into_iter().take(MAX_RECALLED).map(|(_, item)| item).collect()
 }
 
-fn unavailable(agent: AgentId, error: &store::Error) -> String {
-    tracing::warn!(%agent, %error, "an agent's memory cannot be used");
-    "the memory cannot be used just now; go on without it".to_owned()
+fn unavailable(agent: AgentId, error: &store::StoreError) -> String {
+    tracing::warn!(%agent, %error, "an agent's memory is unavailable");
+    "the memory is unavailable at the moment; continue without it".to_owned()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{MAX_FOUND, found};
+    use super::{MAX_RECALLED, best_matches};
 
     #[test]
-    fn what_fits_best_comes_first_and_nothing_looked_for_is_the_newest() {
+    fn recall_sorts_by_matching_words_and_an_empty_query_returns_the_newest() {
         let all = || vec!["Ann likes green tea", "Bob likes coffee", "Ann works at night", "the TEA room"];
-        let look = |about: &str| found(all(), about, |text| text);
+        let look = |about: &str| best_matches(all(), about, |text| text);
         assert_eq!(look("ann, tea?"), ["Ann likes green tea", "Ann works at night", "the TEA room"]);
         assert_eq!(look("coffee"), ["Bob likes coffee"]);
         assert!(look("zebra").is_empty());
         assert_eq!(look(" "), all());
-        assert_eq!(found(vec!["x"; 100], "", |text| text).len(), MAX_FOUND);
+        assert_eq!(best_matches(vec!["x"; 100], "", |text| text).len(), MAX_RECALLED);
     }
 }

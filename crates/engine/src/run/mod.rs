@@ -1,23 +1,23 @@
-//! Executes a run: starts the provider, pumps what it says through the turn machine into the journal, and carries out
-//! what the machine decides.
+//! Executes a run: starts the provider, passes its events through the turn machine into the journal, and carries out
+//! the machine's effects.
 //!
-//! `drive` is one run from claim to end, `ahead` what it needs to know before, `start` what the journal says of its beginning, `pump`
-//! the loop inside it with its `clocks`, `knowledge` what the provider's session knows of the room, `active` the board of runs that
-//! are on this server.
+//! Start at `drive`: one run from claim to end. `prefetch` reads its data early, `start` writes its start, `pump` is
+//! its main loop with its `clocks`, `transcript` and `session_marks` decide which messages the provider receives,
+//! `journal` commits, `active` lists the runs on this server.
 
 mod active;
-mod ahead;
 mod clocks;
 mod drive;
-mod knowledge;
-mod ledger;
+mod journal;
 mod memory;
+mod prefetch;
 mod pump;
+mod session_marks;
 mod start;
-mod told;
+mod transcript;
 
-pub(crate) use active::{Accepted, Active, Halt, Signals};
-pub(crate) use ahead::Ahead;
-pub(crate) use drive::{Brief, drive};
-pub(crate) use ledger::Ledger;
-pub(crate) use start::Start;
+pub(crate) use active::{ActiveRuns, AnswerOutcome, Halt, RunSignals};
+pub(crate) use drive::{PreloadedRun, drive};
+pub(crate) use journal::RunJournal;
+pub(crate) use prefetch::Prefetch;
+pub(crate) use start::PendingStart;

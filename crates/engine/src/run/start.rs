@@ -1,5 +1,5 @@
-//! The start of a run in the journal. Where a worker can begin at once, whoever queues the run stores it along with the
-//! message, and whoever waits for the first word waits for one commit less; else whoever drives the run stores it.
+//! The start of a run in the journal. If a worker slot is free, the start is stored in the commit of the message, which
+//! saves a commit before the first output; otherwise `drive` stores it.
 
 use domain::{
     agent::Agent,
@@ -9,22 +9,22 @@ use domain::{
     time::Timestamp,
 };
 
-/// About to be stored.
+/// The start of a run before it is stored.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Start {
+pub(crate) struct PendingStart {
     stream_id: MessageId,
 }
 
-/// Stored.
+/// The start of a run after it is stored.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Started {
+pub(crate) struct StoredStart {
     pub(super) stream_id: MessageId,
-    /// Where the answer begins.
+    /// The seq of the `stream_start` event; the answer begins there.
     pub(super) stream_seq: Seq,
-    pub(crate) at: Timestamp,
+    pub(crate) started_at: Timestamp,
 }
 
-impl Start {
+impl PendingStart {
     pub(crate) fn new() -> Self {
         Self { stream_id: MessageId::generate() }
     }
@@ -35,8 +35,8 @@ impl Start {
         [NewEvent::new(started), NewEvent::new(stream)].map(|event| event.of_run(run, agent.id)).into()
     }
 
-    /// With the first of these events at this seq.
-    pub(crate) fn stored(self, first: Seq, at: Timestamp) -> Started {
-        Started { stream_id: self.stream_id, stream_seq: first + 1, at }
+    /// `first` is the seq of the first of these events.
+    pub(crate) fn into_stored(self, first: Seq, at: Timestamp) -> StoredStart {
+        StoredStart { stream_id: self.stream_id, stream_seq: first + 1, started_at: at }
     }
 }

@@ -1,98 +1,101 @@
-//! The skills of a run: found by name, in the database first and then in the data folder; filled in; written to a folder
-//! that is the run's own; and what of them goes into the prompt, the tool policy and the MCP servers.
+//! The skills of a run: looked up by name, in the database first and then in the data folder; filled in with parameter
+//! values; written to a folder of the run; and merged into the prompt, the tool policy and the MCP servers.
 
-mod making;
+mod builder;
 
-use crate::{Engine, Error, place::listed};
+use crate::{Engine, EngineError, agent_workspace::list_names};
+use builder::{CalledSkill, SkillSetBuilder, read_skill_body};
 use domain::{
     agent::{Agent, AgentSpec},
     ids::{AgentId, RoomId, RunId},
     owner::Owner,
     run::RunError,
-    skill::{Arguments, Given, Invocation, Skill, SkillName, Trouble},
+    skill::{ParameterError, ParameterValues, Skill, SkillArguments, SkillInvocation, SkillName},
 };
-use making::{Called, Making, body_of};
 use providers::SkillFolder;
 use serde_json::Value;
 use std::{collections::BTreeMap, time::Duration};
-use workbench::skills::Filled;
+use workbench::skills::FilledSkill;
 
-/// No run lasts so long; another server on this data folder may have younger ones.
-const LEFT_BEHIND: Duration = Duration::from_secs(7 * 24 * 3600);
+/// No run lasts this long; another server on this data folder may own younger folders.
+const STALE_AFTER: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// A stored skill and the MCP servers that it brings along: entries as in `.mcp.json`, by name.
+/// The name of a stored skill and the MCP servers that it defines, as entries of a `.mcp.json`.
 pub(crate) type SkillServers = (String, BTreeMap<String, Value>);
 
-/// For whom skills are made ready.
+/// What skills are prepared for.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Occasion<'a> {
+pub(crate) enum SkillPurpose<'a> {
     /// A run that answers this message.
     Run { id: RunId, message: &'a str },
-    /// Somebody may soon ask.
+    /// A warm-up before any message.
     Preparation,
 }
 
-/// An agent with its skills at hand.
+/// An agent with its prepared skills.
 #[derive(Debug)]
-pub(crate) struct Skilled {
-    /// With what its skills add to its settings.
+pub(crate) struct AgentWithSkills {
+    /// The agent, including the settings that its skills add.
     pub agent: Agent,
     pub folders: Vec<SkillFolder>,
-    /// What it is asked, if that is not the message itself.
+    /// The prompt, if it is not the message itself.
     pub prompt: Option<String>,
-    /// The MCP servers that its skills bring along, by skill: entries as in `.mcp.json`.
+    /// The MCP servers that its stored skills define.
     pub servers: Vec<SkillServers>,
 }
 
-/// A skill by its name.
-enum Found {
+/// A skill looked up by name.
+enum FoundSkill {
     Stored(Box<Skill>),
-    /// It lies in the data folder.
+    /// A skill folder in the data folder.
     Folder(SkillFolder),
 }
 
-/// What keeps an agent from its skills.
-enum Obstacle {
+/// Why an agent's skills cannot be prepared.
+enum SkillSetupError {
     Missing(String),
-    Trouble(SkillName, Trouble),
-    Store(store::Error),
+    Parameters(SkillName, ParameterError),
+    Store(store::StoreError),
     Disk(String),
 }
 
-impl From<store::Error> for Obstacle {
-    fn from(error: store::Error) -> Self {
+impl From<store::StoreError> for SkillSetupError {
+    fn from(error: store::StoreError) -> Self {
         Self::Store(error)
     }
 }
 
-/// A message that calls a skill that is there.
-struct Call {
+/// A message that calls an existing skill.
+struct SkillCall {
     name: SkillName,
-    arguments: Arguments,
+    arguments: SkillArguments,
 }
 
-/// An agent that has no skills for this message, in a room that trains none. `None` where it may have some.
-pub(crate) fn unskilled(agent: &Agent, message: &str) -> Option<Skilled> {
-    let is_skilled = !agent.spec.skills.is_empty() || Invocation::of(message).is_some();
-    (!is_skilled).then(|| Making::of(agent).skilled)
+/// Returns the agent if this message needs no skills, in a room that trains none; `None` if it may need some.
+pub(crate) fn without_skills(agent: &Agent, message: &str) -> Option<AgentWithSkills> {
+    let is_skilled = !agent.spec.skills.is_empty() || SkillInvocation::parse(message).is_some();
+    (!is_skilled).then(|| SkillSetBuilder::for_agent(agent).result)
 }
 
 impl Engine {
-    /// Whether an agent's skills are there, and take the values that it has for them.
-    pub(crate) async fn check_skills(&self, owner: &Owner, spec: &AgentSpec) -> Result<(), Error> {
+    /// Checks that an agent's skills exist and accept its parameter values.
+    pub(crate) async fn check_skills(&self, owner: &Owner, spec: &AgentSpec) -> Result<(), EngineError> {
         for name in &spec.skills {
             if self.find_skill(owner, name).await?.is_none() {
-                return Err(Error::Refused { pointer: "/skills", detail: self.no_such_skill(owner, name).await });
+                return Err(EngineError::Refused {
+                    pointer: "/skills",
+                    detail: self.unknown_skill_message(owner, name).await,
+                });
             }
         }
         for (name, given) in &spec.skill_parameters {
-            let refused = |detail| Error::Refused { pointer: "/skill_parameters", detail };
+            let refused = |detail| EngineError::Refused { pointer: "/skill_parameters", detail };
             if !spec.skills.contains(name) {
-                return Err(refused(format!("it has values for {name:?}, which is not among the agent's skills")));
+                return Err(refused(format!("it has values for {name:?}, which is not one of the agent's skills")));
             }
             match self.find_skill(owner, name).await? {
-                Some(Found::Stored(skill)) => {
-                    skill.spec.accepts(given).map_err(|trouble| refused(format!("{name}: {trouble}")))?;
+                Some(FoundSkill::Stored(skill)) => {
+                    skill.spec.check_values(given).map_err(|error| refused(format!("{name}: {error}")))?;
                 }
                 _ if given.is_empty() => {}
                 _ => return Err(refused(format!("{name}: a skill in the data folder takes no parameters"))),
@@ -101,77 +104,88 @@ impl Engine {
         Ok(())
     }
 
-    /// Whether a message that calls a skill can be answered by these agents, before it is stored. Says whether it calls one.
-    pub(crate) async fn check_call(&self, owner: &Owner, message: &str, agents: &[&Agent]) -> Result<bool, Error> {
-        let refused = |name: &SkillName, trouble: &Trouble| Error::Refused {
+    /// Checks, before a message is stored, that these agents can run the skill it calls. Returns whether it calls one.
+    pub(crate) async fn check_skill_call(
+        &self,
+        owner: &Owner,
+        message: &str,
+        agents: &[&Agent],
+    ) -> Result<bool, EngineError> {
+        let refused = |name: &SkillName, error: &ParameterError| EngineError::Refused {
             pointer: "/text",
-            detail: format!("the skill {name} cannot be used so: {trouble}"),
+            detail: format!("the skill {name} cannot be used: {error}"),
         };
-        let Some(called) = Invocation::of(message) else { return Ok(false) };
+        let Some(called) = SkillInvocation::parse(message) else { return Ok(false) };
         let spec = match self.find_skill(owner, called.name.as_str()).await? {
-            Some(Found::Stored(skill)) => skill.spec,
-            Some(Found::Folder(_)) => return Ok(true),
+            Some(FoundSkill::Stored(skill)) => skill.spec,
+            Some(FoundSkill::Folder(_)) => return Ok(true),
             None => return Ok(false),
         };
-        let arguments = called.arguments(&spec.parameters).map_err(|trouble| refused(&called.name, &trouble))?;
-        let nothing = Given::new();
+        let arguments = called.arguments(&spec.parameters).map_err(|error| refused(&called.name, &error))?;
+        let nothing = ParameterValues::new();
         for agent in agents {
             let own = agent.spec.skill_parameters.get(called.name.as_str()).unwrap_or(&nothing);
-            spec.values(&[&arguments.given, own]).map_err(|trouble| refused(&called.name, &trouble))?;
+            spec.resolve_parameters(&[&arguments.values, own]).map_err(|error| refused(&called.name, &error))?;
         }
         Ok(true)
     }
 
-    /// The MCP servers that an agent's stored skills bring along.
-    pub(crate) async fn skill_servers(&self, owner: &Owner, spec: &AgentSpec) -> Result<Vec<SkillServers>, Error> {
+    /// The MCP servers that an agent's stored skills define.
+    pub(crate) async fn skill_servers(
+        &self,
+        owner: &Owner,
+        spec: &AgentSpec,
+    ) -> Result<Vec<SkillServers>, EngineError> {
         let mut servers = Vec::new();
         for name in &spec.skills {
-            if let Some(Found::Stored(skill)) = self.find_skill(owner, name).await? {
+            if let Some(FoundSkill::Stored(skill)) = self.find_skill(owner, name).await? {
                 servers.push((name.clone(), skill.spec.mcp_servers));
             }
         }
         Ok(servers)
     }
 
-    /// Makes an agent's skills ready. The error says what is wrong for the run that needs them.
-    pub(crate) async fn skilled(
+    /// Prepares an agent's skills. The error ends the run.
+    pub(crate) async fn prepare_skills(
         &self,
         owner: &Owner,
         room: RoomId,
         agent: &Agent,
-        occasion: Occasion<'_>,
-    ) -> Result<Skilled, RunError> {
-        match self.gather(owner, room, agent, occasion).await {
+        purpose: SkillPurpose<'_>,
+    ) -> Result<AgentWithSkills, RunError> {
+        match self.collect_skills(owner, room, agent, purpose).await {
             Ok(skilled) => Ok(skilled),
-            Err(Obstacle::Missing(name)) => Err(RunError::new("skill_missing", self.no_such_skill(owner, &name).await)),
-            Err(Obstacle::Trouble(name, trouble)) => {
-                Err(RunError::new("skill_parameters", format!("the skill {name} cannot be used so: {trouble}")))
+            Err(SkillSetupError::Missing(name)) => {
+                Err(RunError::new("skill_missing", self.unknown_skill_message(owner, &name).await))
             }
-            Err(Obstacle::Store(error)) => {
+            Err(SkillSetupError::Parameters(name, error)) => {
+                Err(RunError::new("skill_parameters", format!("the skill {name} cannot be used: {error}")))
+            }
+            Err(SkillSetupError::Store(error)) => {
                 tracing::error!(%room, agent = %agent.id, %error, "cannot read an agent's skills");
-                Err(RunError::new("unavailable", "the database cannot say what the agent's skills are; try again"))
+                Err(RunError::new("unavailable", "the agent's skills could not be read from the database; try again"))
             }
-            Err(Obstacle::Disk(error)) => {
+            Err(SkillSetupError::Disk(error)) => {
                 tracing::error!(%room, agent = %agent.id, %error, "cannot write an agent's skills");
                 Err(RunError::new("no_folder", format!("the server cannot write the agent's skills: {error}")))
             }
         }
     }
 
-    async fn gather(
+    async fn collect_skills(
         &self,
         owner: &Owner,
         room: RoomId,
         agent: &Agent,
-        occasion: Occasion<'_>,
-    ) -> Result<Skilled, Obstacle> {
-        let (message, run) = match occasion {
-            Occasion::Run { id, message } => (Some(message), Some(id)),
-            Occasion::Preparation => (None, None),
+        purpose: SkillPurpose<'_>,
+    ) -> Result<AgentWithSkills, SkillSetupError> {
+        let (message, run) = match purpose {
+            SkillPurpose::Run { id, message } => (Some(message), Some(id)),
+            SkillPurpose::Preparation => (None, None),
         };
         let call = async {
             match message {
-                Some(message) => self.call(owner, message).await,
+                Some(message) => self.parse_skill_call(owner, message).await,
                 None => Ok(None),
             }
         };
@@ -183,42 +197,44 @@ impl Engine {
                 names.push(extra.to_string());
             }
         }
-        let mut making = Making::of(agent);
+        let mut builder = SkillSetBuilder::for_agent(agent);
         for name in &names {
-            let found = self.find_skill(owner, name).await?.ok_or_else(|| Obstacle::Missing(name.clone()))?;
+            let found = self.find_skill(owner, name).await?.ok_or_else(|| SkillSetupError::Missing(name.clone()))?;
             let call = call.as_ref().filter(|call| call.name.as_str() == name);
             match found {
-                Found::Folder(folder) => {
+                FoundSkill::Folder(folder) => {
                     if let Some(call) = call {
-                        let body = body_of(&folder).await?;
+                        let body = read_skill_body(&folder).await?;
                         let (name, text) = (folder.name.clone(), call.arguments.text.clone());
-                        making.called = Some(Called { name, body, text, has_files: true });
+                        builder.called = Some(CalledSkill { name, body, text, has_files: true });
                     }
-                    making.skilled.folders.push(folder);
+                    builder.result.folders.push(folder);
                 }
-                Found::Stored(skill) => {
+                FoundSkill::Stored(skill) => {
                     let is_trained = trained.as_ref() == Some(&skill.spec.name);
-                    if making.add(&skill, call, is_trained)? {
+                    if builder.add(&skill, call, is_trained)? {
                         let files = self.store().skill_files(owner, &skill.spec.name, skill.version).await?;
-                        making.filled.extend(making.document.take().map(|document| Filled {
+                        builder.filled_skills.extend(builder.document.take().map(|document| FilledSkill {
                             name: skill.spec.name.clone(),
                             document,
                             files,
-                            made_at: skill.updated_at,
+                            created_at: skill.updated_at,
                         }));
                     }
                 }
             }
         }
-        let Making { mut skilled, filled, uses, called, .. } = making;
+        let SkillSetBuilder { result: mut skilled, filled_skills: filled, uses, called, .. } = builder;
         if !filled.is_empty() {
-            let folder = self.config().folders.run(&owner_of_folder(room, agent.id, run)).join("skills");
+            let folder = self.config().folders.run_folder(&run_folder_name(room, agent.id, run)).join("skills");
             let folders = filled
                 .iter()
                 .map(|skill| SkillFolder { name: skill.name.to_string(), path: folder.join(skill.name.as_str()) });
             skilled.folders.extend(folders);
-            let written = tokio::task::spawn_blocking(move || workbench::skills::write(&filled, &folder)).await;
-            written.map_err(|error| Obstacle::Disk(error.to_string()))?.map_err(|e| Obstacle::Disk(e.to_string()))?;
+            let written = tokio::task::spawn_blocking(move || workbench::skills::write_skills(&filled, &folder)).await;
+            written
+                .map_err(|error| SkillSetupError::Disk(error.to_string()))?
+                .map_err(|e| SkillSetupError::Disk(e.to_string()))?;
         }
         if let Some(called) = called {
             let folder = skilled.folders.iter().find(|folder| folder.name == called.name);
@@ -226,80 +242,81 @@ impl Engine {
         }
         if let Some(run) = run.filter(|_| !uses.is_empty()) {
             let (store, owner) = (self.store().clone(), owner.clone());
-            // Figures are no reason to let anybody wait.
-            self.chores().spawn(async move {
-                if let Err(error) = store.used_skills(&owner, run, &uses).await {
-                    tracing::warn!(%run, %error, "cannot note which skills a run had");
+            // In the background: statistics must not delay the run.
+            self.background_tasks().spawn(async move {
+                if let Err(error) = store.record_skill_uses(&owner, run, &uses).await {
+                    tracing::warn!(%run, %error, "cannot record the skills of a run");
                 }
             });
         }
         Ok(skilled)
     }
 
-    /// Removes what was written for a run, and for the one that was expected in its place.
-    pub(crate) async fn clear_skills(&self, room: RoomId, agent: AgentId, run: RunId) {
+    /// Removes the skill folders of a run and of its warm-up.
+    pub(crate) async fn remove_run_skills(&self, room: RoomId, agent: AgentId, run: RunId) {
         let folders = &self.config().folders;
-        let all = [Some(run), None].map(|run| folders.run(&owner_of_folder(room, agent, run)));
-        let cleared = tokio::task::spawn_blocking(move || all.iter().try_for_each(|at| workbench::skills::clear(at)));
+        let all = [Some(run), None].map(|run| folders.run_folder(&run_folder_name(room, agent, run)));
+        let cleared =
+            tokio::task::spawn_blocking(move || all.iter().try_for_each(|at| workbench::skills::remove_folder(at)));
         match cleared.await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::warn!(%run, %error, "cannot remove the folder of a run"),
-            Err(error) => tracing::error!(%run, %error, "the removal of a run's folder crashed"),
+            Err(error) => tracing::error!(%run, %error, "the removal of a run's folder panicked"),
         }
     }
 
-    /// Removes what servers that were killed have left behind.
-    pub(crate) async fn clear_old_skills(&self) {
-        let runs = self.config().folders.runs();
-        match tokio::task::spawn_blocking(move || workbench::skills::clear_older(&runs, LEFT_BEHIND)).await {
+    /// Removes folders that killed servers left.
+    pub(crate) async fn remove_stale_skills(&self) {
+        let runs = self.config().folders.runs_folder();
+        match tokio::task::spawn_blocking(move || workbench::skills::remove_older_than(&runs, STALE_AFTER)).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::warn!(%error, "cannot remove the folders of old runs"),
-            Err(error) => tracing::error!(%error, "the removal of old runs' folders crashed"),
+            Err(error) => tracing::error!(%error, "the removal of old runs' folders panicked"),
         }
     }
 
-    async fn call(&self, owner: &Owner, message: &str) -> Result<Option<Call>, Obstacle> {
-        let Some(called) = Invocation::of(message) else { return Ok(None) };
+    async fn parse_skill_call(&self, owner: &Owner, message: &str) -> Result<Option<SkillCall>, SkillSetupError> {
+        let Some(called) = SkillInvocation::parse(message) else { return Ok(None) };
         let arguments = match self.find_skill(owner, called.name.as_str()).await? {
             None => return Ok(None),
-            Some(Found::Folder(_)) => called.arguments(&[]),
-            Some(Found::Stored(skill)) => called.arguments(&skill.spec.parameters),
+            Some(FoundSkill::Folder(_)) => called.arguments(&[]),
+            Some(FoundSkill::Stored(skill)) => called.arguments(&skill.spec.parameters),
         };
-        let arguments = arguments.map_err(|trouble| Obstacle::Trouble(called.name.clone(), trouble))?;
-        Ok(Some(Call { name: called.name, arguments }))
+        let arguments = arguments.map_err(|error| SkillSetupError::Parameters(called.name.clone(), error))?;
+        Ok(Some(SkillCall { name: called.name, arguments }))
     }
 
-    async fn find_skill(&self, owner: &Owner, name: &str) -> Result<Option<Found>, store::Error> {
+    async fn find_skill(&self, owner: &Owner, name: &str) -> Result<Option<FoundSkill>, store::StoreError> {
         if let Ok(name) = name.parse::<SkillName>() {
             match self.store().skill(owner, &name).await {
-                Ok(skill) => return Ok(Some(Found::Stored(Box::new(skill)))),
-                Err(store::Error::NotFound) => {}
+                Ok(skill) => return Ok(Some(FoundSkill::Stored(Box::new(skill)))),
+                Err(store::StoreError::NotFound) => {}
                 Err(error) => return Err(error),
             }
         }
         let (folders, name) = (self.config().folders.clone(), name.to_owned());
         let found = tokio::task::spawn_blocking(move || {
-            folders.skill(&name).map(|path| Found::Folder(SkillFolder { name, path }))
+            folders.skill_folder(&name).map(|path| FoundSkill::Folder(SkillFolder { name, path }))
         });
-        found.await.map_err(|error| store::Error::Unavailable(error.to_string()))
+        found.await.map_err(|error| store::StoreError::Unavailable(error.to_string()))
     }
 
-    async fn no_such_skill(&self, owner: &Owner, name: &str) -> String {
+    async fn unknown_skill_message(&self, owner: &Owner, name: &str) -> String {
         let folders = self.config().folders.clone();
         let mut known = tokio::task::spawn_blocking(move || folders.skill_names()).await.unwrap_or_default();
-        // Without the database there is still something to say.
+        // If the database fails, the list is still useful.
         let stored = self.store().skills(owner).await.unwrap_or_default();
         known.extend(stored.into_iter().map(|skill| skill.spec.name.to_string()));
         known.sort_unstable();
         known.dedup();
         format!(
-            "this server has no skill {name:?}; {}. Make one with POST /api/skills, or put a folder with a SKILL.md into \
+            "this server has no skill {name:?}; {}. Create one with POST /api/skills, or put a folder with a SKILL.md into \
              skills/ of the data folder",
-            listed(&known)
+            list_names(&known)
         )
     }
 }
 
-fn owner_of_folder(room: RoomId, agent: AgentId, run: Option<RunId>) -> String {
+fn run_folder_name(room: RoomId, agent: AgentId, run: Option<RunId>) -> String {
     run.map_or_else(|| format!("ready-{room}-{agent}"), |run| run.to_string())
 }

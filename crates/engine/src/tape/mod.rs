@@ -1,14 +1,13 @@
-//! Who speaks next in a room with several agents. Pure rules: no clock, no ids, no IO.
+//! Decides which agents of a room answer a message, and in which order. Pure: no clock, no ids, no IO.
 //!
-//! For now one rule: those who were named, else all, one after another in the order they joined. The plan is made when
-//! a message is posted and becomes runs in that order; the queue keeps the order, so a richer scheduler replaces this
-//! function and nothing else.
+//! One rule for now: the mentioned agents, else all, one after another in the order they joined. The plan is made when
+//! a message is posted and becomes runs in that order; the queue keeps the order.
 
 use domain::{agent::Agent, ids::AgentId};
 
-/// The agents that will answer, in this order.
-pub(crate) fn plan<'a>(seated: &'a [Agent], mentions: &[AgentId]) -> Vec<&'a Agent> {
-    seated.iter().filter(|agent| mentions.is_empty() || mentions.contains(&agent.id)).collect()
+/// Returns the agents that will answer, in order.
+pub(crate) fn plan<'a>(agents: &'a [Agent], mentions: &[AgentId]) -> Vec<&'a Agent> {
+    agents.iter().filter(|agent| mentions.is_empty() || mentions.contains(&agent.id)).collect()
 }
 
 #[cfg(test)]
@@ -31,12 +30,12 @@ mod tests {
     }
 
     #[test]
-    fn all_in_the_order_they_joined_or_only_those_named() {
-        let seated = [agent("a"), agent("b"), agent("c")];
+    fn plan_keeps_joining_order_and_honors_mentions() {
+        let agents = [agent("a"), agent("b"), agent("c")];
         let names = |mentions: &[AgentId]| -> Vec<String> {
-            plan(&seated, mentions).iter().map(|agent| agent.spec.name.to_string()).collect()
+            plan(&agents, mentions).iter().map(|agent| agent.spec.name.to_string()).collect()
         };
         assert_eq!(names(&[]), ["a", "b", "c"]);
-        assert_eq!(names(&[seated[2].id, seated[0].id]), ["a", "c"]);
+        assert_eq!(names(&[agents[2].id, agents[0].id]), ["a", "c"]);
     }
 }

@@ -1,39 +1,39 @@
-//! Neighbouring deltas of one stream that travel together become one event; the text stays byte for byte the same.
+//! Merges adjacent deltas of one stream in a commit into one event; the text stays byte for byte the same.
 
 use domain::event::EventBody;
 
-/// An event on its way to the journal, with what the provider sent for it.
+/// An event that is not stored yet, with the raw provider output that it was made from.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Entry {
+pub(crate) struct PendingEvent {
     pub body: EventBody,
-    pub raws: Vec<String>,
+    pub raw_items: Vec<String>,
 }
 
-impl Entry {
+impl PendingEvent {
     pub(crate) fn new(body: impl Into<EventBody>) -> Self {
-        Self { body: body.into(), raws: Vec::new() }
+        Self { body: body.into(), raw_items: Vec::new() }
     }
 
-    /// One raw as it is, several as a JSON list.
-    pub(crate) fn raw(mut self) -> (EventBody, Option<String>) {
-        let raw = match self.raws.len() {
-            0 | 1 => self.raws.pop(),
-            _ => Some(format!("[{}]", self.raws.join(","))),
+    /// Splits into the body and its raw output: a single item as it is, several as a JSON list.
+    pub(crate) fn into_parts(mut self) -> (EventBody, Option<String>) {
+        let raw = match self.raw_items.len() {
+            0 | 1 => self.raw_items.pop(),
+            _ => Some(format!("[{}]", self.raw_items.join(","))),
         };
         (self.body, raw)
     }
 }
 
-/// An event stays below this unless a single delta is larger.
-const MOST_BYTES: usize = 64 * 1024;
+/// The limit for a merged event; a single larger delta stays as it is.
+const MAX_EVENT_BYTES: usize = 64 * 1024;
 
-pub(crate) fn coalesce(entries: Vec<Entry>) -> Vec<Entry> {
-    let mut out: Vec<Entry> = Vec::with_capacity(entries.len().min(64));
+pub(crate) fn coalesce(entries: Vec<PendingEvent>) -> Vec<PendingEvent> {
+    let mut out: Vec<PendingEvent> = Vec::with_capacity(entries.len().min(64));
     for entry in entries {
         if let Some(last) = out.last_mut()
-            && absorb(&mut last.body, &entry.body)
+            && try_merge(&mut last.body, &entry.body)
         {
-            last.raws.extend(entry.raws);
+            last.raw_items.extend(entry.raw_items);
         } else {
             out.push(entry);
         }
@@ -41,8 +41,8 @@ pub(crate) fn coalesce(entries: Vec<Entry>) -> Vec<Entry> {
     out
 }
 
-/// Appends `next` to `last` where both are deltas of the same thing.
-fn absorb(last: &mut EventBody, next: &EventBody) -> bool {
+/// Appends `next` to `last` if both are deltas of the same stream and item.
+fn try_merge(last: &mut EventBody, next: &EventBody) -> bool {
     let (text, more) = match (last, next) {
         (EventBody::ContentDelta(last), EventBody::ContentDelta(next))
             if last.stream_id == next.stream_id && last.item == next.item =>
@@ -61,7 +61,7 @@ fn absorb(last: &mut EventBody, next: &EventBody) -> bool {
         }
         _ => return false,
     };
-    if text.len() + more.len() > MOST_BYTES {
+    if text.len() + more.len() > MAX_EVENT_BYTES {
         return false;
     }
     text.push_str(more);

@@ -1,4 +1,4 @@
-//! What a run that reached a limit is told to have died of.
+//! The error of a run that reached a limit.
 
 use domain::{
     limits::{Limit, Limits},
@@ -24,7 +24,7 @@ pub(super) fn error(limit: Limit, limits: &Limits) -> RunError {
         ),
         Limit::Tool => RunError::new(
             "limit_tool",
-            format!("stopped because a tool gave no sign of life for {} s", limits.tool.as_secs()),
+            format!("stopped because a tool made no progress for {} s", limits.tool.as_secs()),
         ),
         Limit::OutputBytes => RunError::new(
             "limit_output_bytes",

@@ -1,8 +1,8 @@
-//! The machine itself.
+//! The state machine of a turn.
 
-use super::{coalesce::Entry, limit};
+use super::{coalesce::PendingEvent, limit};
 use domain::{
-    agent::{ToolPolicy, Verdict},
+    agent::{PolicyDecision, ToolPolicy},
     event::{
         ApprovalRequested, ApprovalResolved, ContentDelta, Decision, ErrorReported, EventBody, Interruption, Retract,
         RunCancelled, RunCompleted, RunFailed, RunInterrupted, Status, StreamEnd, ThinkingDelta, ToolOutputDelta,
@@ -16,17 +16,17 @@ use domain::{
     run::{RunError, RunStatus},
     time::Timestamp,
 };
-use providers::{Reported, TurnCommand, TurnEnd, TurnEvent, TurnOutcome};
+use providers::{ProviderEvent, TurnCommand, TurnEnd, TurnEvent, TurnOutcome};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// What is fixed for the whole turn.
+/// Settings that do not change during a turn, except `remembered`.
 #[derive(Debug, Clone)]
-pub(crate) struct Setting {
+pub(crate) struct TurnSettings {
     pub stream_id: MessageId,
     pub limits: Limits,
     pub tools: ToolPolicy,
-    /// Tools that a person has allowed for this agent in this room, whatever the policy would ask.
+    /// Tools that a person has allowed for good for this agent in this room; the policy's `ask` does not apply to them.
     pub remembered: BTreeSet<String>,
     /// The agent's model, for prices when the provider does not name one.
     pub model: Option<String>,
@@ -34,55 +34,55 @@ pub(crate) struct Setting {
 }
 
 #[derive(Debug)]
-pub(crate) enum Input {
-    Provider(Reported),
-    Stop(Why),
+pub(crate) enum TurnInput {
+    ProviderReport(ProviderEvent),
+    Stop(TurnStopReason),
     Answer {
         approval: ApprovalId,
         decision: Decision,
         input: Option<Value>,
-        /// The tool is allowed from now on.
+        /// Allow the tool without asking from now on.
         remember: bool,
     },
-    /// A new message for the answer under way.
+    /// A new message for the answer in progress.
     Steer {
         message: MessageId,
         text: String,
     },
-    /// The tool is asked about again.
-    Forget {
+    /// The tool needs approval again.
+    ForgetTool {
         tool: String,
     },
-    /// The provider has returned: everything it started has stopped.
+    /// The provider has returned; all its work has stopped.
     Ended(TurnOutcome),
 }
 
-/// Why a turn is stopped before its own end.
+/// Why a turn is stopped early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Why {
+pub(crate) enum TurnStopReason {
     Cancelled,
     Interrupted(Interruption),
     Limit(Limit),
 }
 
 #[derive(Debug)]
-pub(crate) enum Effect {
-    Append(Entry),
-    Become(RunStatus),
-    Tell(TurnCommand),
-    KeepSession(String),
+pub(crate) enum TurnEffect {
+    Append(PendingEvent),
+    SetRunStatus(RunStatus),
+    SendCommand(TurnCommand),
+    SaveSession(String),
     RememberTool(String),
-    /// What became of a message that was handed to the answer under way.
-    Steered {
+    /// Whether the provider took a message into the answer in progress.
+    SteerSettled {
         message: MessageId,
         taken: bool,
     },
-    End(Finish),
+    Finish(RunFinish),
 }
 
-/// The last effect: how the run is to be closed.
+/// The last effect: how the run ends.
 #[derive(Debug)]
-pub(crate) struct Finish {
+pub(crate) struct RunFinish {
     pub status: RunStatus,
     pub message: MessageStatus,
     pub terminal: EventBody,
@@ -91,39 +91,39 @@ pub(crate) struct Finish {
     pub duration_ms: u64,
 }
 
-/// A tool call that waits for a person.
+/// A tool call that waits for a person's approval.
 #[derive(Debug, Clone)]
-struct Waiting {
+struct PendingApproval {
     id: ApprovalId,
-    until: Timestamp,
+    expires_at: Timestamp,
     tool: String,
     is_question: bool,
 }
 
 #[derive(Debug)]
-pub(crate) struct Machine {
-    setting: Setting,
+pub(crate) struct TurnMachine {
+    settings: TurnSettings,
     answer: Answer,
-    turns: u32,
-    bytes: u64,
-    waiting: Vec<Waiting>,
-    /// Tool calls that work now.
+    model_calls: u32,
+    output_bytes: u64,
+    pending_approvals: Vec<PendingApproval>,
+    /// Tool calls without a result yet.
     open_calls: BTreeSet<String>,
-    /// Messages that the provider has been handed and has not answered for.
+    /// Messages sent to the provider that it has neither taken nor refused.
     steering: Vec<MessageId>,
     session_id: Option<String>,
-    stopping: Option<Why>,
+    stopping: Option<TurnStopReason>,
     ended: bool,
 }
 
-impl Machine {
-    pub(crate) fn new(setting: Setting) -> Self {
+impl TurnMachine {
+    pub(crate) fn new(settings: TurnSettings) -> Self {
         Self {
-            setting,
+            settings,
             answer: Answer::default(),
-            turns: 0,
-            bytes: 0,
-            waiting: Vec::new(),
+            model_calls: 0,
+            output_bytes: 0,
+            pending_approvals: Vec::new(),
             open_calls: BTreeSet::new(),
             steering: Vec::new(),
             session_id: None,
@@ -132,18 +132,20 @@ impl Machine {
         }
     }
 
-    /// A machine that has already seen these events: for a turn whose server died.
-    pub(crate) fn resumed<'a>(setting: Setting, events: impl IntoIterator<Item = &'a EventBody>) -> Self {
-        let mut machine = Self::new(setting);
+    /// Restores the machine of a turn whose server died from the stored events.
+    pub(crate) fn from_events<'a>(settings: TurnSettings, events: impl IntoIterator<Item = &'a EventBody>) -> Self {
+        let mut machine = Self::new(settings);
         for body in events {
             match body {
-                EventBody::ApprovalRequested(e) => machine.waiting.push(Waiting {
+                EventBody::ApprovalRequested(e) => machine.pending_approvals.push(PendingApproval {
                     id: e.approval_id,
-                    until: e.expires_at,
+                    expires_at: e.expires_at,
                     tool: e.name.clone(),
                     is_question: e.is_question,
                 }),
-                EventBody::ApprovalResolved(e) => machine.waiting.retain(|waiting| waiting.id != e.approval_id),
+                EventBody::ApprovalResolved(e) => {
+                    machine.pending_approvals.retain(|waiting| waiting.id != e.approval_id)
+                }
                 other => machine.answer.apply(other),
             }
         }
@@ -155,55 +157,55 @@ impl Machine {
     }
 
     pub(crate) fn stream_id(&self) -> MessageId {
-        self.setting.stream_id
+        self.settings.stream_id
     }
 
     pub(crate) fn is_stopping(&self) -> bool {
         self.stopping.is_some()
     }
 
-    /// When the first of the open approvals runs out.
+    /// The pending approval that expires first.
     pub(crate) fn approval_deadline(&self) -> Option<(ApprovalId, Timestamp)> {
-        self.waiting.iter().map(|waiting| (waiting.id, waiting.until)).min_by_key(|(_, until)| *until)
+        self.pending_approvals.iter().map(|waiting| (waiting.id, waiting.expires_at)).min_by_key(|(_, until)| *until)
     }
 
     pub(crate) fn is_waiting_for(&self, approval: ApprovalId) -> bool {
-        self.waiting.iter().any(|waiting| waiting.id == approval)
+        self.pending_approvals.iter().any(|waiting| waiting.id == approval)
     }
 
-    /// Whether the approval is a question, which is answered anew every time.
+    /// Returns whether the approval is a question: the answer to a question is never remembered.
     pub(crate) fn is_question(&self, approval: ApprovalId) -> bool {
-        self.waiting.iter().any(|waiting| waiting.id == approval && waiting.is_question)
+        self.pending_approvals.iter().any(|waiting| waiting.id == approval && waiting.is_question)
     }
 
-    /// Whether a tool works now.
+    /// Returns whether a tool call is running.
     pub(crate) fn has_open_call(&self) -> bool {
         !self.open_calls.is_empty()
     }
 
-    pub(crate) fn on(&mut self, input: Input, now: Timestamp, effects: &mut Vec<Effect>) {
+    pub(crate) fn handle(&mut self, input: TurnInput, now: Timestamp, effects: &mut Vec<TurnEffect>) {
         if self.ended {
             return;
         }
         match input {
-            Input::Provider(reported) => self.provider(reported, now, effects),
-            Input::Stop(why) => self.stop(why, effects),
-            Input::Answer { approval, decision, input, remember } => {
-                self.resolve(approval, decision, input, remember, effects);
+            TurnInput::ProviderReport(reported) => self.handle_report(reported, now, effects),
+            TurnInput::Stop(why) => self.stop(why, effects),
+            TurnInput::Answer { approval, decision, input, remember } => {
+                self.resolve_approval(approval, decision, input, remember, effects);
             }
-            Input::Steer { message, text } => self.steer(message, text, effects),
-            Input::Forget { tool } => {
-                self.setting.remembered.remove(&tool);
+            TurnInput::Steer { message, text } => self.steer(message, text, effects),
+            TurnInput::ForgetTool { tool } => {
+                self.settings.remembered.remove(&tool);
             }
-            Input::Ended(outcome) => self.end(outcome, now, effects),
+            TurnInput::Ended(outcome) => self.finish(outcome, now, effects),
         }
     }
 
-    fn provider(&mut self, reported: Reported, now: Timestamp, effects: &mut Vec<Effect>) {
-        let stream_id = self.setting.stream_id;
-        let Reported { event, raw } = reported;
-        // What is said after the stop was asked for is not part of the answer; that a tool did end still counts, and
-        // so do the tokens.
+    fn handle_report(&mut self, reported: ProviderEvent, now: Timestamp, effects: &mut Vec<TurnEffect>) {
+        let stream_id = self.settings.stream_id;
+        let ProviderEvent { event, raw } = reported;
+        // Output after the stop request is not part of the answer; tool results, token usage and the session still
+        // count.
         let counts =
             matches!(event, TurnEvent::ToolResult { .. } | TurnEvent::Usage { .. } | TurnEvent::Session { .. });
         if self.is_stopping() && !counts {
@@ -211,18 +213,18 @@ impl Machine {
         }
         let body: EventBody = match event {
             TurnEvent::ModelCall => {
-                self.turns += 1;
-                if self.turns > self.setting.limits.turns {
-                    self.stop(Why::Limit(Limit::Turns), effects);
+                self.model_calls += 1;
+                if self.model_calls > self.settings.limits.turns {
+                    self.stop(TurnStopReason::Limit(Limit::Turns), effects);
                 }
                 return;
             }
             TurnEvent::Text { delta, item } => {
-                self.count(&delta, effects);
+                self.count_output(&delta, effects);
                 ContentDelta { stream_id, delta, item }.into()
             }
             TurnEvent::Thinking { delta, item } => {
-                self.count(&delta, effects);
+                self.count_output(&delta, effects);
                 ThinkingDelta { stream_id, delta, item }.into()
             }
             TurnEvent::Retract { item } => Retract { stream_id, item }.into(),
@@ -231,7 +233,7 @@ impl Machine {
                 ToolUse { stream_id, tool_use_id: id, name, input }.into()
             }
             TurnEvent::ToolOutput { id, delta } => {
-                self.count(&delta, effects);
+                self.count_output(&delta, effects);
                 ToolOutputDelta { stream_id, tool_use_id: id, delta }.into()
             }
             TurnEvent::ToolResult { id, content, is_error } => {
@@ -240,30 +242,30 @@ impl Machine {
             }
             TurnEvent::Approval { id, tool_use_id, name, input, is_question } => {
                 let decision = match self.verdict(&name, is_question) {
-                    Verdict::Ask => None,
-                    Verdict::Allow => Some(Decision::Allow),
-                    Verdict::Deny => Some(Decision::Deny),
+                    PolicyDecision::Ask => None,
+                    PolicyDecision::Allow => Some(Decision::Allow),
+                    PolicyDecision::Deny => Some(Decision::Deny),
                 };
                 if let Some(decision) = decision {
-                    effects.push(Effect::Tell(TurnCommand::Answer { approval: id, decision, input: None }));
+                    effects.push(TurnEffect::SendCommand(TurnCommand::Answer { approval: id, decision, input: None }));
                     return;
                 }
-                let expires_at = now + self.setting.limits.approval;
-                self.waiting.push(Waiting { id, until: expires_at, tool: name.clone(), is_question });
-                effects.push(Effect::Become(RunStatus::WaitingForApproval));
+                let expires_at = now + self.settings.limits.approval;
+                self.pending_approvals.push(PendingApproval { id, expires_at, tool: name.clone(), is_question });
+                effects.push(TurnEffect::SetRunStatus(RunStatus::WaitingForApproval));
                 ApprovalRequested { approval_id: id, tool_use_id, name, input, expires_at, is_question }.into()
             }
-            TurnEvent::Withdrawn { id } => {
-                // The policy may have answered it, or a person just now.
-                let Some(at) = self.waiting.iter().position(|waiting| waiting.id == id) else { return };
-                self.waiting.remove(at);
-                if self.waiting.is_empty() {
-                    effects.push(Effect::Become(RunStatus::Running));
+            TurnEvent::ApprovalWithdrawn { id } => {
+                // Already answered by the policy or by a person.
+                let Some(at) = self.pending_approvals.iter().position(|waiting| waiting.id == id) else { return };
+                self.pending_approvals.remove(at);
+                if self.pending_approvals.is_empty() {
+                    effects.push(TurnEffect::SetRunStatus(RunStatus::Running));
                 }
                 ApprovalResolved { approval_id: id, decision: Decision::Expired, input: None, remember: false }.into()
             }
             TurnEvent::Usage { usage, model, cost } => {
-                let model = model.or_else(|| self.setting.model.clone());
+                let model = model.or_else(|| self.settings.model.clone());
                 let priced = || model.as_deref().and_then(prices::find).map(|price| price.cost(&usage));
                 UsageReported { usage, cost: cost.or_else(priced), model }.into()
             }
@@ -274,115 +276,115 @@ impl Machine {
                 let before = self.steering.len();
                 self.steering.retain(|handed| *handed != message);
                 if self.steering.len() < before {
-                    self.steered(message, taken, effects);
+                    self.settle_steering(message, taken, effects);
                 }
                 return;
             }
             TurnEvent::Session { id } => {
                 self.session_id = Some(id.clone());
-                effects.push(Effect::KeepSession(id));
+                effects.push(TurnEffect::SaveSession(id));
                 return;
             }
         };
         self.append(body, raw, effects);
     }
 
-    /// A question is for a person: neither the policy nor what was allowed before may wave it through.
-    fn verdict(&self, tool: &str, is_question: bool) -> Verdict {
-        match self.setting.tools.verdict(tool) {
-            Verdict::Deny => Verdict::Deny,
-            _ if is_question => Verdict::Ask,
-            Verdict::Ask if self.setting.remembered.contains(tool) => Verdict::Allow,
+    /// Questions always go to a person: neither the policy's `allow` nor a remembered tool answers them.
+    fn verdict(&self, tool: &str, is_question: bool) -> PolicyDecision {
+        match self.settings.tools.decide(tool) {
+            PolicyDecision::Deny => PolicyDecision::Deny,
+            _ if is_question => PolicyDecision::Ask,
+            PolicyDecision::Ask if self.settings.remembered.contains(tool) => PolicyDecision::Allow,
             verdict => verdict,
         }
     }
 
-    fn count(&mut self, text: &str, effects: &mut Vec<Effect>) {
-        self.bytes += text.len() as u64;
-        if self.bytes > self.setting.limits.output_bytes {
-            self.stop(Why::Limit(Limit::OutputBytes), effects);
+    fn count_output(&mut self, text: &str, effects: &mut Vec<TurnEffect>) {
+        self.output_bytes += text.len() as u64;
+        if self.output_bytes > self.settings.limits.output_bytes {
+            self.stop(TurnStopReason::Limit(Limit::OutputBytes), effects);
         }
     }
 
-    fn append(&mut self, body: EventBody, raw: Option<String>, effects: &mut Vec<Effect>) {
+    fn append(&mut self, body: EventBody, raw: Option<String>, effects: &mut Vec<TurnEffect>) {
         self.answer.apply(&body);
-        effects.push(Effect::Append(Entry { body, raws: raw.into_iter().collect() }));
+        effects.push(TurnEffect::Append(PendingEvent { body, raw_items: raw.into_iter().collect() }));
     }
 
-    /// The first reason stands: a run is not cancelled again because it was interrupted meanwhile.
-    fn stop(&mut self, why: Why, effects: &mut Vec<Effect>) {
+    /// The first reason wins: later stop requests are ignored.
+    fn stop(&mut self, why: TurnStopReason, effects: &mut Vec<TurnEffect>) {
         if self.stopping.is_none() {
             self.stopping = Some(why);
-            effects.push(Effect::Tell(TurnCommand::Interrupt));
+            effects.push(TurnEffect::SendCommand(TurnCommand::Interrupt));
         }
     }
 
-    fn resolve(
+    fn resolve_approval(
         &mut self,
         approval: ApprovalId,
         decision: Decision,
         input: Option<Value>,
         remember: bool,
-        effects: &mut Vec<Effect>,
+        effects: &mut Vec<TurnEffect>,
     ) {
-        let Some(at) = self.waiting.iter().position(|waiting| waiting.id == approval) else { return };
+        let Some(at) = self.pending_approvals.iter().position(|waiting| waiting.id == approval) else { return };
         if self.is_stopping() {
             return;
         }
-        let Waiting { tool, is_question, .. } = self.waiting.remove(at);
+        let PendingApproval { tool, is_question, .. } = self.pending_approvals.remove(at);
         let remember = remember && decision == Decision::Allow && !is_question;
         if remember {
-            self.setting.remembered.insert(tool.clone());
-            effects.push(Effect::RememberTool(tool));
+            self.settings.remembered.insert(tool.clone());
+            effects.push(TurnEffect::RememberTool(tool));
         }
         let body = ApprovalResolved { approval_id: approval, decision, input: input.clone(), remember };
         self.append(body.into(), None, effects);
-        if self.waiting.is_empty() {
-            effects.push(Effect::Become(RunStatus::Running));
+        if self.pending_approvals.is_empty() {
+            effects.push(TurnEffect::SetRunStatus(RunStatus::Running));
         }
-        effects.push(Effect::Tell(TurnCommand::Answer { approval, decision, input }));
+        effects.push(TurnEffect::SendCommand(TurnCommand::Answer { approval, decision, input }));
     }
 
-    fn steer(&mut self, message: MessageId, text: String, effects: &mut Vec<Effect>) {
+    fn steer(&mut self, message: MessageId, text: String, effects: &mut Vec<TurnEffect>) {
         if self.is_stopping() {
-            return self.steered(message, false, effects);
+            return self.settle_steering(message, false, effects);
         }
         self.steering.push(message);
-        effects.push(Effect::Tell(TurnCommand::Steer { message, text }));
+        effects.push(TurnEffect::SendCommand(TurnCommand::Steer { message, text }));
     }
 
-    fn steered(&mut self, message: MessageId, taken: bool, effects: &mut Vec<Effect>) {
+    fn settle_steering(&mut self, message: MessageId, taken: bool, effects: &mut Vec<TurnEffect>) {
         if taken {
-            let told = "The message was taken into the answer under way.".to_owned();
-            let status = Status { status: "steered".to_owned(), message: told, message_id: Some(message) };
+            let text = "The message was added to the answer in progress.".to_owned();
+            let status = Status { status: "steered".to_owned(), message: text, message_id: Some(message) };
             self.append(status.into(), None, effects);
         }
-        effects.push(Effect::Steered { message, taken });
+        effects.push(TurnEffect::SteerSettled { message, taken });
     }
 
-    fn end(&mut self, outcome: TurnOutcome, now: Timestamp, effects: &mut Vec<Effect>) {
+    fn finish(&mut self, outcome: TurnOutcome, now: Timestamp, effects: &mut Vec<TurnEffect>) {
         self.ended = true;
         for message in std::mem::take(&mut self.steering) {
-            self.steered(message, false, effects);
+            self.settle_steering(message, false, effects);
         }
-        self.close_what_is_open(effects);
-        let duration_ms = u64::try_from(now.since(self.setting.started_at).as_millis()).unwrap_or(u64::MAX);
+        self.close_open_items(effects);
+        let duration_ms = u64::try_from(now.since(self.settings.started_at).as_millis()).unwrap_or(u64::MAX);
         let (usage, cost, receipt) = (self.answer.usage, self.answer.cost, outcome.receipt.clone());
         let fail = |error: RunError, limit| (RunStatus::Failed, Some(error), limit);
         let (status, error, limit) = match (self.stopping, &outcome.end) {
-            (Some(Why::Cancelled), _) => (RunStatus::Cancelled, None, None),
-            (Some(Why::Interrupted(_)), _) => (RunStatus::Interrupted, None, None),
-            (Some(Why::Limit(limit)), _) => fail(limit::error(limit, &self.setting.limits), Some(limit)),
+            (Some(TurnStopReason::Cancelled), _) => (RunStatus::Cancelled, None, None),
+            (Some(TurnStopReason::Interrupted(_)), _) => (RunStatus::Interrupted, None, None),
+            (Some(TurnStopReason::Limit(limit)), _) => fail(limit::error(limit, &self.settings.limits), Some(limit)),
             (None, TurnEnd::Completed | TurnEnd::Skipped) => (RunStatus::Completed, None, None),
             (None, TurnEnd::Failed(error)) => fail(error.clone(), None),
             (None, TurnEnd::Stopped) => {
-                fail(RunError::new("provider_stopped", "the provider stopped before it had finished"), None)
+                fail(RunError::new("provider_stopped", "the provider stopped before it finished"), None)
             }
         };
         let skipped = self.stopping.is_none() && outcome.end == TurnEnd::Skipped;
         let (response_text, thinking_text) = self.answer.texts();
         let end = StreamEnd {
-            stream_id: self.setting.stream_id,
+            stream_id: self.settings.stream_id,
             response_text,
             thinking_text,
             session_id: self.session_id.clone(),
@@ -395,7 +397,7 @@ impl Machine {
             (_, Some(error)) => RunFailed { error: error.clone(), limit, usage, cost, duration_ms }.into(),
             (RunStatus::Interrupted, None) => {
                 let reason = match self.stopping {
-                    Some(Why::Interrupted(reason)) => reason,
+                    Some(TurnStopReason::Interrupted(reason)) => reason,
                     _ => Interruption::Crash,
                 };
                 RunInterrupted { reason, receipt, usage, cost, duration_ms }.into()
@@ -404,19 +406,20 @@ impl Machine {
         };
         if let Some(RunError { code, message }) = &error {
             let report = ErrorReported { code: code.clone(), message: message.clone() };
-            effects.push(Effect::Append(Entry::new(report)));
+            effects.push(TurnEffect::Append(PendingEvent::new(report)));
         }
         let message = if status == RunStatus::Completed { MessageStatus::Complete } else { MessageStatus::Partial };
-        effects.push(Effect::End(Finish { status, message, terminal, error, outcome, duration_ms }));
+        effects.push(TurnEffect::Finish(RunFinish { status, message, terminal, error, outcome, duration_ms }));
     }
 
-    /// A tool call without a result may have done anything: that is recorded, never repeated (invariant 12).
-    fn close_what_is_open(&mut self, effects: &mut Vec<Effect>) {
-        for Waiting { id: approval_id, .. } in std::mem::take(&mut self.waiting) {
+    /// The outcome of a tool call without a result is unknown: it is recorded as such and never repeated (invariant
+    /// 12).
+    fn close_open_items(&mut self, effects: &mut Vec<TurnEffect>) {
+        for PendingApproval { id: approval_id, .. } in std::mem::take(&mut self.pending_approvals) {
             let body = ApprovalResolved { approval_id, decision: Decision::Expired, input: None, remember: false };
             self.append(body.into(), None, effects);
         }
-        let stream_id = self.setting.stream_id;
+        let stream_id = self.settings.stream_id;
         let open: Vec<String> = self.answer.open_calls().map(|call| call.tool_use_id.clone()).collect();
         for tool_use_id in open {
             let content = json!("outcome unknown: the run ended before the tool did");

@@ -1,8 +1,8 @@
-//! One agent's turn as a pure machine: an input in, effects out. No clock, no ids, no IO: `run` supplies the time and
-//! carries the effects out.
+//! One agent's turn as a pure state machine: input in, effects out. No clock, no ids, no IO: `run` supplies the time
+//! and carries out the effects.
 //!
-//! The machine owns the answer so far. That the text of a stopped turn is kept exactly once, that open tool calls and
-//! approvals are closed, and that there is one end, is all decided here.
+//! The machine owns the answer so far. It ensures that the text of a stopped turn is stored exactly once, that open
+//! tool calls and approvals are closed, and that a turn ends exactly once. Start at `machine`.
 
 mod coalesce;
 mod limit;
@@ -10,5 +10,5 @@ mod machine;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use coalesce::{Entry, coalesce};
-pub(crate) use machine::{Effect, Finish, Input, Machine, Setting, Why};
+pub(crate) use coalesce::{PendingEvent, coalesce};
+pub(crate) use machine::{RunFinish, TurnEffect, TurnInput, TurnMachine, TurnSettings, TurnStopReason};

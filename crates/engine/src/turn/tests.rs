@@ -1,6 +1,6 @@
-//! Inputs in, effects out.
+//! Tests of the turn machine: inputs in, effects out.
 
-use super::{Effect, Entry, Finish, Input, Machine, Setting, Why, coalesce};
+use super::{PendingEvent, RunFinish, TurnEffect, TurnInput, TurnMachine, TurnSettings, TurnStopReason, coalesce};
 use domain::{
     agent::ToolPolicy,
     event::{Decision, EventBody, EventType, Interruption},
@@ -15,8 +15,8 @@ use providers::{TurnCommand, TurnEnd, TurnEvent, TurnOutcome};
 use serde_json::json;
 use std::{collections::BTreeSet, time::Duration};
 
-fn setting(limits: Limits) -> Setting {
-    Setting {
+fn settings(limits: Limits) -> TurnSettings {
+    TurnSettings {
         stream_id: MessageId::generate(),
         limits,
         tools: ToolPolicy { allow: vec!["read*".into()], ask: Vec::new(), deny: vec!["drop*".into()] },
@@ -26,60 +26,60 @@ fn setting(limits: Limits) -> Setting {
     }
 }
 
-struct Play {
-    machine: Machine,
-    effects: Vec<Effect>,
+struct TurnTest {
+    machine: TurnMachine,
+    effects: Vec<TurnEffect>,
 }
 
-impl Play {
+impl TurnTest {
     fn new() -> Self {
         Self::within(Limits::default())
     }
 
     fn within(limits: Limits) -> Self {
-        Self { machine: Machine::new(setting(limits)), effects: Vec::new() }
+        Self { machine: TurnMachine::new(settings(limits)), effects: Vec::new() }
     }
 
-    fn input(mut self, input: Input) -> Self {
-        self.machine.on(input, Timestamp::from_millis(3_500), &mut self.effects);
+    fn input(mut self, input: TurnInput) -> Self {
+        self.machine.handle(input, Timestamp::from_millis(3_500), &mut self.effects);
         self
     }
 
-    fn says(self, event: TurnEvent) -> Self {
-        self.input(Input::Provider(event.into()))
+    fn report(self, event: TurnEvent) -> Self {
+        self.input(TurnInput::ProviderReport(event.into()))
     }
 
     fn text(self, delta: &str) -> Self {
-        self.says(TurnEvent::Text { delta: delta.into(), item: None })
+        self.report(TurnEvent::Text { delta: delta.into(), item: None })
     }
 
-    fn stop(self, why: Why) -> Self {
-        self.input(Input::Stop(why))
+    fn stop(self, why: TurnStopReason) -> Self {
+        self.input(TurnInput::Stop(why))
     }
 
-    fn ends(self, end: TurnEnd) -> Self {
-        self.input(Input::Ended(TurnOutcome::of(end)))
+    fn end(self, end: TurnEnd) -> Self {
+        self.input(TurnInput::Ended(TurnOutcome::from_end(end)))
     }
 
-    fn kinds(&self) -> Vec<EventType> {
-        self.bodies().iter().map(EventBody::kind).collect()
+    fn event_types(&self) -> Vec<EventType> {
+        self.event_bodies().iter().map(EventBody::kind).collect()
     }
 
-    fn bodies(&self) -> Vec<EventBody> {
+    fn event_bodies(&self) -> Vec<EventBody> {
         let appended = self.effects.iter().filter_map(|effect| match effect {
-            Effect::Append(entry) => Some(entry.body.clone()),
-            Effect::End(finish) => Some(finish.terminal.clone()),
+            TurnEffect::Append(entry) => Some(entry.body.clone()),
+            TurnEffect::Finish(finish) => Some(finish.terminal.clone()),
             _ => None,
         });
         appended.collect()
     }
 
-    fn finish(&self) -> &Finish {
-        let ends: Vec<&Finish> = self
+    fn finish(&self) -> &RunFinish {
+        let ends: Vec<&RunFinish> = self
             .effects
             .iter()
             .filter_map(|effect| match effect {
-                Effect::End(finish) => Some(finish),
+                TurnEffect::Finish(finish) => Some(finish),
                 _ => None,
             })
             .collect();
@@ -87,12 +87,12 @@ impl Play {
         ends[0]
     }
 
-    fn interrupts(&self) -> usize {
-        self.effects.iter().filter(|effect| matches!(effect, Effect::Tell(TurnCommand::Interrupt))).count()
+    fn interrupt_count(&self) -> usize {
+        self.effects.iter().filter(|effect| matches!(effect, TurnEffect::SendCommand(TurnCommand::Interrupt))).count()
     }
 
-    fn response(&self) -> String {
-        let end = self.bodies().into_iter().find_map(|body| match body {
+    fn response_text(&self) -> String {
+        let end = self.event_bodies().into_iter().find_map(|body| match body {
             EventBody::StreamEnd(end) => Some(end.response_text),
             _ => None,
         });
@@ -101,70 +101,75 @@ impl Play {
 }
 
 #[test]
-fn a_whole_answer_completes() {
-    let play = Play::new().says(TurnEvent::ModelCall).text("a").text("b").ends(TurnEnd::Completed);
+fn a_complete_answer_ends_the_run_as_completed() {
+    let test = TurnTest::new().report(TurnEvent::ModelCall).text("a").text("b").end(TurnEnd::Completed);
     use EventType as T;
-    assert_eq!(play.kinds(), [T::ContentDelta, T::ContentDelta, T::StreamEnd, T::RunCompleted]);
-    assert_eq!(play.response(), "ab");
-    assert_eq!((play.finish().status, play.finish().message), (RunStatus::Completed, MessageStatus::Complete));
-    assert_eq!(play.finish().duration_ms, 2_500);
+    assert_eq!(test.event_types(), [T::ContentDelta, T::ContentDelta, T::StreamEnd, T::RunCompleted]);
+    assert_eq!(test.response_text(), "ab");
+    assert_eq!((test.finish().status, test.finish().message), (RunStatus::Completed, MessageStatus::Complete));
+    assert_eq!(test.finish().duration_ms, 2_500);
 }
 
 #[test]
-fn invariant_03_one_end_nothing_follows_it() {
-    let play = Play::new().text("a").ends(TurnEnd::Completed).text("late").stop(Why::Cancelled).ends(TurnEnd::Stopped);
-    assert_eq!(play.finish().status, RunStatus::Completed);
-    assert_eq!(play.kinds().last(), Some(&EventType::RunCompleted));
-    assert_eq!(play.interrupts(), 0);
+fn invariant_03_one_end_input_after_it_is_ignored() {
+    let test = TurnTest::new()
+        .text("a")
+        .end(TurnEnd::Completed)
+        .text("late")
+        .stop(TurnStopReason::Cancelled)
+        .end(TurnEnd::Stopped);
+    assert_eq!(test.finish().status, RunStatus::Completed);
+    assert_eq!(test.event_types().last(), Some(&EventType::RunCompleted));
+    assert_eq!(test.interrupt_count(), 0);
 }
 
 #[test]
-fn invariant_06_partial_once_text_after_the_stop_is_not_part_of_it() {
-    let play = Play::new()
+fn invariant_06_partial_once_text_after_the_stop_is_dropped() {
+    let test = TurnTest::new()
         .text("kept ")
-        .stop(Why::Interrupted(Interruption::NewMessage))
+        .stop(TurnStopReason::Interrupted(Interruption::NewMessage))
         .text("dropped")
-        .stop(Why::Cancelled)
-        .ends(TurnEnd::Completed);
-    assert_eq!(play.response(), "kept ");
-    assert_eq!(play.interrupts(), 1, "told once; the first reason stands");
-    assert_eq!((play.finish().status, play.finish().message), (RunStatus::Interrupted, MessageStatus::Partial));
-    assert_eq!(play.kinds().iter().filter(|kind| **kind == EventType::StreamEnd).count(), 1);
+        .stop(TurnStopReason::Cancelled)
+        .end(TurnEnd::Completed);
+    assert_eq!(test.response_text(), "kept ");
+    assert_eq!(test.interrupt_count(), 1, "interrupted once; the first reason wins");
+    assert_eq!((test.finish().status, test.finish().message), (RunStatus::Interrupted, MessageStatus::Partial));
+    assert_eq!(test.event_types().iter().filter(|kind| **kind == EventType::StreamEnd).count(), 1);
 }
 
 #[test]
 fn invariant_12_no_blind_repeat_an_open_call_is_recorded_as_unknown() {
     let tool = TurnEvent::ToolUse { id: "t1".into(), name: "deploy".into(), input: json!({}) };
-    let play = Play::new().says(tool).stop(Why::Cancelled).ends(TurnEnd::Stopped);
-    let result = play.bodies().into_iter().find_map(|body| match body {
+    let test = TurnTest::new().report(tool).stop(TurnStopReason::Cancelled).end(TurnEnd::Stopped);
+    let result = test.event_bodies().into_iter().find_map(|body| match body {
         EventBody::ToolResult(result) => Some(result),
         _ => None,
     });
     let result = result.unwrap();
     assert!(result.is_error && result.content.as_str().unwrap().starts_with("outcome unknown"));
-    assert_eq!(play.finish().status, RunStatus::Cancelled);
+    assert_eq!(test.finish().status, RunStatus::Cancelled);
 }
 
 #[test]
-fn a_tool_that_ends_while_stopping_is_recorded_as_it_ended() {
+fn a_tool_result_during_a_stop_is_recorded() {
     let tool = TurnEvent::ToolUse { id: "t1".into(), name: "deploy".into(), input: json!({}) };
     let done = TurnEvent::ToolResult { id: "t1".into(), content: json!("ok"), is_error: false };
-    let play = Play::new().says(tool).stop(Why::Cancelled).says(done).ends(TurnEnd::Stopped);
-    assert_eq!(play.kinds().iter().filter(|kind| **kind == EventType::ToolResult).count(), 1);
+    let test = TurnTest::new().report(tool).stop(TurnStopReason::Cancelled).report(done).end(TurnEnd::Stopped);
+    assert_eq!(test.event_types().iter().filter(|kind| **kind == EventType::ToolResult).count(), 1);
 }
 
 #[test]
 fn invariant_14_limits_stop_a_turn() {
     let limits = Limits { turns: 2, output_bytes: 10, ..Limits::default() };
     let calls = |count: usize| {
-        (0..count).fold(Play::within(limits), |play, _| play.says(TurnEvent::ModelCall)).ends(TurnEnd::Completed)
+        (0..count).fold(TurnTest::within(limits), |test, _| test.report(TurnEvent::ModelCall)).end(TurnEnd::Completed)
     };
     assert_eq!(calls(2).finish().status, RunStatus::Completed);
     let three = calls(3);
     assert_eq!(three.finish().error.as_ref().unwrap().code, "limit_turns");
-    let long = Play::within(limits).text("0123456789").text("x").text("never").ends(TurnEnd::Stopped);
+    let long = TurnTest::within(limits).text("0123456789").text("x").text("never").end(TurnEnd::Stopped);
     assert_eq!(long.finish().error.as_ref().unwrap().code, "limit_output_bytes");
-    assert_eq!(long.response(), "0123456789x", "what crossed the line is kept, what came after is not");
+    assert_eq!(long.response_text(), "0123456789x", "the delta that crosses the limit is kept, later ones are not");
     let codes = [
         (Limit::Wall, "limit_wall"),
         (Limit::FirstByte, "limit_first_byte"),
@@ -172,60 +177,60 @@ fn invariant_14_limits_stop_a_turn() {
         (Limit::Tool, "limit_tool"),
     ];
     for (limit, code) in codes {
-        let play = Play::new().stop(Why::Limit(limit)).ends(TurnEnd::Stopped);
-        assert_eq!(play.finish().error.as_ref().unwrap().code, code);
+        let test = TurnTest::new().stop(TurnStopReason::Limit(limit)).end(TurnEnd::Stopped);
+        assert_eq!(test.finish().error.as_ref().unwrap().code, code);
     }
 }
 
 #[test]
-fn failure_is_told_as_an_error_and_ends_the_run() {
-    let play = Play::new().text("so far").ends(TurnEnd::Failed(RunError::new("overloaded", "try later")));
+fn a_failure_is_reported_as_an_error_and_ends_the_run() {
+    let test = TurnTest::new().text("so far").end(TurnEnd::Failed(RunError::new("overloaded", "try later")));
     use EventType as T;
-    assert_eq!(play.kinds(), [T::ContentDelta, T::StreamEnd, T::ErrorReported, T::RunFailed]);
-    assert_eq!(play.finish().message, MessageStatus::Partial);
+    assert_eq!(test.event_types(), [T::ContentDelta, T::StreamEnd, T::ErrorReported, T::RunFailed]);
+    assert_eq!(test.finish().message, MessageStatus::Partial);
 }
 
-fn asks(name: &str, is_question: bool) -> TurnEvent {
+fn approval_request(name: &str, is_question: bool) -> TurnEvent {
     let id = ApprovalId::generate();
     TurnEvent::Approval { id, tool_use_id: None, name: name.into(), input: json!({}), is_question }
 }
 
-/// What the provider was told about its approvals.
-fn told(play: &Play) -> Vec<Decision> {
-    let decisions = play.effects.iter().filter_map(|effect| match effect {
-        Effect::Tell(TurnCommand::Answer { decision, .. }) => Some(*decision),
+/// The decisions sent to the provider.
+fn sent_decisions(test: &TurnTest) -> Vec<Decision> {
+    let decisions = test.effects.iter().filter_map(|effect| match effect {
+        TurnEffect::SendCommand(TurnCommand::Answer { decision, .. }) => Some(*decision),
         _ => None,
     });
     decisions.collect()
 }
 
-/// What the run became, one after the other.
-fn statuses(play: &Play) -> Vec<RunStatus> {
-    let statuses = play.effects.iter().filter_map(|effect| match effect {
-        Effect::Become(status) => Some(*status),
+/// The statuses of the run, in order.
+fn statuses(test: &TurnTest) -> Vec<RunStatus> {
+    let statuses = test.effects.iter().filter_map(|effect| match effect {
+        TurnEffect::SetRunStatus(status) => Some(*status),
         _ => None,
     });
     statuses.collect()
 }
 
-impl Play {
-    /// Answers the approval that runs out first.
-    fn answers(self, decision: Decision, remember: bool) -> Self {
+impl TurnTest {
+    /// Answers the approval that expires first.
+    fn answer(self, decision: Decision, remember: bool) -> Self {
         let (approval, _) = self.machine.approval_deadline().unwrap();
-        self.input(Input::Answer { approval, decision, input: None, remember })
+        self.input(TurnInput::Answer { approval, decision, input: None, remember })
     }
 
-    fn remembers(&self) -> Vec<&str> {
+    fn remembered_tools(&self) -> Vec<&str> {
         let tools = self.effects.iter().filter_map(|effect| match effect {
-            Effect::RememberTool(tool) => Some(tool.as_str()),
+            TurnEffect::RememberTool(tool) => Some(tool.as_str()),
             _ => None,
         });
         tools.collect()
     }
 
-    fn steered(&self) -> Vec<(MessageId, bool)> {
+    fn settled_steering(&self) -> Vec<(MessageId, bool)> {
         let steered = self.effects.iter().filter_map(|effect| match effect {
-            Effect::Steered { message, taken } => Some((*message, *taken)),
+            TurnEffect::SteerSettled { message, taken } => Some((*message, *taken)),
             _ => None,
         });
         steered.collect()
@@ -233,143 +238,164 @@ impl Play {
 }
 
 #[test]
-fn approvals_ask_or_follow_the_policy() {
-    assert_eq!(told(&Play::new().says(asks("read_file", false))), [Decision::Allow]);
-    assert_eq!(told(&Play::new().says(asks("drop_table", false))), [Decision::Deny]);
-    let asked = Play::new().says(asks("write_file", false));
-    assert!(told(&asked).is_empty());
+fn approvals_follow_the_policy_or_wait_for_a_person() {
+    assert_eq!(sent_decisions(&TurnTest::new().report(approval_request("read_file", false))), [Decision::Allow]);
+    assert_eq!(sent_decisions(&TurnTest::new().report(approval_request("drop_table", false))), [Decision::Deny]);
+    let asked = TurnTest::new().report(approval_request("write_file", false));
+    assert!(sent_decisions(&asked).is_empty());
     let (id, deadline) = asked.machine.approval_deadline().unwrap();
     assert_eq!(deadline, Timestamp::from_millis(3_500) + Duration::from_secs(600));
-    let answered = asked.input(Input::Answer { approval: id, decision: Decision::Allow, input: None, remember: false });
-    assert_eq!(told(&answered), [Decision::Allow]);
+    let answered =
+        asked.input(TurnInput::Answer { approval: id, decision: Decision::Allow, input: None, remember: false });
+    assert_eq!(sent_decisions(&answered), [Decision::Allow]);
     assert!(answered.machine.approval_deadline().is_none());
     assert_eq!(statuses(&answered), [RunStatus::WaitingForApproval, RunStatus::Running]);
 }
 
 #[test]
-fn an_approval_that_is_withdrawn_is_no_longer_waited_for() {
-    let play = Play::new().says(asks("write_file", false)).says(asks("write_file", false));
-    let (first, _) = play.machine.approval_deadline().unwrap();
-    let play = play.says(TurnEvent::Withdrawn { id: first });
-    assert!(!play.machine.is_waiting_for(first));
-    let (second, _) = play.machine.approval_deadline().unwrap();
-    assert_eq!(statuses(&play).last(), Some(&RunStatus::WaitingForApproval), "for the other");
-    let play = play.says(TurnEvent::Withdrawn { id: second });
-    assert_eq!(statuses(&play).last(), Some(&RunStatus::Running));
-    assert!(play.machine.approval_deadline().is_none());
-    // It is over: neither once more, nor an answer that comes too late, nor the end has anything to add.
-    let play = play.says(TurnEvent::Withdrawn { id: second });
-    let late = Input::Answer { approval: second, decision: Decision::Allow, input: None, remember: true };
-    let play = play.input(late).ends(TurnEnd::Completed);
-    let resolved = play.bodies().into_iter().filter_map(|body| match body {
+fn a_withdrawn_approval_is_no_longer_pending() {
+    let test =
+        TurnTest::new().report(approval_request("write_file", false)).report(approval_request("write_file", false));
+    let (first, _) = test.machine.approval_deadline().unwrap();
+    let test = test.report(TurnEvent::ApprovalWithdrawn { id: first });
+    assert!(!test.machine.is_waiting_for(first));
+    let (second, _) = test.machine.approval_deadline().unwrap();
+    assert_eq!(statuses(&test).last(), Some(&RunStatus::WaitingForApproval), "the other approval is pending");
+    let test = test.report(TurnEvent::ApprovalWithdrawn { id: second });
+    assert_eq!(statuses(&test).last(), Some(&RunStatus::Running));
+    assert!(test.machine.approval_deadline().is_none());
+    // A second withdrawal, a late answer and the end add nothing.
+    let test = test.report(TurnEvent::ApprovalWithdrawn { id: second });
+    let late = TurnInput::Answer { approval: second, decision: Decision::Allow, input: None, remember: true };
+    let test = test.input(late).end(TurnEnd::Completed);
+    let resolved = test.event_bodies().into_iter().filter_map(|body| match body {
         EventBody::ApprovalResolved(e) => Some((e.approval_id, e.decision, e.remember)),
         _ => None,
     });
     let expired = |id| (id, Decision::Expired, false);
     assert_eq!(resolved.collect::<Vec<_>>(), [expired(first), expired(second)]);
-    assert!(told(&play).is_empty() && play.remembers().is_empty());
+    assert!(sent_decisions(&test).is_empty() && test.remembered_tools().is_empty());
 }
 
 #[test]
-fn what_is_withdrawn_while_a_turn_stops_ends_with_it() {
-    let play = Play::new().says(asks("write_file", false));
-    let (id, _) = play.machine.approval_deadline().unwrap();
-    let play = play.stop(Why::Cancelled).says(TurnEvent::Withdrawn { id }).ends(TurnEnd::Stopped);
-    assert_eq!(play.kinds().iter().filter(|kind| **kind == EventType::ApprovalResolved).count(), 1);
-    assert_eq!(statuses(&play), [RunStatus::WaitingForApproval], "a run that stops does not run again");
+fn an_approval_withdrawn_during_a_stop_expires_once() {
+    let test = TurnTest::new().report(approval_request("write_file", false));
+    let (id, _) = test.machine.approval_deadline().unwrap();
+    let test = test.stop(TurnStopReason::Cancelled).report(TurnEvent::ApprovalWithdrawn { id }).end(TurnEnd::Stopped);
+    assert_eq!(test.event_types().iter().filter(|kind| **kind == EventType::ApprovalResolved).count(), 1);
+    assert_eq!(statuses(&test), [RunStatus::WaitingForApproval], "a stopping run does not become running");
 }
 
 #[test]
-fn a_question_is_for_a_person_whatever_is_allowed() {
-    let asked = Play::new().says(asks("read_mind", true));
-    assert!(told(&asked).is_empty(), "the policy allows read*");
-    let requested = asked.bodies().into_iter().find_map(|body| match body {
+fn a_question_always_goes_to_a_person() {
+    let asked = TurnTest::new().report(approval_request("read_mind", true));
+    assert!(sent_decisions(&asked).is_empty(), "the policy allows read*");
+    let requested = asked.event_bodies().into_iter().find_map(|body| match body {
         EventBody::ApprovalRequested(requested) => Some(requested),
         _ => None,
     });
     assert!(requested.unwrap().is_question);
-    let answered = asked.answers(Decision::Allow, true);
-    assert_eq!((told(&answered), answered.remembers()), (vec![Decision::Allow], vec![]), "nor is it remembered");
-    assert_eq!(told(&answered.says(asks("read_mind", true))), [Decision::Allow], "it is asked anew");
-    assert_eq!(told(&Play::new().says(asks("drop_hint", true))), [Decision::Deny], "what is denied is denied");
+    let answered = asked.answer(Decision::Allow, true);
+    assert_eq!(
+        (sent_decisions(&answered), answered.remembered_tools()),
+        (vec![Decision::Allow], vec![]),
+        "the answer is not remembered"
+    );
+    assert_eq!(
+        sent_decisions(&answered.report(approval_request("read_mind", true))),
+        [Decision::Allow],
+        "the next question waits again"
+    );
+    assert_eq!(
+        sent_decisions(&TurnTest::new().report(approval_request("drop_hint", true))),
+        [Decision::Deny],
+        "deny applies to questions too"
+    );
 }
 
 #[test]
-fn a_remembered_tool_is_not_asked_about_again_until_it_is_forgotten() {
-    let play = Play::new().says(asks("write", false)).answers(Decision::Allow, true);
-    assert_eq!(play.remembers(), ["write"]);
-    let resolved = play.bodies().into_iter().find_map(|body| match body {
+fn a_remembered_tool_needs_no_approval_until_it_is_forgotten() {
+    let test = TurnTest::new().report(approval_request("write", false)).answer(Decision::Allow, true);
+    assert_eq!(test.remembered_tools(), ["write"]);
+    let resolved = test.event_bodies().into_iter().find_map(|body| match body {
         EventBody::ApprovalResolved(resolved) => Some(resolved),
         _ => None,
     });
     assert!(resolved.unwrap().remember);
-    let play = play.says(asks("write", false));
-    assert_eq!(told(&play), [Decision::Allow, Decision::Allow]);
-    let play = play.says(asks("write_more", false));
-    assert!(play.machine.approval_deadline().is_some(), "a name, not a pattern");
-    let play = play.answers(Decision::Deny, true);
-    assert_eq!(play.remembers(), ["write"], "a no is not remembered");
-    let play = play.input(Input::Forget { tool: "write".into() }).says(asks("write", false));
-    assert!(play.machine.approval_deadline().is_some());
+    let test = test.report(approval_request("write", false));
+    assert_eq!(sent_decisions(&test), [Decision::Allow, Decision::Allow]);
+    let test = test.report(approval_request("write_more", false));
+    assert!(test.machine.approval_deadline().is_some(), "remembered by exact name");
+    let test = test.answer(Decision::Deny, true);
+    assert_eq!(test.remembered_tools(), ["write"], "a denial is not remembered");
+    let test = test.input(TurnInput::ForgetTool { tool: "write".into() }).report(approval_request("write", false));
+    assert!(test.machine.approval_deadline().is_some());
 
-    let mut setting = setting(Limits::default());
-    setting.remembered = ["write".to_owned(), "drop_table".to_owned()].into();
-    let play = Play { machine: Machine::new(setting), effects: Vec::new() };
-    let play = play.says(asks("write", false)).says(asks("drop_table", false));
-    assert_eq!(told(&play), [Decision::Allow, Decision::Deny], "what is denied stays denied");
+    let mut settings = settings(Limits::default());
+    settings.remembered = ["write".to_owned(), "drop_table".to_owned()].into();
+    let test = TurnTest { machine: TurnMachine::new(settings), effects: Vec::new() };
+    let test = test.report(approval_request("write", false)).report(approval_request("drop_table", false));
+    assert_eq!(sent_decisions(&test), [Decision::Allow, Decision::Deny], "deny overrides remembered tools");
 }
 
 #[test]
-fn a_message_is_handed_to_the_provider_and_settled_once() {
+fn a_steered_message_is_sent_to_the_provider_and_settled_once() {
     let (one, two, other) = (MessageId::generate(), MessageId::generate(), MessageId::generate());
-    let steer = |message| Input::Steer { message, text: "left".into() };
+    let steer = |message| TurnInput::Steer { message, text: "left".into() };
     let steered = |message, taken| TurnEvent::Steered { message, taken };
-    let play = Play::new().input(steer(one)).input(steer(two));
-    let handed = play.effects.iter().filter(|effect| matches!(effect, Effect::Tell(TurnCommand::Steer { .. }))).count();
-    assert_eq!((handed, play.steered()), (2, vec![]));
-    let play =
-        play.says(steered(other, true)).says(steered(two, false)).says(steered(one, true)).says(steered(one, true));
-    assert_eq!(play.steered(), [(two, false), (one, true)]);
-    let told: Vec<_> = play
-        .bodies()
+    let test = TurnTest::new().input(steer(one)).input(steer(two));
+    let handed = test
+        .effects
+        .iter()
+        .filter(|effect| matches!(effect, TurnEffect::SendCommand(TurnCommand::Steer { .. })))
+        .count();
+    assert_eq!((handed, test.settled_steering()), (2, vec![]));
+    let test = test
+        .report(steered(other, true))
+        .report(steered(two, false))
+        .report(steered(one, true))
+        .report(steered(one, true));
+    assert_eq!(test.settled_steering(), [(two, false), (one, true)]);
+    let reported: Vec<_> = test
+        .event_bodies()
         .into_iter()
         .filter_map(|body| match body {
             EventBody::Status(status) => Some((status.status, status.message_id)),
             _ => None,
         })
         .collect();
-    assert_eq!(told, [("steered".to_owned(), Some(one))]);
+    assert_eq!(reported, [("steered".to_owned(), Some(one))]);
 }
 
 #[test]
-fn a_message_that_nobody_took_is_given_back() {
+fn a_steered_message_that_was_not_taken_is_returned() {
     let (one, two) = (MessageId::generate(), MessageId::generate());
-    let steer = |message| Input::Steer { message, text: "left".into() };
-    let play = Play::new().input(steer(one)).ends(TurnEnd::Completed);
-    assert_eq!(play.steered(), [(one, false)], "the turn ended without a word on it");
-    let play = Play::new().input(steer(one)).stop(Why::Cancelled).input(steer(two));
-    let play = play.says(TurnEvent::Steered { message: one, taken: true }).ends(TurnEnd::Stopped);
-    assert_eq!(play.steered(), [(two, false), (one, false)]);
-    assert!(!play.kinds().contains(&EventType::Status), "a turn that is stopped takes nothing");
+    let steer = |message| TurnInput::Steer { message, text: "left".into() };
+    let test = TurnTest::new().input(steer(one)).end(TurnEnd::Completed);
+    assert_eq!(test.settled_steering(), [(one, false)], "the turn ended without settling it");
+    let test = TurnTest::new().input(steer(one)).stop(TurnStopReason::Cancelled).input(steer(two));
+    let test = test.report(TurnEvent::Steered { message: one, taken: true }).end(TurnEnd::Stopped);
+    assert_eq!(test.settled_steering(), [(two, false), (one, false)]);
+    assert!(!test.event_types().contains(&EventType::Status), "a stopping turn takes no message");
 }
 
 #[test]
-fn a_tool_works_from_its_call_to_its_result() {
+fn a_call_is_open_until_its_result() {
     let call = |id: &str| TurnEvent::ToolUse { id: id.into(), name: "x".into(), input: json!({}) };
     let done = |id: &str| TurnEvent::ToolResult { id: id.into(), content: json!(1), is_error: false };
-    let play = Play::new();
-    assert!(!play.machine.has_open_call());
-    let play = play.says(call("a")).says(call("b")).says(done("a"));
-    assert!(play.machine.has_open_call());
-    assert!(!play.says(done("b")).machine.has_open_call());
+    let test = TurnTest::new();
+    assert!(!test.machine.has_open_call());
+    let test = test.report(call("a")).report(call("b")).report(done("a"));
+    assert!(test.machine.has_open_call());
+    assert!(!test.report(done("b")).machine.has_open_call());
 }
 
 #[test]
-fn an_approval_nobody_answered_expires_with_the_run() {
+fn an_unanswered_approval_expires_with_the_run() {
     let id = ApprovalId::generate();
     let asks = TurnEvent::Approval { id, tool_use_id: None, name: "x".into(), input: json!({}), is_question: false };
-    let play = Play::new().says(asks).stop(Why::Cancelled).ends(TurnEnd::Stopped);
-    let resolved = play.bodies().into_iter().find_map(|body| match body {
+    let test = TurnTest::new().report(asks).stop(TurnStopReason::Cancelled).end(TurnEnd::Stopped);
+    let resolved = test.event_bodies().into_iter().find_map(|body| match body {
         EventBody::ApprovalResolved(resolved) => Some(resolved),
         _ => None,
     });
@@ -377,11 +403,11 @@ fn an_approval_nobody_answered_expires_with_the_run() {
 }
 
 #[test]
-fn usage_is_priced_by_the_table_unless_the_vendor_said_it_and_unknown_stays_unknown() {
+fn usage_is_priced_by_the_table_and_unknown_models_have_no_cost() {
     let usage = Usage { input_tokens: 1_000_000, ..Usage::default() };
     let cost_of = |model: &str| {
         let report = TurnEvent::Usage { usage, model: Some(model.into()), cost: None };
-        Play::new().says(report).ends(TurnEnd::Completed).machine.answer().cost
+        TurnTest::new().report(report).end(TurnEnd::Completed).machine.answer().cost
     };
     assert_eq!(cost_of("no-such-model"), None);
     assert_eq!(cost_of("scripted").unwrap().as_nanos(), 0);
@@ -389,33 +415,35 @@ fn usage_is_priced_by_the_table_unless_the_vendor_said_it_and_unknown_stays_unkn
 }
 
 #[test]
-fn a_resumed_machine_closes_what_a_dead_one_left_open() {
+fn a_restored_machine_closes_open_items() {
     let id = MessageId::generate();
     let events: Vec<EventBody> = vec![
         domain::event::StreamStart { stream_id: id }.into(),
         domain::event::ContentDelta { stream_id: id, delta: "so far".into(), item: None }.into(),
         domain::event::ToolUse { stream_id: id, tool_use_id: "t".into(), name: "x".into(), input: json!(1) }.into(),
     ];
-    let machine = Machine::resumed(setting(Limits::default()), &events);
-    let play = Play { machine, effects: Vec::new() }.stop(Why::Interrupted(Interruption::Crash)).ends(TurnEnd::Stopped);
+    let machine = TurnMachine::from_events(settings(Limits::default()), &events);
+    let test = TurnTest { machine, effects: Vec::new() }
+        .stop(TurnStopReason::Interrupted(Interruption::Crash))
+        .end(TurnEnd::Stopped);
     use EventType as T;
-    assert_eq!(play.kinds(), [T::ToolResult, T::StreamEnd, T::RunInterrupted]);
-    assert_eq!(play.response(), "so far");
+    assert_eq!(test.event_types(), [T::ToolResult, T::StreamEnd, T::RunInterrupted]);
+    assert_eq!(test.response_text(), "so far");
 }
 
 #[test]
-fn neighbours_coalesce_and_the_text_stays_the_same() {
+fn adjacent_deltas_merge_without_changing_the_text() {
     let id = MessageId::generate();
-    let text = |delta: &str| Entry {
+    let text = |delta: &str| PendingEvent {
         body: domain::event::ContentDelta { stream_id: id, delta: delta.into(), item: None }.into(),
-        raws: vec![format!("\"{delta}\"")],
+        raw_items: vec![format!("\"{delta}\"")],
     };
-    let thought = Entry::new(domain::event::ThinkingDelta { stream_id: id, delta: "t".into(), item: None });
+    let thought = PendingEvent::new(domain::event::ThinkingDelta { stream_id: id, delta: "t".into(), item: None });
     let out = coalesce(vec![text("a"), text("b"), thought.clone(), text("c")]);
     assert_eq!(out.len(), 3);
-    let (body, raw) = out[0].clone().raw();
+    let (body, raw) = out[0].clone().into_parts();
     assert!(matches!(body, EventBody::ContentDelta(delta) if delta.delta == "ab"));
     assert_eq!(raw.unwrap(), r#"["a","b"]"#);
     let large = "x".repeat(40_000);
-    assert_eq!(coalesce(vec![text(&large), text(&large)]).len(), 2, "an event stays bounded");
+    assert_eq!(coalesce(vec![text(&large), text(&large)]).len(), 2, "the size of an event is bounded");
 }

@@ -1,9 +1,9 @@
-//! The short way from a post to the worker of the same server. Where that has room for a run and the room is idle, the
-//! run is claimed and started in the commit that queues it: whoever waits for the first word waits for two commits less.
+//! The fast path from a post to the worker of the same server. If a worker slot is free and the room is idle, the run
+//! is claimed and started in the commit that queues it, which saves two commits before the first output.
 
 use crate::{
     Engine,
-    run::{Ahead, Brief, Start},
+    run::{PendingStart, Prefetch, PreloadedRun},
 };
 use domain::{
     agent::Agent,
@@ -20,121 +20,125 @@ use std::{
     time::Duration,
 };
 use store::{
-    Error,
-    journal::{ClaimFor, Commit, Committed},
+    StoreError,
+    journal::{ClaimOffer, Commit, Committed},
     queue::Claim,
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
-/// Where the worker of this server is found, if it has one.
+/// The worker of this server, if it has one.
 #[derive(Default)]
-pub(crate) struct Handoff(Mutex<Option<Arc<Desk>>>);
+pub(crate) struct Handoff(Mutex<Option<Arc<WorkerHandle>>>);
 
-struct Desk {
+struct WorkerHandle {
     holder: String,
     lease: Duration,
     slots: Arc<Semaphore>,
-    handed: mpsc::Sender<Handed>,
-    /// Held by this worker as soon as their commit is stored, and not on the board yet.
-    coming: Arc<Mutex<HashSet<RunId>>>,
+    dispatches: mpsc::Sender<RunDispatch>,
+    /// Runs claimed by this worker that are not yet registered in `ActiveRuns`.
+    pending: Arc<Mutex<HashSet<RunId>>>,
 }
 
-/// A place among the runs of this server, kept for one that is about to be queued.
-pub(crate) struct Seat {
-    desk: Arc<Desk>,
-    mark: Mark,
+/// A worker slot reserved for a run that is about to be queued.
+pub(crate) struct WorkerSlot {
+    worker: Arc<WorkerHandle>,
+    guard: PendingRunGuard,
     permit: OwnedSemaphorePermit,
 }
 
-/// A run that was claimed for the worker, on its way to it.
-pub(crate) struct Handed {
+/// A claimed run that is sent to the worker.
+pub(crate) struct RunDispatch {
     pub claim: Claim,
-    pub brief: Brief,
+    pub preloaded: PreloadedRun,
     pub permit: OwnedSemaphorePermit,
-    /// Dropped when the run is on the board.
-    pub mark: Mark,
+    /// Dropped when the run is registered in `ActiveRuns`.
+    pub guard: PendingRunGuard,
 }
 
-/// Says that a run is coming, so that nobody takes it for one that has lost its driver.
-pub(crate) struct Mark {
+/// Marks a run as pending while it lives, so that recovery does not take it for a run without a driver.
+pub(crate) struct PendingRunGuard {
     run: RunId,
-    coming: Arc<Mutex<HashSet<RunId>>>,
+    pending: Arc<Mutex<HashSet<RunId>>>,
 }
 
-impl Drop for Mark {
+impl Drop for PendingRunGuard {
     fn drop(&mut self) {
-        locked(&self.coming).remove(&self.run);
+        lock(&self.pending).remove(&self.run);
     }
 }
 
-/// The worker's end.
-pub(super) struct Intake {
+/// The worker's end of the handoff.
+pub(super) struct WorkerInbox {
     pub slots: Arc<Semaphore>,
-    pub handed: mpsc::Receiver<Handed>,
-    coming: Arc<Mutex<HashSet<RunId>>>,
+    pub dispatches: mpsc::Receiver<RunDispatch>,
+    pending: Arc<Mutex<HashSet<RunId>>>,
 }
 
-impl Intake {
-    pub(super) fn is_coming(&self, run: RunId) -> bool {
-        locked(&self.coming).contains(&run)
+impl WorkerInbox {
+    pub(super) fn is_pending(&self, run: RunId) -> bool {
+        lock(&self.pending).contains(&run)
     }
 }
 
 impl Handoff {
-    /// A worker begins; it takes the place of one before it.
-    pub(super) fn open(&self, holder: &str, slots: usize, lease: Duration) -> Intake {
+    /// Registers a worker; it replaces an earlier one.
+    pub(super) fn register_worker(&self, holder: &str, slots: usize, lease: Duration) -> WorkerInbox {
         let slots = Arc::new(Semaphore::new(slots));
-        let coming = Arc::default();
-        // No more than there are slots can be on their way.
-        let (sender, handed) = mpsc::channel(slots.available_permits().max(1));
-        let desk = Desk {
+        let pending = Arc::default();
+        // There cannot be more dispatches than slots.
+        let (sender, dispatches) = mpsc::channel(slots.available_permits().max(1));
+        let worker = WorkerHandle {
             holder: holder.to_owned(),
             lease,
             slots: Arc::clone(&slots),
-            handed: sender,
-            coming: Arc::clone(&coming),
+            dispatches: sender,
+            pending: Arc::clone(&pending),
         };
-        *locked(&self.0) = Some(Arc::new(desk));
-        Intake { slots, handed, coming }
+        *lock(&self.0) = Some(Arc::new(worker));
+        WorkerInbox { slots, dispatches, pending }
     }
 
-    /// `None`: there is no worker, or it is busy. The run waits in the queue then.
-    pub(crate) fn seat(&self, run: RunId) -> Option<Seat> {
-        let desk = locked(&self.0).clone().filter(|desk| !desk.handed.is_closed())?;
-        let permit = Arc::clone(&desk.slots).try_acquire_owned().ok()?;
-        locked(&desk.coming).insert(run);
-        let mark = Mark { run, coming: Arc::clone(&desk.coming) };
-        Some(Seat { desk, mark, permit })
+    /// Returns `None` if there is no worker or all slots are taken; the run then waits in the queue.
+    pub(crate) fn reserve_slot(&self, run: RunId) -> Option<WorkerSlot> {
+        let worker = lock(&self.0).clone().filter(|worker| !worker.dispatches.is_closed())?;
+        let permit = Arc::clone(&worker.slots).try_acquire_owned().ok()?;
+        lock(&worker.pending).insert(run);
+        let guard = PendingRunGuard { run, pending: Arc::clone(&worker.pending) };
+        Some(WorkerSlot { worker, guard, permit })
     }
 }
 
-/// A run that has a seat: who and where, apart from what only the commit can tell.
-pub(crate) struct Seated {
-    pub seat: Seat,
+/// A run with a reserved slot, without the data that only the commit provides.
+pub(crate) struct PreclaimedRun {
+    pub slot: WorkerSlot,
     pub owner: Owner,
     pub run: RunId,
     pub agent: Agent,
-    pub start: Start,
-    /// What it answers, and which event of the commit says it.
+    pub start: PendingStart,
+    /// The message that the run answers, and the index of its event in the commit.
     pub message: (Message, usize),
-    /// The commit's event that queues it.
-    pub event: usize,
+    /// The index of the `run_queued` event in the commit.
+    pub queued_event: usize,
 }
 
-impl Seated {
-    pub(crate) fn claim(&self) -> ClaimFor {
-        let Desk { holder, lease, .. } = &*self.seat.desk;
-        ClaimFor { holder: holder.clone(), lease: *lease, start: self.start.events(self.run, &self.agent) }
+impl PreclaimedRun {
+    pub(crate) fn claim(&self) -> ClaimOffer {
+        let WorkerHandle { holder, lease, .. } = &*self.slot.worker;
+        ClaimOffer { holder: holder.clone(), lease: *lease, start_events: self.start.events(self.run, &self.agent) }
     }
 
-    /// The run as it is stored now, by a commit that had so many events of its own. Whoever drives it need not read what was
-    /// just written.
-    fn claimed(self, room_id: RoomId, stored: Stored, ahead: Option<Ahead>) -> (Seat, Claim, Brief) {
-        let Self { seat, owner, run: run_id, agent, start, message: (mut message, said), event } = self;
-        let Stored { committed, fence, events } = stored;
-        let queued_seq = committed.first + event as u64;
-        message.seq = committed.first + said as u64;
-        let started = start.stored(committed.first + events as u64, committed.at);
+    /// Builds the run as the commit has stored it, so that the driver does not read it back from the store.
+    fn into_preloaded(
+        self,
+        room_id: RoomId,
+        stored: CommittedClaim,
+        prefetch: Option<Prefetch>,
+    ) -> (WorkerSlot, Claim, PreloadedRun) {
+        let Self { slot, owner, run: run_id, agent, start, message: (mut message, posted_event), queued_event } = self;
+        let CommittedClaim { committed, fence, event_count: events } = stored;
+        let queued_seq = committed.first_seq + queued_event as u64;
+        message.seq = committed.first_seq + posted_event as u64;
+        let started = start.into_stored(committed.first_seq + events as u64, committed.at);
         let run = Run {
             id: run_id,
             room_id,
@@ -153,56 +157,63 @@ impl Seated {
             ended_at: None,
         };
         let claim = Claim { run_id, room_id, owner, queued_seq, fence, stop: None };
-        let ahead = ahead.filter(|ahead| ahead.holds_at(committed.first));
-        (seat, claim, Brief { run, agent, message, started, ahead })
+        let prefetch = prefetch.filter(|prefetch| prefetch.is_current_at(committed.first_seq));
+        (slot, claim, PreloadedRun { run, agent, message, started, prefetch })
     }
 }
 
-/// What became of a commit whose run is held.
-struct Stored {
+/// A commit in which the run's claim was granted.
+struct CommittedClaim {
     committed: Committed,
     fence: u64,
-    /// How many events it had, apart from the start of the run.
-    events: usize,
+    /// The number of its events without the start of the run.
+    event_count: usize,
 }
 
 impl Engine {
-    /// Commits, and begins with the run that has a seat if its claim was granted. Apart from whoever asks: a client that
-    /// goes away must not leave a run that is claimed and that nobody drives.
-    pub(crate) async fn commit_and_begin(&self, commit: Commit, seated: Option<Seated>) -> Result<Committed, Error> {
-        let Some(seated) = seated else { return self.store().commit(commit).await };
+    /// Commits, and starts the preclaimed run if its claim was granted. In a task of its own: a client that disconnects
+    /// must not leave a claimed run without a driver.
+    pub(crate) async fn commit_and_start(
+        &self,
+        commit: Commit,
+        preclaimed: Option<PreclaimedRun>,
+    ) -> Result<Committed, StoreError> {
+        let Some(preclaimed) = preclaimed else { return self.store().commit(commit).await };
         let engine = self.clone();
-        let chore = self.chores().spawn(async move {
+        let task = self.background_tasks().spawn(async move {
             let (room_id, events) = (commit.room_id, commit.events.len());
-            let ahead = Ahead::read(&engine, &seated.owner, room_id, &seated.agent, &seated.message.0.text);
-            let (committed, ahead) = tokio::join!(engine.store().commit(commit), ahead);
+            let prefetch =
+                Prefetch::read(&engine, &preclaimed.owner, room_id, &preclaimed.agent, &preclaimed.message.0.text);
+            let (committed, prefetch) = tokio::join!(engine.store().commit(commit), prefetch);
             let committed = committed?;
-            if let Some(fence) = committed.claimed {
-                let (seat, claim, brief) = seated.claimed(room_id, Stored { committed, fence, events }, ahead);
-                engine.pass_on(seat, claim, brief).await;
+            if let Some(fence) = committed.claimed_fence {
+                let stored = CommittedClaim { committed, fence, event_count: events };
+                let (slot, claim, preloaded) = preclaimed.into_preloaded(room_id, stored, prefetch);
+                engine.dispatch(slot, claim, preloaded).await;
             }
             Ok(committed)
         });
-        chore.await.unwrap_or_else(|error| Err(Error::Unavailable(error.to_string())))
+        task.await.unwrap_or_else(|error| Err(StoreError::Unavailable(error.to_string())))
     }
 
-    async fn pass_on(&self, seat: Seat, claim: Claim, brief: Brief) {
-        let Seat { desk, mark, permit } = seat;
-        if let Err(unsent) = desk.handed.try_send(Handed { claim, brief, permit, mark }) {
-            // The worker has just stopped.
-            self.give_up(&unsent.into_inner().claim).await;
+    async fn dispatch(&self, slot: WorkerSlot, claim: Claim, preloaded: PreloadedRun) {
+        let WorkerSlot { worker, guard, permit } = slot;
+        let dispatch = RunDispatch { claim, preloaded, permit, guard };
+        if let Err(unsent) = worker.dispatches.try_send(dispatch) {
+            // The worker has stopped in the meantime.
+            self.end_for_shutdown(&unsent.into_inner().claim).await;
         }
     }
 
-    /// The run has started, and the server stops before anybody was asked.
-    pub(super) async fn give_up(&self, claim: &Claim) {
+    /// Ends a started run when the server stops before its provider was called.
+    pub(super) async fn end_for_shutdown(&self, claim: &Claim) {
         if let Err(error) = self.end_without_driver(claim, Interruption::Shutdown).await {
-            tracing::warn!(run = %claim.run_id, %error, "a run could not be ended; the next start ends it");
+            tracing::warn!(run = %claim.run_id, %error, "a run could not be ended; the next server start ends it");
         }
     }
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     // Plain data that no panic can leave half-changed.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,25 +1,25 @@
-//! The worker: claims runs from the queue, keeps their leases, and brings to an end what a dead worker left.
+//! The worker: claims runs from the queue, renews their leases, and ends the runs that a dead worker left.
 //!
-//! One task looks after all runs of this server, so claiming, renewing and noticing an end cannot race. Start-up,
-//! a crash elsewhere and a run that lost its driver are one path: `recovery`.
+//! One task manages all runs of this server, so claiming, renewing and the end of a run cannot race. Server start,
+//! a crash elsewhere and a run without a driver share one path: `recovery`.
 
 mod handoff;
 mod recovery;
 
-pub(crate) use handoff::{Handoff, Seated};
+pub(crate) use handoff::{Handoff, PreclaimedRun};
 
 use crate::{
     Engine,
-    run::{Brief, Halt, drive},
+    run::{Halt, PreloadedRun, drive},
 };
 use domain::{event::Interruption, ids::RunId};
-use handoff::{Handed, Intake};
+use handoff::{RunDispatch, WorkerInbox};
 use std::{
     collections::{HashMap, HashSet},
     sync::Arc,
     time::Duration,
 };
-use store::{journal::Stop, queue::Claim, queue::Dead};
+use store::{journal::StopRequest, queue::Claim, queue::DeadLeases};
 use tokio::{
     sync::OwnedSemaphorePermit,
     task::{self, JoinSet},
@@ -27,72 +27,72 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// The bell may be missed by another server; nothing waits longer than this.
-const LOOK_AGAIN: Duration = Duration::from_millis(1000);
-/// How long runs may take to stop when the server does: a little longer than a provider's grace.
-const STOP_ALL: Duration = Duration::from_secs(12);
-const FORGET_KEYS: Duration = Duration::from_secs(3600);
+/// A notification from another server may be missed; nothing waits longer than this.
+const POLL_INTERVAL: Duration = Duration::from_millis(1000);
+/// How long runs may take to stop on shutdown: a little longer than a provider's grace period.
+const STOP_TIMEOUT: Duration = Duration::from_secs(12);
+const KEY_CLEANUP_INTERVAL: Duration = Duration::from_secs(3600);
 
 pub struct Worker {
     engine: Engine,
-    /// This worker's name on its leases; new with every start.
+    /// This worker's name on its leases, unique per server start.
     holder: String,
-    intake: Intake,
-    /// A run was asked to stop that was on its way here, and so found nobody to tell.
-    unheard: bool,
+    inbox: WorkerInbox,
+    /// A stop was requested for a run that is dispatched but not registered yet; checked when the dispatch arrives.
+    missed_stop: bool,
     tasks: JoinSet<()>,
-    /// Which run each of them drives.
+    /// The run that each task drives.
     runs: HashMap<task::Id, RunId>,
 }
 
 impl Worker {
     pub fn new(engine: Engine) -> Self {
         let holder = RunId::generate().to_string();
-        let intake = engine.handoff().open(&holder, engine.config().concurrency, engine.config().lease);
-        Self { engine, holder, intake, unheard: false, tasks: JoinSet::new(), runs: HashMap::new() }
+        let inbox = engine.handoff().register_worker(&holder, engine.config().concurrency, engine.config().lease);
+        Self { engine, holder, inbox, missed_stop: false, tasks: JoinSet::new(), runs: HashMap::new() }
     }
 
-    /// Ends what an earlier server left unfinished. Returns when none of it is running any more.
-    pub async fn recover_at_start(&self) -> Result<(), store::Error> {
-        self.engine.clear_old_skills().await;
-        let dead = if self.engine.store().is_sole_user() { Dead::AllOthers } else { Dead::Expired };
+    /// Ends the runs that an earlier server left unfinished. Returns when all of them have ended.
+    pub async fn recover_at_start(&self) -> Result<(), store::StoreError> {
+        self.engine.remove_stale_skills().await;
+        let dead = if self.engine.store().is_sole_user() { DeadLeases::AllOthers } else { DeadLeases::Expired };
         self.recover(dead).await
     }
 
     pub async fn run(mut self, cancel: CancellationToken) {
-        let bell = self.engine.store().queue_bell().clone();
-        let mut look_again = interval(LOOK_AGAIN);
+        let notify = self.engine.store().queue_notify().clone();
+        let mut poll = interval(POLL_INTERVAL);
         let mut renew = interval(self.engine.config().lease / 3);
-        let mut forget = interval(FORGET_KEYS);
-        for timer in [&mut look_again, &mut renew, &mut forget] {
+        let mut cleanup = interval(KEY_CLEANUP_INTERVAL);
+        for timer in [&mut poll, &mut renew, &mut cleanup] {
             timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
         }
-        // Whoever is told to stop begins nothing more, whatever else is ready.
+        // After a cancellation nothing is started, whatever else is ready.
         while !cancel.is_cancelled() {
             let done = tokio::select! {
                 () = cancel.cancelled() => break,
                 Some(ended) = self.tasks.join_next_with_id() => {
-                    self.joined(ended);
-                    self.work().await
+                    self.on_task_end(ended);
+                    self.claim_runs().await
                 }
-                Some(handed) = self.intake.handed.recv() => self.take(handed).await,
-                () = bell.notified() => self.work().await,
-                _ = look_again.tick() => self.work().await,
+                Some(dispatch) = self.inbox.dispatches.recv() => self.accept(dispatch).await,
+                () = notify.notified() => self.claim_runs().await,
+                _ = poll.tick() => self.claim_runs().await,
                 _ = renew.tick() => self.renew().await,
-                _ = forget.tick() => self.engine.store().forget_old_keys().await,
+                _ = cleanup.tick() => self.engine.store().delete_expired_keys().await,
             };
             if let Err(error) = done {
-                tracing::warn!(%error, "the worker could not reach the store; trying again");
+                tracing::warn!(%error, "the worker could not reach the store; retrying");
             }
         }
         self.stop().await;
     }
 
-    async fn work(&mut self) -> Result<(), store::Error> {
+    async fn claim_runs(&mut self) -> Result<(), store::StoreError> {
         self.engine.end_stopped_in_queue().await?;
         if self.engine.store().has_waiting_runs().await? {
             let mut free = Vec::new();
-            while let Ok(slot) = Arc::clone(&self.intake.slots).try_acquire_owned() {
+            while let Ok(slot) = Arc::clone(&self.inbox.slots).try_acquire_owned() {
                 free.push(slot);
             }
             let claims = self.engine.store().claim(&self.holder, free.len(), self.engine.config().lease).await?;
@@ -100,37 +100,38 @@ impl Worker {
                 self.start(claim, None, slot);
             }
         }
-        self.hear_of_stops().await
+        self.check_stops().await
     }
 
-    async fn take(&mut self, handed: Handed) -> Result<(), store::Error> {
-        let Handed { claim, brief, permit, mark } = handed;
-        self.start(claim, Some(brief), permit);
-        drop(mark);
-        if std::mem::take(&mut self.unheard) { self.hear_of_stops().await } else { Ok(()) }
+    async fn accept(&mut self, dispatch: RunDispatch) -> Result<(), store::StoreError> {
+        let RunDispatch { claim, preloaded, permit, guard } = dispatch;
+        self.start(claim, Some(preloaded), permit);
+        drop(guard);
+        if std::mem::take(&mut self.missed_stop) { self.check_stops().await } else { Ok(()) }
     }
 
-    async fn hear_of_stops(&mut self) -> Result<(), store::Error> {
-        let asked = self.engine.store().asked_to_stop(&self.holder).await?;
-        self.pass_on_stops(&asked);
+    async fn check_stops(&mut self) -> Result<(), store::StoreError> {
+        let stopping = self.engine.store().stop_requests(&self.holder).await?;
+        self.forward_stops(&stopping);
         Ok(())
     }
 
-    fn pass_on_stops(&mut self, claims: &[Claim]) {
+    fn forward_stops(&mut self, claims: &[Claim]) {
         for claim in claims {
             let halt = match claim.stop {
-                Some(Stop::Cancel) => Halt::Cancel,
-                Some(Stop::Interrupt) => Halt::Interrupt(Interruption::NewMessage),
+                Some(StopRequest::Cancel) => Halt::Cancel,
+                Some(StopRequest::Interrupt) => Halt::Interrupt(Interruption::NewMessage),
                 None => continue,
             };
-            self.unheard |= !self.engine.active().halt(claim.run_id, halt) && self.intake.is_coming(claim.run_id);
+            self.missed_stop |=
+                !self.engine.active_runs().halt(claim.run_id, halt) && self.inbox.is_pending(claim.run_id);
         }
     }
 
-    fn start(&mut self, claim: Claim, brief: Option<Brief>, slot: OwnedSemaphorePermit) {
+    fn start(&mut self, claim: Claim, preloaded: Option<PreloadedRun>, slot: OwnedSemaphorePermit) {
         let run_id = claim.run_id;
-        let signals = self.engine.active().add(&claim);
-        let run = drive(self.engine.clone(), claim, brief, signals);
+        let signals = self.engine.active_runs().add(&claim);
+        let run = drive(self.engine.clone(), claim, preloaded, signals);
         let task = self.tasks.spawn(async move {
             run.await;
             drop(slot);
@@ -138,37 +139,37 @@ impl Worker {
         self.runs.insert(task.id(), run_id);
     }
 
-    fn joined(&mut self, ended: Result<(task::Id, ()), task::JoinError>) {
+    fn on_task_end(&mut self, ended: Result<(task::Id, ()), task::JoinError>) {
         let id = match ended {
             Ok((id, ())) => id,
             Err(error) => {
-                tracing::error!(%error, "a run's driver crashed; the next renewal ends the run");
+                tracing::error!(%error, "a run's driver panicked; the next renewal ends the run");
                 error.id()
             }
         };
         if let Some(run) = self.runs.remove(&id) {
-            self.engine.active().remove(run);
+            self.engine.active_runs().remove(run);
         }
     }
 
-    /// Keeps the leases, hears of stops asked for elsewhere, and notices runs that lost their driver.
-    async fn renew(&mut self) -> Result<(), store::Error> {
-        let driven: HashSet<RunId> = self.engine.active().ids().into_iter().collect();
-        let held = self.engine.store().renew(&self.holder, self.engine.config().lease).await?;
-        self.pass_on_stops(&held);
+    /// Renews the leases, forwards stops requested on other servers, and ends runs that lost their driver.
+    async fn renew(&mut self) -> Result<(), store::StoreError> {
+        let driven: HashSet<RunId> = self.engine.active_runs().ids().into_iter().collect();
+        let held = self.engine.store().renew_leases(&self.holder, self.engine.config().lease).await?;
+        self.forward_stops(&held);
         let ours: HashSet<RunId> = held.iter().map(|claim| claim.run_id).collect();
         for lost in driven.difference(&ours) {
-            // It has either just ended, which removes it from the board anyway, or was taken over.
-            self.engine.active().halt(*lost, Halt::LeaseLost);
+            // The run has just ended, and is removed from `ActiveRuns` anyway, or was taken over.
+            self.engine.active_runs().halt(*lost, Halt::LeaseLost);
         }
-        let is_lost = |claim: &&Claim| !driven.contains(&claim.run_id) && !self.intake.is_coming(claim.run_id);
+        let is_lost = |claim: &&Claim| !driven.contains(&claim.run_id) && !self.inbox.is_pending(claim.run_id);
         for claim in held.iter().filter(is_lost) {
             self.engine.recover_run(claim).await?;
         }
-        self.recover(Dead::Expired).await
+        self.recover(DeadLeases::Expired).await
     }
 
-    async fn recover(&self, dead: Dead) -> Result<(), store::Error> {
+    async fn recover(&self, dead: DeadLeases) -> Result<(), store::StoreError> {
         let store = self.engine.store();
         for claim in store.take_over(&self.holder, dead, self.engine.config().lease).await? {
             self.engine.recover_run(&claim).await?;
@@ -176,20 +177,20 @@ impl Worker {
         self.engine.end_stopped_in_queue().await
     }
 
-    /// Interrupts what runs, so that its text is kept; what waits stays queued for the next start.
+    /// Interrupts running turns, so that their text is stored; queued runs stay for the next start.
     async fn stop(mut self) {
-        self.engine.active().halt_all(Halt::Interrupt(Interruption::Shutdown));
-        self.intake.handed.close();
+        self.engine.active_runs().halt_all(Halt::Interrupt(Interruption::Shutdown));
+        self.inbox.dispatches.close();
         let all = async {
-            while let Some(handed) = self.intake.handed.recv().await {
-                self.engine.give_up(&handed.claim).await;
+            while let Some(dispatch) = self.inbox.dispatches.recv().await {
+                self.engine.end_for_shutdown(&dispatch.claim).await;
             }
             while let Some(ended) = self.tasks.join_next_with_id().await {
-                self.joined(ended);
+                self.on_task_end(ended);
             }
         };
-        if tokio::time::timeout(STOP_ALL, all).await.is_err() {
-            tracing::warn!("some runs did not stop in time; the next start ends them");
+        if tokio::time::timeout(STOP_TIMEOUT, all).await.is_err() {
+            tracing::warn!("some runs did not stop in time; the next server start ends them");
         }
     }
 }

@@ -1,9 +1,9 @@
-//! Brings to an end what has no driver: a run whose server died, and a run that was stopped while it still waited.
+//! Ends runs without a driver: a run whose server died, and a run that was stopped while it was queued.
 
 use crate::{
     Engine,
-    run::Ledger,
-    turn::{Effect, Entry, Input, Machine, Setting, Why, coalesce},
+    run::RunJournal,
+    turn::{PendingEvent, TurnEffect, TurnInput, TurnMachine, TurnSettings, TurnStopReason, coalesce},
 };
 use domain::{
     event::{Event, EventBody, Interruption, NewEvent, RunCancelled, RunInterrupted},
@@ -17,67 +17,67 @@ use domain::{
 };
 use providers::{TurnEnd, TurnOutcome};
 use store::{
-    Error,
-    journal::{Change, Commit, Ending, Guard, SeqOf, Stop},
+    StoreError,
+    journal::{Commit, Guard, RowChange, RunEnding, SeqRef, StopRequest},
     queue::Claim,
 };
 
 impl Engine {
-    /// Folds what the journal has of the run, keeps it as a partial answer, and ends the run as interrupted. It is not
-    /// run again: it may have called tools (invariant 12).
-    pub(crate) async fn recover_run(&self, claim: &Claim) -> Result<(), Error> {
+    /// Folds the run's stored events into a partial answer and ends the run as interrupted. The run is not repeated: it
+    /// may have called tools (invariant 12).
+    pub(crate) async fn recover_run(&self, claim: &Claim) -> Result<(), StoreError> {
         self.end_without_driver(claim, Interruption::Crash).await
     }
 
-    pub(super) async fn end_without_driver(&self, claim: &Claim, why: Interruption) -> Result<(), Error> {
+    pub(super) async fn end_without_driver(&self, claim: &Claim, why: Interruption) -> Result<(), StoreError> {
         let run = self.store().run(&claim.owner, claim.run_id).await?;
         let events = self.store().run_events(claim.room_id, claim.run_id, claim.queued_seq).await?;
-        let ledger = Ledger::new(self.store().clone(), claim.clone(), run.agent_id);
+        let journal = RunJournal::new(self.store().clone(), claim.clone(), run.agent_id);
         let name = match self.store().agent(&claim.owner, run.agent_id).await {
             Ok(agent) => Some(agent.spec.name),
-            Err(Error::NotFound) => None,
+            Err(StoreError::NotFound) => None,
             Err(error) => return Err(error),
         };
-        let (new, changes) = ending_of(&ledger, &run, &events, name, why)?;
-        match ledger.commit(new, || changes.clone()).await {
+        let (new, changes) = build_ending(&journal, &run, &events, name, why)?;
+        match journal.commit(new, || changes.clone()).await {
             Ok(_) => {
-                tracing::info!(run = %run.id, ?why, "ended a run that had lost its server");
+                tracing::info!(run = %run.id, ?why, "ended a run without a driver");
                 metrics::counter!("greenroom_runs_recovered_total").increment(1);
                 Ok(())
             }
-            // Someone else was quicker.
-            Err(Error::Fenced) => Ok(()),
+            // Another worker has already ended it.
+            Err(StoreError::Fenced) => Ok(()),
             Err(error) => Err(error),
         }
     }
 
-    /// Ends runs that were asked to stop before anyone claimed them.
-    pub(crate) async fn end_stopped_in_queue(&self) -> Result<(), Error> {
-        for claim in self.store().stopped_in_queue().await? {
+    /// Ends runs that were stopped before a worker claimed them.
+    pub(crate) async fn end_stopped_in_queue(&self) -> Result<(), StoreError> {
+        for claim in self.store().stopped_before_claim().await? {
             let run = self.store().run(&claim.owner, claim.run_id).await?;
             let duration_ms = millis_since(run.created_at);
             let (usage, receipt) = (Usage::default(), Receipt::default());
             let (status, body): (_, EventBody) = match claim.stop {
-                Some(Stop::Cancel) | None => (
+                Some(StopRequest::Cancel) | None => (
                     RunStatus::Cancelled,
                     RunCancelled { receipt: receipt.clone(), usage, cost: None, duration_ms }.into(),
                 ),
-                Some(Stop::Interrupt) => {
+                Some(StopRequest::Interrupt) => {
                     let reason = Interruption::NewMessage;
                     let body = RunInterrupted { reason, receipt: receipt.clone(), usage, cost: None, duration_ms };
                     (RunStatus::Interrupted, body.into())
                 }
             };
             let ending =
-                Ending { status, usage, cost: None, model: None, duration_ms, error: None, receipt: Some(receipt) };
+                RunEnding { status, usage, cost: None, model: None, duration_ms, error: None, receipt: Some(receipt) };
             let commit = Commit {
                 room_id: run.room_id,
                 guard: Guard::Unclaimed { run_id: run.id },
                 events: vec![NewEvent::new(body).of_run(run.id, run.agent_id)],
-                changes: vec![Change::EndRun { run_id: run.id, ending }],
+                changes: vec![RowChange::EndRun { run_id: run.id, ending }],
             };
             match self.store().commit(commit).await {
-                Ok(_) | Err(Error::Fenced) => {}
+                Ok(_) | Err(StoreError::Fenced) => {}
                 Err(error) => return Err(error),
             }
         }
@@ -89,20 +89,20 @@ fn millis_since(start: Timestamp) -> u64 {
     u64::try_from(Timestamp::now().since(start).as_millis()).unwrap_or(u64::MAX)
 }
 
-/// The events and changes that close a run nobody drives, from what the journal knows of it.
-fn ending_of(
-    ledger: &Ledger,
+/// The events and changes that end a run without a driver, from its stored events.
+fn build_ending(
+    journal: &RunJournal,
     run: &Run,
     events: &[Event],
     agent: Option<Name>,
     why: Interruption,
-) -> Result<(Vec<NewEvent>, Vec<Change>), Error> {
+) -> Result<(Vec<NewEvent>, Vec<RowChange>), StoreError> {
     let bodies = events.iter().map(Event::body).collect::<Result<Vec<_>, _>>()?;
     let start = events.iter().zip(&bodies).find_map(|(event, body)| match body {
         EventBody::StreamStart(start) => Some((event, start.stream_id)),
         _ => None,
     });
-    let setting = Setting {
+    let settings = TurnSettings {
         stream_id: start.map_or_else(MessageId::generate, |(_, id)| id),
         limits: domain::limits::Limits::default(),
         tools: domain::agent::ToolPolicy::default(),
@@ -110,33 +110,33 @@ fn ending_of(
         model: run.model.clone(),
         started_at: start.map_or(run.created_at, |(event, _)| event.created_at),
     };
-    let mut machine = Machine::resumed(setting, &bodies);
+    let mut machine = TurnMachine::from_events(settings, &bodies);
     let (now, mut effects) = (Timestamp::now(), Vec::new());
-    machine.on(Input::Stop(Why::Interrupted(why)), now, &mut effects);
-    machine.on(Input::Ended(TurnOutcome::of(TurnEnd::Stopped)), now, &mut effects);
+    machine.handle(TurnInput::Stop(TurnStopReason::Interrupted(why)), now, &mut effects);
+    machine.handle(TurnInput::Ended(TurnOutcome::from_end(TurnEnd::Stopped)), now, &mut effects);
     let (mut entries, mut terminal, mut duration_ms) = (Vec::new(), None, 0);
     for effect in effects {
         match effect {
-            Effect::Append(entry) => entries.push(entry),
-            Effect::End(finish) => {
+            TurnEffect::Append(entry) => entries.push(entry),
+            TurnEffect::Finish(finish) => {
                 duration_ms = finish.duration_ms;
                 terminal = Some(finish.terminal);
             }
-            Effect::Become(_)
-            | Effect::Tell(_)
-            | Effect::KeepSession(_)
-            | Effect::RememberTool(_)
-            | Effect::Steered { .. } => {}
+            TurnEffect::SetRunStatus(_)
+            | TurnEffect::SendCommand(_)
+            | TurnEffect::SaveSession(_)
+            | TurnEffect::RememberTool(_)
+            | TurnEffect::SteerSettled { .. } => {}
         }
     }
-    // It had not begun to answer: there is nothing to close but the run itself.
+    // The answer had not started: only the run itself has to be closed.
     if start.is_none() {
         entries.clear();
     }
-    let mut new: Vec<NewEvent> = coalesce(entries).into_iter().map(|entry| ledger.event(entry)).collect();
-    new.extend(terminal.map(|body| ledger.event(Entry::new(body))));
+    let mut new: Vec<NewEvent> = coalesce(entries).into_iter().map(|entry| journal.event(entry)).collect();
+    new.extend(terminal.map(|body| journal.event(PendingEvent::new(body))));
     let answer = machine.answer();
-    let ending = Ending {
+    let ending = RunEnding {
         status: RunStatus::Interrupted,
         usage: answer.usage,
         cost: answer.cost,
@@ -145,24 +145,24 @@ fn ending_of(
         error: None,
         receipt: Some(Receipt::default()),
     };
-    let mut changes = vec![Change::EndRun { run_id: run.id, ending }];
+    let mut changes = vec![RowChange::EndRun { run_id: run.id, ending }];
     if let Some((event, stream_id)) = start {
-        let message = partial(run, event, stream_id, answer, agent)?;
-        changes.push(Change::PutMessage { message, seq: SeqOf::Known(event.seq) });
+        let message = partial_message(run, event, stream_id, answer, agent)?;
+        changes.push(RowChange::PutMessage { message, seq: SeqRef::Known(event.seq) });
     }
     Ok((new, changes))
 }
 
-fn partial(
+fn partial_message(
     run: &Run,
     start: &Event,
     stream_id: MessageId,
     answer: &Answer,
     agent: Option<Name>,
-) -> Result<Message, Error> {
+) -> Result<Message, StoreError> {
     let name = match agent {
         Some(name) => name,
-        None => Name::parse("deleted agent").map_err(|error| Error::Unreadable(error.to_string()))?,
+        None => Name::parse("deleted agent").map_err(|error| StoreError::Unreadable(error.to_string()))?,
     };
     let (text, thinking) = answer.texts();
     Ok(Message {

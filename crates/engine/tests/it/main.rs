@@ -1,8 +1,8 @@
-//! The engine on a real store, with a provider whose every word the test says itself.
+//! Tests of the engine on a real store, with a provider that the test controls.
 //!
-//! A case takes a fresh [`testkit::database::TestDatabase`]; `contract!` makes it a test of each engine. `scene` holds
-//! what the cases are built from.
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that meets the unexpected has failed")]
+//! A case takes a fresh [`testkit::database::TestDatabase`]; `contract!` makes it a test on each database engine. Start
+//! at `harness`: it holds the helpers.
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "an unexpected value fails the test")]
 
 macro_rules! contract {
     ($($case:ident),+ $(,)?) => {
@@ -20,13 +20,13 @@ macro_rules! contract {
     };
 }
 
+mod agent_workspace;
 mod approvals;
 mod clocks;
-mod equipment;
 mod handoff;
-mod place;
+mod harness;
+mod mcp_servers;
 mod providers;
-mod scene;
 mod sessions;
 mod skills;
 mod steer;

@@ -1,23 +1,23 @@
-//! What is said of providers, and how they are put away.
+//! Inspection and shutdown of providers.
 
-use crate::scene::Stage;
+use crate::harness::EngineHarness;
 use engine::commands::InspectionView;
 use std::sync::atomic::Ordering;
 use testkit::database::TestDatabase;
 
-contract! { they_are_looked_at_once_a_minute_and_closed_with_the_server }
+contract! { providers_are_inspected_once_a_minute_and_closed_with_the_engine }
 
-async fn they_are_looked_at_once_a_minute_and_closed_with_the_server(database: TestDatabase) {
-    let stage = Stage::new(database).await;
-    let views = stage.engine.inspect_providers().await;
-    assert_eq!(stage.engine.inspect_providers().await, views);
-    assert_eq!(stage.seen.inspected.load(Ordering::SeqCst), 2, "each of the two once");
-    let said: Vec<_> = views.iter().map(|view| (view.name.as_str(), view.capabilities.steer)).collect();
-    assert_eq!(said, [("p", true), ("q", false)]);
-    let ready = InspectionView::Ready { version: Some("1.2".into()), program: Some("puppet".into()) };
-    assert_eq!(views[0].inspection, ready, "where the program lies is not told");
+async fn providers_are_inspected_once_a_minute_and_closed_with_the_engine(database: TestDatabase) {
+    let harness = EngineHarness::new(database).await;
+    let views = harness.engine.inspect_providers().await;
+    assert_eq!(harness.engine.inspect_providers().await, views);
+    assert_eq!(harness.seen.inspected.load(Ordering::SeqCst), 2, "each of the two providers once");
+    let steerable: Vec<_> = views.iter().map(|view| (view.name.as_str(), view.capabilities.steer)).collect();
+    assert_eq!(steerable, [("p", true), ("q", false)]);
+    let ready = InspectionView::Ready { version: Some("1.2".into()), program: Some("manual".into()) };
+    assert_eq!(views[0].inspection, ready, "the path of the program is not shown");
 
-    let seen = stage.seen.clone();
-    stage.stop().await;
+    let seen = harness.seen.clone();
+    harness.stop().await;
     assert_eq!(seen.closed.load(Ordering::SeqCst), 2);
 }

@@ -1,7 +1,7 @@
-//! Tools that do something before they answer.
+//! Fixture tools that do something before they answer.
 
-use super::tables::{self, Change};
-use crate::transport::line::{Line, Lines};
+use super::tables::{self, ListChange};
+use crate::transport::channel::{SessionChannel, SessionChannels};
 use http::{Request, request::Parts};
 use rmcp::{
     ErrorData, RoleServer,
@@ -16,17 +16,17 @@ use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
 use tokio::sync::broadcast;
 
-/// The suite wants to see messages that come while the tool still works.
+/// The suite expects messages while the tool still runs.
 const PAUSE: Duration = Duration::from_millis(50);
 
-pub type Context = RequestContext<RoleServer>;
+pub type FixtureContext = RequestContext<RoleServer>;
 
-pub fn said(text: impl Into<String>) -> CallToolResult {
+pub fn text_result(text: impl Into<String>) -> CallToolResult {
     CallToolResult::success(vec![ContentBlock::text(text)])
 }
 
-/// Legacy clients ask once, with `logging/setLevel`, and then for everything here; modern ones ask with each request.
-pub async fn log(context: &Context) -> Result<CallToolResult, ErrorData> {
+/// Legacy clients set a log level once, with `logging/setLevel`; modern ones set it with each request.
+pub async fn log(context: &FixtureContext) -> Result<CallToolResult, ErrorData> {
     let is_wanted = match is_modern(context) {
         true => matches!(context.meta.log_level(), Some(LoggingLevel::Debug | LoggingLevel::Info)),
         false => true,
@@ -38,10 +38,10 @@ pub async fn log(context: &Context) -> Result<CallToolResult, ErrorData> {
         }
         tokio::time::sleep(PAUSE).await;
     }
-    Ok(said("All is logged."))
+    Ok(text_result("Logging is complete."))
 }
 
-pub async fn progress(context: &Context) -> Result<CallToolResult, ErrorData> {
+pub async fn progress(context: &FixtureContext) -> Result<CallToolResult, ErrorData> {
     for done in [0.0, 50.0, 100.0] {
         if let Some(token) = context.meta.get_progress_token() {
             let report = ProgressNotificationParam::new(token, done).with_total(100.0);
@@ -49,71 +49,77 @@ pub async fn progress(context: &Context) -> Result<CallToolResult, ErrorData> {
         }
         tokio::time::sleep(PAUSE).await;
     }
-    Ok(said("All is reported."))
+    Ok(text_result("Progress is complete."))
 }
 
-/// Ends the stream of this call before its answer, which the client gets when it comes back for it (SEP-1699).
-pub async fn disconnect(context: &Context) -> CallToolResult {
-    let is_closed = line(context).is_some_and(|line| line.outbox.hang_up(&context.id));
+/// Ends the stream of this call before its answer; the client gets the answer when it resumes (SEP-1699).
+pub async fn disconnect(context: &FixtureContext) -> CallToolResult {
+    let is_closed = channel(context).is_some_and(|channel| channel.outbox.hang_up(&context.id));
     tokio::time::sleep(PAUSE).await;
-    said(format!("The stream was closed: {is_closed}."))
+    text_result(format!("The stream was closed: {is_closed}."))
 }
 
-/// The transport lends its sessions to the tools, with each request.
-pub fn lend<B>(mut request: Request<B>, lines: &Arc<Lines>) -> Request<B> {
-    request.extensions_mut().insert(Arc::clone(lines));
+/// Attaches the session channels to a request, for the tools.
+pub fn lend_channels<B>(mut request: Request<B>, channels: &Arc<SessionChannels>) -> Request<B> {
+    request.extensions_mut().insert(Arc::clone(channels));
     request
 }
 
-fn line(context: &Context) -> Option<Arc<Line>> {
+fn channel(context: &FixtureContext) -> Option<Arc<SessionChannel>> {
     let request = context.extensions.get::<Parts>()?;
     let id = request.headers.get(HEADER_SESSION_ID)?.to_str().ok()?;
-    request.extensions.get::<Arc<Lines>>()?.get(id)
+    request.extensions.get::<Arc<SessionChannels>>()?.get(id)
 }
 
-/// To the subscriptions of modern clients, and to the legacy client that calls.
+/// Notifies the subscriptions of modern clients, and the legacy client that calls.
 pub async fn announce(
-    change: Change,
-    changes: &broadcast::Sender<Change>,
-    context: &Context,
+    change: ListChange,
+    changes: &broadcast::Sender<ListChange>,
+    context: &FixtureContext,
 ) -> Result<CallToolResult, ErrorData> {
     if !is_modern(context) {
-        let told = match change {
-            Change::Tools => context.peer.notify_tool_list_changed().await,
-            Change::Prompts => context.peer.notify_prompt_list_changed().await,
+        let sent = match change {
+            ListChange::Tools => context.peer.notify_tool_list_changed().await,
+            ListChange::Prompts => context.peer.notify_prompt_list_changed().await,
         };
-        told.map_err(unsent)?;
+        sent.map_err(unsent)?;
     }
     let listeners = changes.send(change).unwrap_or(0);
-    Ok(said(format!("{listeners} subscriptions were told.")))
+    Ok(text_result(format!("{listeners} subscriptions were notified.")))
 }
 
-pub fn require(needed: ClientCapabilities, context: &Context) -> Result<CallToolResult, ErrorData> {
+pub fn require(needed: ClientCapabilities, context: &FixtureContext) -> Result<CallToolResult, ErrorData> {
     let can = context.client_capabilities().unwrap_or_default();
     match needed.sampling.is_some() && can.sampling.is_none() {
         true => Err(ErrorData::missing_required_client_capability(needed)),
-        false => Ok(said("The client has what is needed.")),
+        false => Ok(text_result("The client has the required capability.")),
     }
 }
 
-/// The call waits for the client's answer.
-pub async fn ask(request: Value, arguments: &JsonObject, context: &Context) -> Result<CallToolResult, ErrorData> {
+/// Sends a request to the client and waits for its answer.
+pub async fn ask(
+    request: Value,
+    arguments: &JsonObject,
+    context: &FixtureContext,
+) -> Result<CallToolResult, ErrorData> {
     let request = match tables::parse(tables::filled(request, arguments))? {
         InputRequest::CreateMessage(request) => ServerRequest::CreateMessageRequest(request),
         InputRequest::Elicitation(request) => ServerRequest::ElicitRequest(request),
         InputRequest::ListRoots(request) => ServerRequest::ListRootsRequest(request),
-        _ => return Err(ErrorData::internal_error("the fixture asks for nothing else", None)),
+        _ => return Err(ErrorData::internal_error("the fixture supports no other request", None)),
     };
     let text = match context.peer.send_request(request).await {
         Ok(ClientResult::CreateMessageResult(result)) => json!(result.message).to_string(),
         Ok(ClientResult::ElicitResult(result)) => json!(result).to_string(),
-        Ok(_) => return Ok(CallToolResult::error(vec![ContentBlock::text("The client answered something else.")])),
+        Ok(_) => {
+            return Ok(CallToolResult::error(vec![ContentBlock::text("The client returned an unexpected result.")]));
+        }
         Err(error) => return Ok(CallToolResult::error(vec![ContentBlock::text(error.to_string())])),
     };
-    Ok(said(format!("The client answered: {text}")))
+    Ok(text_result(format!("The client answered: {text}")))
 }
 
-pub fn is_modern(context: &Context) -> bool {
+pub fn is_modern(context: &FixtureContext) -> bool {
     let version = context.protocol_version();
     version.is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
 }

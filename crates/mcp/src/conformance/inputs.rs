@@ -1,5 +1,5 @@
-//! Answers that need the client first (SEP-2322): which requests it is sent away with, in how many rounds, and the signed
-//! state by which it comes back.
+//! Answers that require client input first (SEP-2322): the requests of each round, and the signed state that the client
+//! sends back.
 
 use rmcp::{
     ErrorData,
@@ -11,35 +11,35 @@ use rmcp::{
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Nothing is protected by it: whoever reads this file can sign.
+/// Protects nothing: the key is public.
 const KEY: &[u8] = b"the key of the conformance fixture";
 
 #[derive(Deserialize)]
 pub struct Inputs {
-    /// One after the other; each is answered before the next is asked.
+    /// Sequential: each round is answered before the next is requested.
     rounds: Vec<InputRequests>,
-    /// The client carries how far it has come. More than one round need this.
+    /// The client carries the number of the round. Required for more than one round.
     #[serde(default)]
     signed: bool,
 }
 
-/// What a call brings along that is to have its inputs.
-pub struct Call<'a> {
-    /// Of the tool or prompt. A state is good for this one only.
+/// The parts of a call that concern its inputs.
+pub struct InputCall<'a> {
+    /// The tool or prompt. A state is valid for this one only.
     pub name: &'a str,
     pub responses: Option<&'a InputResponses>,
     pub state: Option<&'a str>,
     pub capabilities: ClientCapabilities,
 }
 
-pub enum Step {
+pub enum InputStep {
     Ask(InputRequiredResult),
-    /// All rounds are answered; this is what the client said in the last one.
+    /// All rounds are answered; holds the client's responses of the last round.
     Done(Value),
 }
 
 impl Inputs {
-    pub fn step(&self, call: &Call<'_>) -> Result<Step, ErrorData> {
+    pub fn step(&self, call: &InputCall<'_>) -> Result<InputStep, ErrorData> {
         let Some(round) = self.round(call)? else { return self.ask(0, call) };
         let asked = self.requests(round, call)?;
         let responses = call.responses.filter(|responses| are_answered(&asked, responses));
@@ -47,13 +47,13 @@ impl Inputs {
             None => self.ask(round, call),
             Some(_) if round + 1 < self.rounds.len() => self.ask(round + 1, call),
             Some(responses) => {
-                Ok(Step::Done(responses.iter().map(|(key, value)| (key.clone(), value.clone())).collect()))
+                Ok(InputStep::Done(responses.iter().map(|(key, value)| (key.clone(), value.clone())).collect()))
             }
         }
     }
 
-    /// Which round the call answers, if any.
-    fn round(&self, call: &Call<'_>) -> Result<Option<usize>, ErrorData> {
+    /// Returns the round that the call answers, if any.
+    fn round(&self, call: &InputCall<'_>) -> Result<Option<usize>, ErrorData> {
         if !self.signed {
             return Ok(Some(0));
         }
@@ -61,17 +61,17 @@ impl Inputs {
         call.state.map(open).transpose().map_err(|error| ErrorData::invalid_params(error.to_string(), None))
     }
 
-    fn ask(&self, round: usize, call: &Call<'_>) -> Result<Step, ErrorData> {
+    fn ask(&self, round: usize, call: &InputCall<'_>) -> Result<InputStep, ErrorData> {
         let options = SealOptions::new().associated_data(call.name.as_bytes());
         let state = self.signed.then(|| codec().seal_json_with(&round, &options)).transpose();
         let state = state.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
-        Ok(Step::Ask(InputRequiredResult::new(Some(self.requests(round, call)?), state)))
+        Ok(InputStep::Ask(InputRequiredResult::new(Some(self.requests(round, call)?), state)))
     }
 
-    /// Those of a round that the client can fulfil.
-    fn requests(&self, round: usize, call: &Call<'_>) -> Result<InputRequests, ErrorData> {
+    /// Returns the requests of a round that the client supports.
+    fn requests(&self, round: usize, call: &InputCall<'_>) -> Result<InputRequests, ErrorData> {
         let requests = self.rounds.get(round);
-        let requests = requests.ok_or_else(|| ErrorData::invalid_params("there is no such round", None))?;
+        let requests = requests.ok_or_else(|| ErrorData::invalid_params("unknown round", None))?;
         let can = &call.capabilities;
         let is_possible = |request: &InputRequest| match request {
             InputRequest::CreateMessage(_) => can.sampling.is_some(),
@@ -88,7 +88,7 @@ impl Inputs {
     }
 }
 
-/// What is there for a request has to be an answer to it; what nobody asked for does not matter.
+/// Each request must have a matching response; additional responses are ignored.
 fn are_answered(requests: &InputRequests, responses: &InputResponses) -> bool {
     requests.iter().all(|(key, request)| {
         let Some(response) = responses.get(key) else { return false };

@@ -1,24 +1,24 @@
-//! The tools, prompts and resources that the official conformance suite asks a server for.
+//! The tools, prompts and resources that the official conformance suite requires of a server.
 //!
-//! Only for that examination: what is examined is the protocol (transports, sessions, eras), and the suite can see it only
-//! through things that behave in ways it knows. With the feature `conformance` they are served in place of Greenroom's own;
-//! a release cannot be built with it. The lists and the fixed answers are the JSON files here, `asking_tools.json` holds
-//! those that ask the client back; start with `tables.rs`.
+//! The suite tests the protocol (transports, sessions, eras) through fixtures with known behavior. With the feature
+//! `conformance` they are served instead of Greenroom's own; a release cannot be built with it. The lists and fixed
+//! answers are the JSON files here; `asking_tools.json` holds the tools that send requests to the client. Start with
+//! `tables.rs`.
 //!
-//! Not offered is the extension `tasks`, which the suite runs without scoring.
+//! The extension `tasks` is not supported; the suite runs it without scoring.
 
-// The suite still examines logging, sampling, roots and subscriptions of the legacy era.
+// The suite still tests logging, sampling, roots and subscriptions of the legacy era.
 #![expect(deprecated)]
 
 mod acts;
 mod inputs;
 mod tables;
 
-pub use acts::lend;
+pub use acts::lend_channels;
 
-use crate::transport::direct::{Desk, Quick};
-use acts::Context;
-use inputs::{Call, Step};
+use crate::transport::direct::{QuickTools, SessionPeer};
+use acts::FixtureContext;
+use inputs::{InputCall, InputStep};
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
@@ -32,15 +32,15 @@ use rmcp::{
     service::{NotificationContext, SubscriptionContext},
 };
 use serde_json::json;
-use tables::{Change, PromptAct, ToolAct};
+use tables::{ListChange, PromptAct, ToolAct};
 use tokio::sync::broadcast::{self, error::RecvError};
 
-/// Enough for every change of an examination; a subscription that missed one has been told of another.
+/// Enough for all changes of one test; a subscription that missed one was notified of another.
 const CHANGES: usize = 16;
 
 #[derive(Clone)]
 pub struct Fixture {
-    changes: broadcast::Sender<Change>,
+    changes: broadcast::Sender<ListChange>,
 }
 
 impl Fixture {
@@ -49,7 +49,7 @@ impl Fixture {
     }
 }
 
-impl Quick for Fixture {
+impl QuickTools for Fixture {
     fn is_quick(tool: &str) -> bool {
         let entry = tables::tools().ok().and_then(|tools| tools.into_iter().find(|entry| entry.name == tool));
         entry.is_some_and(|entry| matches!(entry.does, ToolAct::Answer(_)) && !entry.has_headers())
@@ -78,19 +78,27 @@ impl ServerHandler for Fixture {
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        Desk::open(self.clone(), &context);
+        SessionPeer::attach(self.clone(), &context);
     }
 
-    async fn list_tools(&self, _: Option<PaginatedRequestParams>, _: Context) -> Result<ListToolsResult, ErrorData> {
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: FixtureContext,
+    ) -> Result<ListToolsResult, ErrorData> {
         Ok(ListToolsResult::with_all_items(tables::tools()?.into_iter().map(|entry| entry.listed()).collect()))
     }
 
-    /// For the transport, which compares headers with arguments.
+    /// Used by the transport, which compares headers with arguments.
     fn get_tool(&self, name: &str) -> Option<Tool> {
         Some(tables::tools().ok()?.into_iter().find(|entry| entry.name == name)?.listed())
     }
 
-    async fn call_tool(&self, call: CallToolRequestParams, context: Context) -> Result<CallToolResponse, ErrorData> {
+    async fn call_tool(
+        &self,
+        call: CallToolRequestParams,
+        context: FixtureContext,
+    ) -> Result<CallToolResponse, ErrorData> {
         let entry = tables::tools()?.into_iter().find(|entry| entry.name == call.name);
         let entry = entry.ok_or_else(|| ErrorData::invalid_params(format!("unknown tool: {}", call.name), None))?;
         let arguments = call.arguments.unwrap_or_default();
@@ -103,16 +111,16 @@ impl ServerHandler for Fixture {
             ToolAct::Require(needed) => acts::require(needed, &context)?,
             ToolAct::Ask(request) => acts::ask(request, &arguments, &context).await?,
             ToolAct::Inputs(inputs) => {
-                let call = Call {
+                let call = InputCall {
                     name: &entry.name,
                     responses: call.input_responses.as_ref(),
                     state: call.request_state.as_deref(),
                     capabilities: context.client_capabilities().unwrap_or_default(),
                 };
                 match inputs.step(&call)? {
-                    Step::Ask(result) => return Ok(result.into()),
-                    // The word is the suite's, for a state that came back as it was.
-                    Step::Done(responses) => acts::said(format!("state-ok: {responses}")),
+                    InputStep::Ask(result) => return Ok(result.into()),
+                    // The suite expects this word for a state that came back unchanged.
+                    InputStep::Done(responses) => acts::text_result(format!("state-ok: {responses}")),
                 }
             }
         };
@@ -122,33 +130,37 @@ impl ServerHandler for Fixture {
     async fn list_prompts(
         &self,
         _: Option<PaginatedRequestParams>,
-        _: Context,
+        _: FixtureContext,
     ) -> Result<ListPromptsResult, ErrorData> {
         Ok(ListPromptsResult::with_all_items(tables::prompts()?.into_iter().map(|entry| entry.listed).collect()))
     }
 
-    async fn get_prompt(&self, get: GetPromptRequestParams, context: Context) -> Result<GetPromptResponse, ErrorData> {
+    async fn get_prompt(
+        &self,
+        get: GetPromptRequestParams,
+        context: FixtureContext,
+    ) -> Result<GetPromptResponse, ErrorData> {
         let entry = tables::prompts()?.into_iter().find(|entry| entry.listed.name == get.name);
         let entry = entry.ok_or_else(|| ErrorData::invalid_params(format!("unknown prompt: {}", get.name), None))?;
         let messages = match entry.does {
             PromptAct::Messages(value) => tables::messages(value, &get.arguments.unwrap_or_default())?,
             PromptAct::Inputs(inputs) => {
-                let call = Call {
+                let call = InputCall {
                     name: &get.name,
                     responses: get.input_responses.as_ref(),
                     state: get.request_state.as_deref(),
                     capabilities: context.client_capabilities().unwrap_or_default(),
                 };
                 match inputs.step(&call)? {
-                    Step::Ask(result) => return Ok(result.into()),
-                    Step::Done(responses) => vec![PromptMessage::new_text(Role::User, responses.to_string())],
+                    InputStep::Ask(result) => return Ok(result.into()),
+                    InputStep::Done(responses) => vec![PromptMessage::new_text(Role::User, responses.to_string())],
                 }
             }
         };
         Ok(GetPromptResult::new(messages).into())
     }
 
-    async fn complete(&self, complete: CompleteRequestParams, _: Context) -> Result<CompleteResult, ErrorData> {
+    async fn complete(&self, complete: CompleteRequestParams, _: FixtureContext) -> Result<CompleteResult, ErrorData> {
         let known = ["paris", "park", "party", "test"];
         let fitting = known.into_iter().filter(|word| word.starts_with(&complete.argument.value));
         let fitting = CompletionInfo::with_all_values(fitting.map(str::to_owned).collect());
@@ -158,7 +170,7 @@ impl ServerHandler for Fixture {
     async fn list_resources(
         &self,
         _: Option<PaginatedRequestParams>,
-        _: Context,
+        _: FixtureContext,
     ) -> Result<ListResourcesResult, ErrorData> {
         let direct = tables::resources()?.into_iter().filter(|entry| !entry.is_template());
         Ok(ListResourcesResult::with_all_items(direct.map(|entry| entry.listed()).collect()))
@@ -167,7 +179,7 @@ impl ServerHandler for Fixture {
     async fn list_resource_templates(
         &self,
         _: Option<PaginatedRequestParams>,
-        _: Context,
+        _: FixtureContext,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
         let templates = tables::resources()?.into_iter().filter(|entry| entry.is_template());
         Ok(ListResourceTemplatesResult::with_all_items(templates.map(|entry| entry.listed_template()).collect()))
@@ -176,17 +188,17 @@ impl ServerHandler for Fixture {
     async fn read_resource(
         &self,
         read: ReadResourceRequestParams,
-        _: Context,
+        _: FixtureContext,
     ) -> Result<ReadResourceResponse, ErrorData> {
         Ok(ReadResourceResult::new(vec![resource(&read.uri)?]).into())
     }
 
-    /// Nothing here changes, so nothing is remembered.
-    async fn subscribe(&self, subscribe: SubscribeRequestParams, _: Context) -> Result<(), ErrorData> {
+    /// The fixtures never change, so subscriptions are not stored.
+    async fn subscribe(&self, subscribe: SubscribeRequestParams, _: FixtureContext) -> Result<(), ErrorData> {
         resource(&subscribe.uri).map(drop)
     }
 
-    async fn unsubscribe(&self, unsubscribe: UnsubscribeRequestParams, _: Context) -> Result<(), ErrorData> {
+    async fn unsubscribe(&self, unsubscribe: UnsubscribeRequestParams, _: FixtureContext) -> Result<(), ErrorData> {
         resource(&unsubscribe.uri).map(drop)
     }
 
@@ -201,23 +213,23 @@ impl ServerHandler for Fixture {
                 () = subscription.cancelled() => return Ok(()),
                 change = changes.recv() => change,
             };
-            let told = match change {
-                Ok(Change::Tools) if accepted.tools_list_changed == Some(true) => {
+            let sent = match change {
+                Ok(ListChange::Tools) if accepted.tools_list_changed == Some(true) => {
                     subscription.sink().notify_tool_list_changed().await
                 }
-                Ok(Change::Prompts) if accepted.prompts_list_changed == Some(true) => {
+                Ok(ListChange::Prompts) if accepted.prompts_list_changed == Some(true) => {
                     subscription.sink().notify_prompt_list_changed().await
                 }
                 Ok(_) | Err(RecvError::Lagged(_)) => continue,
                 Err(RecvError::Closed) => return Ok(()),
             };
-            told.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
+            sent.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
         }
     }
 
-    /// Whoever sets a level hears everything: all of it is at the level that the suite asks for. rmcp brings this here in
-    /// the modern era too, which does not know it.
-    async fn set_level(&self, _: SetLevelRequestParams, context: Context) -> Result<(), ErrorData> {
+    /// Any level enables all messages, which have the level that the suite sets. rmcp also calls this in the modern
+    /// era, which does not have the method.
+    async fn set_level(&self, _: SetLevelRequestParams, context: FixtureContext) -> Result<(), ErrorData> {
         match acts::is_modern(&context) {
             true => Err(ErrorData::method_not_found::<SetLevelRequestMethod>()),
             false => Ok(()),

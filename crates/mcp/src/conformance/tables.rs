@@ -1,4 +1,4 @@
-//! The tables beside this file, and how an entry becomes what is listed and what is answered.
+//! Reads the JSON files in this folder, and converts their entries to listings and answers.
 
 use super::inputs::Inputs;
 use rmcp::{
@@ -31,18 +31,18 @@ pub enum ToolAct {
     Log,
     Progress,
     Disconnect,
-    Announce(Change),
+    Announce(ListChange),
     Require(ClientCapabilities),
-    /// Of a client of the legacy era, in the middle of the call. Arguments are filled in.
+    /// Sends a request to a legacy client during the call. Arguments are filled in.
     Ask(Value),
-    /// Of a client of the modern era, between two calls.
+    /// Requests input from a modern client between two calls.
     Inputs(Inputs),
 }
 
-/// What has changed.
+/// The list that changed.
 #[derive(Deserialize, Clone, Copy, Debug)]
 #[serde(rename_all = "camelCase")]
-pub enum Change {
+pub enum ListChange {
     Tools,
     Prompts,
 }
@@ -62,7 +62,7 @@ pub enum PromptAct {
     Inputs(Inputs),
 }
 
-/// A template if its address has a `{id}` in it.
+/// A template if its URI contains `{id}`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceEntry {
@@ -70,12 +70,12 @@ pub struct ResourceEntry {
     name: String,
     description: String,
     mime_type: String,
-    content: Content,
+    content: FixtureContent,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-enum Content {
+enum FixtureContent {
     Text(String),
     Blob(String),
 }
@@ -93,7 +93,7 @@ pub fn resources() -> Result<Vec<ResourceEntry>, ErrorData> {
 }
 
 impl ToolEntry {
-    /// Whether headers say again what its arguments say, which the library compares.
+    /// Returns whether headers repeat its arguments, which rmcp compares.
     pub fn has_headers(&self) -> bool {
         self.input_schema.as_ref().is_some_and(|schema| json!(schema).to_string().contains("x-mcp-header"))
     }
@@ -119,7 +119,7 @@ impl ResourceEntry {
         ResourceTemplate::new(self.uri, self.name).with_description(self.description).with_mime_type(self.mime_type)
     }
 
-    /// What is read at this address, if it is this resource's.
+    /// Returns the content for this URI, if it belongs to this resource.
     pub fn at(&self, uri: &str) -> Option<ResourceContents> {
         let id = match self.uri.split_once(Self::VARIABLE) {
             Some((before, after)) => uri.strip_prefix(before)?.strip_suffix(after)?,
@@ -127,8 +127,8 @@ impl ResourceEntry {
             None => return None,
         };
         let contents = match &self.content {
-            Content::Text(text) => ResourceContents::text(text.replace(Self::VARIABLE, id), uri),
-            Content::Blob(blob) => ResourceContents::blob(blob.as_str(), uri),
+            FixtureContent::Text(text) => ResourceContents::text(text.replace(Self::VARIABLE, id), uri),
+            FixtureContent::Blob(blob) => ResourceContents::blob(blob.as_str(), uri),
         };
         Some(contents.with_mime_type(self.mime_type.as_str()))
     }
@@ -144,7 +144,7 @@ pub fn messages(value: Value, arguments: &JsonObject) -> Result<Vec<PromptMessag
     parse(filled(value, arguments))
 }
 
-/// With each `{name}` replaced by the argument of that name.
+/// Replaces each `{name}` by the argument of that name.
 pub fn filled(value: Value, arguments: &JsonObject) -> Value {
     match value {
         Value::String(mut text) => {
@@ -172,7 +172,7 @@ fn read<T: DeserializeOwned>(texts: &[&str]) -> Result<Vec<T>, ErrorData> {
 }
 
 fn broken(error: &serde_json::Error) -> ErrorData {
-    ErrorData::internal_error(format!("the fixture's tables cannot be read: {error}"), None)
+    ErrorData::internal_error(format!("could not read the fixture's tables: {error}"), None)
 }
 
 #[cfg(test)]
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_template_takes_its_id_from_the_address() {
+    fn a_template_takes_its_id_from_the_uri() {
         let entries = resources().unwrap();
         let read = |uri| entries.iter().find_map(|entry| entry.at(uri));
         let Some(ResourceContents::TextResourceContents { text, .. }) = read("test://template/7/data") else {

@@ -1,4 +1,4 @@
-//! `greenroom://…`: how rooms, runs, skills and files are named.
+//! `greenroom://…` URIs of rooms, runs, skills and files.
 
 use domain::{
     ids::{RoomId, RunId},
@@ -7,20 +7,20 @@ use domain::{
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 
 const SCHEME: &str = "greenroom://";
-/// What a path cannot hold as it is.
+/// Characters that must be encoded in a path.
 const RESERVED: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'#').add(b'%').add(b'<').add(b'>').add(b'?').add(b'`');
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Address {
+pub enum ResourceAddress {
     Room(RoomId),
     Run(RunId),
     Skill(SkillName),
     SkillFile(SkillName, FilePath),
-    /// A path in a room's workplace, as it was asked for.
+    /// A path in a room's workspace, as requested.
     File(RoomId, String),
 }
 
-impl Address {
+impl ResourceAddress {
     pub fn parse(uri: &str) -> Option<Self> {
         let (kind, rest) = uri.strip_prefix(SCHEME)?.split_once('/')?;
         let (name, path) = match rest.split_once('/') {
@@ -43,34 +43,34 @@ impl Address {
     }
 }
 
-pub fn room(id: RoomId) -> String {
+pub fn room_uri(id: RoomId) -> String {
     format!("{SCHEME}rooms/{id}")
 }
 
-pub fn skill(name: &SkillName) -> String {
+pub fn skill_uri(name: &SkillName) -> String {
     format!("{SCHEME}skills/{name}")
 }
 
-pub fn skill_file(name: &SkillName, path: &str) -> String {
+pub fn skill_file_uri(name: &SkillName, path: &str) -> String {
     format!("{SCHEME}skills/{name}/files/{}", utf8_percent_encode(path, RESERVED))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Address, room, skill, skill_file};
+    use super::{ResourceAddress, room_uri, skill_file_uri, skill_uri};
     use domain::{ids::RoomId, skill::SkillName};
 
     #[test]
-    fn what_is_named_is_found_again() {
+    fn uris_round_trip_and_invalid_ones_are_rejected() {
         let (id, name): (_, SkillName) = (RoomId::generate(), "code-review".parse().unwrap());
-        assert_eq!(Address::parse(&room(id)), Some(Address::Room(id)));
-        assert_eq!(Address::parse(&skill(&name)), Some(Address::Skill(name.clone())));
+        assert_eq!(ResourceAddress::parse(&room_uri(id)), Some(ResourceAddress::Room(id)));
+        assert_eq!(ResourceAddress::parse(&skill_uri(&name)), Some(ResourceAddress::Skill(name.clone())));
         let path = "scripts/a b%?.sh";
-        let found = Address::parse(&skill_file(&name, path));
-        assert_eq!(found, Some(Address::SkillFile(name, path.parse().unwrap())));
-        let files = format!("{}/files", room(id));
-        assert_eq!(Address::parse(&files), Some(Address::File(id, String::new())));
-        assert_eq!(Address::parse(&format!("{files}/a%2Fb")), Some(Address::File(id, "a/b".into())));
+        let found = ResourceAddress::parse(&skill_file_uri(&name, path));
+        assert_eq!(found, Some(ResourceAddress::SkillFile(name, path.parse().unwrap())));
+        let files = format!("{}/files", room_uri(id));
+        assert_eq!(ResourceAddress::parse(&files), Some(ResourceAddress::File(id, String::new())));
+        assert_eq!(ResourceAddress::parse(&format!("{files}/a%2Fb")), Some(ResourceAddress::File(id, "a/b".into())));
         for none in [
             "",
             "greenroom://",
@@ -83,7 +83,7 @@ mod tests {
             "greenroom://agents/x",
             "GREENROOM://rooms/",
         ] {
-            assert_eq!(Address::parse(none), None, "{none}");
+            assert_eq!(ResourceAddress::parse(none), None, "{none}");
         }
     }
 }

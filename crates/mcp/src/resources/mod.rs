@@ -1,18 +1,18 @@
-//! Rooms, runs, skills and files as resources. `address` is how each is named; here they are listed and read.
+//! Lists and reads rooms, runs, skills and files as resources. `address` has their URIs.
 
 mod address;
 
-pub use address::{Address, room, skill, skill_file};
+pub use address::{ResourceAddress, room_uri, skill_file_uri, skill_uri};
 
-use crate::handler::Asking;
+use crate::handler::McpRequestContext;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use domain::{
     ids::{RoomId, RunId},
     message::{Author, Message},
     owner::Owner,
-    skill::{FilePath, SkillName, document::For},
+    skill::{FilePath, SkillName, document::Audience},
 };
-use engine::commands::WorkplaceEntry;
+use engine::commands::WorkspaceEntry;
 use rmcp::{
     ErrorData,
     model::{
@@ -22,37 +22,40 @@ use rmcp::{
 };
 use serde_json::{Value, json};
 
-/// A page of the list, and all rooms that are listed.
-const PAGE: usize = 100;
+/// The page size of the list, and the maximum number of listed rooms.
+const PAGE_SIZE: usize = 100;
 const MAX_ROOMS: u32 = 1000;
-/// How much of a conversation a resource shows; `read_room` pages through the rest.
-const MESSAGES: u32 = 100;
-/// How long one text may be, and all of them together.
+/// How many messages a room resource shows; `read_room` pages through the rest.
+const MAX_MESSAGES: u32 = 100;
+/// The maximum size of one text, and of all texts together.
 const MAX_TEXT: usize = 512 * 1024;
 const MAX_TEXTS: usize = 1024 * 1024;
 const JSON: &str = "application/json";
 const MARKDOWN: &str = "text/markdown";
 
-pub async fn list(asking: &Asking<'_>, page: Option<PaginatedRequestParams>) -> Result<ListResourcesResult, ErrorData> {
-    let store = asking.house.engine.store();
+pub async fn list(
+    ctx: &McpRequestContext<'_>,
+    page: Option<PaginatedRequestParams>,
+) -> Result<ListResourcesResult, ErrorData> {
+    let store = ctx.shared.engine.store();
     let from: usize = match page.and_then(|page| page.cursor) {
-        Some(cursor) => cursor.parse().map_err(|_| ErrorData::invalid_params("cursor: not one of ours", None))?,
+        Some(cursor) => cursor.parse().map_err(|_| ErrorData::invalid_params("cursor: unknown value", None))?,
         None => 0,
     };
     let (rooms, skills) =
-        tokio::try_join!(store.rooms(&asking.owner, MAX_ROOMS), store.skills(&asking.owner)).map_err(failed)?;
+        tokio::try_join!(store.rooms(&ctx.owner, MAX_ROOMS), store.skills(&ctx.owner)).map_err(store_failure)?;
     let rooms = rooms.iter().map(|summary| {
         let it = &summary.room;
-        Resource::new(room(it.id), it.name.as_str()).with_description("A conversation.").with_mime_type(JSON)
+        Resource::new(room_uri(it.id), it.name.as_str()).with_description("A conversation.").with_mime_type(JSON)
     });
     let skills = skills.iter().map(|it| {
         let spec = &it.spec;
-        let resource = Resource::new(skill(&spec.name), spec.name.as_str()).with_title(spec.title());
+        let resource = Resource::new(skill_uri(&spec.name), spec.name.as_str()).with_title(spec.title());
         resource.with_description(spec.description.as_str()).with_mime_type(MARKDOWN)
     });
     let mut rest = skills.chain(rooms).skip(from);
-    let mut result = ListResourcesResult::with_all_items(rest.by_ref().take(PAGE).collect());
-    result.next_cursor = rest.next().map(|_| (from + PAGE).to_string());
+    let mut result = ListResourcesResult::with_all_items(rest.by_ref().take(PAGE_SIZE).collect());
+    result.next_cursor = rest.next().map(|_| (from + PAGE_SIZE).to_string());
     Ok(result)
 }
 
@@ -62,69 +65,70 @@ pub fn templates() -> ListResourceTemplatesResult {
         kind.map_or(template.clone(), |kind| template.with_mime_type(kind))
     };
     ListResourceTemplatesResult::with_all_items(vec![
-        template("greenroom://rooms/{id}", "room", "A conversation: its newest messages.", Some(JSON)),
-        template("greenroom://runs/{id}", "run", "One agent's answer to one message, and how it went.", Some(JSON)),
-        template("greenroom://skills/{name}", "skill", "A skill's document.", Some(MARKDOWN)),
+        template("greenroom://rooms/{id}", "room", "The newest messages of a conversation.", Some(JSON)),
+        template("greenroom://runs/{id}", "run", "An agent's answer to a message, with its status.", Some(JSON)),
+        template("greenroom://skills/{name}", "skill", "The document of a skill.", Some(MARKDOWN)),
         template("greenroom://skills/{name}/files/{+path}", "skill_file", "A file of a skill.", None),
         template(
             "greenroom://rooms/{id}/files/{+path}",
             "workplace_file",
-            "A file that a room's agents work on; without a path, or with that of a folder, what is there.",
+            "A file in a room's workspace. Without a path, or for a folder, a list of its entries.",
             None,
         ),
     ])
 }
 
-pub async fn read(asking: &Asking<'_>, uri: &str) -> Result<ReadResourceResponse, ErrorData> {
-    let missing =
-        || ErrorData::resource_not_found(format!("there is no {uri}; resources/list shows what there is"), None);
-    let address = Address::parse(uri).ok_or_else(missing)?;
+pub async fn read(ctx: &McpRequestContext<'_>, uri: &str) -> Result<ReadResourceResponse, ErrorData> {
+    let missing = || {
+        ErrorData::resource_not_found(format!("{uri} not found; resources/list shows the available resources"), None)
+    };
+    let address = ResourceAddress::parse(uri).ok_or_else(missing)?;
     let read = match address {
-        Address::Room(id) => {
-            conversation(asking, id, None, MESSAGES).await.map(|told| as_json(uri, &told)).map_err(Into::into)
+        ResourceAddress::Room(id) => {
+            conversation(ctx, id, None, MAX_MESSAGES).await.map(|value| as_json(uri, &value)).map_err(Into::into)
         }
-        Address::Run(id) => run(asking, id).await.map(|told| as_json(uri, &told)).map_err(Into::into),
-        Address::Skill(name) => {
-            document(asking, &name).await.map(|text| as_text(uri, text, MARKDOWN)).map_err(Into::into)
+        ResourceAddress::Run(id) => run(ctx, id).await.map(|value| as_json(uri, &value)).map_err(Into::into),
+        ResourceAddress::Skill(name) => {
+            document(ctx, &name).await.map(|text| as_text(uri, text, MARKDOWN)).map_err(Into::into)
         }
-        Address::SkillFile(name, path) => {
-            skill_content(asking, &name, &path).await.map(|bytes| as_bytes(uri, bytes)).map_err(Into::into)
+        ResourceAddress::SkillFile(name, path) => {
+            skill_content(ctx, &name, &path).await.map(|bytes| as_bytes(uri, bytes)).map_err(Into::into)
         }
-        Address::File(id, path) => file(asking, &asking.owner, id, &path, uri).await,
+        ResourceAddress::File(id, path) => file(ctx, &ctx.owner, id, &path, uri).await,
     };
     match read {
         Ok(contents) => Ok(ReadResourceResponse::Complete(ReadResourceResult::new(vec![contents]))),
-        Err(engine::Error::NotFound) => Err(missing()),
-        Err(engine::Error::Store(error)) => Err(failed(error)),
+        Err(engine::EngineError::NotFound) => Err(missing()),
+        Err(engine::EngineError::Store(error)) => Err(store_failure(error)),
         Err(error) => Err(ErrorData::invalid_params(error.to_string(), None)),
     }
 }
 
-/// The messages of a room, up to `limit`, as tools and resources show them.
+/// Returns up to `limit` messages of a room, in the form used by tools and resources.
 pub async fn conversation(
-    asking: &Asking<'_>,
+    ctx: &McpRequestContext<'_>,
     id: RoomId,
     before: Option<u64>,
     limit: u32,
-) -> Result<Value, store::Error> {
-    let store = asking.house.engine.store();
-    // One more than is shown says whether there are more.
+) -> Result<Value, store::StoreError> {
+    let store = ctx.shared.engine.store();
+    // One extra message shows whether there are more.
     let (found, history) =
-        tokio::try_join!(store.room(&asking.owner, id), store.history(&asking.owner, id, 0, before, limit + 1))?;
+        tokio::try_join!(store.room(&ctx.owner, id), store.history(&ctx.owner, id, 0, before, limit + 1))?;
     let (all, mut bytes) = (history.messages.len(), 0);
     let fits = |message: &Message| {
         bytes += message.text.len().min(MAX_TEXT);
         bytes <= MAX_TEXTS
     };
     let newest_first = history.messages.into_iter().rev().take(limit as usize);
-    let mut messages: Vec<Value> = newest_first.take_while(fits).map(shown).collect();
+    let mut messages: Vec<Value> = newest_first.take_while(fits).map(message_json).collect();
     messages.reverse();
     let more = messages.len() < all;
     Ok(json!({"room_id": id, "name": found.name, "head": history.head, "messages": messages, "more": more}))
 }
 
-/// A text as long as it may be, and whether that is less than all of it.
-pub fn shortened(mut text: String) -> (String, bool) {
+/// Truncates a text to the maximum size. Returns whether it was cut.
+pub fn truncated(mut text: String) -> (String, bool) {
     let is_cut = text.len() > MAX_TEXT;
     if is_cut {
         text.truncate(text.floor_char_boundary(MAX_TEXT));
@@ -132,52 +136,56 @@ pub fn shortened(mut text: String) -> (String, bool) {
     (text, is_cut)
 }
 
-fn shown(message: Message) -> Value {
+fn message_json(message: Message) -> Value {
     let (kind, name) = match &message.author {
         Author::Person { name } => ("person", name),
         Author::Agent { name, .. } => ("agent", name),
     };
-    let mut told = json!({"seq": message.seq, "author": name, "kind": kind, "status": message.status,
+    let mut value = json!({"seq": message.seq, "author": name, "kind": kind, "status": message.status,
                           "run_id": message.run_id, "created_at": message.created_at});
-    let (text, is_cut) = shortened(message.text);
-    told["text"] = text.into();
+    let (text, is_cut) = truncated(message.text);
+    value["text"] = text.into();
     if is_cut {
-        told["is_cut"] = true.into();
+        value["is_cut"] = true.into();
     }
-    told
+    value
 }
 
-async fn run(asking: &Asking<'_>, id: RunId) -> Result<Value, store::Error> {
-    let follow = crate::follow::Follow::begin(asking.house, &asking.owner, id).await?;
-    let followed = follow.wait(std::time::Duration::ZERO, crate::follow::Nobody).await?;
-    let mut told = serde_json::to_value(&followed.run)?;
-    if let Some(fields) = told.as_object_mut() {
-        fields.insert("text".into(), shortened(followed.answer.texts().0).0.into());
+async fn run(ctx: &McpRequestContext<'_>, id: RunId) -> Result<Value, store::StoreError> {
+    let follow = crate::follow::RunFollow::start(ctx.shared, &ctx.owner, id).await?;
+    let followed = follow.wait(std::time::Duration::ZERO, crate::follow::NoListener).await?;
+    let mut value = serde_json::to_value(&followed.run)?;
+    if let Some(fields) = value.as_object_mut() {
+        fields.insert("text".into(), truncated(followed.answer.texts().0).0.into());
     }
-    Ok(told)
+    Ok(value)
 }
 
-async fn document(asking: &Asking<'_>, name: &SkillName) -> Result<String, store::Error> {
-    let spec = asking.house.engine.store().skill(&asking.owner, name).await?.spec;
-    Ok(spec.document(&spec.body, For::People))
+async fn document(ctx: &McpRequestContext<'_>, name: &SkillName) -> Result<String, store::StoreError> {
+    let spec = ctx.shared.engine.store().skill(&ctx.owner, name).await?.spec;
+    Ok(spec.document(&spec.body, Audience::People))
 }
 
-async fn skill_content(asking: &Asking<'_>, name: &SkillName, path: &FilePath) -> Result<Vec<u8>, store::Error> {
-    let store = asking.house.engine.store();
-    let version = store.skill(&asking.owner, name).await?.version;
-    Ok(store.skill_file(&asking.owner, name, version, path).await?.content)
+async fn skill_content(
+    ctx: &McpRequestContext<'_>,
+    name: &SkillName,
+    path: &FilePath,
+) -> Result<Vec<u8>, store::StoreError> {
+    let store = ctx.shared.engine.store();
+    let version = store.skill(&ctx.owner, name).await?.version;
+    Ok(store.skill_file(&ctx.owner, name, version, path).await?.content)
 }
 
 async fn file(
-    asking: &Asking<'_>,
+    ctx: &McpRequestContext<'_>,
     owner: &Owner,
     id: RoomId,
     path: &str,
     uri: &str,
-) -> Result<ResourceContents, engine::Error> {
-    Ok(match asking.house.engine.workplace_entry(owner, id, path).await? {
-        WorkplaceEntry::File(bytes) => as_bytes(uri, bytes),
-        WorkplaceEntry::Folder { names, more } => {
+) -> Result<ResourceContents, engine::EngineError> {
+    Ok(match ctx.shared.engine.workspace_entry(owner, id, path).await? {
+        WorkspaceEntry::File(bytes) => as_bytes(uri, bytes),
+        WorkspaceEntry::Folder { names, more } => {
             as_json(uri, &json!({"folder": path, "entries": names, "more": more}))
         }
     })
@@ -191,7 +199,7 @@ fn as_json(uri: &str, value: &Value) -> ResourceContents {
     as_text(uri, value.to_string(), JSON)
 }
 
-/// Text where it is text.
+/// Returns text if the bytes are valid text, else a blob.
 fn as_bytes(uri: &str, bytes: Vec<u8>) -> ResourceContents {
     match String::from_utf8(bytes) {
         Ok(text) if !text.contains('\0') => as_text(uri, text, "text/plain"),
@@ -204,8 +212,8 @@ fn as_blob(uri: &str, bytes: &[u8]) -> ResourceContents {
     ResourceContents::blob(STANDARD.encode(bytes), uri).with_mime_type("application/octet-stream")
 }
 
-/// What a database says of itself is for the operator's log.
-pub fn failed(error: store::Error) -> ErrorData {
+/// Database errors go to the log, not to the client.
+pub fn store_failure(error: store::StoreError) -> ErrorData {
     tracing::error!(%error, "an MCP request failed");
-    ErrorData::internal_error("the server could not read its data; try again", None)
+    ErrorData::internal_error("the server could not read its data; try again later", None)
 }

@@ -1,5 +1,5 @@
-//! The tools. `definitions` says what each is called, takes and gives; the other files carry them out by the engine's commands.
-//! What goes wrong is told as a result that a model can act on; only a tool that there is not is an error of the protocol.
+//! The tools. `definitions` has their names and schemas; the other files implement them with the engine's commands.
+//! Failures are results that a model can act on; only an unknown tool is a protocol error.
 
 mod agents;
 mod arguments;
@@ -8,9 +8,9 @@ mod rooms;
 mod runs;
 mod skills;
 
-use crate::handler::Asking;
-pub use arguments::Trouble;
-use arguments::read;
+use crate::handler::McpRequestContext;
+pub use arguments::McpToolError;
+use arguments::parse_arguments;
 pub use definitions::is_quick;
 use rmcp::{
     ErrorData,
@@ -18,14 +18,14 @@ use rmcp::{
 };
 use serde_json::Value;
 
-/// With the agents that can be asked in the description of the tool that asks one.
-pub async fn list(asking: &Asking<'_>) -> Result<ListToolsResult, ErrorData> {
+/// Lists the tools. The description of `run_agent` names the available agents.
+pub async fn list(ctx: &McpRequestContext<'_>) -> Result<ListToolsResult, ErrorData> {
     let mut tools: Vec<Tool> = definitions::all().cloned().collect();
-    if let Ok(agents) = asking.agents().await
+    if let Ok(agents) = ctx.agents().await
         && let Some(tool) = tools.iter_mut().find(|tool| tool.name == definitions::RUN_AGENT)
     {
         let about = tool.description.as_deref().unwrap_or_default();
-        tool.description = Some(format!("{about} {}", agents::who(&agents)).into());
+        tool.description = Some(format!("{about} {}", agents::describe(&agents)).into());
     }
     Ok(ListToolsResult::with_all_items(tools))
 }
@@ -34,35 +34,35 @@ pub fn get(name: &str) -> Option<Tool> {
     definitions::all().find(|tool| tool.name == name).cloned()
 }
 
-pub async fn call(asking: &Asking<'_>, request: CallToolRequestParams) -> Result<CallToolResponse, ErrorData> {
+pub async fn call(ctx: &McpRequestContext<'_>, request: CallToolRequestParams) -> Result<CallToolResponse, ErrorData> {
     let given = request.arguments.unwrap_or_default();
     let outcome = match &*request.name {
-        "list_agents" => run(read(given), |none| agents::list(asking, none)).await,
-        definitions::RUN_AGENT => run(read(given), |wish| runs::run_agent(asking, wish)).await,
-        "wait_for_run" => run(read(given), |wish| runs::wait_for_run(asking, wish)).await,
-        "cancel_run" => run(read(given), |wish| runs::cancel_run(asking, wish)).await,
-        "answer_approval" => run(read(given), |wish| runs::answer_approval(asking, wish)).await,
-        "list_rooms" => run(read(given), |wish| rooms::list(asking, wish)).await,
-        "read_room" => run(read(given), |wish| rooms::read(asking, wish)).await,
-        "post_message" => run(read(given), |wish| rooms::post(asking, wish)).await,
-        "list_skills" => run(read(given), |none| skills::list(asking, none)).await,
-        "get_skill" => run(read(given), |wish| skills::get(asking, wish)).await,
+        "list_agents" => parse_and_run(parse_arguments(given), |args| agents::list(ctx, args)).await,
+        definitions::RUN_AGENT => parse_and_run(parse_arguments(given), |args| runs::run_agent(ctx, args)).await,
+        "wait_for_run" => parse_and_run(parse_arguments(given), |args| runs::wait_for_run(ctx, args)).await,
+        "cancel_run" => parse_and_run(parse_arguments(given), |args| runs::cancel_run(ctx, args)).await,
+        "answer_approval" => parse_and_run(parse_arguments(given), |args| runs::answer_approval(ctx, args)).await,
+        "list_rooms" => parse_and_run(parse_arguments(given), |args| rooms::list(ctx, args)).await,
+        "read_room" => parse_and_run(parse_arguments(given), |args| rooms::read(ctx, args)).await,
+        "post_message" => parse_and_run(parse_arguments(given), |args| rooms::post(ctx, args)).await,
+        "list_skills" => parse_and_run(parse_arguments(given), |args| skills::list(ctx, args)).await,
+        "get_skill" => parse_and_run(parse_arguments(given), |args| skills::get(ctx, args)).await,
         unknown => {
             let names: Vec<&str> = definitions::all().map(|tool| &*tool.name).collect();
-            let why = format!("there is no tool {unknown:?}; there are: {}", names.join(", "));
+            let why = format!("unknown tool {unknown:?}; available: {}", names.join(", "));
             return Err(ErrorData::invalid_params(why, None));
         }
     };
     Ok(CallToolResponse::Complete(match outcome {
         Ok(value) => CallToolResult::structured(value),
-        Err(Trouble(why)) => CallToolResult::error(vec![ContentBlock::text(why)]),
+        Err(McpToolError(why)) => CallToolResult::error(vec![ContentBlock::text(why)]),
     }))
 }
 
-async fn run<T>(
-    arguments: Result<T, Trouble>,
-    carry_out: impl AsyncFnOnce(T) -> Result<Value, Trouble>,
-) -> Result<Value, Trouble> {
+async fn parse_and_run<T>(
+    arguments: Result<T, McpToolError>,
+    carry_out: impl AsyncFnOnce(T) -> Result<Value, McpToolError>,
+) -> Result<Value, McpToolError> {
     carry_out(arguments?).await
 }
 
@@ -71,7 +71,7 @@ mod tests {
     use super::definitions;
 
     #[test]
-    fn every_tool_is_described_precisely() {
+    fn every_tool_is_fully_described() {
         for tool in definitions::all() {
             let schema = serde_json::to_value(&tool.input_schema).unwrap();
             assert_eq!(
@@ -91,11 +91,11 @@ mod tests {
     }
 
     #[test]
-    fn only_what_changes_nothing_is_quick() {
+    fn only_read_only_tools_are_quick() {
         for tool in definitions::all().filter(|tool| definitions::is_quick(&tool.name)) {
             let hints = tool.annotations.as_ref().unwrap();
-            assert_eq!(hints.read_only_hint, Some(true), "{} may be dropped half-way", tool.name);
-            // A transport that answers directly compares no headers with arguments.
+            assert_eq!(hints.read_only_hint, Some(true), "{} may be dropped at any point", tool.name);
+            // The direct path does not compare headers with arguments.
             assert!(!serde_json::to_string(&tool.input_schema).unwrap().contains("x-mcp-header"), "{}", tool.name);
         }
         assert!(definitions::is_quick("list_agents") && !definitions::is_quick("wait_for_run"));

@@ -1,33 +1,33 @@
-//! Rooms: which there are, what was said there, saying something.
+//! The tools for rooms: list rooms, read a room, post a message.
 
 use super::{
-    arguments::{Trouble, agent_of, id, within},
+    arguments::{McpToolError, check_range, find_agent, parse_id},
     definitions::MAX_MESSAGES,
 };
-use crate::{handler::Asking, resources};
+use crate::{handler::McpRequestContext, resources};
 use domain::{ids::RoomId, room::WhenBusy};
-use engine::commands::Post;
+use engine::commands::NewPost;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-const WHERE: &str = "list_rooms shows which there are";
+const LIST_ROOMS_HINT: &str = "list_rooms shows the available rooms";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct List {
+pub struct ListRoomsArguments {
     #[serde(default)]
     limit: Option<u64>,
 }
 
-pub async fn list(asking: &Asking<'_>, wish: List) -> Result<Value, Trouble> {
-    let limit = within("limit", wish.limit.unwrap_or(50), 1..=MAX_MESSAGES)?;
-    let rooms = asking.house.engine.store().rooms(&asking.owner, limit as u32).await?;
+pub async fn list(ctx: &McpRequestContext<'_>, args: ListRoomsArguments) -> Result<Value, McpToolError> {
+    let limit = check_range("limit", args.limit.unwrap_or(50), 1..=MAX_MESSAGES)?;
+    let rooms = ctx.shared.engine.store().rooms(&ctx.owner, limit as u32).await?;
     let rooms: Vec<Value> = rooms
         .iter()
         .map(|summary| {
             let room = &summary.room;
             json!({"id": room.id, "name": room.name, "head": room.head, "busy": summary.busy, "waiting": summary.waiting,
-                   "agents": room.agents, "uri": resources::room(room.id)})
+                   "agents": room.agents, "uri": resources::room_uri(room.id)})
         })
         .collect();
     Ok(json!({"rooms": rooms}))
@@ -35,7 +35,7 @@ pub async fn list(asking: &Asking<'_>, wish: List) -> Result<Value, Trouble> {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Read {
+pub struct ReadRoomArguments {
     room: String,
     #[serde(default)]
     before: Option<u64>,
@@ -43,16 +43,16 @@ pub struct Read {
     limit: Option<u64>,
 }
 
-pub async fn read(asking: &Asking<'_>, wish: Read) -> Result<Value, Trouble> {
-    let room: RoomId = id("room", &wish.room)?;
-    let limit = within("limit", wish.limit.unwrap_or(50), 1..=MAX_MESSAGES)? as u32;
-    let told = resources::conversation(asking, room, wish.before, limit).await;
-    told.map_err(|error| Trouble::missing(&format!("room {room}"), WHERE)(error.into()))
+pub async fn read(ctx: &McpRequestContext<'_>, args: ReadRoomArguments) -> Result<Value, McpToolError> {
+    let room: RoomId = parse_id("room", &args.room)?;
+    let limit = check_range("limit", args.limit.unwrap_or(50), 1..=MAX_MESSAGES)? as u32;
+    let read = resources::conversation(ctx, room, args.before, limit).await;
+    read.map_err(|error| McpToolError::not_found(&format!("room {room}"), LIST_ROOMS_HINT)(error.into()))
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Say {
+pub struct PostMessageArguments {
     room: String,
     text: String,
     #[serde(default)]
@@ -61,18 +61,19 @@ pub struct Say {
     mentions: Vec<String>,
 }
 
-pub async fn post(asking: &Asking<'_>, wish: Say) -> Result<Value, Trouble> {
-    let (engine, owner) = (&asking.house.engine, &asking.owner);
-    let room: RoomId = id("room", &wish.room)?;
-    let no_room = || Trouble::missing(&format!("room {room}"), WHERE);
-    let mut mentions = Vec::with_capacity(wish.mentions.len().min(64));
-    if !wish.mentions.is_empty() {
-        let (_, seated) = engine.store().seating(owner, room).await.map_err(|error| no_room()(error.into()))?;
-        for wanted in &wish.mentions {
-            mentions.push(agent_of(&seated, wanted)?.id);
+pub async fn post(ctx: &McpRequestContext<'_>, args: PostMessageArguments) -> Result<Value, McpToolError> {
+    let (engine, owner) = (&ctx.shared.engine, &ctx.owner);
+    let room: RoomId = parse_id("room", &args.room)?;
+    let no_room = || McpToolError::not_found(&format!("room {room}"), LIST_ROOMS_HINT);
+    let mut mentions = Vec::with_capacity(args.mentions.len().min(64));
+    if !args.mentions.is_empty() {
+        let (_, participants) =
+            engine.store().room_with_agents(owner, room).await.map_err(|error| no_room()(error.into()))?;
+        for wanted in &args.mentions {
+            mentions.push(find_agent(&participants, wanted)?.id);
         }
     }
-    let post = Post { text: wish.text, when_busy: wish.when_busy, attachments: Vec::new(), mentions };
+    let post = NewPost { text: args.text, when_busy: args.when_busy, attachments: Vec::new(), mentions };
     let posted = engine.post(owner, room, post, None).await;
     let posted = posted.map_err(no_room())?;
     let runs: Vec<Value> = posted.runs.iter().map(|run| json!({"run_id": run.id, "agent_id": run.agent_id})).collect();

@@ -1,12 +1,12 @@
-//! Runs: asking an agent, waiting, stopping, answering what it asks.
+//! The tools for runs: run an agent, wait, cancel, answer an approval.
 
 use super::{
-    arguments::{Trouble, agent_of, id, within},
+    arguments::{McpToolError, check_range, find_agent, parse_id},
     definitions::{DEFAULT_WAIT, MAX_WAIT},
 };
 use crate::{
-    follow::{Follow, Followed, Hear},
-    handler::Asking,
+    follow::{FollowedRun, RunFollow, RunListener},
+    handler::McpRequestContext,
     logging, resources,
 };
 use domain::{
@@ -15,7 +15,7 @@ use domain::{
     ids::{ApprovalId, RoomId, RunId},
     run::RunStatus,
 };
-use engine::commands::{Approval, Execute, OnDisconnect};
+use engine::commands::{ApprovalResponse, ExecuteRequest, OnDisconnect};
 use rmcp::{
     RoleServer,
     model::{ProgressNotificationParam, ProgressToken},
@@ -26,13 +26,13 @@ use serde_json::{Map, Value, json};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How often progress is told: a reader's eye is not quicker, and a busy model is.
-const PROGRESS: Duration = Duration::from_millis(100);
-const PROGRESS_TEXT: usize = 2_000;
+/// The minimum interval between progress notifications; a model produces text faster than people read.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
+const MAX_PROGRESS_CHARS: usize = 2_000;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct RunAgent {
+pub struct RunAgentArguments {
     agent: String,
     message: String,
     #[serde(default)]
@@ -45,56 +45,58 @@ pub struct RunAgent {
     on_disconnect: OnDisconnect,
 }
 
-pub async fn run_agent(asking: &Asking<'_>, wish: RunAgent) -> Result<Value, Trouble> {
-    let (engine, owner) = (&asking.house.engine, &asking.owner);
-    let patience = patience(wish.wait_seconds)?;
-    let conversation: Option<RoomId> = wish.room.as_deref().map(|room| id("room", room)).transpose()?;
-    let agents = asking.agents().await?;
-    let agent = agent_of(&agents, &wish.agent)?.id;
-    let execute = Execute { message: wish.message, conversation, when_busy: None };
+pub async fn run_agent(ctx: &McpRequestContext<'_>, args: RunAgentArguments) -> Result<Value, McpToolError> {
+    let (engine, owner) = (&ctx.shared.engine, &ctx.owner);
+    let max_wait = wait_time(args.wait_seconds)?;
+    let conversation: Option<RoomId> = args.room.as_deref().map(|room| parse_id("room", room)).transpose()?;
+    let agents = ctx.agents().await?;
+    let agent = find_agent(&agents, &args.agent)?.id;
+    let execute = ExecuteRequest { message: args.message, conversation, when_busy: None };
     let posted = engine.execute(owner, agent, execute, None).await;
     let posted = posted.map_err(match conversation {
-        Some(room) => Trouble::missing(&format!("room {room}"), "leave it out to begin a new one, or see list_rooms"),
-        None => Trouble::missing("such agent any more", "see list_agents"),
+        Some(room) => {
+            McpToolError::not_found(&format!("room {room}"), "leave it out to create a new one, or call list_rooms")
+        }
+        None => McpToolError::not_found("such agent any more", "call list_agents"),
     })?;
     let Some(run) = posted.runs.first() else {
-        return Err(Trouble("the message was stored, but nobody answers it".into()));
+        return Err(McpToolError("the message was stored, but no agent answers it".into()));
     };
-    let patience = if wish.wait.unwrap_or(true) { patience } else { Duration::ZERO };
-    wait(asking, run.id, patience, wish.on_disconnect).await
+    let max_wait = if args.wait.unwrap_or(true) { max_wait } else { Duration::ZERO };
+    wait_and_report(ctx, run.id, max_wait, args.on_disconnect).await
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct WaitForRun {
+pub struct WaitForRunArguments {
     run_id: String,
     #[serde(default)]
     wait_seconds: Option<u64>,
 }
 
-pub async fn wait_for_run(asking: &Asking<'_>, wish: WaitForRun) -> Result<Value, Trouble> {
-    let run = id("run_id", &wish.run_id)?;
-    wait(asking, run, patience(wish.wait_seconds)?, OnDisconnect::Continue).await
+pub async fn wait_for_run(ctx: &McpRequestContext<'_>, args: WaitForRunArguments) -> Result<Value, McpToolError> {
+    let run = parse_id("run_id", &args.run_id)?;
+    wait_and_report(ctx, run, wait_time(args.wait_seconds)?, OnDisconnect::Continue).await
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct CancelRun {
+pub struct CancelRunArguments {
     run_id: String,
 }
 
-pub async fn cancel_run(asking: &Asking<'_>, wish: CancelRun) -> Result<Value, Trouble> {
-    let run: RunId = id("run_id", &wish.run_id)?;
-    let stopped = asking.house.engine.cancel_run(&asking.owner, run).await.map_err(no_run(run))?;
+pub async fn cancel_run(ctx: &McpRequestContext<'_>, args: CancelRunArguments) -> Result<Value, McpToolError> {
+    let run: RunId = parse_id("run_id", &args.run_id)?;
+    let stopped = ctx.shared.engine.cancel_run(&ctx.owner, run).await.map_err(run_not_found(run))?;
     Ok(json!({"run_id": stopped.id, "status": stopped.status, "receipt": stopped.receipt}))
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct AnswerApproval {
+pub struct AnswerApprovalArguments {
     run_id: String,
     approval_id: String,
-    decision: Said,
+    decision: ApprovalDecision,
     #[serde(default)]
     input: Option<Map<String, Value>>,
     #[serde(default)]
@@ -103,64 +105,67 @@ pub struct AnswerApproval {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Said {
+enum ApprovalDecision {
     Allow,
     Deny,
 }
 
-pub async fn answer_approval(asking: &Asking<'_>, wish: AnswerApproval) -> Result<Value, Trouble> {
-    let (engine, owner) = (&asking.house.engine, &asking.owner);
-    let run: RunId = id("run_id", &wish.run_id)?;
-    let approval: ApprovalId = id("approval_id", &wish.approval_id)?;
-    let decision = match wish.decision {
-        Said::Allow => Decision::Allow,
-        Said::Deny => Decision::Deny,
+pub async fn answer_approval(
+    ctx: &McpRequestContext<'_>,
+    args: AnswerApprovalArguments,
+) -> Result<Value, McpToolError> {
+    let (engine, owner) = (&ctx.shared.engine, &ctx.owner);
+    let run: RunId = parse_id("run_id", &args.run_id)?;
+    let approval: ApprovalId = parse_id("approval_id", &args.approval_id)?;
+    let decision = match args.decision {
+        ApprovalDecision::Allow => Decision::Allow,
+        ApprovalDecision::Deny => Decision::Deny,
     };
-    let answer = Approval { decision, input: wish.input.map(Value::Object), remember: wish.remember };
-    let what = format!("approval {approval} of run {run} that waits");
+    let answer = ApprovalResponse { decision, input: args.input.map(Value::Object), remember: args.remember };
+    let what = format!("open approval {approval} of run {run}");
     let answered = engine.approve(owner, run, approval, answer).await;
-    answered.map_err(Trouble::missing(&what, "wait_for_run shows those that do"))?;
+    answered.map_err(McpToolError::not_found(&what, "wait_for_run shows the open approvals"))?;
     let status = engine.store().run(owner, run).await?.status;
     Ok(json!({"run_id": run, "status": status, "next": "call wait_for_run for the rest of the answer"}))
 }
 
-fn patience(seconds: Option<u64>) -> Result<Duration, Trouble> {
-    within("wait_seconds", seconds.unwrap_or(DEFAULT_WAIT), 1..=MAX_WAIT).map(Duration::from_secs)
+fn wait_time(seconds: Option<u64>) -> Result<Duration, McpToolError> {
+    check_range("wait_seconds", seconds.unwrap_or(DEFAULT_WAIT), 1..=MAX_WAIT).map(Duration::from_secs)
 }
 
-fn no_run(run: RunId) -> impl FnOnce(engine::Error) -> Trouble {
-    Trouble::missing(&format!("run {run}"), "run_agent and post_message give the ids of runs")
+fn run_not_found(run: RunId) -> impl FnOnce(engine::EngineError) -> McpToolError {
+    McpToolError::not_found(&format!("run {run}"), "run_agent and post_message return the ids of runs")
 }
 
-async fn wait(
-    asking: &Asking<'_>,
+async fn wait_and_report(
+    ctx: &McpRequestContext<'_>,
     run: RunId,
-    patience: Duration,
+    max_wait: Duration,
     on_disconnect: OnDisconnect,
-) -> Result<Value, Trouble> {
-    let mut attendance = asking.house.engine.attend(&asking.owner, run, on_disconnect);
-    let reporter = Reporter::of(asking, run);
+) -> Result<Value, McpToolError> {
+    let mut guard = ctx.shared.engine.cancel_on_disconnect(&ctx.owner, run, on_disconnect);
+    let reporter = ProgressReporter::of(ctx, run);
     let followed = async {
-        let follow = Follow::begin(asking.house, &asking.owner, run).await?;
-        follow.wait(patience, reporter).await
+        let follow = RunFollow::start(ctx.shared, &ctx.owner, run).await?;
+        follow.wait(max_wait, reporter).await
     };
     let followed = tokio::select! {
         followed = followed => followed,
-        () = asking.context.ct.cancelled() => return Err(Trouble("the request was cancelled".into())),
-        () = asking.house.stopping.cancelled() => {
-            attendance.end();
-            let why = "the server is stopping; the answer goes on in the room: call wait_for_run when it is back";
-            return Err(Trouble(why.into()));
+        () = ctx.context.ct.cancelled() => return Err(McpToolError("the request was cancelled".into())),
+        () = ctx.shared.stopping.cancelled() => {
+            guard.disarm();
+            let why = "the server is stopping; the run continues: call wait_for_run when the server is back";
+            return Err(McpToolError(why.into()));
         }
     };
-    // Whoever is told something, be it that the store does not answer, has not left.
-    attendance.end();
-    followed.map(|followed| told(&followed)).map_err(|error| no_run(run)(error.into()))
+    // A caller that gets any answer, even a store error, has not disconnected.
+    guard.disarm();
+    followed.map(|followed| run_json(&followed)).map_err(|error| run_not_found(run)(error.into()))
 }
 
-fn told(followed: &Followed) -> Value {
-    let Followed { run, answer, open } = followed;
-    let (text, cut) = resources::shortened(answer.texts().0);
+fn run_json(followed: &FollowedRun) -> Value {
+    let FollowedRun { run, answer, open_approvals: open } = followed;
+    let (text, cut) = resources::truncated(answer.texts().0);
     let approvals: Vec<Value> = open
         .iter()
         .map(|open| {
@@ -168,16 +173,16 @@ fn told(followed: &Followed) -> Value {
                    "is_question": open.is_question, "expires_at": open.expires_at})
         })
         .collect();
-    let mut told = json!({"run_id": run.id, "room_id": run.room_id, "status": run.status, "text": text,
+    let mut result = json!({"run_id": run.id, "room_id": run.room_id, "status": run.status, "text": text,
                           "approvals": approvals, "usage": run.usage});
     let next = match run.status {
         RunStatus::Failed => None,
-        _ if cut => Some("this is the beginning of the answer; all of it is at GET /api/rooms/{room_id}/messages"),
+        _ if cut => Some("the answer is truncated; GET /api/rooms/{room_id}/messages returns all of it"),
         status if status.is_terminal() => None,
         _ if !open.is_empty() => Some("call answer_approval for each of `approvals`, then wait_for_run"),
         _ => Some("it has not ended; call wait_for_run"),
     };
-    if let Some(fields) = told.as_object_mut() {
+    if let Some(fields) = result.as_object_mut() {
         if let Some(error) = &run.error {
             fields.insert("error".into(), json!(error));
         }
@@ -185,30 +190,30 @@ fn told(followed: &Followed) -> Value {
             fields.insert("next".into(), json!(next));
         }
     }
-    told
+    result
 }
 
-/// Tells the client how the answer grows, and which tools the agent uses.
-struct Reporter {
+/// Reports the growing answer and the tools that the agent uses to the client.
+struct ProgressReporter {
     peer: Peer<RoleServer>,
     run: RunId,
     progress: Option<ProgressToken>,
     logs: bool,
-    /// Bytes of the answer that were told.
-    told: usize,
+    /// How many bytes of the answer were reported.
+    reported_bytes: usize,
     last: Option<Instant>,
 }
 
-impl Reporter {
-    fn of(asking: &Asking<'_>, run: RunId) -> Self {
-        let logs = logging::wants_info(asking.level);
-        let progress = asking.context.meta.get_progress_token();
-        Self { peer: asking.context.peer.clone(), run, progress, logs, told: 0, last: None }
+impl ProgressReporter {
+    fn of(ctx: &McpRequestContext<'_>, run: RunId) -> Self {
+        let logs = logging::wants_info(ctx.level);
+        let progress = ctx.context.meta.get_progress_token();
+        Self { peer: ctx.context.peer.clone(), run, progress, logs, reported_bytes: 0, last: None }
     }
 }
 
-impl Hear for Reporter {
-    async fn heard(&mut self, said: &Answer, tools: &[String]) {
+impl RunListener for ProgressReporter {
+    async fn on_events(&mut self, answer: &Answer, tools: &[String]) {
         if self.logs {
             for tool in tools {
                 let data = json!({"run_id": self.run, "tool": tool, "message": format!("uses {tool}")});
@@ -216,19 +221,19 @@ impl Hear for Reporter {
             }
         }
         let Some(token) = self.progress.clone() else { return };
-        if self.last.is_some_and(|last| last.elapsed() < PROGRESS) {
+        if self.last.is_some_and(|last| last.elapsed() < PROGRESS_INTERVAL) {
             return;
         }
-        let (text, _) = said.texts();
-        if text.len() <= self.told {
+        let (text, _) = answer.texts();
+        if text.len() <= self.reported_bytes {
             return;
         }
-        let from = text.floor_char_boundary(self.told.max(text.len().saturating_sub(PROGRESS_TEXT)));
-        let mut news = ProgressNotificationParam::new(token, text.chars().count() as f64);
-        news.message = Some(text[from..].to_owned());
-        (self.told, self.last) = (text.len(), Some(Instant::now()));
-        if let Err(error) = self.peer.notify_progress(news).await {
-            tracing::debug!(%error, "progress could not be told");
+        let from = text.floor_char_boundary(self.reported_bytes.max(text.len().saturating_sub(MAX_PROGRESS_CHARS)));
+        let mut notification = ProgressNotificationParam::new(token, text.chars().count() as f64);
+        notification.message = Some(text[from..].to_owned());
+        (self.reported_bytes, self.last) = (text.len(), Some(Instant::now()));
+        if let Err(error) = self.peer.notify_progress(notification).await {
+            tracing::debug!(%error, "could not send progress");
         }
     }
 }

@@ -1,16 +1,16 @@
-//! Questions that are answered on the task that brought them, as plain JSON, with no loop and no stream between: those that
-//! wait for nobody and say nothing before their answer. Such a question goes to the same handler as all others, with the
-//! session's own limits, so the answer is the same by either way.
+//! Answers requests directly on their HTTP task, as plain JSON, without a service loop or a stream: requests that do
+//! not wait and send nothing before their answer. They go to the same handler with the same session limits, so the
+//! answer is the same as on the usual path.
 //!
-//! Only what is plainly right goes this way. About all else the library knows what to say.
+//! Only valid requests take this path. All others go to rmcp, which returns the proper errors.
 
 use super::{
-    message::Outline,
-    patience::patiently,
-    reply::{self, Reply},
-    sessions::Session,
+    message::MessageOutline,
+    response::{self, McpResponse},
+    sessions::McpSession,
+    slow_response::stream_if_slow,
 };
-use crate::{Mcp, Served};
+use crate::{ActiveHandler, McpService};
 use http::{HeaderMap, HeaderName, header, request::Parts};
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
@@ -26,74 +26,76 @@ use std::{convert::Infallible, sync::Arc, time::Duration};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-/// A store that takes longer is in trouble, and whoever asks had better know.
-const LONGEST: Duration = Duration::from_secs(60);
+/// A store that takes longer is broken, and the client should know.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
-const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
-const METHOD: HeaderName = HeaderName::from_static("mcp-method");
-const NAME: HeaderName = HeaderName::from_static("mcp-name");
-/// How a name is written that a header could not carry as it is.
-const ENCODED: &str = "=?base64?";
+const VERSION_HEADER: HeaderName = HeaderName::from_static("mcp-protocol-version");
+const METHOD_HEADER: HeaderName = HeaderName::from_static("mcp-method");
+const NAME_HEADER: HeaderName = HeaderName::from_static("mcp-name");
+/// Prefix of a name that cannot be written in a header unchanged.
+const ENCODED_PREFIX: &str = "=?base64?";
 
-pub struct Question {
+pub struct DirectRequest {
     id: RequestId,
     request: ClientRequest,
 }
 
-impl Question {
-    /// As those ask it who have a session.
-    pub fn in_session(outline: &Outline<'_>, headers: &HeaderMap, body: &[u8]) -> Option<Self> {
+impl DirectRequest {
+    /// Reads a request in a session.
+    pub fn in_session(outline: &MessageOutline<'_>, headers: &HeaderMap, body: &[u8]) -> Option<Self> {
         let is_ours = |version: &ProtocolVersion| version.has_initialize();
         let known = || ProtocolVersion::KNOWN_VERSIONS.iter().filter(|version| is_ours(version));
-        let fits = headers.get(VERSION).is_none_or(|said| known().any(|version| said == version.as_str()));
-        let question = if fits { Self::read(outline, headers, body)? } else { return None };
-        // One that speaks of a version by itself is of another revision.
-        question.request.get_meta().protocol_version().is_none().then_some(question)
+        let is_known = headers.get(VERSION_HEADER).is_none_or(|value| known().any(|version| value == version.as_str()));
+        let request = if is_known { Self::read(outline, headers, body)? } else { return None };
+        // A request that states its own version belongs to a revision without sessions.
+        request.request.get_meta().protocol_version().is_none().then_some(request)
     }
 
-    /// As those ask it who have none: each request says all that there is to know, and its headers say it again.
-    pub fn alone(outline: &Outline<'_>, headers: &HeaderMap, body: &[u8]) -> Option<Self> {
+    /// Reads a request without a session: it carries all information itself, and its headers repeat it.
+    pub fn stateless(outline: &MessageOutline<'_>, headers: &HeaderMap, body: &[u8]) -> Option<Self> {
         let modern = &ProtocolVersion::V_2026_07_28;
-        if headers.get(VERSION)? != modern.as_str() || only(headers, &METHOD)? != outline.method()? {
+        if headers.get(VERSION_HEADER)? != modern.as_str()
+            || single_header(headers, &METHOD_HEADER)? != outline.method()?
+        {
             return None;
         }
-        let question = Self::read(outline, headers, body)?;
-        // Not of this revision.
-        if matches!(question.request, ClientRequest::PingRequest(_)) {
+        let request = Self::read(outline, headers, body)?;
+        // This revision has no ping.
+        if matches!(request.request, ClientRequest::PingRequest(_)) {
             return None;
         }
-        if let Some(name) = question.name() {
-            let said = only(headers, &NAME)?;
-            if said != name || said.starts_with(ENCODED) {
+        if let Some(name) = request.named_target() {
+            let header = single_header(headers, &NAME_HEADER)?;
+            if header != name || header.starts_with(ENCODED_PREFIX) {
                 return None;
             }
         }
-        let meta = question.request.get_meta();
-        let is_whole = meta.protocol_version()? == *modern && meta.missing_required_keys(modern).is_empty();
-        is_whole.then_some(question)
+        let meta = request.request.get_meta();
+        let is_complete = meta.protocol_version()? == *modern && meta.missing_required_keys(modern).is_empty();
+        is_complete.then_some(request)
     }
 
-    fn read(outline: &Outline<'_>, headers: &HeaderMap, body: &[u8]) -> Option<Self> {
+    fn read(outline: &MessageOutline<'_>, headers: &HeaderMap, body: &[u8]) -> Option<Self> {
         if !accepts_both(headers) {
             return None;
         }
         let request = match outline.method()? {
-            "tools/call" => ClientRequest::CallToolRequest(of(body)?),
-            "tools/list" => ClientRequest::ListToolsRequest(of(body)?),
-            "resources/list" => ClientRequest::ListResourcesRequest(of(body)?),
-            "resources/templates/list" => ClientRequest::ListResourceTemplatesRequest(of(body)?),
-            "resources/read" => ClientRequest::ReadResourceRequest(of(body)?),
-            "prompts/list" => ClientRequest::ListPromptsRequest(of(body)?),
-            "prompts/get" => ClientRequest::GetPromptRequest(of(body)?),
-            "completion/complete" => ClientRequest::CompleteRequest(of(body)?),
-            "ping" => ClientRequest::PingRequest(of(body)?),
+            "tools/call" => ClientRequest::CallToolRequest(parse(body)?),
+            "tools/list" => ClientRequest::ListToolsRequest(parse(body)?),
+            "resources/list" => ClientRequest::ListResourcesRequest(parse(body)?),
+            "resources/templates/list" => ClientRequest::ListResourceTemplatesRequest(parse(body)?),
+            "resources/read" => ClientRequest::ReadResourceRequest(parse(body)?),
+            "prompts/list" => ClientRequest::ListPromptsRequest(parse(body)?),
+            "prompts/get" => ClientRequest::GetPromptRequest(parse(body)?),
+            "completion/complete" => ClientRequest::CompleteRequest(parse(body)?),
+            "ping" => ClientRequest::PingRequest(parse(body)?),
             _ => return None,
         };
         let is_quick = match &request {
-            ClientRequest::CallToolRequest(call) => <Served as Quick>::is_quick(&call.params.name),
+            ClientRequest::CallToolRequest(call) => <ActiveHandler as QuickTools>::is_quick(&call.params.name),
             _ => true,
         };
-        // Who asks to be told of something meanwhile gets a stream to be told on.
+        // A client that wants progress or logs needs a stream.
         let meta = request.get_meta();
         if !is_quick || meta.get_progress_token().is_some() || meta.log_level().is_some() {
             return None;
@@ -101,8 +103,8 @@ impl Question {
         Some(Self { id: outline.request_id()?, request })
     }
 
-    /// What its headers name.
-    fn name(&self) -> Option<&str> {
+    /// Returns the name that the headers must repeat.
+    fn named_target(&self) -> Option<&str> {
         match &self.request {
             ClientRequest::CallToolRequest(call) => Some(&call.params.name),
             ClientRequest::GetPromptRequest(get) => Some(&get.params.name),
@@ -111,88 +113,88 @@ impl Question {
         }
     }
 
-    async fn answer(self, desk: Desk, parts: Parts) -> Reply {
+    async fn answer(self, peer: SessionPeer, parts: Parts) -> McpResponse {
         let Self { id, mut request } = self;
-        let mut context = RequestContext::new(id.clone(), desk.peer);
+        let mut context = RequestContext::new(id.clone(), peer.peer);
         context.meta = std::mem::take(request.get_meta_mut());
         context.extensions = std::mem::take(request.extensions_mut());
         context.extensions.insert(parts);
         let late = || {
-            tracing::warn!(request = %id, "an MCP request was given up: it took too long");
+            tracing::warn!(request = %id, "an MCP request timed out");
             Err(ErrorData::internal_error("the server could not answer in time; try again later", None))
         };
-        let answered = timeout(LONGEST, desk.served.handle_request(request, context)).await;
+        let answered = timeout(ANSWER_TIMEOUT, peer.service.handle_request(request, context)).await;
         let message = match answered.unwrap_or_else(|_| late()) {
             Ok(result) => ServerJsonRpcMessage::response(result, id),
-            // None of those that a status stands for can come of what is asked here: an error is an answer.
+            // None of these requests can fail with an error that has its own HTTP status.
             Err(error) => ServerJsonRpcMessage::error(error, Some(id)),
         };
-        reply::json(&message)
+        response::json(&message)
     }
 }
 
-fn of<T: DeserializeOwned>(body: &[u8]) -> Option<T> {
+fn parse<T: DeserializeOwned>(body: &[u8]) -> Option<T> {
     serde_json::from_slice(body).ok()
 }
 
-/// A client has to take an answer of either kind, whichever it gets.
+/// A client must accept both kinds of answers.
 fn accepts_both(headers: &HeaderMap) -> bool {
     let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok());
-    accept.is_some_and(|accept| accept.contains("application/json") && accept.contains(reply::EVENT_STREAM))
+    accept.is_some_and(|accept| accept.contains("application/json") && accept.contains(response::EVENT_STREAM))
 }
 
-/// The value of a header that must not be there twice.
-fn only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+/// Returns the value of a header that occurs exactly once.
+fn single_header<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?.to_str().ok()?;
     values.next().is_none().then_some(value)
 }
 
-/// What has to be known of whoever answers, besides the methods of the protocol.
-pub trait Quick {
-    /// Whether a call of this tool waits for nobody, says nothing before its answer, and may be dropped half-way. Nor may
-    /// headers say what its arguments say: they are not compared here.
+/// What the direct path needs to know about a handler's tools.
+pub trait QuickTools {
+    /// Returns whether a call of this tool does not wait, sends nothing before its answer, and may be dropped at any
+    /// point. Its arguments must not be repeated in headers either: the direct path does not compare them.
     fn is_quick(tool: &str) -> bool;
 }
 
-/// Who answers in a session, and how its client is reached.
+/// The service of a session and the peer that reaches its client.
 #[derive(Clone)]
-pub struct Desk {
-    served: Arc<dyn DynService<RoleServer>>,
+pub struct SessionPeer {
+    service: Arc<dyn DynService<RoleServer>>,
     peer: Peer<RoleServer>,
 }
 
-impl Desk {
-    /// For when the client says that it is initialized.
-    pub fn open(served: impl ServerHandler, context: &NotificationContext<RoleServer>) {
-        let session = context.extensions.get::<Parts>().and_then(|parts| parts.extensions.get::<Arc<Session>>());
+impl SessionPeer {
+    /// Attaches the peer to its session. Call it when the client has sent `notifications/initialized`.
+    pub fn attach(served: impl ServerHandler, context: &NotificationContext<RoleServer>) {
+        let session = context.extensions.get::<Parts>().and_then(|parts| parts.extensions.get::<Arc<McpSession>>());
         if let Some(session) = session {
-            // Said twice it is the same.
-            session.desk.get_or_init(|| Self { served: Arc::new(served), peer: context.peer.clone() });
+            // A repeated notification changes nothing.
+            session.session_peer.get_or_init(|| Self { service: Arc::new(served), peer: context.peer.clone() });
         }
     }
 
-    /// Until the session's service has ended.
+    /// Returns whether the session's service still runs.
     pub fn is_open(&self) -> bool {
         !self.peer.is_transport_closed()
     }
 }
 
-/// Those without a session. Nothing is ever said to them but the answer, so one peer stands for all.
-pub struct Strangers(RunningService<RoleServer, Served>);
+/// The peer for all clients without a session. They get nothing but their answer, so one peer is enough.
+pub struct StatelessPeer(RunningService<RoleServer, ActiveHandler>);
 
-impl Strangers {
-    pub fn new(served: Served, over: &CancellationToken) -> Self {
-        let mut anybody = InitializeRequestParams::new(ClientCapabilities::default(), Implementation::default());
-        anybody.protocol_version = ProtocolVersion::V_2026_07_28;
-        Self(serve_directly_with_ct(served, Silence, Some(anybody), over.child_token()))
+impl StatelessPeer {
+    pub fn new(served: ActiveHandler, over: &CancellationToken) -> Self {
+        let mut client = InitializeRequestParams::new(ClientCapabilities::default(), Implementation::default());
+        client.protocol_version = ProtocolVersion::V_2026_07_28;
+        Self(serve_directly_with_ct(served, NullTransport, Some(client), over.child_token()))
     }
 }
 
-/// Nothing comes from it, and what goes to it is for nobody.
-struct Silence;
+/// Receives nothing and discards what is sent.
+struct NullTransport;
 
-impl Transport<RoleServer> for Silence {
+impl Transport<RoleServer> for NullTransport {
     type Error = Infallible;
 
     fn send(&mut self, _: ServerJsonRpcMessage) -> impl Future<Output = Result<(), Infallible>> + Send + 'static {
@@ -208,23 +210,25 @@ impl Transport<RoleServer> for Silence {
     }
 }
 
-impl Mcp {
-    /// One that takes longer than a moment becomes a stream that ends with the answer. Who hangs up ends the question.
-    pub(super) async fn answer_alone(&self, question: Question, parts: Parts) -> Reply {
-        let desk =
-            Desk { served: Arc::new(self.0.handler.fresh()), peer: self.0.streamable.strangers.0.peer().clone() };
-        patiently(question.answer(desk, parts), self.0.settings.heartbeat).await
+impl McpService {
+    /// A slow answer becomes a stream that ends with the answer. If the client disconnects, the request is dropped.
+    pub(super) async fn answer_stateless(&self, request: DirectRequest, parts: Parts) -> McpResponse {
+        let peer = SessionPeer {
+            service: Arc::new(self.0.handler.for_new_session()),
+            peer: self.0.streamable.stateless_peer.0.peer().clone(),
+        };
+        stream_if_slow(request.answer(peer, parts), self.0.settings.heartbeat).await
     }
 
     pub(super) async fn answer_in_session(
         &self,
-        question: Question,
-        session: &Arc<Session>,
-        desk: &Desk,
+        request: DirectRequest,
+        session: &Arc<McpSession>,
+        peer: &SessionPeer,
         parts: Parts,
-    ) -> Reply {
+    ) -> McpResponse {
         let hold = session.hold();
-        let reply = patiently(question.answer(desk.clone(), parts), self.0.settings.heartbeat).await;
-        if reply::is_stream(&reply) { hold.over(reply) } else { reply }
+        let response = stream_if_slow(request.answer(peer.clone(), parts), self.0.settings.heartbeat).await;
+        if response::is_stream(&response) { hold.wrap(response) } else { response }
     }
 }

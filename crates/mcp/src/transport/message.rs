@@ -1,6 +1,6 @@
-//! What a message is, as far as it has to be known before it is read in full.
+//! Reads the outline of a message before it is parsed in full.
 
-use super::reply::{Reply, refusal};
+use super::response::{McpResponse, json_rpc_error};
 use http::{HeaderMap, StatusCode, header};
 use rmcp::model::RequestId;
 use serde::{Deserialize, de::IgnoredAny};
@@ -8,10 +8,10 @@ use serde_json::{Value, value::RawValue};
 use std::borrow::Cow;
 
 /// The first revision without sessions; revisions are dates and compare as text.
-const MODERN: &str = "2026-07-28";
+const FIRST_MODERN_VERSION: &str = "2026-07-28";
 
 #[derive(Deserialize)]
-pub struct Outline<'a> {
+pub struct MessageOutline<'a> {
     #[serde(borrow, default)]
     jsonrpc: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
@@ -27,30 +27,30 @@ pub struct Outline<'a> {
 }
 
 #[derive(Deserialize, Default)]
-struct Params<'a> {
+struct OutlineParams<'a> {
     #[serde(rename = "_meta", borrow, default)]
-    meta: Option<Meta<'a>>,
+    meta: Option<OutlineMeta<'a>>,
 }
 
 #[derive(Deserialize)]
-struct Meta<'a> {
+struct OutlineMeta<'a> {
     #[serde(rename = "io.modelcontextprotocol/protocolVersion", borrow, default)]
     version: Option<Cow<'a, str>>,
 }
 
-impl<'a> Outline<'a> {
-    pub fn of(body: &'a [u8]) -> Result<Self, NoMessage> {
+impl<'a> MessageOutline<'a> {
+    pub fn of(body: &'a [u8]) -> Result<Self, InvalidMessage> {
         if body.trim_ascii_start().first() == Some(&b'[') && serde_json::from_slice::<Vec<&RawValue>>(body).is_ok() {
-            return Err(NoMessage::Batch);
+            return Err(InvalidMessage::Batch);
         }
-        serde_json::from_slice(body).map_err(|error| NoMessage::of(&error))
+        serde_json::from_slice(body).map_err(|error| InvalidMessage::of(&error))
     }
 
     pub fn method(&self) -> Option<&str> {
         self.method.as_deref()
     }
 
-    /// `None` if it is no request, or one whose id is none.
+    /// Returns `None` if the message is not a request, or has an invalid id.
     pub fn request_id(&self) -> Option<RequestId> {
         if self.jsonrpc.as_deref() != Some("2.0") || self.result.is_some() || self.error.is_some() {
             return None;
@@ -58,58 +58,58 @@ impl<'a> Outline<'a> {
         serde_json::from_str(self.id?.get()).ok()
     }
 
-    /// Something that nobody answers.
+    /// Returns whether the message is a notification, which gets no answer.
     pub fn is_notification(&self) -> bool {
         self.method.is_some() && self.id.is_none()
     }
 
-    /// Asks for a stream that lasts.
-    pub fn listens(&self) -> bool {
+    /// Returns whether the message requests a long-lived stream.
+    pub fn is_listen(&self) -> bool {
         self.method.as_deref() == Some("subscriptions/listen")
     }
 
-    pub fn initializes(&self) -> bool {
+    pub fn is_initialize(&self) -> bool {
         self.method.as_deref() == Some("initialize")
     }
 
-    /// Whether the sender speaks a revision without sessions. The header says it; where it is missing, the message does,
-    /// so that the complaint about the header comes from those who know that revision.
+    /// Returns whether the sender uses a revision without sessions. The header says so; if it is missing, the message
+    /// is checked, so that the service for that revision can report the missing header.
     pub fn is_modern(&self, headers: &HeaderMap) -> bool {
-        if self.initializes() {
+        if self.is_initialize() {
             return false;
         }
         if self.method.as_deref() == Some("server/discover") {
             return true;
         }
         if let Some(version) = headers.get("mcp-protocol-version").and_then(|version| version.to_str().ok()) {
-            return version >= MODERN;
+            return version >= FIRST_MODERN_VERSION;
         }
-        let params = self.params.and_then(|params| serde_json::from_str::<Params<'_>>(params.get()).ok());
-        params.and_then(|params| params.meta?.version).is_some_and(|version| &*version >= MODERN)
+        let params = self.params.and_then(|params| serde_json::from_str::<OutlineParams<'_>>(params.get()).ok());
+        params.and_then(|params| params.meta?.version).is_some_and(|version| &*version >= FIRST_MODERN_VERSION)
     }
 }
 
-/// Why a body is no single message of the protocol.
+/// Why a body is not a single JSON-RPC message.
 #[derive(Debug)]
-pub enum NoMessage {
-    Unreadable(String),
+pub enum InvalidMessage {
+    NotJson(String),
     Batch,
-    Other,
+    NotJsonRpc,
 }
 
-impl NoMessage {
+impl InvalidMessage {
     pub fn of(error: &serde_json::Error) -> Self {
-        if error.is_data() { Self::Other } else { Self::Unreadable(error.to_string()) }
+        if error.is_data() { Self::NotJsonRpc } else { Self::NotJson(error.to_string()) }
     }
 
-    /// In the words of JSON-RPC.
-    pub fn refuse(&self) -> Reply {
+    /// Returns a JSON-RPC error response.
+    pub fn to_response(&self) -> McpResponse {
         let (code, why) = match self {
-            Self::Unreadable(why) => (-32700, format!("The body is no JSON that can be read: {why}")),
-            Self::Batch => (-32600, "Batches are not taken; send each message on its own.".into()),
-            Self::Other => (-32600, "The body is JSON, but no JSON-RPC message that is known here.".into()),
+            Self::NotJson(why) => (-32700, format!("The body is not valid JSON: {why}")),
+            Self::Batch => (-32600, "Batches are not supported; send each message separately.".into()),
+            Self::NotJsonRpc => (-32600, "The body is JSON, but not a known JSON-RPC message.".into()),
         };
-        refusal(StatusCode::BAD_REQUEST, code, &why, &Value::Null)
+        json_rpc_error(StatusCode::BAD_REQUEST, code, &why, &Value::Null)
     }
 }
 
@@ -120,31 +120,31 @@ pub fn is_json(headers: &HeaderMap) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{NoMessage, Outline};
+    use super::{InvalidMessage, MessageOutline};
     use http::{HeaderMap, HeaderValue};
 
     #[test]
-    fn what_is_no_message_is_refused_in_the_words_of_json_rpc() {
-        let of = |body: &str| Outline::of(body.as_bytes()).map(drop).unwrap_err();
+    fn invalid_messages_get_a_json_rpc_error() {
+        let of = |body: &str| MessageOutline::of(body.as_bytes()).map(drop).unwrap_err();
         for cut in ["", "{", "nonsense", "[", r#"{"method":"x"} more"#] {
-            assert!(matches!(of(cut), NoMessage::Unreadable(_)), "{cut}");
+            assert!(matches!(of(cut), InvalidMessage::NotJson(_)), "{cut}");
         }
         for batch in ["[]", r#" [{"jsonrpc":"2.0","id":1,"method":"ping"}]"#] {
-            assert!(matches!(of(batch), NoMessage::Batch), "{batch}");
+            assert!(matches!(of(batch), InvalidMessage::Batch), "{batch}");
         }
         for other in ["7", r#"{"method":7}"#] {
-            assert!(matches!(of(other), NoMessage::Other), "{other}");
+            assert!(matches!(of(other), InvalidMessage::NotJsonRpc), "{other}");
         }
-        assert_eq!(of("{").refuse().status(), 400);
-        assert!(Outline::of(br#"{"jsonrpc":"2.0","id":1,"result":{}}"#).is_ok());
+        assert_eq!(of("{").to_response().status(), 400);
+        assert!(MessageOutline::of(br#"{"jsonrpc":"2.0","id":1,"result":{}}"#).is_ok());
     }
 
     #[test]
-    fn eras() {
+    fn modern_revisions_are_detected() {
         let headers = |version: &str| {
             HeaderMap::from_iter([("mcp-protocol-version".parse().unwrap(), HeaderValue::from_str(version).unwrap())])
         };
-        let modern = |body: &str, headers: &HeaderMap| Outline::of(body.as_bytes()).unwrap().is_modern(headers);
+        let modern = |body: &str, headers: &HeaderMap| MessageOutline::of(body.as_bytes()).unwrap().is_modern(headers);
         let none = HeaderMap::new();
         let list = r#"{"method":"tools/list","id":1}"#;
         let by_meta =

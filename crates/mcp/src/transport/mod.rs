@@ -1,17 +1,17 @@
-//! How MCP clients reach the handler: `streamable` is `/mcp`, with `direct` for what is answered at once; `sse` is the older
-//! `/sse` and `/message`. Both keep their sessions in `sessions`, where each belongs to who began it, and what is to be said in
-//! them in an `outbox`.
+//! The transports: `streamable` is `/mcp`, with `direct` for quick requests; `sse` is the older `/sse` and `/message`.
+//! Both keep their sessions in `sessions`, where each belongs to the principal that created it, and outgoing messages
+//! in an `outbox`.
 //!
-//! Host, Origin, credentials and rates are looked at before anything comes here.
+//! The caller has already checked Host, Origin, credentials and rates.
 
+pub mod channel;
 pub mod direct;
-pub mod line;
 pub mod message;
 mod outbox;
-pub mod patience;
-pub mod reply;
+pub mod response;
 pub mod sessions;
+pub mod slow_response;
 pub mod sse;
 pub mod streamable;
 
-pub use reply::{Body, Reply};
+pub use response::{McpResponse, McpResponseBody};

@@ -1,13 +1,13 @@
-//! Who has a session, and for how long. A session belongs to the principal that began it, and to nobody else: an id alone opens
-//! nothing. It ends when its client says so, when it has been idle for long, when its principal is no longer welcome, and when
-//! the server stops. It is not idle while a stream or a call of it is open.
+//! The open sessions. A session belongs to the principal that created it; the id alone gives no access. It ends when
+//! its client ends it, when it was idle for too long, when its principal loses access, and when the server stops. It is
+//! not idle while one of its streams or calls is open.
 //!
-//! Streams without a session are kept here too, so that they end with their principal's welcome like all others.
+//! Streams without a session are registered here too, so that they also end when their principal loses access.
 
 use super::{
-    direct::Desk,
-    line::Line,
-    reply::{Body, Reply},
+    channel::SessionChannel,
+    direct::SessionPeer,
+    response::{McpResponse, McpResponseBody},
 };
 use bytes::Bytes;
 use domain::owner::Principal;
@@ -24,44 +24,44 @@ use std::{
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
-pub struct Sessions {
-    all: Mutex<HashMap<Arc<str>, Arc<Session>>>,
+pub struct McpSessions {
+    all: Mutex<HashMap<Arc<str>, Arc<McpSession>>>,
     max: usize,
     idle: Duration,
 }
 
-pub struct Session {
+pub struct McpSession {
     pub id: Arc<str>,
     pub principal: Principal,
-    pub link: Link,
-    /// From the moment that its client says it is initialized.
-    pub desk: OnceLock<Desk>,
-    activity: Mutex<Activity>,
-    /// Cancelled when it ends; what is open of it ends then.
-    pub over: CancellationToken,
-    why: OnceLock<&'static str>,
+    pub transport: SessionTransport,
+    /// Set once the client has sent `notifications/initialized`.
+    pub session_peer: OnceLock<SessionPeer>,
+    activity: Mutex<SessionActivity>,
+    /// Cancelled when the session ends, which ends its streams.
+    pub ended: CancellationToken,
+    end_reason: OnceLock<&'static str>,
 }
 
-/// What is behind a session.
-pub enum Link {
-    /// Kept by the streamable transport under the same id.
+/// The transport of a session.
+pub enum SessionTransport {
+    /// Its channel is kept by the streamable transport under the same id.
     Streamable,
-    Sse(Line),
-    /// One stream, and no session.
-    Stream,
+    Sse(SessionChannel),
+    /// A single stream without a session.
+    StatelessStream,
 }
 
-struct Activity {
+struct SessionActivity {
     open: usize,
     last: Instant,
 }
 
-/// A mutex here guards plain data that no panic can leave half-changed.
+/// The mutexes here guard plain data that no panic can leave inconsistent.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Sessions {
+impl McpSessions {
     pub fn new(max: usize, idle: Duration) -> Self {
         Self { all: Mutex::default(), max, idle }
     }
@@ -74,38 +74,45 @@ impl Sessions {
         self.len() >= self.max
     }
 
-    pub fn begin(&self, id: Arc<str>, principal: Principal, link: Link) -> Arc<Session> {
-        let activity = Mutex::new(Activity { open: 0, last: Instant::now() });
+    pub fn create(&self, id: Arc<str>, principal: Principal, link: SessionTransport) -> Arc<McpSession> {
+        let activity = Mutex::new(SessionActivity { open: 0, last: Instant::now() });
         let over = CancellationToken::new();
-        let session =
-            Arc::new(Session { id, principal, link, desk: OnceLock::new(), activity, over, why: OnceLock::new() });
+        let session = Arc::new(McpSession {
+            id,
+            principal,
+            transport: link,
+            session_peer: OnceLock::new(),
+            activity,
+            ended: over,
+            end_reason: OnceLock::new(),
+        });
         lock(&self.all).insert(Arc::clone(&session.id), Arc::clone(&session));
         session
     }
 
-    /// Somebody else's is not found, whoever knows its id.
-    pub fn find(&self, id: &str, principal: &Principal) -> Option<Arc<Session>> {
+    /// Finds a session by id and principal. Sessions of others are not found.
+    pub fn find(&self, id: &str, principal: &Principal) -> Option<Arc<McpSession>> {
         let session = lock(&self.all).get(id).cloned()?;
         (session.principal == *principal).then_some(session)
     }
 
-    pub fn end(&self, session: &Session, why: &'static str) {
+    pub fn end(&self, session: &McpSession, why: &'static str) {
         lock(&self.all).remove(&session.id);
-        // The first reason stands.
-        session.why.get_or_init(|| why);
-        session.over.cancel();
+        // The first reason wins.
+        session.end_reason.get_or_init(|| why);
+        session.ended.cancel();
     }
 
-    /// Those that nobody has used for long.
-    pub fn stale(&self) -> Vec<Arc<Session>> {
-        lock(&self.all).values().filter(|session| session.is_stale(self.idle)).cloned().collect()
+    /// Returns the sessions that have been idle for too long.
+    pub fn idle_sessions(&self) -> Vec<Arc<McpSession>> {
+        lock(&self.all).values().filter(|session| session.is_idle(self.idle)).cloned().collect()
     }
 
-    pub fn all(&self) -> Vec<Arc<Session>> {
+    pub fn all(&self) -> Vec<Arc<McpSession>> {
         lock(&self.all).values().cloned().collect()
     }
 
-    /// Each once.
+    /// Returns the principals without duplicates.
     pub fn principals(&self) -> Vec<Principal> {
         let mut found: Vec<Principal> = Vec::new();
         for session in lock(&self.all).values() {
@@ -116,7 +123,7 @@ impl Sessions {
         found
     }
 
-    /// Gives back what a crowd that left had needed.
+    /// Frees memory after many sessions have ended.
     pub fn shrink(&self) {
         let mut all = lock(&self.all);
         if all.capacity() > 4 * all.len().max(64) {
@@ -125,40 +132,42 @@ impl Sessions {
     }
 }
 
-impl Session {
-    /// As long as this is held, the session is in use.
-    pub fn hold(self: &Arc<Self>) -> Hold {
+impl McpSession {
+    /// The session is in use while the returned guard lives.
+    pub fn hold(self: &Arc<Self>) -> SessionHold {
         lock(&self.activity).open += 1;
-        Hold(Arc::clone(self))
+        SessionHold(Arc::clone(self))
     }
 
-    pub fn why(&self) -> &'static str {
-        self.why.get().copied().unwrap_or("it has ended")
+    pub fn end_reason(&self) -> &'static str {
+        self.end_reason.get().copied().unwrap_or("it has ended")
     }
 
-    fn is_stale(&self, idle: Duration) -> bool {
+    fn is_idle(&self, idle: Duration) -> bool {
         let activity = lock(&self.activity);
-        activity.open == 0 && activity.last.elapsed() >= idle && !matches!(self.link, Link::Stream)
+        activity.open == 0
+            && activity.last.elapsed() >= idle
+            && !matches!(self.transport, SessionTransport::StatelessStream)
     }
 }
 
-pub struct Hold(Arc<Session>);
+pub struct SessionHold(Arc<McpSession>);
 
-impl Hold {
-    pub fn session(&self) -> &Arc<Session> {
+impl SessionHold {
+    pub fn session(&self) -> &Arc<McpSession> {
         &self.0
     }
 
-    /// The reply's body keeps the session in use, and ends with it.
-    pub fn over(self, reply: Reply) -> Reply {
-        reply.map(|body| {
-            let over = Box::pin(self.0.over.clone().cancelled_owned());
-            Held { body, over, _hold: self }.boxed_unsync()
+    /// Wraps a response so that its body keeps the session in use, and ends with the session.
+    pub fn wrap(self, response: McpResponse) -> McpResponse {
+        response.map(|body| {
+            let over = Box::pin(self.0.ended.clone().cancelled_owned());
+            HeldBody { body, ended: over, _hold: self }.boxed_unsync()
         })
     }
 }
 
-impl Drop for Hold {
+impl Drop for SessionHold {
     fn drop(&mut self) {
         let mut activity = lock(&self.0.activity);
         activity.open = activity.open.saturating_sub(1);
@@ -166,19 +175,19 @@ impl Drop for Hold {
     }
 }
 
-struct Held {
-    body: Body,
-    over: Pin<Box<WaitForCancellationFutureOwned>>,
-    _hold: Hold,
+struct HeldBody {
+    body: McpResponseBody,
+    ended: Pin<Box<WaitForCancellationFutureOwned>>,
+    _hold: SessionHold,
 }
 
-impl http_body::Body for Held {
+impl http_body::Body for HeldBody {
     type Data = Bytes;
     type Error = Infallible;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         match Pin::new(&mut self.body).poll_frame(cx) {
-            Poll::Pending => self.over.as_mut().poll(cx).map(|()| None),
+            Poll::Pending => self.ended.as_mut().poll(cx).map(|()| None),
             ready => ready,
         }
     }
@@ -194,44 +203,44 @@ impl http_body::Body for Held {
 
 #[cfg(test)]
 mod tests {
-    use super::{Link, Sessions};
+    use super::{McpSessions, SessionTransport};
     use domain::{
         ids::TokenId,
         owner::{Owner, Principal},
     };
     use std::time::Duration;
 
-    fn someone(token: Option<TokenId>) -> Principal {
-        Principal { owner: Owner::local(), token, visit: None }
+    fn principal(token: Option<TokenId>) -> Principal {
+        Principal { owner: Owner::local(), token, browser_session: None }
     }
 
     #[test]
-    fn invariant_15_a_session_is_found_by_who_began_it_and_by_nobody_else() {
-        let sessions = Sessions::new(10, Duration::from_secs(60));
-        let (one, other) = (someone(Some(TokenId::generate())), someone(Some(TokenId::generate())));
-        let session = sessions.begin("id".into(), one.clone(), Link::Streamable);
+    fn invariant_15_a_session_is_found_only_by_its_principal() {
+        let sessions = McpSessions::new(10, Duration::from_secs(60));
+        let (one, other) = (principal(Some(TokenId::generate())), principal(Some(TokenId::generate())));
+        let session = sessions.create("id".into(), one.clone(), SessionTransport::Streamable);
         assert!(sessions.find("id", &one).is_some());
-        assert!(sessions.find("id", &other).is_none() && sessions.find("id", &someone(None)).is_none());
+        assert!(sessions.find("id", &other).is_none() && sessions.find("id", &principal(None)).is_none());
         sessions.end(&session, "because");
-        assert!(sessions.find("id", &one).is_none() && session.over.is_cancelled());
+        assert!(sessions.find("id", &one).is_none() && session.ended.is_cancelled());
         sessions.end(&session, "for another reason");
-        assert_eq!(session.why(), "because");
+        assert_eq!(session.end_reason(), "because");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_open_is_not_idle() {
-        let sessions = Sessions::new(1, Duration::from_secs(60));
-        let session = sessions.begin("id".into(), someone(None), Link::Streamable);
+    async fn a_session_with_open_requests_is_not_idle() {
+        let sessions = McpSessions::new(1, Duration::from_secs(60));
+        let session = sessions.create("id".into(), principal(None), SessionTransport::Streamable);
         assert!(sessions.is_full());
         let (first, second) = (session.hold(), session.hold());
         tokio::time::advance(Duration::from_secs(100)).await;
-        assert!(sessions.stale().is_empty());
+        assert!(sessions.idle_sessions().is_empty());
         drop(first);
         tokio::time::advance(Duration::from_secs(100)).await;
-        assert!(sessions.stale().is_empty());
+        assert!(sessions.idle_sessions().is_empty());
         drop(second);
-        assert!(sessions.stale().is_empty(), "it was in use just now");
+        assert!(sessions.idle_sessions().is_empty(), "it was in use just now");
         tokio::time::advance(Duration::from_secs(61)).await;
-        assert_eq!(sessions.stale().len(), 1);
+        assert_eq!(sessions.idle_sessions().len(), 1);
     }
 }

@@ -1,17 +1,17 @@
-//! `/sse` and `/message`: the transport of the protocol's first revision. What the server says goes out on a stream, what the
-//! client says comes in by POST, and the session ties them together.
+//! `/sse` and `/message`: the transport of the protocol's first revision. The server's messages go out on an event
+//! stream, the client's messages come in by POST, and the session connects them.
 //!
-//! A session may have several streams: each message goes out on the newest that is open, and waits where none is. The dialect
-//! is the one that every known client takes: `endpoint` first, JSON-RPC as `message`, all else as comments.
+//! A session may have several streams: a message goes out on the newest open one, and waits if none is open. The format
+//! is the one that every known client accepts: `endpoint` first, JSON-RPC as `message`, everything else as comments.
 
 use super::{
-    line::{Line, ServerEnd, Unsaid},
-    message::{NoMessage, Outline},
-    outbox::{Outbox, Reading},
-    reply::{self, FULL, Reply, SESSION_ID},
-    sessions::{Hold, Link, Session},
+    channel::{InboxError, ServerTransport, SessionChannel},
+    message::{InvalidMessage, MessageOutline},
+    outbox::{Outbox, OutboxReader},
+    response::{self, McpResponse, SESSION_ID, TOO_MANY_SESSIONS},
+    sessions::{McpSession, SessionHold, SessionTransport},
 };
-use crate::Mcp;
+use crate::McpService;
 use bytes::Bytes;
 use domain::owner::Principal;
 use futures_util::{StreamExt as _, stream};
@@ -27,68 +27,68 @@ use std::{convert::Infallible, sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep_until, timeout};
 
 /// How long a client may take to initialize its session.
-const GREETING: Duration = Duration::from_secs(60);
-/// How often a client is asked whether it is there, and how often it may not answer.
-const PING: Duration = Duration::from_secs(30);
+const INITIALIZE_TIMEOUT: Duration = Duration::from_secs(60);
+/// How often a client is pinged, and how many pings in a row it may miss.
+const PING_INTERVAL: Duration = Duration::from_secs(30);
 const MISSED_PINGS: u32 = 2;
-/// For how many such times a session may be without a stream. What it asked for is not waited for by anybody then.
-const AWAY: u32 = 4;
+/// For how many ping intervals a session may have no open stream.
+const MAX_INTERVALS_WITHOUT_STREAM: u32 = 4;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Events {
-    /// What is not of the protocol is a comment.
+pub enum AuxiliaryEventFormat {
+    /// Auxiliary events are comments.
     #[default]
     Plain,
-    /// It is a named event with data.
+    /// Auxiliary events are named events with data.
     Typed,
 }
 
-impl Mcp {
-    /// A new session, or another stream of the one that the client names.
-    pub fn sse(&self, principal: Principal, headers: &HeaderMap, events: Events) -> Reply {
+impl McpService {
+    /// Begins a session, or opens another stream of the session in the headers.
+    pub fn sse(&self, principal: Principal, headers: &HeaderMap, events: AuxiliaryEventFormat) -> McpResponse {
         let session = match headers.get(SESSION_ID) {
             Some(id) => id.to_str().ok().and_then(|id| self.sse_session(id, &principal)),
             None if self.0.sessions.is_full() => {
-                return reply::full(FULL);
+                return response::too_many(TOO_MANY_SESSIONS);
             }
             None => Some(self.begin_sse(principal)),
         };
-        let Some(session) = session else { return reply::no_such_session() };
-        let Link::Sse(line) = &session.link else { return reply::no_such_session() };
-        let stream = Stream {
+        let Some(session) = session else { return response::no_such_session() };
+        let SessionTransport::Sse(channel) = &session.transport else { return response::no_such_session() };
+        let stream = SseStream {
             hold: session.hold(),
-            reading: line.outbox.read(),
+            reading: channel.outbox.reader(),
             events,
             heartbeat: self.0.settings.heartbeat,
-            said: Said::Nothing,
+            phase: StreamPhase::New,
         };
         let frames = stream::unfold(stream, |mut stream| async move {
             let bytes = stream.next().await?;
             Some((Ok::<_, Infallible>(Frame::data(bytes)), stream))
         });
-        let mut reply = reply::stream(StreamBody::new(frames).boxed_unsync());
+        let mut response = response::event_stream(StreamBody::new(frames).boxed_unsync());
         if let Ok(id) = HeaderValue::from_str(&session.id) {
-            reply.headers_mut().insert(SESSION_ID, id);
+            response.headers_mut().insert(SESSION_ID, id);
         }
-        reply
+        response
     }
 
-    /// What the client says in its session.
-    pub async fn message(&self, principal: &Principal, session: &str, body: &[u8]) -> Reply {
-        let Some(session) = self.sse_session(session, principal) else { return reply::no_such_session() };
-        let Link::Sse(line) = &session.link else { return reply::no_such_session() };
+    /// Handles a message that the client posts to its session.
+    pub async fn message(&self, principal: &Principal, session: &str, body: &[u8]) -> McpResponse {
+        let Some(session) = self.sse_session(session, principal) else { return response::no_such_session() };
+        let SessionTransport::Sse(channel) = &session.transport else { return response::no_such_session() };
         let _hold = session.hold();
-        if let Err(none) = Outline::of(body) {
-            return none.refuse();
+        if let Err(none) = MessageOutline::of(body) {
+            return none.to_response();
         }
         let mut message: ClientJsonRpcMessage = match serde_json::from_slice(body) {
             Ok(message) => message,
-            Err(error) => return NoMessage::of(&error).refuse(),
+            Err(error) => return InvalidMessage::of(&error).to_response(),
         };
         let status = match &mut message {
-            // Its answer would only wait beside the others.
-            ClientJsonRpcMessage::Request(_) if line.outbox.is_full() => {
-                return reply::full("This session has answers that nobody reads; read them first.");
+            // Its answer could not be delivered.
+            ClientJsonRpcMessage::Request(_) if channel.outbox.is_full() => {
+                return response::too_many("This session has unread answers; read them first.");
             }
             ClientJsonRpcMessage::Request(request) => {
                 let extensions = request.request.extensions_mut();
@@ -102,39 +102,39 @@ impl Mcp {
             }
             ClientJsonRpcMessage::Response(_) | ClientJsonRpcMessage::Error(_) => StatusCode::NO_CONTENT,
         };
-        match line.say(message).await {
-            Ok(()) => reply::empty(status),
-            Err(Unsaid::Over) => reply::no_such_session(),
-            Err(Unsaid::Full) => {
-                reply::full("This session has more under way than it can take; wait for answers first.")
+        match channel.send(message).await {
+            Ok(()) => response::empty(status),
+            Err(InboxError::Ended) => response::no_such_session(),
+            Err(InboxError::Full) => {
+                response::too_many("This session has too many requests in progress; wait for answers first.")
             }
         }
     }
 
-    pub async fn end_sse(&self, principal: &Principal, session: &str) -> Reply {
+    pub async fn end_sse(&self, principal: &Principal, session: &str) -> McpResponse {
         match self.sse_session(session, principal) {
             Some(session) => {
                 self.end(&session, "the client ended it");
-                reply::empty(StatusCode::NO_CONTENT)
+                response::empty(StatusCode::NO_CONTENT)
             }
-            None => reply::no_such_session(),
+            None => response::no_such_session(),
         }
     }
 
-    fn sse_session(&self, id: &str, principal: &Principal) -> Option<Arc<Session>> {
-        self.0.sessions.find(id, principal).filter(|session| matches!(session.link, Link::Sse(_)))
+    fn sse_session(&self, id: &str, principal: &Principal) -> Option<Arc<McpSession>> {
+        self.0.sessions.find(id, principal).filter(|session| matches!(session.transport, SessionTransport::Sse(_)))
     }
 
-    fn begin_sse(&self, principal: Principal) -> Arc<Session> {
-        let (line, transport) = Line::new();
-        let outbox = Arc::clone(&line.outbox);
+    fn begin_sse(&self, principal: Principal) -> Arc<McpSession> {
+        let (channel, transport) = SessionChannel::new();
+        let outbox = Arc::clone(&channel.outbox);
         let id = uuid::Uuid::new_v4().to_string();
-        let session = self.0.sessions.begin(id.into(), principal, Link::Sse(line));
+        let session = self.0.sessions.create(id.into(), principal, SessionTransport::Sse(channel));
         let (mcp, kept) = (self.clone(), Arc::clone(&session));
         self.0.tasks.spawn(async move {
-            let over = kept.over.clone();
+            let over = kept.ended.clone();
             let why = tokio::select! {
-                why = mcp.0.handler.fresh().serve_sse(transport, &outbox) => why,
+                why = mcp.0.handler.for_new_session().serve_sse(transport, &outbox) => why,
                 () = over.cancelled() => return,
             };
             mcp.end(&kept, why);
@@ -143,10 +143,10 @@ impl Mcp {
     }
 }
 
-impl crate::Served {
-    /// Until one side is done. Says why.
-    async fn serve_sse(self, transport: ServerEnd, outbox: &Outbox) -> &'static str {
-        let Ok(greeted) = timeout(GREETING, self.serve(transport)).await else {
+impl crate::ActiveHandler {
+    /// Serves a session until one side ends it. Returns the reason.
+    async fn serve_sse(self, transport: ServerTransport, outbox: &Outbox) -> &'static str {
+        let Ok(greeted) = timeout(INITIALIZE_TIMEOUT, self.serve(transport)).await else {
             return "it was not initialized in time";
         };
         match greeted {
@@ -157,104 +157,104 @@ impl crate::Served {
                         tracing::debug!(?ended, "an MCP session ended");
                         "the session's service has ended"
                     }
-                    why = silence(&peer, outbox) => why,
-                    () = outbox.over.cancelled() => match outbox.is_stuck() {
-                        true => "the client does not read what it is sent",
+                    why = wait_until_unresponsive(&peer, outbox) => why,
+                    () = outbox.ended.cancelled() => match outbox.is_stuck() {
+                        true => "the client does not read its messages",
                         false => "the session's service has ended",
                     },
                 }
             }
             Err(error) => {
-                tracing::debug!(%error, "an MCP client did not get as far as a session");
-                "it was not initialized as the protocol says"
+                tracing::debug!(%error, "an MCP client failed to initialize its session");
+                "its initialization failed"
             }
         }
     }
 }
 
-/// Returns when the client has not answered for long though a stream to it is open, or when none was for long.
-async fn silence(peer: &Peer<RoleServer>, outbox: &Outbox) -> &'static str {
+/// Returns when the client misses pings although a stream is open, or when no stream was open for too long.
+async fn wait_until_unresponsive(peer: &Peer<RoleServer>, outbox: &Outbox) -> &'static str {
     let (mut missed, mut away) = (0, 0);
     loop {
-        tokio::time::sleep(PING).await;
+        tokio::time::sleep(PING_INTERVAL).await;
         if !outbox.has_reader() {
             (missed, away) = (0, away + 1);
-            if away > AWAY {
-                return "no stream of it was open for long";
+            if away > MAX_INTERVALS_WITHOUT_STREAM {
+                return "it had no open stream for too long";
             }
             continue;
         }
         away = 0;
         let ping = ServerRequest::PingRequest(PingRequest::default());
-        let options = PeerRequestOptions::with_timeout(PING);
+        let options = PeerRequestOptions::with_timeout(PING_INTERVAL);
         let answered = match peer.send_request_with_option(ping, options).await {
-            // An error is an answer too.
+            // An error also shows that the client is alive.
             Ok(handle) => !matches!(handle.await_response().await, Err(rmcp::ServiceError::Timeout { .. })),
             Err(_) => false,
         };
         missed = if answered { 0 } else { missed + 1 };
         if missed >= MISSED_PINGS {
-            return "the client did not answer to pings";
+            return "the client did not answer pings";
         }
     }
 }
 
 /// One open stream.
-struct Stream {
-    hold: Hold,
-    reading: Reading,
-    events: Events,
+struct SseStream {
+    hold: SessionHold,
+    reading: OutboxReader,
+    events: AuxiliaryEventFormat,
     heartbeat: Duration,
-    said: Said,
+    phase: StreamPhase,
 }
 
-enum Said {
-    Nothing,
-    Hello,
-    Goodbye,
+enum StreamPhase {
+    New,
+    Open,
+    Closed,
 }
 
-impl Stream {
+impl SseStream {
     async fn next(&mut self) -> Option<Bytes> {
-        match self.said {
-            Said::Nothing => {
-                self.said = Said::Hello;
-                return Some(self.hello());
+        match self.phase {
+            StreamPhase::New => {
+                self.phase = StreamPhase::Open;
+                return Some(self.first_events());
             }
-            Said::Hello => {}
-            Said::Goodbye => return None,
+            StreamPhase::Open => {}
+            StreamPhase::Closed => return None,
         }
         let beat = Instant::now() + self.heartbeat;
         tokio::select! {
-            // What was said last is read before the stream ends.
+            // Pending messages are sent before the stream ends.
             biased;
             Some(event) = self.reading.next() => {
                 let mut bytes = b"event: message\ndata: ".to_vec();
                 if let Err(error) = serde_json::to_writer(&mut bytes, &event.message) {
-                    tracing::error!(%error, "a message could not be written");
+                    tracing::error!(%error, "could not serialize a message");
                     return None;
                 }
                 bytes.extend_from_slice(b"\n\n");
                 Some(bytes.into())
             }
-            () = sleep_until(beat) => Some(self.aside("ping")),
-            () = self.hold.session().over.cancelled() => {
-                let goodbye = format!(": closed, {}\n\n", self.hold.session().why());
-                self.said = Said::Goodbye;
+            () = sleep_until(beat) => Some(self.auxiliary_event("ping")),
+            () = self.hold.session().ended.cancelled() => {
+                let goodbye = format!(": closed, {}\n\n", self.hold.session().end_reason());
+                self.phase = StreamPhase::Closed;
                 Some(goodbye.into())
             }
         }
     }
 
-    fn hello(&self) -> Bytes {
+    fn first_events(&self) -> Bytes {
         let endpoint = format!("event: endpoint\ndata: /message?sessionId={}\n\n", self.hold.session().id);
-        [endpoint.as_bytes(), &self.aside("connected")].concat().into()
+        [endpoint.as_bytes(), &self.auxiliary_event("connected")].concat().into()
     }
 
-    fn aside(&self, kind: &str) -> Bytes {
+    fn auxiliary_event(&self, kind: &str) -> Bytes {
         match self.events {
-            Events::Plain => format!(": {{\"type\":\"{kind}\"}}\n\n").into(),
-            Events::Typed => format!("event: {kind}\ndata: {{\"type\":\"{kind}\"}}\n\n").into(),
+            AuxiliaryEventFormat::Plain => format!(": {{\"type\":\"{kind}\"}}\n\n").into(),
+            AuxiliaryEventFormat::Typed => format!("event: {kind}\ndata: {{\"type\":\"{kind}\"}}\n\n").into(),
         }
     }
 }

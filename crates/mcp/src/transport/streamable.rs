@@ -1,15 +1,15 @@
-//! `/mcp`: streamable HTTP for every revision. Two services of the library stand behind it: one keeps sessions, for the
-//! revisions that have them; one answers each request by itself and, where it can, without a stream, for those that do not.
+//! `/mcp`: streamable HTTP for every revision. It uses two rmcp services: one with sessions, for the revisions that
+//! have them, and a stateless one for the others, which answers without a stream where possible.
 
 use super::{
-    direct::{Question, Strangers},
-    line::Lines,
-    message::{NoMessage, Outline, is_json},
-    patience::patiently,
-    reply::{self, FULL, Reply, SESSION_ID},
-    sessions::{Link, Session},
+    channel::SessionChannels,
+    direct::{DirectRequest, StatelessPeer},
+    message::{InvalidMessage, MessageOutline, is_json},
+    response::{self, McpResponse, SESSION_ID, TOO_MANY_SESSIONS},
+    sessions::{McpSession, SessionTransport},
+    slow_response::stream_if_slow,
 };
-use crate::{Mcp, Served, handler::Handler};
+use crate::{ActiveHandler, McpService, handler::McpHandler};
 use bytes::Bytes;
 use domain::owner::Principal;
 use http::{HeaderMap, Method, Request, StatusCode};
@@ -21,192 +21,211 @@ use serde_json::Value;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-pub struct Streamable {
-    pub lines: Arc<Lines>,
-    legacy: StreamableHttpService<Served, Lines>,
-    modern: StreamableHttpService<Served, NeverSessionManager>,
-    pub(super) strangers: Strangers,
+pub struct StreamableHttp {
+    pub channels: Arc<SessionChannels>,
+    legacy: StreamableHttpService<ActiveHandler, SessionChannels>,
+    modern: StreamableHttpService<ActiveHandler, NeverSessionManager>,
+    pub(super) stateless_peer: StatelessPeer,
 }
 
-impl Streamable {
-    pub fn new(handler: &Handler, settings: &crate::Settings, over: &CancellationToken) -> Self {
-        let lines = Arc::<Lines>::default();
+impl StreamableHttp {
+    pub fn new(handler: &McpHandler, settings: &crate::McpServerSettings, over: &CancellationToken) -> Self {
+        let channels = Arc::<SessionChannels>::default();
         let mut config = StreamableHttpServerConfig::default()
-            // Host and Origin have been looked at, by rules that hold for the whole server.
+            // The server has already checked Host and Origin.
             .disable_allowed_hosts()
             .disable_allowed_origins()
             .with_sse_keep_alive(Some(settings.heartbeat))
-            // Our streams say by themselves from which event they can be resumed.
+            // Our streams send their own resume event.
             .with_sse_retry(None)
             .with_cancellation_token(over.clone());
         config.max_request_body_bytes = settings.max_body_bytes;
         let stateless = config.clone().with_legacy_session_mode(false).with_json_response(true);
         let (for_sessions, for_requests) = (handler.clone(), handler.clone());
         Self {
-            legacy: StreamableHttpService::new(move || Ok(for_sessions.fresh()), Arc::clone(&lines), config),
-            modern: StreamableHttpService::new(move || Ok(for_requests.fresh()), Arc::default(), stateless),
-            lines,
-            strangers: Strangers::new(handler.fresh(), over),
+            legacy: StreamableHttpService::new(
+                move || Ok(for_sessions.for_new_session()),
+                Arc::clone(&channels),
+                config,
+            ),
+            modern: StreamableHttpService::new(move || Ok(for_requests.for_new_session()), Arc::default(), stateless),
+            channels,
+            stateless_peer: StatelessPeer::new(handler.for_new_session(), over),
         }
     }
 }
 
-impl Mcp {
-    /// `request` carries its principal in its extensions too, for the handler.
-    pub async fn streamable(&self, principal: Principal, request: Request<Bytes>) -> Reply {
+impl McpService {
+    /// The extensions of `request` must contain the principal too, for the handler.
+    pub async fn streamable(&self, principal: Principal, request: Request<Bytes>) -> McpResponse {
         match *request.method() {
             Method::POST => self.post(principal, request).await,
-            Method::GET => self.within(&principal, None, request).await,
+            Method::GET => self.handle_in_session(&principal, None, request).await,
             Method::DELETE => match self.session_of(&principal, request.headers()) {
                 Ok(Some(session)) => {
                     self.end(&session, "the client ended it");
-                    reply::empty(StatusCode::NO_CONTENT)
+                    response::empty(StatusCode::NO_CONTENT)
                 }
-                Ok(None) | Err(NoSuchSession) => reply::no_such_session(),
+                Ok(None) | Err(UnknownSession) => response::no_such_session(),
             },
-            _ => reply::not_allowed("GET, POST, DELETE", "This path takes POST, GET and DELETE."),
+            _ => response::method_not_allowed("GET, POST, DELETE", "This endpoint supports POST, GET and DELETE."),
         }
     }
 
-    async fn post(&self, principal: Principal, request: Request<Bytes>) -> Reply {
+    async fn post(&self, principal: Principal, request: Request<Bytes>) -> McpResponse {
         if !is_json(request.headers()) {
             let why = "Send JSON with the header `Content-Type: application/json`.";
-            return reply::refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, -32700, why, &Value::Null);
+            return response::json_rpc_error(StatusCode::UNSUPPORTED_MEDIA_TYPE, -32700, why, &Value::Null);
         }
-        let outline = match Outline::of(request.body()) {
+        let outline = match MessageOutline::of(request.body()) {
             Ok(outline) => outline,
-            Err(none) => return none.refuse(),
+            Err(none) => return none.to_response(),
         };
         if outline.is_modern(request.headers()) {
-            // Without a session there is nothing that it could tell anybody; some clients send it all the same, and
-            // without the headers that requests have.
+            // A notification without a session has no effect. Some clients send it anyway, without the required
+            // headers.
             if outline.is_notification() {
-                return reply::empty(StatusCode::ACCEPTED);
+                return response::empty(StatusCode::ACCEPTED);
             }
-            if outline.listens() && self.0.sessions.is_full() {
-                return reply::full(FULL);
+            if outline.is_listen() && self.0.sessions.is_full() {
+                return response::too_many(TOO_MANY_SESSIONS);
             }
-            let question = Question::alone(&outline, request.headers(), request.body());
-            return self.alone(principal, question, request).await;
+            let direct = DirectRequest::stateless(&outline, request.headers(), request.body());
+            return self.handle_stateless(principal, direct, request).await;
         }
-        if !request.headers().contains_key(SESSION_ID) && outline.initializes() {
-            return self.begin(principal, request).await;
+        if !request.headers().contains_key(SESSION_ID) && outline.is_initialize() {
+            return self.begin_session(principal, request).await;
         }
-        let question = Question::in_session(&outline, request.headers(), request.body());
-        self.within(&principal, question, request).await
+        let direct = DirectRequest::in_session(&outline, request.headers(), request.body());
+        self.handle_in_session(&principal, direct, request).await
     }
 
-    /// A request that needs no session.
-    async fn alone(&self, principal: Principal, question: Option<Question>, request: Request<Bytes>) -> Reply {
-        let reply = match question {
-            Some(question) => self.answer_alone(question, request.into_parts().0).await,
-            None => self.to_strangers(request).await,
+    /// Handles a request that needs no session.
+    async fn handle_stateless(
+        &self,
+        principal: Principal,
+        direct: Option<DirectRequest>,
+        request: Request<Bytes>,
+    ) -> McpResponse {
+        let response = match direct {
+            Some(direct) => self.answer_stateless(direct, request.into_parts().0).await,
+            None => self.send_to_stateless_service(request).await,
         };
-        if !reply::is_stream(&reply) {
-            return reply;
+        if !response::is_stream(&response) {
+            return response;
         }
         let id = uuid::Uuid::new_v4().to_string();
-        let stream = self.0.sessions.begin(id.into(), principal, Link::Stream);
+        let stream = self.0.sessions.create(id.into(), principal, SessionTransport::StatelessStream);
         let (hold, mcp) = (stream.hold(), self.clone());
-        let guard = EndOnDrop { mcp, session: stream };
-        hold.over(reply.map(move |body| guard.keep(body)))
+        let guard = EndStreamOnDrop { mcp, session: stream };
+        hold.wrap(response.map(move |body| guard.keep(body)))
     }
 
-    async fn to_strangers(&self, request: Request<Bytes>) -> Reply {
+    async fn send_to_stateless_service(&self, request: Request<Bytes>) -> McpResponse {
         let (service, sent) = (self.0.streamable.modern.clone(), request.body().clone());
         let answer = async move { service.handle(request.map(Full::new)).await.map(|body| body.boxed_unsync()) };
-        readable(patiently(answer, self.0.settings.heartbeat).await, &sent)
+        fix_unreadable_status(stream_if_slow(answer, self.0.settings.heartbeat).await, &sent)
     }
 
-    async fn begin(&self, principal: Principal, request: Request<Bytes>) -> Reply {
+    async fn begin_session(&self, principal: Principal, request: Request<Bytes>) -> McpResponse {
         if self.0.sessions.is_full() {
-            return reply::full(FULL);
+            return response::too_many(TOO_MANY_SESSIONS);
         }
         let mcp = self.clone();
-        // Apart from whoever asks: one who hangs up half-way must not leave a session that nobody knows of.
+        // In its own task: a client that disconnects early must not leave an unregistered session.
         let begun = self.0.tasks.spawn(async move {
-            let reply = mcp.to_sessions(request).await;
-            let Some(id) = reply.headers().get(SESSION_ID).and_then(|id| id.to_str().ok()) else { return reply };
-            let session = mcp.0.sessions.begin(id.into(), principal, Link::Streamable);
-            session.hold().over(reply)
+            let response = mcp.send_to_session_service(request).await;
+            let Some(id) = response.headers().get(SESSION_ID).and_then(|id| id.to_str().ok()) else { return response };
+            let session = mcp.0.sessions.create(id.into(), principal, SessionTransport::Streamable);
+            session.hold().wrap(response)
         });
         begun.await.unwrap_or_else(|error| {
-            tracing::error!(%error, "a session could not begin");
-            let why = "The session could not begin; try again.";
-            reply::refusal(StatusCode::INTERNAL_SERVER_ERROR, -32603, why, &Value::Null)
+            tracing::error!(%error, "could not begin an MCP session");
+            let why = "The session could not be created; try again.";
+            response::json_rpc_error(StatusCode::INTERNAL_SERVER_ERROR, -32603, why, &Value::Null)
         })
     }
 
-    /// Whatever belongs to a session that there is, or should be.
-    async fn within(&self, principal: &Principal, question: Option<Question>, mut request: Request<Bytes>) -> Reply {
+    /// Handles a request that belongs to a session.
+    async fn handle_in_session(
+        &self,
+        principal: &Principal,
+        direct: Option<DirectRequest>,
+        mut request: Request<Bytes>,
+    ) -> McpResponse {
         match self.session_of(principal, request.headers()) {
             Ok(Some(session)) => {
                 request.extensions_mut().insert(Arc::clone(&session));
-                if let (Some(question), Some(desk)) = (question, session.desk.get().filter(|desk| desk.is_open())) {
-                    return self.answer_in_session(question, &session, desk, request.into_parts().0).await;
+                if let (Some(direct), Some(peer)) = (direct, session.session_peer.get().filter(|peer| peer.is_open())) {
+                    return self.answer_in_session(direct, &session, peer, request.into_parts().0).await;
                 }
-                if self.repeats(&session, request.body()) {
-                    let why = "A request with this id is under way in this session.";
-                    return reply::refusal(StatusCode::BAD_REQUEST, -32600, why, &Value::Null);
+                if self.is_duplicate(&session, request.body()) {
+                    let why = "A request with this id is already in progress in this session.";
+                    return response::json_rpc_error(StatusCode::BAD_REQUEST, -32600, why, &Value::Null);
                 }
                 let hold = session.hold();
-                let reply = self.to_sessions(request).await;
-                if reply.status() == StatusCode::NOT_FOUND {
+                let response = self.send_to_session_service(request).await;
+                if response.status() == StatusCode::NOT_FOUND {
                     self.end(&session, "its service has ended");
                 }
-                hold.over(reply)
+                hold.wrap(response)
             }
-            // The library says what is missing.
-            Ok(None) => self.to_sessions(request).await,
-            Err(NoSuchSession) => reply::no_such_session(),
+            // rmcp reports what is missing.
+            Ok(None) => self.send_to_session_service(request).await,
+            Err(UnknownSession) => response::no_such_session(),
         }
     }
 
-    /// Two with the same id could not be told apart, and one of them would never end.
-    fn repeats(&self, session: &Session, body: &[u8]) -> bool {
-        let id = Outline::of(body).ok().filter(|outline| outline.method().is_some()).and_then(|it| it.request_id());
-        let line = self.0.streamable.lines.get(&session.id);
-        id.zip(line).is_some_and(|(id, line)| line.outbox.is_under_way(&id))
+    /// Returns whether a request with this id is open: two could not be told apart, and one would never end.
+    fn is_duplicate(&self, session: &McpSession, body: &[u8]) -> bool {
+        let id =
+            MessageOutline::of(body).ok().filter(|outline| outline.method().is_some()).and_then(|it| it.request_id());
+        let channel = self.0.streamable.channels.get(&session.id);
+        id.zip(channel).is_some_and(|(id, channel)| channel.outbox.has_open_call(&id))
     }
 
-    async fn to_sessions(&self, request: Request<Bytes>) -> Reply {
+    async fn send_to_session_service(&self, request: Request<Bytes>) -> McpResponse {
         #[cfg(feature = "conformance")]
-        let request = crate::conformance::lend(request, &self.0.streamable.lines);
+        let request = crate::conformance::lend_channels(request, &self.0.streamable.channels);
         let sent = request.body().clone();
-        let reply = self.0.streamable.legacy.handle(request.map(Full::new)).await;
-        readable(reply.map(|body| body.boxed_unsync()), &sent)
+        let response = self.0.streamable.legacy.handle(request.map(Full::new)).await;
+        fix_unreadable_status(response.map(|body| body.boxed_unsync()), &sent)
     }
 
-    /// `None` where no session was named.
-    fn session_of(&self, principal: &Principal, headers: &HeaderMap) -> Result<Option<Arc<Session>>, NoSuchSession> {
+    /// Returns `None` if the headers name no session.
+    fn session_of(
+        &self,
+        principal: &Principal,
+        headers: &HeaderMap,
+    ) -> Result<Option<Arc<McpSession>>, UnknownSession> {
         let Some(id) = headers.get(SESSION_ID) else { return Ok(None) };
         let found = id.to_str().ok().and_then(|id| self.0.sessions.find(id, principal));
-        let found = found.filter(|session| matches!(session.link, Link::Streamable));
-        found.map(Some).ok_or(NoSuchSession)
+        let found = found.filter(|session| matches!(session.transport, SessionTransport::Streamable));
+        found.map(Some).ok_or(UnknownSession)
     }
 }
 
-struct NoSuchSession;
+struct UnknownSession;
 
-/// The library calls a message that it cannot read an unsupported media type.
-fn readable(reply: Reply, sent: &[u8]) -> Reply {
-    match reply.status() {
+/// rmcp answers a message that it cannot parse with "unsupported media type".
+fn fix_unreadable_status(response: McpResponse, sent: &[u8]) -> McpResponse {
+    match response.status() {
         StatusCode::UNSUPPORTED_MEDIA_TYPE => match serde_json::from_slice::<Value>(sent) {
-            Ok(_) => NoMessage::Other.refuse(),
-            Err(error) => NoMessage::of(&error).refuse(),
+            Ok(_) => InvalidMessage::NotJsonRpc.to_response(),
+            Err(error) => InvalidMessage::of(&error).to_response(),
         },
-        _ => reply,
+        _ => response,
     }
 }
 
-/// Ends a stream without a session when nobody reads it any more.
-struct EndOnDrop {
-    mcp: Mcp,
-    session: Arc<Session>,
+/// Ends a stream without a session when the client disconnects.
+struct EndStreamOnDrop {
+    mcp: McpService,
+    session: Arc<McpSession>,
 }
 
-impl EndOnDrop {
-    fn keep(self, body: reply::Body) -> reply::Body {
+impl EndStreamOnDrop {
+    fn keep(self, body: response::McpResponseBody) -> response::McpResponseBody {
         body.map_frame(move |frame| {
             let _kept = &self;
             frame
@@ -215,7 +234,7 @@ impl EndOnDrop {
     }
 }
 
-impl Drop for EndOnDrop {
+impl Drop for EndStreamOnDrop {
     fn drop(&mut self) {
         self.mcp.0.sessions.end(&self.session, "the client left");
     }

@@ -1,64 +1,69 @@
-//! How a prompt ended, and what it took: the answer to `session/prompt`, read. Pure.
+//! Parses the response to `session/prompt`: how the prompt ended, and its usage. Pure.
 
 use super::preset::Preset;
-use crate::{Kept, TurnEnd, TurnEvent, jsonrpc::CallError};
+use crate::{SavedInSession, TurnEnd, TurnEvent, jsonrpc::CallError};
 use domain::{
     run::RunError,
     usage::{Cost, Usage},
 };
 use serde_json::Value;
 
-/// What the answer to a prompt says of its end.
+/// How a prompt ended.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Ending {
+pub struct AcpPromptEnd {
     pub end: TurnEnd,
-    pub kept: Kept,
-    /// Why the answer is shorter than it could be.
+    pub kept: SavedInSession,
+    /// Why the answer is incomplete.
     pub status: Option<TurnEvent>,
 }
 
-/// The agent answered the prompt. `broken` is why its engine failed, if it said so: it ends its turn all the same.
-pub fn of_result(preset: &Preset, result: &Value, broken: Option<&str>) -> Ending {
+/// Interprets a result. `broken` is the error of the agent's engine, if it reported one: the agent still sends a
+/// result.
+pub fn from_result(preset: &Preset, result: &Value, broken: Option<&str>) -> AcpPromptEnd {
     if let Some(why) = broken {
         let error = CallError::Refused { code: 0, message: why.to_owned(), data: None };
-        return Ending { end: TurnEnd::Failed(of_error(preset, &error)), kept: preset.kept_when_failed, status: None };
+        return AcpPromptEnd {
+            end: TurnEnd::Failed(run_error(preset, &error)),
+            kept: preset.kept_when_failed,
+            status: None,
+        };
     }
-    let told = |status: &str, message: &str| {
+    let report = |status: &str, message: &str| {
         Some(TurnEvent::Status { status: status.to_owned(), message: message.to_owned() })
     };
-    let complete = |status| Ending { end: TurnEnd::Completed, kept: Kept::PromptAndAnswer, status };
+    let complete = |status| AcpPromptEnd { end: TurnEnd::Completed, kept: SavedInSession::PromptAndAnswer, status };
     match result["stopReason"].as_str().unwrap_or("end_turn") {
-        "end_turn" if preset.counts_all && is_uncounted(result) => Ending {
-            kept: Kept::Nothing,
-            ..complete(told(
+        "end_turn" if preset.zero_tokens_is_failure && has_zero_tokens(result) => AcpPromptEnd {
+            kept: SavedInSession::Nothing,
+            ..complete(report(
                 "incomplete_answer",
-                "The agent says that all is well, but counted no tokens: the model's answer broke off, was empty or was blocked.",
+                "The agent reported success but no tokens: the model's answer was cut off, empty or blocked.",
             ))
         },
         "end_turn" => complete(None),
-        "cancelled" => Ending { end: TurnEnd::Stopped, kept: preset.kept_when_stopped, status: None },
-        "max_tokens" => complete(told("max_tokens", "The answer is cut off: it reached the model's limit of tokens.")),
-        "max_turn_requests" => complete(told(
+        "cancelled" => AcpPromptEnd { end: TurnEnd::Stopped, kept: preset.kept_when_stopped, status: None },
+        "max_tokens" => complete(report("max_tokens", "The answer was cut off at the model's token limit.")),
+        "max_turn_requests" => complete(report(
             "max_turn_requests",
-            "The agent stopped by itself: it made more model calls than it allows itself for one message, or went round in circles.",
+            "The agent stopped because it reached its own limit of model calls for one message, or because it was looping.",
         )),
-        // The protocol says that neither the prompt nor what came of it is in the session then.
-        "refusal" => Ending {
-            end: TurnEnd::Failed(RunError::new("refused", "The model refused to answer this. Say it differently.")),
-            kept: Kept::Nothing,
+        // According to the protocol, neither the prompt nor the answer is in the session then.
+        "refusal" => AcpPromptEnd {
+            end: TurnEnd::Failed(RunError::new("refused", "The model refused to answer. Rephrase the message.")),
+            kept: SavedInSession::Nothing,
             status: None,
         },
-        other => complete(told("stop_reason", &format!("The agent ended its turn with {:?}.", start_of(other)))),
+        other => complete(report("stop_reason", &format!("The agent ended its turn with {:?}.", truncated(other)))),
     }
 }
 
-fn is_uncounted(result: &Value) -> bool {
+fn has_zero_tokens(result: &Value) -> bool {
     let count = &result["_meta"]["quota"]["token_count"];
     count.is_object() && tokens(count).total() == 0
 }
 
-/// The agent answered the prompt, or another request, with an error.
-pub fn of_error(preset: &Preset, error: &CallError) -> RunError {
+/// Converts the error of a prompt or another request.
+pub fn run_error(preset: &Preset, error: &CallError) -> RunError {
     let CallError::Refused { code, message, data } = error else {
         return match error {
             CallError::Closed(reason) => RunError::new(reason.code(), format!("{}: {reason}", preset.name)),
@@ -66,14 +71,14 @@ pub fn of_error(preset: &Preset, error: &CallError) -> RunError {
             _ => RunError::new("program_stuck", format!("{}: {error}.", preset.name)),
         };
     };
-    let said = readable(message, data.as_ref());
+    let reason = readable(message, data.as_ref());
     let status = status_in(message).or_else(|| u16::try_from(*code).ok().filter(is_status));
     let is_key = ["API key not valid", "API_KEY_INVALID", "Not logged in", "Please run /login"];
     let code = match status {
         _ if *code == -32000 || is_key.iter().any(|sign| message.contains(sign)) => "authentication_failed",
         Some(401 | 403) => "authentication_failed",
         Some(404) => "model_not_found",
-        _ if said.contains("models/") && said.contains("not found") => "model_not_found",
+        _ if reason.contains("models/") && reason.contains("not found") => "model_not_found",
         Some(429) => "rate_limited",
         _ => "api_error",
     };
@@ -83,10 +88,10 @@ pub fn of_error(preset: &Preset, error: &CallError) -> RunError {
         _ => String::new(),
     };
     let status = status.map(|status| format!(" ({status})")).unwrap_or_default();
-    RunError::new(code, format!("{}{status}: {said}.{advice}", preset.name))
+    RunError::new(code, format!("{}{status}: {reason}.{advice}", preset.name))
 }
 
-/// Tokens of this prompt. `earlier` is the vendor's own total before it, where that is known.
+/// Returns the usage of this prompt. `earlier` is the vendor's total cost before it, if known.
 pub fn usage(result: &Value, model: Option<&str>, cost: Option<Cost>, earlier: Option<Cost>) -> Vec<TurnEvent> {
     let quota = &result["_meta"]["quota"];
     let models = quota["model_usage"].as_array().map_or(&[][..], Vec::as_slice);
@@ -107,7 +112,7 @@ pub fn usage(result: &Value, model: Option<&str>, cost: Option<Cost>, earlier: O
     used.into_iter().map(|(usage, model)| TurnEvent::Usage { usage, model, cost: cost.take() }).collect()
 }
 
-/// Agents differ in whether cached tokens are part of the input and thoughts part of the output; their sum tells.
+/// Agents differ in whether the input includes cached tokens and the output includes thoughts; the total shows which.
 fn tokens(count: &Value) -> Usage {
     let first = |names: &[&str]| names.iter().find_map(|name| count[*name].as_u64());
     let (input, output) = (first(&["inputTokens", "input_tokens"]), first(&["outputTokens", "output_tokens"]));
@@ -118,36 +123,36 @@ fn tokens(count: &Value) -> Usage {
     let (cached, plain) = (read.saturating_add(write), input.saturating_add(output));
     let total = first(&["totalTokens", "total_tokens"]);
     let cached_inside = total.is_some_and(|total| total == plain || total == plain.saturating_add(thought));
-    let thought_beside = thought > 0
+    let thought_separate = thought > 0
         && total.is_some_and(|total| {
             [plain, plain.saturating_add(cached)].iter().any(|sum| total == sum.saturating_add(thought))
         });
     Usage {
         input_tokens: if cached_inside { input.saturating_sub(cached) } else { input },
-        output_tokens: if thought_beside { output.saturating_add(thought) } else { output },
+        output_tokens: if thought_separate { output.saturating_add(thought) } else { output },
         cache_read_tokens: read,
         cache_write_tokens: write,
     }
 }
 
-/// The words in an error: some send a whole answer of their API as the message.
+/// Returns the readable part of an error; some agents send a full API response as the message.
 fn readable(message: &str, data: Option<&Value>) -> String {
-    let inside = inside(message);
+    let inside = embedded_json(message);
     let nested = inside
         .as_ref()
         .and_then(|json| ["/error/message", "/message"].iter().find_map(|path| json.pointer(path)?.as_str()));
     let detail = data.and_then(|data| data["details"].as_str().or_else(|| data["message"].as_str()));
-    let said = nested.unwrap_or(message).trim().trim_start_matches("Internal error: ").trim_end_matches('.');
-    let said = match detail {
-        Some(detail) if !said.contains(detail) => format!("{said}: {detail}"),
-        _ => said.to_owned(),
+    let reason = nested.unwrap_or(message).trim().trim_start_matches("Internal error: ").trim_end_matches('.');
+    let reason = match detail {
+        Some(detail) if !reason.contains(detail) => format!("{reason}: {detail}"),
+        _ => reason.to_owned(),
     };
-    if said.is_empty() { "it failed without saying why".to_owned() } else { start_of(&said) }
+    if reason.is_empty() { "it failed without giving a reason".to_owned() } else { truncated(&reason) }
 }
 
-/// The HTTP status in the words of an error, which may say more than the error's own code.
+/// Returns the HTTP status in an error message, which may be more specific than the error's code.
 fn status_in(message: &str) -> Option<u16> {
-    let inside = inside(message);
+    let inside = embedded_json(message);
     let nested = inside.as_ref().and_then(|json| u16::try_from(json.pointer("/error/code")?.as_u64()?).ok());
     let written = || message.split_once("API Error: ")?.1.get(..3)?.parse().ok();
     nested.or_else(written).filter(is_status)
@@ -157,11 +162,11 @@ fn is_status(code: &u16) -> bool {
     (400..600).contains(code)
 }
 
-fn inside(message: &str) -> Option<Value> {
+fn embedded_json(message: &str) -> Option<Value> {
     serde_json::from_str(&message[message.find('{')?..]).ok()
 }
 
-fn start_of(text: &str) -> String {
+fn truncated(text: &str) -> String {
     const MAX_CHARS: usize = 1000;
     if text.chars().nth(MAX_CHARS).is_none() {
         return text.to_owned();
@@ -171,9 +176,9 @@ fn start_of(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{of_error, of_result, tokens, usage};
+    use super::{from_result, run_error, tokens, usage};
     use crate::{
-        Kept, TurnEnd, TurnEvent,
+        SavedInSession, TurnEnd, TurnEvent,
         acp::preset::Preset,
         jsonrpc::{CallError, CloseReason},
     };
@@ -185,37 +190,37 @@ mod tests {
     }
 
     #[test]
-    fn each_reason_to_stop_says_what_a_person_needs_to_know() {
+    fn stop_reasons_map_to_ends_and_statuses() {
         let gemini = Preset::named("gemini").unwrap();
         for (reason, end, kept, status) in [
-            ("end_turn", "Completed", Kept::PromptAndAnswer, None),
-            ("cancelled", "Stopped", Kept::Nothing, None),
-            ("max_tokens", "Completed", Kept::PromptAndAnswer, Some("max_tokens")),
-            ("max_turn_requests", "Completed", Kept::PromptAndAnswer, Some("max_turn_requests")),
-            ("refusal", "Failed", Kept::Nothing, None),
-            ("tired", "Completed", Kept::PromptAndAnswer, Some("stop_reason")),
+            ("end_turn", "Completed", SavedInSession::PromptAndAnswer, None),
+            ("cancelled", "Stopped", SavedInSession::Nothing, None),
+            ("max_tokens", "Completed", SavedInSession::PromptAndAnswer, Some("max_tokens")),
+            ("max_turn_requests", "Completed", SavedInSession::PromptAndAnswer, Some("max_turn_requests")),
+            ("refusal", "Failed", SavedInSession::Nothing, None),
+            ("tired", "Completed", SavedInSession::PromptAndAnswer, Some("stop_reason")),
         ] {
-            let ending = of_result(&gemini, &json!({"stopReason": reason}), None);
-            let told = ending.status.map(|event| match event {
+            let ending = from_result(&gemini, &json!({"stopReason": reason}), None);
+            let reported = ending.status.map(|event| match event {
                 TurnEvent::Status { status, .. } => status,
                 other => panic!("{other:?}"),
             });
             assert!(format!("{:?}", ending.end).starts_with(end), "{reason}");
-            assert_eq!((ending.kept, told.as_deref()), (kept, status), "{reason}");
+            assert_eq!((ending.kept, reported.as_deref()), (kept, status), "{reason}");
         }
-        assert_eq!(of_result(&gemini, &Value::Null, None).end, TurnEnd::Completed);
+        assert_eq!(from_result(&gemini, &Value::Null, None).end, TurnEnd::Completed);
         let nothing = json!({"stopReason": "end_turn", "_meta": {"quota": {"token_count": {"input_tokens": 0}}}});
-        let incomplete = of_result(&gemini, &nothing, None);
+        let incomplete = from_result(&gemini, &nothing, None);
         assert!(matches!(incomplete.status, Some(TurnEvent::Status { status, .. }) if status == "incomplete_answer"));
-        assert_eq!((incomplete.end, incomplete.kept), (TurnEnd::Completed, Kept::Nothing));
-        let tame = Preset::custom("tame", "tame", &[]);
-        assert_eq!(of_result(&tame, &nothing, None).status, None);
-        let broken = of_result(&tame, &json!({"stopReason": "end_turn"}), Some("no luck"));
+        assert_eq!((incomplete.end, incomplete.kept), (TurnEnd::Completed, SavedInSession::Nothing));
+        let custom = Preset::custom("tame", "tame", &[]);
+        assert_eq!(from_result(&custom, &nothing, None).status, None);
+        let broken = from_result(&custom, &json!({"stopReason": "end_turn"}), Some("no luck"));
         assert!(matches!(broken.end, TurnEnd::Failed(error) if error.message == "tame: no luck."));
     }
 
     #[test]
-    fn errors_have_stable_codes_and_say_what_to_do() {
+    fn errors_have_stable_codes_and_advice() {
         let gemini = Preset::named("gemini").unwrap();
         for (error, code, says) in [
             (refused(401, "no"), "authentication_failed", "GEMINI_API_KEY"),
@@ -228,23 +233,23 @@ mod tests {
             (refused(500, r#"{"error":{"code":500,"message":"mock"}}"#), "api_error", "gemini (500): mock."),
             (refused(-32603, r#"Internal error: API Error: 404 {"message":"gone"}"#), "model_not_found", "(404): gone"),
             (refused(500, r#"{"error":{"code":404,"message":"no model"}}"#), "model_not_found", "(404): no model"),
-            (refused(-32603, ""), "api_error", "without saying why"),
+            (refused(-32603, ""), "api_error", "without giving a reason"),
             (CallError::Closed(CloseReason::Ended), "program_crashed", "closed"),
             (CallError::Closed(CloseReason::BadOutput("x".into())), "bad_output", "x"),
             (CallError::Timeout, "start_timeout", "in time"),
             (CallError::Overloaded, "program_stuck", "does not read"),
         ] {
-            let told = of_error(&gemini, &error);
-            assert_eq!(told.code, code, "{error:?}");
-            assert!(told.message.contains(says), "{}", told.message);
+            let run_error = run_error(&gemini, &error);
+            assert_eq!(run_error.code, code, "{error:?}");
+            assert!(run_error.message.contains(says), "{}", run_error.message);
         }
         let detailed = CallError::Refused { code: 1, message: "no".into(), data: Some(json!({"details": "because"})) };
-        assert_eq!(of_error(&gemini, &detailed).message, "gemini: no: because.");
-        assert!(of_error(&gemini, &refused(500, &"x".repeat(100_000))).message.len() < 2000);
+        assert_eq!(run_error(&gemini, &detailed).message, "gemini: no: because.");
+        assert!(run_error(&gemini, &refused(500, &"x".repeat(100_000))).message.len() < 2000);
     }
 
     #[test]
-    fn cached_tokens_are_counted_once_whichever_way_they_are_written() {
+    fn cached_tokens_are_counted_once_in_every_format() {
         let count = |input, output, read, write| Usage {
             input_tokens: input,
             output_tokens: output,
@@ -262,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn invariant_19_budget_a_cost_of_which_the_start_is_not_known_is_not_guessed() {
+    fn invariant_19_budget_cost_is_not_guessed_if_the_previous_total_is_unknown() {
         let result = json!({"usage": {"inputTokens": 1, "outputTokens": 1}});
         let cost = |now, before| match &usage(&result, None, now, before)[..] {
             [TurnEvent::Usage { cost, .. }] => *cost,
@@ -276,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn each_model_is_reported_by_itself() {
+    fn each_model_is_reported_separately() {
         let result = json!({"_meta": {"quota": {"model_usage": [
             {"model": "a", "token_count": {"input_tokens": 1, "output_tokens": 2}},
             {"model": "b", "token_count": {"input_tokens": 3, "output_tokens": 4}},

@@ -1,88 +1,90 @@
-//! Any agent that speaks the Agent Client Protocol, version 1, by its command line. Gemini CLI is the first of them.
+//! Command-line agents that support the Agent Client Protocol, version 1, such as Gemini CLI.
 //!
-//! `preset` says how each known agent is started and where it differs from the others. `turn` takes one turn: it gets an
-//! `agent` that runs, opens a `session` with it, and has an `exchange` that ends with the answer to one prompt. `parse` and
-//! `calls` make events of what is said meanwhile, `ending` of how it ended; they are pure. Start with `turn`.
+//! `preset` has the command line and the peculiarities of each known agent. `turn` runs one turn: it gets a running
+//! `process`, opens a `session`, and runs an `exchange` that ends with the response to the prompt. `parse`,
+//! `tool_calls` and `ending` convert the agent's messages to events; they are pure. Start with `turn`.
 
-mod agent;
-mod calls;
+#[cfg(test)]
+mod crash_tests;
 mod ending;
 mod exchange;
 mod folder;
 mod gemini;
 #[cfg(test)]
-mod own_tools;
+mod host_tools_tests;
 mod parse;
 mod preset;
+mod process;
 mod session;
-pub(crate) mod talk;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
 mod tests;
+mod tool_calls;
 #[cfg(test)]
 mod transcripts;
-#[cfg(test)]
-mod troubles;
 mod turn;
+pub(crate) mod turn_channel;
 
 pub use preset::Preset;
 
 use crate::{
-    Capabilities, CloseFuture, InspectFuture, Inspection, Place, Provider, TurnChannel, TurnFuture, TurnRequest,
-    crashes::Crashes,
-    host_tools::pass::Door,
-    pool::{Limits, Pool},
-    program::Program,
+    AgentWorkspace, Capabilities, CloseFuture, InspectFuture, Inspection, Provider, TurnChannel, TurnFuture,
+    TurnRequest,
+    crash_breaker::CrashBreaker,
+    host_tools::agent_token::HostToolsAccess,
+    pool::{PoolLimits, ProcessPool},
+    program::AgentProgram,
 };
-use agent::Maker;
+use process::AcpLauncher;
 use std::{
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 use tokio::task::JoinSet;
-use turn::Shared;
+use turn::AcpShared;
 
-const INSPECT: Duration = Duration::from_secs(10);
-/// Made ready before anybody asks; each is a whole process.
+const INSPECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Processes started before they are needed.
 const SPARES: usize = 1;
 
 #[derive(Debug)]
-pub struct Config {
+pub struct AcpConfig {
     pub preset: Preset,
-    /// Its `command` decides; a preset only suggests one.
-    pub program: Program,
-    /// How many processes there may be at a time.
+    /// Its `command` is used; the preset only has a default.
+    pub program: AgentProgram,
+    /// The maximum number of processes.
     pub pool: usize,
-    /// How long one is kept for the next turn of its conversation.
+    /// How long an idle process is kept for the next turn of its conversation.
     pub idle: Duration,
-    /// By which agents come to the host tools.
-    pub door: Door,
+    /// The endpoint of the host tools.
+    pub host_tools_endpoint: HostToolsAccess,
 }
 
 #[derive(Debug)]
-pub struct Acp {
-    shared: Arc<Shared>,
+pub struct AcpProvider {
+    shared: Arc<AcpShared>,
     preparing: Mutex<JoinSet<()>>,
 }
 
-impl Acp {
-    pub fn new(config: Config) -> Self {
-        let Config { preset, program, pool, idle, door } = config;
-        let pool = Pool::new(Limits { places: pool, idle, spares: SPARES });
-        let crashes = Crashes::new(&preset.name);
-        let maker = Maker { preset, program, door };
-        Self { shared: Arc::new(Shared { maker, pool, crashes }), preparing: Mutex::default() }
+impl AcpProvider {
+    pub fn new(config: AcpConfig) -> Self {
+        let AcpConfig { preset, program, pool, idle, host_tools_endpoint: endpoint } = config;
+        let pool = ProcessPool::new(PoolLimits { slots: pool, idle_timeout: idle, spares: SPARES });
+        let crash_breaker = CrashBreaker::new(&preset.name);
+        let launcher = AcpLauncher { preset, program, host_tools_endpoint: endpoint };
+        let shared = AcpShared { launcher, pool, crash_breaker };
+        Self { shared: Arc::new(shared), preparing: Mutex::default() }
     }
 }
 
-impl Provider for Acp {
+impl Provider for AcpProvider {
     fn name(&self) -> &str {
-        &self.shared.maker.preset.name
+        &self.shared.launcher.preset.name
     }
 
     fn capabilities(&self) -> Capabilities {
-        let preset = &self.shared.maker.preset;
+        let preset = &self.shared.launcher.preset;
         Capabilities {
             resume: true,
             steer: false,
@@ -96,33 +98,35 @@ impl Provider for Acp {
     fn inspect(&self) -> InspectFuture {
         let shared = Arc::clone(&self.shared);
         Box::pin(async move {
-            let maker = &shared.maker;
-            let Some(program) = maker.program.locate() else { return Inspection::Missing { advice: maker.missing() } };
-            // Not every agent knows the question; some start to serve instead.
-            let version = tokio::time::timeout(INSPECT, agent::version(&maker.program, &program)).await;
+            let launcher = &shared.launcher;
+            let Some(program) = launcher.program.locate() else {
+                return Inspection::Missing { advice: launcher.install_advice() };
+            };
+            // Not every agent supports `--version`; some start to serve instead.
+            let version = tokio::time::timeout(INSPECT_TIMEOUT, process::version(&launcher.program, &program)).await;
             Inspection::Ready { version: version.ok().flatten(), program: Some(program) }
         })
     }
 
-    fn prepare(&self, coming: Place) {
-        if self.shared.crashes.check(&coming.agent.id).is_err() {
+    fn prepare(&self, workspace: AgentWorkspace) {
+        if self.shared.crash_breaker.check(&workspace.agent.id).is_err() {
             return;
         }
-        let Some(place) = self.shared.pool.spare(turn::key(&coming)) else { return };
+        let Some(slot) = self.shared.pool.acquire_spare(turn::pool_key(&workspace)) else { return };
         let shared = Arc::clone(&self.shared);
         let mut preparing = self.preparing.lock().unwrap_or_else(PoisonError::into_inner);
         while preparing.try_join_next().is_some() {}
         preparing.spawn(async move {
-            let error = match shared.maker.start(&coming).await {
+            let error = match shared.launcher.start(&workspace).await {
                 Ok(mut agent) => match agent.initialize().await {
-                    Ok(()) => return place.keep(agent).await,
-                    Err(error) => shared.maker.not_opened(agent, &error).await.0,
+                    Ok(()) => return slot.put_back(agent).await,
+                    Err(error) => shared.launcher.open_failed(agent, &error).await.0,
                 },
                 Err(error) => error,
             };
-            shared.crashes.failed(&coming.agent.id, &error);
-            // Whoever asks in earnest is told.
-            tracing::debug!(error = error.message, "an agent could not be made ready ahead");
+            shared.crash_breaker.record_failure(&workspace.agent.id, &error);
+            // A turn will report the error.
+            tracing::debug!(error = error.message, "could not start a spare ACP agent");
         });
     }
 

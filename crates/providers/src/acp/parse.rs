@@ -1,77 +1,76 @@
-//! What an agent says during a prompt, as events. Pure, and tolerant: what is not known is counted and skipped, and every
-//! field but the kind of an update may be missing.
+//! Converts an agent's updates during a prompt to events. Pure and tolerant: unknown updates are counted and skipped,
+//! and every field except the kind of an update may be missing.
 //!
-//! An agent tells of a tool call in pieces: some announce it with an empty input and fill that in later, some only ask
-//! for permission and never announce it, some never say that it ended. [`Fold`] makes of all that one `ToolUse` and at
-//! most one `ToolResult` for each call.
+//! Agents report a tool call in pieces: some announce it with an empty input and fill it in later, some only request
+//! permission, some never report its end. [`AcpParser`] reports one `ToolUse` and at most one `ToolResult` per call.
 
-use super::calls::{Calls, Naming, text_of};
-use crate::{Reported, TurnEvent};
+use super::tool_calls::{AcpToolCalls, ToolNaming, text_of};
+use crate::{ProviderEvent, TurnEvent};
 use domain::usage::Cost;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// So many different kinds of unknown updates are counted by name.
+/// The maximum number of unknown kinds that are counted by name.
 const MAX_UNKNOWN_KINDS: usize = 32;
 const MAX_ERROR_BYTES: usize = 4096;
 
-/// One prompt's updates, folded.
+/// The state of one prompt.
 #[derive(Debug)]
-pub struct Fold {
-    pub calls: Calls,
-    /// The vendor's own total for the session, as last said.
+pub struct AcpParser {
+    pub calls: AcpToolCalls,
+    /// The vendor's latest total cost of the session.
     pub cost: Option<Cost>,
     pub model: Option<String>,
-    /// Whether the agent has said or done anything.
-    pub spoke: bool,
+    /// Whether the agent has sent text or used a tool.
+    pub has_output: bool,
     /// The last message that had an id.
-    last: Option<Said>,
-    /// The agent said that its own engine failed; what it says from then on is why.
-    broken: Option<String>,
+    last_message: Option<LastAgentMessage>,
+    /// Set when the agent reports that its engine failed; the text that follows is the error message.
+    engine_error: Option<String>,
     pub skipped: BTreeMap<String, u64>,
 }
 
 #[derive(Debug)]
-struct Said {
+struct LastAgentMessage {
     item: String,
-    /// As far as an error would go.
+    /// Limited to the maximum length of an error.
     text: String,
-    whole: bool,
+    is_complete: bool,
 }
 
-/// What an agent wants to be allowed.
+/// A permission request of an agent.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Permission {
+pub struct AcpPermissionRequest {
     pub call: String,
     pub name: String,
     pub input: Value,
-    /// The options that hold for this one call. Those that hold for longer are never taken: the tool policy is asked
-    /// each time.
+    /// The option for this call only. Permanent options are never selected, because the tool policy is checked each
+    /// time.
     pub allow_once: Option<String>,
     pub reject_once: Option<String>,
 }
 
-impl Fold {
-    pub fn new(naming: Naming) -> Self {
+impl AcpParser {
+    pub fn new(naming: ToolNaming) -> Self {
         Self {
-            calls: Calls::new(naming),
+            calls: AcpToolCalls::new(naming),
             cost: None,
             model: None,
-            spoke: false,
-            last: None,
-            broken: None,
+            has_output: false,
+            last_message: None,
+            engine_error: None,
             skipped: BTreeMap::new(),
         }
     }
 
-    /// One `session/update`. `raw` is the line it came in.
-    pub fn update(&mut self, params: &Value, raw: &str) -> Vec<Reported> {
+    /// Handles a `session/update`. `raw` is its line.
+    pub fn update(&mut self, params: &Value, raw: &str) -> Vec<ProviderEvent> {
         let update = &params["update"];
         match update["sessionUpdate"].as_str().unwrap_or_default() {
             "agent_message_chunk" => self.text(update),
             "agent_thought_chunk" => self.thought(update),
             "tool_call" | "tool_call_update" => {
-                self.spoke = true;
+                self.has_output = true;
                 self.calls.update(update, raw)
             }
             "usage_update" => {
@@ -84,7 +83,7 @@ impl Fold {
             }
             "notice" => status("notice", update, raw),
             "compaction_update" => status("compacting", update, raw),
-            // The agent's own list of what it means to do: progress that its text and its tools show as well.
+            // Known updates that are not used. A plan is progress that the agent's text and tools show as well.
             known @ ("plan"
             | "user_message_chunk"
             | "available_commands_update"
@@ -101,16 +100,16 @@ impl Fold {
         }
     }
 
-    /// A `session/request_permission`: the call it is about, and what is asked.
-    pub fn permission(&mut self, params: &Value, raw: &str) -> (Vec<Reported>, Permission) {
-        self.spoke = true;
+    /// Handles a `session/request_permission`.
+    pub fn permission(&mut self, params: &Value, raw: &str) -> (Vec<ProviderEvent>, AcpPermissionRequest) {
+        self.has_output = true;
         let option = |kind: &str| {
             let options = params["options"].as_array().into_iter().flatten();
             let found = options.filter(|option| option["kind"] == kind).find_map(|option| option["optionId"].as_str());
             found.map(str::to_owned)
         };
-        let (events, call) = self.calls.asked(&params["toolCall"], raw);
-        let permission = Permission {
+        let (events, call) = self.calls.permission_requested(&params["toolCall"], raw);
+        let permission = AcpPermissionRequest {
             name: call.name.clone(),
             input: call.input.clone(),
             call: call.id.clone(),
@@ -120,9 +119,9 @@ impl Fold {
         (events, permission)
     }
 
-    fn text(&mut self, update: &Value) -> Vec<Reported> {
+    fn text(&mut self, update: &Value) -> Vec<ProviderEvent> {
         let (item, delta) = chunk(update);
-        if let Some(why) = &mut self.broken {
+        if let Some(why) = &mut self.engine_error {
             if why.len() + delta.len() <= MAX_ERROR_BYTES {
                 why.push_str(&delta);
             }
@@ -131,45 +130,46 @@ impl Fold {
         if delta.is_empty() {
             return Vec::new();
         }
-        self.spoke = true;
+        self.has_output = true;
         if let Some(item) = &item {
             self.remember(item, &delta);
         }
-        let mut events = self.calls.release();
+        let mut events = self.calls.report_announced();
         events.push(TurnEvent::Text { delta, item }.into());
         events
     }
 
     fn remember(&mut self, item: &str, delta: &str) {
-        if self.last.as_ref().is_none_or(|said| said.item != item) {
-            self.last = Some(Said { item: item.to_owned(), text: String::new(), whole: true });
+        if self.last_message.as_ref().is_none_or(|last| last.item != item) {
+            self.last_message =
+                Some(LastAgentMessage { item: item.to_owned(), text: String::new(), is_complete: true });
         }
-        if let Some(said) = &mut self.last {
-            said.whole &= said.text.len() + delta.len() <= MAX_ERROR_BYTES;
-            if said.whole {
-                said.text.push_str(delta);
+        if let Some(last) = &mut self.last_message {
+            last.is_complete &= last.text.len() + delta.len() <= MAX_ERROR_BYTES;
+            if last.is_complete {
+                last.text.push_str(delta);
             }
         }
     }
 
-    /// Some agents say an error first as if it were an answer. The message that `error` repeats, to be taken back.
-    pub fn said_as_text(&self, error: &str) -> Option<TurnEvent> {
-        let said = self.last.as_ref().filter(|said| said.whole && error.contains(said.text.trim()))?;
-        Some(TurnEvent::Retract { item: said.item.clone() })
+    /// Some agents send an error first as text. Retracts the message that `error` repeats.
+    pub fn retract_error_text(&self, error: &str) -> Option<TurnEvent> {
+        let last = self.last_message.as_ref().filter(|last| last.is_complete && error.contains(last.text.trim()))?;
+        Some(TurnEvent::Retract { item: last.item.clone() })
     }
 
-    /// Why the agent's engine failed, where it did: such an agent ends its turn as if all were well.
-    pub fn broken(&self) -> Option<&str> {
-        self.broken.as_deref()
+    /// Returns the error of the agent's engine: such an agent ends its turn as if it had succeeded.
+    pub fn engine_error(&self) -> Option<&str> {
+        self.engine_error.as_deref()
     }
 
-    fn thought(&mut self, update: &Value) -> Vec<Reported> {
+    fn thought(&mut self, update: &Value) -> Vec<ProviderEvent> {
         let (item, delta) = chunk(update);
         if delta.is_empty() {
             return Vec::new();
         }
-        self.spoke = true;
-        let mut events = self.calls.release();
+        self.has_output = true;
+        let mut events = self.calls.report_announced();
         events.push(TurnEvent::Thinking { delta, item }.into());
         events
     }
@@ -188,8 +188,8 @@ impl Fold {
 
     fn thread_status(&mut self, status: &Value) {
         match status.as_str() {
-            Some("systemError") => self.broken = Some(String::new()),
-            Some("active") => self.broken = None,
+            Some("systemError") => self.engine_error = Some(String::new()),
+            Some("active") => self.engine_error = None,
             _ => {}
         }
     }
@@ -202,7 +202,7 @@ impl Fold {
     }
 }
 
-/// The message a chunk belongs to, where the agent says it, and its text. Version 1 has no such id; some send one.
+/// Returns the message id of a chunk, if present, and its text. Version 1 has no such id, but some agents send one.
 fn chunk(update: &Value) -> (Option<String>, String) {
     let content = &update["content"];
     let text = match content["type"].as_str() {
@@ -213,11 +213,11 @@ fn chunk(update: &Value) -> (Option<String>, String) {
     (update["messageId"].as_str().map(str::to_owned), text)
 }
 
-fn status(status: &str, update: &Value, raw: &str) -> Vec<Reported> {
-    let said = ["message", "text", "title", "status"].iter().find_map(|field| update[*field].as_str());
-    let message = said.map_or_else(|| text_of(&update["content"]), str::to_owned);
+fn status(status: &str, update: &Value, raw: &str) -> Vec<ProviderEvent> {
+    let text = ["message", "text", "title", "status"].iter().find_map(|field| update[*field].as_str());
+    let message = text.map_or_else(|| text_of(&update["content"]), str::to_owned);
     if message.is_empty() {
         return Vec::new();
     }
-    vec![Reported { event: TurnEvent::Status { status: status.into(), message }, raw: Some(raw.to_owned()) }]
+    vec![ProviderEvent { event: TurnEvent::Status { status: status.into(), message }, raw: Some(raw.to_owned()) }]
 }

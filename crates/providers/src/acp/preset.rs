@@ -1,42 +1,42 @@
-//! The agents that are known: how each is started, and where it differs from the protocol's letter.
+//! The known agents: how each is started, and where it deviates from the protocol.
 //!
-//! What is here was seen with the program itself or stands in its own documentation; an operator's own agent is made with
-//! [`Preset::custom`].
+//! All values were observed with the program itself or are from its documentation. Agents of an operator are created
+//! with [`Preset::custom`].
 
-use super::calls::Naming;
-use crate::Kept;
+use super::tool_calls::ToolNaming;
+use crate::SavedInSession;
 
-/// One agent program. A table, not code: what an agent needs beyond it is a field here.
+/// One agent program. Peculiarities of an agent are fields here, not code elsewhere.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Preset {
-    /// The word that agents name the provider by.
+    /// The provider name in agent settings.
     pub name: String,
     pub command: String,
     pub args: Vec<String>,
-    /// Variables that are set for it.
-    pub set: &'static [(&'static str, &'static str)],
-    /// Variables of the server's environment that it may see.
-    pub pass: &'static [&'static str],
+    /// Environment variables that are set for the program.
+    pub set_variables: &'static [(&'static str, &'static str)],
+    /// Variables of the server's environment that are passed on.
+    pub allowed_variables: &'static [&'static str],
     pub model: ModelChoice,
-    pub home: Home,
-    /// Files below the person's home that hold a login, and may be lent.
-    pub login: &'static [&'static str],
-    /// The mode to switch a session to, where the usual one does not ask us before it acts.
+    pub home: HomeLayout,
+    /// Login files below the user's home folder that may be shared.
+    pub login_files: &'static [&'static str],
+    /// The mode to switch a session to, if the default mode does not request permissions.
     pub mode: Option<&'static str>,
-    /// How to log in by the protocol, where the agent demands that; one of the methods that it names.
+    /// The authentication method to use, if the agent requires a login through the protocol.
     pub auth: Option<String>,
-    /// Where below the workplace it looks for skills.
+    /// The skills folder in the workspace.
     pub skills: Option<&'static str>,
-    pub naming: Naming,
-    pub load: Load,
-    /// What an interrupted turn leaves in the agent's own history.
-    pub kept_when_stopped: Kept,
-    /// What a turn that failed at the model's API leaves there.
-    pub kept_when_failed: Kept,
-    /// Whether a turn that ends among tool calls leaves a history that the model's API refuses.
-    pub spoiled_by_tools: bool,
-    /// Whether a turn without a single token is one in which the model failed, whatever the agent calls it.
-    pub counts_all: bool,
+    pub naming: ToolNaming,
+    pub load: SessionLoadPolicy,
+    /// What an interrupted turn leaves in the agent's session.
+    pub kept_when_stopped: SavedInSession,
+    /// What a turn with an API failure leaves in the agent's session.
+    pub kept_when_failed: SavedInSession,
+    /// Whether an interrupted tool call leaves a session that the model's API rejects.
+    pub tool_interrupt_breaks_session: bool,
+    /// Whether a successful turn with zero tokens means that the model failed.
+    pub zero_tokens_is_failure: bool,
     pub thinking: bool,
     pub install: String,
     pub log_in: String,
@@ -47,25 +47,25 @@ pub struct Preset {
 pub enum ModelChoice {
     /// On the command line.
     Flag(&'static str),
-    /// In the session, if the agent offers that.
+    /// In the session, if the agent supports it.
     Session,
 }
 
-/// What is written into the agent's own folder, which is its `HOME`.
+/// The files written to the agent's own folder, which is its `HOME`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Home {
+pub enum HomeLayout {
     Plain,
     Gemini,
 }
 
-/// Whether a session is found again by a new process.
+/// When a new process may load an existing session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Load {
-    /// When the agent says that it can.
-    Declared,
-    /// Only some time after the session was made. Gemini names a session's file after the minute in which it was made,
-    /// and opens a file of the present minute before it looks for the old one: in the same minute that is the same
-    /// file, and loading destroys it.
+pub enum SessionLoadPolicy {
+    /// Whenever the agent reports support for it.
+    WhenSupported,
+    /// Only some time after the session was created. Gemini puts the current minute into the file name of a session and
+    /// creates a new file before it looks for the old one: in the same minute, this is the same file, and loading
+    /// destroys it.
     NotFresh,
 }
 
@@ -81,7 +81,7 @@ const MODEL_KEYS: &[&str] = &[
 ];
 
 impl Preset {
-    /// Every agent that is known by name.
+    /// All known agents.
     pub fn all() -> Vec<Self> {
         vec![gemini(), claude_agent(), codex(), opencode(), goose(), qwen(), copilot(), cursor(), vibe()]
     }
@@ -90,7 +90,7 @@ impl Preset {
         Self::all().into_iter().find(|preset| preset.name == name)
     }
 
-    /// An operator's own agent.
+    /// An agent of the operator.
     pub fn custom(name: &str, command: &str, args: &[String]) -> Self {
         Self {
             args: args.to_vec(),
@@ -101,27 +101,27 @@ impl Preset {
     }
 }
 
-/// An agent of which nothing but its command line is known.
+/// An agent of which only the command line is known.
 fn basic(name: &str, command: &str, args: &[&str]) -> Preset {
     Preset {
         name: name.to_owned(),
         command: command.to_owned(),
         args: args.iter().map(|arg| (*arg).to_owned()).collect(),
-        set: &[("NO_COLOR", "1")],
-        pass: NOTHING,
+        set_variables: &[("NO_COLOR", "1")],
+        allowed_variables: NOTHING,
         model: ModelChoice::Session,
-        home: Home::Plain,
-        login: NOTHING,
+        home: HomeLayout::Plain,
+        login_files: NOTHING,
         mode: None,
         auth: None,
         skills: None,
-        naming: Naming::Field,
-        load: Load::Declared,
-        // The worst case: what was kept after all is told a second time, and nothing is lost.
-        kept_when_stopped: Kept::Nothing,
-        kept_when_failed: Kept::Nothing,
-        spoiled_by_tools: false,
-        counts_all: false,
+        naming: ToolNaming::Field,
+        load: SessionLoadPolicy::WhenSupported,
+        // The safe default: something may be sent twice, but nothing is lost.
+        kept_when_stopped: SavedInSession::Nothing,
+        kept_when_failed: SavedInSession::Nothing,
+        tool_interrupt_breaks_session: false,
+        zero_tokens_is_failure: false,
         thinking: true,
         install: format!("install {command}"),
         log_in: String::new(),
@@ -130,9 +130,9 @@ fn basic(name: &str, command: &str, args: &[&str]) -> Preset {
 
 fn gemini() -> Preset {
     Preset {
-        // Without NO_RELAUNCH it starts itself a second time, and that process outlives an interrupt.
-        set: &[("GEMINI_CLI_NO_RELAUNCH", "1"), ("NO_COLOR", "1"), ("NO_BROWSER", "1")],
-        pass: &[
+        // Without NO_RELAUNCH it starts itself again, and that process outlives an interrupt.
+        set_variables: &[("GEMINI_CLI_NO_RELAUNCH", "1"), ("NO_COLOR", "1"), ("NO_BROWSER", "1")],
+        allowed_variables: &[
             "GEMINI_API_KEY",
             "GOOGLE_API_KEY",
             "GOOGLE_GEMINI_BASE_URL",
@@ -143,17 +143,17 @@ fn gemini() -> Preset {
             "GOOGLE_GENAI_USE_VERTEXAI",
         ],
         model: ModelChoice::Flag("-m"),
-        home: Home::Gemini,
-        login: &[".gemini/oauth_creds.json", ".gemini/google_accounts.json"],
-        // Others ask less often.
+        home: HomeLayout::Gemini,
+        login_files: &[".gemini/oauth_creds.json", ".gemini/google_accounts.json"],
+        // The other modes request fewer permissions.
         mode: Some("default"),
         skills: SKILLS,
-        naming: Naming::CallId,
-        load: Load::NotFresh,
-        // The call stays in its history, without a response.
-        spoiled_by_tools: true,
-        // An answer that breaks off, is empty or is blocked ends the turn as if all were well.
-        counts_all: true,
+        naming: ToolNaming::CallId,
+        load: SessionLoadPolicy::NotFresh,
+        // The call stays in the session without a result.
+        tool_interrupt_breaks_session: true,
+        // A turn ends successfully even if the answer is cut off, empty or blocked.
+        zero_tokens_is_failure: true,
         install: "npm install -g @google/gemini-cli".into(),
         log_in: "Set GEMINI_API_KEY, or run `gemini` once and log in.".into(),
         ..basic("gemini", "gemini", &["--acp"])
@@ -162,18 +162,23 @@ fn gemini() -> Preset {
 
 fn claude_agent() -> Preset {
     Preset {
-        set: &[
+        set_variables: &[
             ("DISABLE_TELEMETRY", "1"),
             ("DISABLE_ERROR_REPORTING", "1"),
             ("DISABLE_AUTOUPDATER", "1"),
             ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
         ],
-        pass: &["ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"],
-        login: &[".claude/.credentials.json"],
+        allowed_variables: &[
+            "ANTHROPIC_API_KEY",
+            "ANTHROPIC_BASE_URL",
+            "ANTHROPIC_AUTH_TOKEN",
+            "CLAUDE_CODE_OAUTH_TOKEN",
+        ],
+        login_files: &[".claude/.credentials.json"],
         mode: Some("default"),
         skills: Some(".claude/skills"),
-        kept_when_stopped: Kept::PromptAndAnswer,
-        kept_when_failed: Kept::Prompt,
+        kept_when_stopped: SavedInSession::PromptAndAnswer,
+        kept_when_failed: SavedInSession::Prompt,
         install: "npm install -g @agentclientprotocol/claude-agent-acp".into(),
         log_in: "Set ANTHROPIC_API_KEY, or run `claude` once and log in.".into(),
         ..basic("claude-agent-acp", "claude-agent-acp", &[])
@@ -182,16 +187,16 @@ fn claude_agent() -> Preset {
 
 fn codex() -> Preset {
     Preset {
-        set: &[("NO_BROWSER", "1")],
-        pass: &["OPENAI_API_KEY", "CODEX_API_KEY", "OPENAI_BASE_URL"],
-        login: &[".codex/auth.json"],
+        set_variables: &[("NO_BROWSER", "1")],
+        allowed_variables: &["OPENAI_API_KEY", "CODEX_API_KEY", "OPENAI_BASE_URL"],
+        login_files: &[".codex/auth.json"],
         skills: SKILLS,
-        // The usual mode has a model review what the agent does, and does not ask us.
+        // In the default mode, a model reviews the agent's actions, and permissions are not requested.
         mode: Some("read-only"),
-        // The name is in some messages of a call and missing in others, the request for permission among them.
-        naming: Naming::Kind,
-        kept_when_stopped: Kept::Prompt,
-        kept_when_failed: Kept::Prompt,
+        // The name is missing in some messages of a call, including the permission request.
+        naming: ToolNaming::Kind,
+        kept_when_stopped: SavedInSession::Prompt,
+        kept_when_failed: SavedInSession::Prompt,
         install: "npm install -g @agentclientprotocol/codex-acp".into(),
         log_in: "Set OPENAI_API_KEY, or run `codex login`.".into(),
         ..basic("codex-acp", "codex-acp", &[])
@@ -200,10 +205,14 @@ fn codex() -> Preset {
 
 fn opencode() -> Preset {
     Preset {
-        // It allows itself everything unless it is told to ask.
-        set: &[("OPENCODE_PERMISSION", r#"{"*":"ask"}"#), ("OPENCODE_DISABLE_AUTOUPDATE", "1"), ("NO_COLOR", "1")],
-        pass: MODEL_KEYS,
-        login: &[".local/share/opencode/auth.json"],
+        // By default, everything is allowed.
+        set_variables: &[
+            ("OPENCODE_PERMISSION", r#"{"*":"ask"}"#),
+            ("OPENCODE_DISABLE_AUTOUPDATE", "1"),
+            ("NO_COLOR", "1"),
+        ],
+        allowed_variables: MODEL_KEYS,
+        login_files: &[".local/share/opencode/auth.json"],
         skills: SKILLS,
         install: "npm install -g opencode-ai".into(),
         log_in: "Run `opencode auth login`, or set the key of your model's vendor.".into(),
@@ -213,9 +222,9 @@ fn opencode() -> Preset {
 
 fn goose() -> Preset {
     Preset {
-        // It acts without asking unless it is told to ask.
-        set: &[("GOOSE_MODE", "approve"), ("NO_COLOR", "1")],
-        pass: &[
+        // By default, no permissions are requested.
+        set_variables: &[("GOOSE_MODE", "approve"), ("NO_COLOR", "1")],
+        allowed_variables: &[
             "GOOSE_PROVIDER",
             "GOOSE_MODEL",
             "ANTHROPIC_API_KEY",
@@ -224,7 +233,7 @@ fn goose() -> Preset {
             "OPENROUTER_API_KEY",
             "OLLAMA_HOST",
         ],
-        login: &[".config/goose/config.yaml"],
+        login_files: &[".config/goose/config.yaml"],
         skills: SKILLS,
         install: "see https://block.github.io/goose for how to install goose".into(),
         log_in: "Run `goose configure`, or set GOOSE_PROVIDER, GOOSE_MODEL and the key of your model's vendor.".into(),
@@ -234,10 +243,10 @@ fn goose() -> Preset {
 
 fn qwen() -> Preset {
     Preset {
-        pass: &["OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL", "DASHSCOPE_API_KEY"],
-        login: &[".qwen/oauth_creds.json", ".qwen/settings.json"],
-        // Made from Gemini CLI; its sessions are treated with the same care.
-        load: Load::NotFresh,
+        allowed_variables: &["OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_MODEL", "DASHSCOPE_API_KEY"],
+        login_files: &[".qwen/oauth_creds.json", ".qwen/settings.json"],
+        // A fork of Gemini CLI, so its sessions have the same limitation.
+        load: SessionLoadPolicy::NotFresh,
         install: "npm install -g @qwen-code/qwen-code".into(),
         log_in: "Run `qwen` once and log in, or set OPENAI_API_KEY and OPENAI_BASE_URL.".into(),
         ..basic("qwen", "qwen", &["--acp"])
@@ -246,7 +255,7 @@ fn qwen() -> Preset {
 
 fn copilot() -> Preset {
     Preset {
-        pass: &["COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"],
+        allowed_variables: &["COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"],
         skills: SKILLS,
         install: "npm install -g @github/copilot".into(),
         log_in: "Set COPILOT_GITHUB_TOKEN to a token that may make Copilot requests.".into(),
@@ -256,7 +265,7 @@ fn copilot() -> Preset {
 
 fn cursor() -> Preset {
     Preset {
-        pass: &["CURSOR_API_KEY"],
+        allowed_variables: &["CURSOR_API_KEY"],
         skills: SKILLS,
         install: "see https://cursor.com/docs/cli for how to install cursor-agent".into(),
         log_in: "Set CURSOR_API_KEY.".into(),
@@ -266,7 +275,7 @@ fn cursor() -> Preset {
 
 fn vibe() -> Preset {
     Preset {
-        pass: &["MISTRAL_API_KEY"],
+        allowed_variables: &["MISTRAL_API_KEY"],
         install: "see https://docs.mistral.ai for how to install vibe-acp".into(),
         log_in: "Set MISTRAL_API_KEY.".into(),
         ..basic("vibe", "vibe-acp", &[])
@@ -275,11 +284,11 @@ fn vibe() -> Preset {
 
 #[cfg(test)]
 mod tests {
-    use super::{Load, Preset};
+    use super::{Preset, SessionLoadPolicy};
     use std::collections::HashSet;
 
     #[test]
-    fn every_agent_has_a_name_of_its_own_and_says_how_to_get_it() {
+    fn presets_have_unique_names_and_install_advice() {
         let all = Preset::all();
         let names: HashSet<&str> = all.iter().map(|preset| preset.name.as_str()).collect();
         assert_eq!(names.len(), all.len());
@@ -288,11 +297,11 @@ mod tests {
             assert_eq!(Preset::named(&preset.name).as_ref(), Some(preset));
         }
         assert_eq!(Preset::named("nobody"), None);
-        assert_eq!(Preset::named("gemini").map(|gemini| gemini.load), Some(Load::NotFresh));
+        assert_eq!(Preset::named("gemini").map(|gemini| gemini.load), Some(SessionLoadPolicy::NotFresh));
     }
 
     #[test]
-    fn an_agent_of_the_operators_own() {
+    fn custom_preset_has_the_given_command_line() {
         let preset = Preset::custom("mine", "node", &["my agent.js".into()]);
         assert_eq!((preset.name.as_str(), preset.command.as_str()), ("mine", "node"));
         assert_eq!(preset.args, ["my agent.js"]);

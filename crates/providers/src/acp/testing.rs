@@ -1,18 +1,19 @@
-//! What the tests of this folder share: a place, and a stage on which an agent is played by the test itself.
+//! Shared test helpers: an agent workspace, and a harness in which the test acts as the agent.
 
 use super::{
-    agent::{Agent as Running, MadeFor, Maker},
-    gemini::Surroundings,
-    preset::{Load, Preset},
-    turn::{Shared, key, turn},
+    gemini::WorkspaceOverrides,
+    preset::{Preset, SessionLoadPolicy},
+    process::{AcpLaunchSettings, AcpLauncher, AcpProcess as Running},
+    turn::{AcpShared, pool_key, turn},
 };
 use crate::{
-    Place, Reported, Session, Speaker, Spoken, TurnChannel, TurnCommand, TurnEvent, TurnOutcome, TurnRequest,
-    crashes::Crashes,
-    host_tools::pass::{Call, Door, Passes},
-    jsonrpc::far_end::FarEnd,
-    pool::{Asked, Limits, Pool},
-    program::Program,
+    AgentWorkspace, HistoryAuthor, HistoryMessage, ProviderEvent, ResumableSession, TurnChannel, TurnCommand,
+    TurnEvent, TurnOutcome, TurnRequest,
+    crash_breaker::CrashBreaker,
+    host_tools::agent_token::{AgentTokens, HostToolRequest, HostToolsAccess},
+    jsonrpc::fake_peer::FakeRpcPeer,
+    pool::{PoolLimits, ProcessPool, SlotRequest},
+    program::AgentProgram,
 };
 use domain::{
     agent::{Agent, AgentSpec},
@@ -27,100 +28,113 @@ use tempfile::TempDir;
 use tokio::{sync::mpsc, task::JoinSet};
 use workbench::process::Supervisor;
 
-/// A place whose folders lie in `folder`.
-pub fn place(folder: &Path) -> Place {
+/// An agent workspace with its folders in `folder`.
+pub fn workspace(folder: &Path) -> AgentWorkspace {
     let (workplace, home) = (folder.join("workplace"), folder.join("home"));
     fs::create_dir_all(&workplace).unwrap();
     fs::create_dir_all(&home).unwrap();
-    let (spec, born) = (AgentSpec::new(Name::parse("ann").unwrap(), "gemini"), Timestamp::from_millis(0));
-    Place {
+    let (spec, created) = (AgentSpec::new(Name::parse("ann").unwrap(), "gemini"), Timestamp::from_millis(0));
+    AgentWorkspace {
         room_id: RoomId::generate(),
-        agent: Agent { id: AgentId::generate(), spec, created_at: born, updated_at: born },
-        workplace,
+        agent: Agent { id: AgentId::generate(), spec, created_at: created, updated_at: created },
+        folder: workplace,
         home,
         skills: Vec::new(),
         mcp_servers: Vec::new(),
     }
 }
 
-pub fn program(command: &str) -> Program {
-    Program {
+pub fn program(command: &str) -> AgentProgram {
+    AgentProgram {
         command: command.into(),
         args: Vec::new(),
-        pass: Vec::new(),
+        allowed_variables: Vec::new(),
         share_login: false,
         environment: BTreeMap::new(),
         supervisor: Supervisor::new("keeper".into()),
     }
 }
 
-/// A door that nobody serves; whoever has its passes can stand in for it.
-pub fn door() -> Door {
-    Door { address: ([127, 0, 0, 1], 7878).into(), program: "greenroom".into(), passes: Passes::default() }
+/// An endpoint without a server; tests use its tokens directly.
+pub fn endpoint() -> HostToolsAccess {
+    HostToolsAccess {
+        address: ([127, 0, 0, 1], 7878).into(),
+        program: "greenroom".into(),
+        tokens: AgentTokens::default(),
+    }
 }
 
-/// An agent that does as the protocol says.
-pub fn tame() -> Preset {
-    Preset { load: Load::Declared, ..Preset::custom("tame", "there-is-no-such-program", &["--acp".into()]) }
+/// An agent without peculiarities.
+pub fn custom_preset() -> Preset {
+    Preset {
+        load: SessionLoadPolicy::WhenSupported,
+        ..Preset::custom("tame", "there-is-no-such-program", &["--acp".into()])
+    }
 }
 
-/// A turn, and the other side of it.
-pub struct Stage {
-    pub shared: Arc<Shared>,
+/// A turn, with the fake agent at the other side.
+pub struct AcpHarness {
+    pub shared: Arc<AcpShared>,
     pub request: TurnRequest,
-    pub agent: FarEnd,
-    pub events: mpsc::Receiver<Reported>,
+    pub agent: FakeRpcPeer,
+    pub events: mpsc::Receiver<ProviderEvent>,
     pub commands: mpsc::Sender<TurnCommand>,
     turns: JoinSet<TurnOutcome>,
     _folder: TempDir,
 }
 
-impl Stage {
+impl AcpHarness {
     pub fn new(preset: Preset) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let request = TurnRequest {
             run_id: RunId::generate(),
-            place: place(folder.path()),
+            workspace: workspace(folder.path()),
             prompt: "hello".into(),
-            history: vec![Spoken::new(Speaker::Person("bea".into()), "earlier")].into(),
+            history: vec![HistoryMessage::new(HistoryAuthor::Person("bea".into()), "earlier")].into(),
             session: None,
-            memory: crate::Memory::default(),
+            memory: crate::MemoryHandle::default(),
         };
-        let maker = Maker { program: program(&preset.command), preset, door: door() };
-        let pool = Pool::new(Limits { places: 2, idle: Duration::from_secs(600), spares: 1 });
-        let shared = Arc::new(Shared { maker, pool, crashes: Crashes::new("tame") });
-        let (_, _, agent) = FarEnd::new();
+        let launcher = AcpLauncher { program: program(&preset.command), preset, host_tools_endpoint: endpoint() };
+        let pool = ProcessPool::new(PoolLimits { slots: 2, idle_timeout: Duration::from_secs(600), spares: 1 });
+        let shared = Arc::new(AcpShared { launcher, pool, crash_breaker: CrashBreaker::new("tame") });
+        let (_, _, agent) = FakeRpcPeer::new();
         let (events, commands) = (mpsc::channel(1).1, mpsc::channel(1).0);
         Self { shared, request, agent, events, commands, turns: JoinSet::new(), _folder: folder }
     }
 
-    /// An agent is there, and the turn begins.
+    /// Provides an idle agent and starts the turn.
     pub async fn begin(&mut self) {
         self.begin_with(|_| {}).await;
     }
 
-    /// The same with another one.
+    /// Like `begin`, with a modified agent.
     pub async fn begin_with(&mut self, change: impl FnOnce(&mut Running)) {
-        let (output, input, agent) = FarEnd::new();
+        let (output, input, agent) = FakeRpcPeer::new();
         self.agent = agent;
-        let made_for = MadeFor::new(&self.shared.maker.preset, &self.request.place, Surroundings::default());
-        let pass = self.shared.maker.door.passes.issue().unwrap();
-        let mut running = Running::over(output, input, None, made_for, pass);
+        let made_for = AcpLaunchSettings::new(
+            &self.shared.launcher.preset,
+            &self.request.workspace,
+            WorkspaceOverrides::default(),
+        );
+        let token = self.shared.launcher.host_tools_endpoint.tokens.issue().unwrap();
+        let mut running = Running::new(output, input, None, made_for, token);
         change(&mut running);
-        let Some(Asked::Granted(place)) = self.shared.pool.ask(key(&self.request.place)) else { panic!("no place") };
-        place.keep(running).await;
-        self.again(64);
+        let Some(SlotRequest::Granted(slot)) = self.shared.pool.acquire(pool_key(&self.request.workspace)) else {
+            panic!("no free slot")
+        };
+        slot.put_back(running).await;
+        self.begin_next(64);
     }
 
-    /// The next turn, with whatever agent is there.
-    pub fn again(&mut self, room_for: usize) {
-        let (events, receiver) = mpsc::channel(room_for);
+    /// Starts the next turn with the current agent.
+    pub fn begin_next(&mut self, capacity: usize) {
+        let (events, receiver) = mpsc::channel(capacity);
         let (sender, commands) = mpsc::channel(4);
         (self.events, self.commands) = (receiver, sender);
         self.turns.spawn(turn(self.shared.clone(), self.request.clone(), TurnChannel { events, commands }));
     }
 
-    /// Answers the request that comes next, which must be this one.
+    /// Answers the next request, which must have this method.
     pub async fn answer(&mut self, method: &str, result: Value) -> Value {
         let message = self.agent.expect(method).await;
         self.agent.send(json!({"jsonrpc": "2.0", "id": message["id"], "result": result})).await;
@@ -133,23 +147,23 @@ impl Stage {
         self.agent.send(json!({"jsonrpc": "2.0", "id": request["id"], "error": error})).await;
     }
 
-    pub async fn greeted(&mut self, load: bool) {
+    pub async fn accept_initialize(&mut self, load: bool) {
         self.answer("initialize", json!({"protocolVersion": 1, "agentCapabilities": {"loadSession": load}})).await;
     }
 
-    /// Greets it and makes a session; the prompt is the next to come.
-    pub async fn opened(&mut self) -> Value {
-        self.greeted(true).await;
+    /// Accepts the initialization and creates a session; the prompt comes next.
+    pub async fn accept_session(&mut self) -> Value {
+        self.accept_initialize(true).await;
         self.answer("session/new", json!({"sessionId": "s1"})).await
     }
 
-    /// A request that comes to the door with this secret.
-    pub fn call(&self, secret: &str) -> Call {
-        self.shared.maker.door.passes.find(secret.as_bytes()).unwrap().begin("1").unwrap()
+    /// A request to the host tools with this token.
+    pub fn call(&self, secret: &str) -> HostToolRequest {
+        self.shared.launcher.host_tools_endpoint.tokens.find(secret.as_bytes()).unwrap().begin_request("1").unwrap()
     }
 
-    /// Takes the prompt; its id and its text.
-    pub async fn prompted(&mut self) -> (Value, String) {
+    /// Accepts the prompt. Returns its id and its text.
+    pub async fn accept_prompt(&mut self) -> (Value, String) {
         let prompt = self.agent.expect("session/prompt").await;
         assert_eq!(prompt["params"]["sessionId"].as_str(), Some("s1"));
         (prompt["id"].clone(), prompt["params"]["prompt"][0]["text"].as_str().unwrap().to_owned())
@@ -160,7 +174,7 @@ impl Stage {
         self.agent.send(json!({"jsonrpc": "2.0", "method": "session/update", "params": params})).await;
     }
 
-    pub async fn say(&mut self, text: &str) {
+    pub async fn send_text(&mut self, text: &str) {
         self.update(json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": text}})).await;
     }
 
@@ -180,14 +194,14 @@ impl Stage {
         self.agent.send(json!({"jsonrpc": "2.0", "id": prompt, "result": {"stopReason": stop_reason}})).await;
     }
 
-    pub async fn next(&mut self) -> TurnEvent {
-        self.events.recv().await.expect("there is more to tell").event
+    pub async fn next_event(&mut self) -> TurnEvent {
+        self.events.recv().await.expect("the turn is still running").event
     }
 
-    /// Events up to the next approval.
+    /// Skips events until the next approval.
     pub async fn approval(&mut self) -> (ApprovalId, TurnEvent) {
         loop {
-            let event = self.next().await;
+            let event = self.next_event().await;
             if let TurnEvent::Approval { id, .. } = event {
                 return (id, event);
             }
@@ -198,22 +212,22 @@ impl Stage {
         self.commands.send(TurnCommand::Answer { approval, decision, input }).await.unwrap();
     }
 
-    /// All further events, and the end.
+    /// Returns the remaining events and the outcome.
     pub async fn outcome(&mut self) -> (Vec<TurnEvent>, TurnOutcome) {
-        let mut told = Vec::new();
+        let mut events = Vec::new();
         while let Some(reported) = self.events.recv().await {
-            told.push(reported.event);
+            events.push(reported.event);
         }
-        (told, self.ended().await)
+        (events, self.wait_for_outcome().await)
     }
 
-    pub async fn ended(&mut self) -> TurnOutcome {
+    pub async fn wait_for_outcome(&mut self) -> TurnOutcome {
         self.turns.join_next().await.unwrap().unwrap()
     }
 
-    /// As the engine would, after a turn that made this session.
+    /// Sets the session for the next turn, like the engine.
     pub fn remember(&mut self, id: &str) {
-        let unheard = vec![Spoken::new(Speaker::Person("cem".into()), "meanwhile")];
-        self.request.session = Some(Session { id: id.into(), unheard });
+        let unheard = vec![HistoryMessage::new(HistoryAuthor::Person("cem".into()), "meanwhile")];
+        self.request.session = Some(ResumableSession { id: id.into(), missed: unheard });
     }
 }

@@ -1,19 +1,19 @@
-//! What real agents said, recorded, through the parser: each prompt of each recording as the events it becomes.
+//! Parses recordings of real agents: the events of each prompt.
 
-use super::{calls::Naming, ending, parse::Fold, preset::Preset};
-use crate::{Reported, TurnEvent, jsonrpc::CallError};
+use super::{ending, parse::AcpParser, preset::Preset, tool_calls::ToolNaming};
+use crate::{ProviderEvent, TurnEvent, jsonrpc::CallError};
 use domain::usage::Cost;
 use serde_json::{Value, json};
 use std::{collections::HashMap, fmt::Write as _, path::Path};
 
-/// A recording is two streams of lines; a prompt begins with our request and ends with its answer.
+/// A recording has the lines of both sides; a prompt starts with our request and ends with its response.
 struct Recording {
     preset: Preset,
-    fold: Option<(u64, Fold)>,
-    /// Requests for permission that are open: the call, and the option that says no.
+    parser: Option<(u64, AcpParser)>,
+    /// Open permission requests: the call, and the option that denies it.
     asked: HashMap<String, (String, Option<String>)>,
     spent: Option<Cost>,
-    /// The text chunks of the prompt under way, put together without the parser.
+    /// The text of the current prompt, assembled without the parser.
     chunks: String,
     text: String,
     shown: String,
@@ -24,9 +24,9 @@ impl Recording {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/transcripts/acp").join(format!("{name}.jsonl"));
         let mut recording = Self {
             preset: Preset::named(preset).unwrap(),
-            fold: None,
+            parser: None,
             asked: HashMap::new(),
-            // A session that was loaded had cost something before.
+            // A loaded session has an unknown previous cost.
             spent: (!name.ends_with("-load")).then_some(Cost::ZERO),
             chunks: String::new(),
             text: String::new(),
@@ -35,50 +35,50 @@ impl Recording {
         for line in std::fs::read_to_string(file).unwrap().lines() {
             let entry: Value = serde_json::from_str(line).unwrap();
             match entry["dir"].as_str().unwrap() {
-                "in" => recording.heard(&entry["line"]),
-                "out" => recording.said(&entry["line"]),
+                "in" => recording.handle_input(&entry["line"]),
+                "out" => recording.handle_output(&entry["line"]),
                 _ => {}
             }
         }
-        assert!(recording.fold.is_none(), "a prompt without an answer");
+        assert!(recording.parser.is_none(), "a prompt without an answer");
         recording.shown
     }
 
-    fn heard(&mut self, line: &Value) {
+    fn handle_input(&mut self, line: &Value) {
         match line["method"].as_str() {
             Some("session/prompt") => {
                 let prompt = line["params"]["prompt"][0]["text"].as_str().unwrap();
                 writeln!(self.shown, "> {prompt}").unwrap();
-                self.fold = Some((line["id"].as_u64().unwrap(), Fold::new(self.preset.naming)));
+                self.parser = Some((line["id"].as_u64().unwrap(), AcpParser::new(self.preset.naming)));
             }
             Some("session/cancel") => writeln!(self.shown, "> (cancel)").unwrap(),
             None => {
                 let chosen = line["result"]["outcome"]["optionId"].as_str().map(str::to_owned);
-                // One recording answers a request that was never made.
+                // One recording answers a request that was never sent.
                 let Some((call, reject)) = self.asked.remove(&line["id"].to_string()) else { return };
                 if chosen == reject {
-                    let (_, fold) = self.fold.as_mut().unwrap();
-                    let denied = fold.calls.denied(&call, "denied");
-                    self.show(denied.map(Reported::from));
+                    let (_, parser) = self.parser.as_mut().unwrap();
+                    let denied = parser.calls.denied(&call, "denied");
+                    self.show(denied.map(ProviderEvent::from));
                 }
             }
             Some(_) => {}
         }
     }
 
-    fn said(&mut self, line: &Value) {
-        let Some((prompt, fold)) = &mut self.fold else { return };
+    fn handle_output(&mut self, line: &Value) {
+        let Some((prompt, parser)) = &mut self.parser else { return };
         match line["method"].as_str() {
             Some("session/update") => {
                 let update = &line["params"]["update"];
-                if update["sessionUpdate"] == "agent_message_chunk" && fold.broken().is_none() {
+                if update["sessionUpdate"] == "agent_message_chunk" && parser.engine_error().is_none() {
                     self.chunks.push_str(update["content"]["text"].as_str().unwrap());
                 }
-                let events = fold.update(&line["params"], &line.to_string());
+                let events = parser.update(&line["params"], &line.to_string());
                 self.show(events);
             }
             Some("session/request_permission") => {
-                let (events, permission) = fold.permission(&line["params"], &line.to_string());
+                let (events, permission) = parser.permission(&line["params"], &line.to_string());
                 self.show(events);
                 writeln!(self.shown, "ask {} {} {:?}", permission.name, permission.input, permission.allow_once)
                     .unwrap();
@@ -90,39 +90,39 @@ impl Recording {
     }
 
     fn ended(&mut self, line: &Value) {
-        let (_, mut fold) = self.fold.take().unwrap();
-        let mut events = fold.calls.release();
+        let (_, mut parser) = self.parser.take().unwrap();
+        let mut events = parser.calls.report_announced();
         if let Some(error) = line.get("error") {
             let error = CallError::Refused {
                 code: error["code"].as_i64().unwrap(),
                 message: error["message"].as_str().unwrap().to_owned(),
                 data: error.get("data").cloned(),
             };
-            events.extend(fold.said_as_text(&error.to_string()).map(Reported::from));
+            events.extend(parser.retract_error_text(&error.to_string()).map(ProviderEvent::from));
             self.show(events);
-            writeln!(self.shown, "failed {:?}", ending::of_error(&self.preset, &error)).unwrap();
+            writeln!(self.shown, "failed {:?}", ending::run_error(&self.preset, &error)).unwrap();
         } else {
-            let used = ending::usage(&line["result"], fold.model.as_deref(), fold.cost, self.spent);
-            self.spent = fold.cost.or(self.spent);
-            events.extend(used.into_iter().map(Reported::from));
+            let used = ending::usage(&line["result"], parser.model.as_deref(), parser.cost, self.spent);
+            self.spent = parser.cost.or(self.spent);
+            events.extend(used.into_iter().map(ProviderEvent::from));
             self.show(events);
-            let ending = ending::of_result(&self.preset, &line["result"], fold.broken());
+            let ending = ending::from_result(&self.preset, &line["result"], parser.engine_error());
             writeln!(self.shown, "{:?} {:?}", ending.end, ending.kept).unwrap();
         }
-        writeln!(self.shown, "skipped {:?}\n", fold.skipped).unwrap();
-        assert_eq!(std::mem::take(&mut self.text), std::mem::take(&mut self.chunks), "the text is the chunks");
+        writeln!(self.shown, "skipped {:?}\n", parser.skipped).unwrap();
+        assert_eq!(std::mem::take(&mut self.text), std::mem::take(&mut self.chunks), "the text equals the chunks");
     }
 
-    fn show(&mut self, events: impl IntoIterator<Item = Reported>) {
-        for Reported { event, raw } in events {
+    fn show(&mut self, events: impl IntoIterator<Item = ProviderEvent>) {
+        for ProviderEvent { event, raw } in events {
             let deltas =
                 matches!(event, TurnEvent::Text { .. } | TurnEvent::Thinking { .. } | TurnEvent::ToolOutput { .. });
-            assert!(!deltas || raw.is_none(), "deltas come without what they came in");
+            assert!(!deltas || raw.is_none(), "deltas have no raw line");
             if let TurnEvent::Text { delta, .. } = &event {
                 self.text.push_str(delta);
             }
             let shown = format!("{event:?}");
-            // Deltas of one message stand in one line.
+            // Deltas of one message are on one line.
             let start = match &event {
                 TurnEvent::Text { item, .. } => format!("Text {item:?}"),
                 TurnEvent::Thinking { item, .. } => format!("Thinking {item:?}"),
@@ -171,66 +171,66 @@ fn update(update: Value) -> Value {
     json!({"sessionId": "s", "update": update})
 }
 
-fn events(fold: &mut Fold, said: Value) -> Vec<TurnEvent> {
-    fold.update(&update(said), "raw").into_iter().map(|reported| reported.event).collect()
+fn events(parser: &mut AcpParser, said: Value) -> Vec<TurnEvent> {
+    parser.update(&update(said), "raw").into_iter().map(|reported| reported.event).collect()
 }
 
 #[test]
-fn one_call_is_told_once_however_often_it_is_announced() {
-    let mut fold = Fold::new(Naming::Field);
+fn call_is_reported_once_even_if_announced_repeatedly() {
+    let mut parser = AcpParser::new(ToolNaming::Field);
     let call = |rest: Value| {
         let mut call = json!({"sessionUpdate": "tool_call", "toolCallId": "c", "kind": "execute"});
         call.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
         call
     };
-    assert_eq!(events(&mut fold, call(json!({"status": "pending", "rawInput": {}}))), []);
-    assert_eq!(events(&mut fold, call(json!({"rawInput": {"command": "ls"}}))), []);
-    assert!(fold.calls.holds());
-    let told = TurnEvent::ToolUse { id: "c".into(), name: "execute".into(), input: json!({"command": "ls"}) };
-    // What is said next shows that it has begun.
+    assert_eq!(events(&mut parser, call(json!({"status": "pending", "rawInput": {}}))), []);
+    assert_eq!(events(&mut parser, call(json!({"rawInput": {"command": "ls"}}))), []);
+    assert!(parser.calls.has_announced());
+    let reported = TurnEvent::ToolUse { id: "c".into(), name: "execute".into(), input: json!({"command": "ls"}) };
+    // The next text shows that the call has started.
     let chunk = json!({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "x"}});
     let text = TurnEvent::Text { delta: "x".into(), item: None };
-    assert_eq!(events(&mut fold, chunk), [told, text]);
-    assert_eq!(events(&mut fold, call(json!({"status": "in_progress", "rawInput": {"command": "rm"}}))), []);
-    let ended = events(&mut fold, call(json!({"status": "failed"})));
+    assert_eq!(events(&mut parser, chunk), [reported, text]);
+    assert_eq!(events(&mut parser, call(json!({"status": "in_progress", "rawInput": {"command": "rm"}}))), []);
+    let ended = events(&mut parser, call(json!({"status": "failed"})));
     assert!(matches!(&ended[..], [TurnEvent::ToolResult { is_error: true, .. }]), "{ended:?}");
-    assert_eq!(events(&mut fold, call(json!({"status": "completed", "rawOutput": "late"}))), []);
-    assert_eq!(fold.calls.denied("c", "no"), None);
+    assert_eq!(events(&mut parser, call(json!({"status": "completed", "rawOutput": "late"}))), []);
+    assert_eq!(parser.calls.denied("c", "no"), None);
 }
 
 #[test]
-fn a_call_that_only_ever_ends_is_told_too() {
-    let mut fold = Fold::new(Naming::CallId);
-    let told = events(
-        &mut fold,
+fn call_that_is_only_reported_at_its_end_has_a_start() {
+    let mut parser = AcpParser::new(ToolNaming::CallId);
+    let reported = events(
+        &mut parser,
         json!({"sessionUpdate": "tool_call_update", "toolCallId": "read_file__1", "status": "failed",
                "content": [{"type": "content", "content": {"type": "text", "text": "no such file"}}]}),
     );
-    let [TurnEvent::ToolUse { name, input, .. }, TurnEvent::ToolResult { content, is_error: true, .. }] = &told[..]
+    let [TurnEvent::ToolUse { name, input, .. }, TurnEvent::ToolResult { content, is_error: true, .. }] = &reported[..]
     else {
-        panic!("{told:?}")
+        panic!("{reported:?}")
     };
     assert_eq!((name.as_str(), input, content), ("read_file", &json!({}), &json!("no such file")));
 }
 
 #[test]
-fn a_tool_without_input_has_none_and_blocks_of_text_are_text() {
+fn empty_input_stays_empty_and_text_blocks_become_text() {
     let call = json!({"sessionUpdate": "tool_call", "toolCallId": "c", "name": "current_time", "title": "current_time",
                       "rawInput": {}, "status": "completed", "rawOutput": [{"type": "text", "text": "now"}]});
-    let told = events(&mut Fold::new(Naming::Field), call);
+    let reported = events(&mut AcpParser::new(ToolNaming::Field), call);
     let input = TurnEvent::ToolUse { id: "c".into(), name: "current_time".into(), input: json!({}) };
     let output = TurnEvent::ToolResult { id: "c".into(), content: json!("now"), is_error: false };
-    assert_eq!(told, [input, output]);
+    assert_eq!(reported, [input, output]);
 }
 
 #[test]
-fn output_grows_and_only_what_is_new_is_told() {
-    let mut fold = Fold::new(Naming::Field);
+fn only_new_output_is_reported() {
+    let mut parser = AcpParser::new(ToolNaming::Field);
     let mut said = |status: &str, text: &str| {
         let content = json!([{"type": "content", "content": {"type": "text", "text": text}}]);
         let update =
             json!({"sessionUpdate": "tool_call_update", "toolCallId": "c", "status": status, "content": content});
-        events(&mut fold, update)
+        events(&mut parser, update)
             .into_iter()
             .filter(|event| !matches!(event, TurnEvent::ToolUse { .. }))
             .collect::<Vec<_>>()
@@ -245,41 +245,46 @@ fn output_grows_and_only_what_is_new_is_told() {
 }
 
 #[test]
-fn names_do_not_depend_on_what_a_call_does() {
+fn tool_names_do_not_depend_on_the_input() {
     for (naming, id, call, name) in [
         (
-            Naming::CallId,
+            ToolNaming::CallId,
             "run_shell_command__call_1",
             json!({"title": "rm -r x", "kind": "execute"}),
             "run_shell_command",
         ),
-        (Naming::CallId, "mcp_server_a__b__call_1", json!({"kind": "other"}), "mcp_server_a__b"),
-        (Naming::CallId, "resolve-prompt-x", json!({"kind": "read", "name": "never"}), "read"),
-        (Naming::CallId, "__x", json!({}), "tool"),
-        (Naming::Field, "c", json!({"name": "Bash", "kind": "execute"}), "Bash"),
-        (Naming::Field, "c", json!({"_meta": {"claudeCode": {"toolName": "Write"}}, "kind": "edit"}), "Write"),
-        (Naming::Field, "c", json!({"title": "Edit x", "kind": "edit"}), "edit"),
-        (Naming::Kind, "c", json!({"kind": "execute", "rawInput": {"server": "git", "tool": "log"}}), "mcp__git__log"),
-        (Naming::Kind, "c", json!({"name": "exec_command", "kind": "execute"}), "execute"),
+        (ToolNaming::CallId, "mcp_server_a__b__call_1", json!({"kind": "other"}), "mcp_server_a__b"),
+        (ToolNaming::CallId, "resolve-prompt-x", json!({"kind": "read", "name": "never"}), "read"),
+        (ToolNaming::CallId, "__x", json!({}), "tool"),
+        (ToolNaming::Field, "c", json!({"name": "Bash", "kind": "execute"}), "Bash"),
+        (ToolNaming::Field, "c", json!({"_meta": {"claudeCode": {"toolName": "Write"}}, "kind": "edit"}), "Write"),
+        (ToolNaming::Field, "c", json!({"title": "Edit x", "kind": "edit"}), "edit"),
+        (
+            ToolNaming::Kind,
+            "c",
+            json!({"kind": "execute", "rawInput": {"server": "git", "tool": "log"}}),
+            "mcp__git__log",
+        ),
+        (ToolNaming::Kind, "c", json!({"name": "exec_command", "kind": "execute"}), "execute"),
     ] {
         let mut call = call;
         call["toolCallId"] = json!(id);
-        let (_, asked) = Fold::new(naming).permission(&json!({"toolCall": call}), "raw");
+        let (_, asked) = AcpParser::new(naming).permission(&json!({"toolCall": call}), "raw");
         assert_eq!(asked.name, name, "{call}");
     }
 }
 
 #[test]
-fn options_that_hold_for_longer_are_never_taken() {
+fn permanent_options_are_never_selected() {
     let options = json!([{"optionId": "a", "kind": "allow_always"}, {"optionId": "r", "kind": "reject_always"}]);
     let params = json!({"toolCall": {"toolCallId": "c"}, "options": options});
-    let (_, asked) = Fold::new(Naming::Field).permission(&params, "raw");
+    let (_, asked) = AcpParser::new(ToolNaming::Field).permission(&params, "raw");
     assert_eq!((asked.allow_once, asked.reject_once), (None, None));
 }
 
 #[test]
-fn garbage_is_counted_and_skipped() {
-    let mut fold = Fold::new(Naming::Field);
+fn invalid_updates_are_counted_and_skipped() {
+    let mut parser = AcpParser::new(ToolNaming::Field);
     for said in [
         json!(null),
         json!({"sessionUpdate": 7}),
@@ -288,21 +293,24 @@ fn garbage_is_counted_and_skipped() {
         json!({"sessionUpdate": "agent_message_chunk", "content": 5}),
         json!({"sessionUpdate": "usage_update", "cost": {"amount": "much"}}),
     ] {
-        assert_eq!(events(&mut fold, said), []);
+        assert_eq!(events(&mut parser, said), []);
     }
-    assert_eq!(fold.update(&json!("no"), "raw"), []);
-    assert_eq!(fold.skipped.get("news"), Some(&1));
+    assert_eq!(parser.update(&json!("no"), "raw"), []);
+    assert_eq!(parser.skipped.get("news"), Some(&1));
     for kind in 0..100 {
-        events(&mut fold, json!({"sessionUpdate": format!("kind {kind}")}));
+        events(&mut parser, json!({"sessionUpdate": format!("kind {kind}")}));
     }
-    assert!(fold.skipped.len() <= 32);
-    let (told, asked) = fold.permission(&json!({"toolCall": 3, "options": "none"}), "raw");
-    assert_eq!((told, asked.name.as_str(), asked.allow_once), (vec![], "tool", None));
+    assert!(parser.skipped.len() <= 32);
+    let (reported, asked) = parser.permission(&json!({"toolCall": 3, "options": "none"}), "raw");
+    assert_eq!((reported, asked.name.as_str(), asked.allow_once), (vec![], "tool", None));
 }
 
 #[test]
-fn what_an_agent_tells_the_people_is_a_status() {
-    let mut fold = Fold::new(Naming::Field);
-    let told = events(&mut fold, json!({"sessionUpdate": "notice", "message": "switched to a smaller model"}));
-    assert_eq!(told, [TurnEvent::Status { status: "notice".into(), message: "switched to a smaller model".into() }]);
+fn notices_become_statuses() {
+    let mut parser = AcpParser::new(ToolNaming::Field);
+    let reported = events(&mut parser, json!({"sessionUpdate": "notice", "message": "switched to a smaller model"}));
+    assert_eq!(
+        reported,
+        [TurnEvent::Status { status: "notice".into(), message: "switched to a smaller model".into() }]
+    );
 }

@@ -1,20 +1,20 @@
-//! One turn: a place in the pool, an agent, a session, a prompt, and what becomes of it.
+//! Runs one turn: gets a pool slot, an agent and a session, sends the prompt, and handles its end.
 
 use super::{
-    agent::{Agent, MadeFor, Maker, status},
-    ending::{self, Ending},
-    exchange::Exchange,
+    ending::{self, AcpPromptEnd},
+    exchange::AcpExchange,
     folder,
-    gemini::Surroundings,
-    parse::Fold,
-    preset::Home,
-    talk::Talk,
+    gemini::WorkspaceOverrides,
+    parse::AcpParser,
+    preset::HomeLayout,
+    process::{AcpLaunchSettings, AcpLauncher, AcpProcess, status},
+    turn_channel::QueuedTurnChannel,
 };
 use crate::{
-    Kept, Reported, TurnChannel, TurnEnd, TurnEvent, TurnOutcome, TurnRequest,
-    crashes::Crashes,
+    ProviderEvent, SavedInSession, TurnChannel, TurnEnd, TurnEvent, TurnOutcome, TurnRequest,
+    crash_breaker::CrashBreaker,
     jsonrpc::CallError,
-    pool::{self, Asked, Pool},
+    pool::{self, ProcessPool, SlotRequest},
     program, recap,
 };
 use domain::{
@@ -25,317 +25,325 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::time::Instant;
 
-pub type Key = (RoomId, AgentId);
+pub type AcpPoolKey = (RoomId, AgentId);
 
-/// What all turns of a provider share.
+/// Shared by all turns of a provider.
 #[derive(Debug)]
-pub struct Shared {
-    pub maker: Maker,
-    pub pool: Pool<Key, Agent>,
-    pub crashes: Crashes<AgentId>,
+pub struct AcpShared {
+    pub launcher: AcpLauncher,
+    pub pool: ProcessPool<AcpPoolKey, AcpProcess>,
+    pub crash_breaker: CrashBreaker<AgentId>,
 }
 
-pub fn key(place: &crate::Place) -> Key {
-    (place.room_id, place.agent.id)
+pub fn pool_key(workspace: &crate::AgentWorkspace) -> AcpPoolKey {
+    (workspace.room_id, workspace.agent.id)
 }
 
-pub async fn turn(shared: Arc<Shared>, request: TurnRequest, channel: TurnChannel) -> TurnOutcome {
-    let mut talk = Talk::new(channel);
-    let outcome = Turn { shared: &shared, request: &request, talk: &mut talk }.run().await;
-    talk.finish().await;
+pub async fn turn(shared: Arc<AcpShared>, request: TurnRequest, channel: TurnChannel) -> TurnOutcome {
+    let mut channel = QueuedTurnChannel::new(channel);
+    let outcome = AcpTurn { shared: &shared, request: &request, channel: &mut channel }.run().await;
+    channel.flush().await;
     outcome
 }
 
-struct Turn<'a> {
-    shared: &'a Shared,
+struct AcpTurn<'a> {
+    shared: &'a AcpShared,
     request: &'a TurnRequest,
-    talk: &'a mut Talk,
+    channel: &'a mut QueuedTurnChannel,
 }
 
-impl Turn<'_> {
+impl AcpTurn<'_> {
     async fn run(mut self) -> TurnOutcome {
-        let Some(asked) = self.shared.pool.ask(key(&self.request.place)) else { return closing() };
-        let mut place = match asked {
-            Asked::Granted(place) => place,
-            Asked::Wait(wait) => {
-                // Otherwise it is being made ready for this very room.
+        let Some(request) = self.shared.pool.acquire(pool_key(&self.request.workspace)) else {
+            return server_stopping();
+        };
+        let mut slot = match request {
+            SlotRequest::Granted(slot) => slot,
+            SlotRequest::Queued(wait) => {
+                // Otherwise, a spare for this room is being started.
                 let is_full = wait.is_full;
                 if is_full {
-                    let count = self.shared.pool.limits().places;
-                    let message = format!(
-                        "all {count} processes of {} are busy; the answer begins when one of them is free",
-                        self.name()
-                    );
-                    self.talk.tell(TurnEvent::Waiting { status: "waiting_for_slot".into(), message });
+                    let count = self.shared.pool.limits().slots;
+                    let message = format!("all {count} {} processes are busy; waiting for a free one", self.name());
+                    self.channel.send(TurnEvent::Waiting { status: "waiting_for_slot".into(), message });
                 }
-                let place = tokio::select! {
-                    place = wait.place() => match place {
-                        Some(place) => place,
-                        None => return closing(),
+                let slot = tokio::select! {
+                    slot = wait.slot() => match slot {
+                        Some(slot) => slot,
+                        None => return server_stopping(),
                     },
-                    () = self.talk.stopped() => return TurnOutcome::of(TurnEnd::Stopped),
+                    () = self.channel.wait_for_stop() => return TurnOutcome::from_end(TurnEnd::Stopped),
                 };
                 if is_full {
-                    // The clocks run again.
-                    self.talk.tell(status("starting", format!("{} starts", self.name())));
+                    // This event restarts the turn's time limits.
+                    self.channel.send(status("starting", format!("{} is starting", self.name())));
                 }
-                place
+                slot
             }
         };
-        let (mut agent, prompt) = match self.agent(&mut place).await {
+        let (mut agent, prompt) = match self.acquire_agent(&mut slot).await {
             Ok(ready) => ready,
             Err(outcome) => return outcome,
         };
-        let driven = self.drive(&mut agent, prompt).await;
-        if matches!(driven, Driven::Dead(..) | Driven::Stuck(_)) {
-            self.spoiled(&mut agent);
+        let outcome = self.run_prompt(&mut agent, prompt).await;
+        if matches!(outcome, PromptOutcome::Disconnected(..) | PromptOutcome::InterruptIgnored(_)) {
+            self.discard_broken_session(&mut agent);
         }
-        match driven {
-            Driven::Parked(mut outcome) => {
-                self.shared.crashes.succeeded(&self.request.place.agent.id);
-                // What its tools have left running must not outlive the turn.
+        match outcome {
+            PromptOutcome::Idle(mut outcome) => {
+                self.shared.crash_breaker.record_success(&self.request.workspace.agent.id);
+                // Processes that its tools left running must not outlive the turn.
                 let strays = agent.end_strays();
                 outcome.receipt.processes = u32::try_from(strays).unwrap_or(u32::MAX);
-                program::strays_ended(strays).into_iter().for_each(|status| self.talk.tell(status));
-                place.keep(agent).await;
+                program::leftovers_ended(strays).into_iter().for_each(|status| self.channel.send(status));
+                slot.put_back(agent).await;
                 outcome
             }
-            Driven::Dead(error, stopped) => {
-                let (error, receipt) = self.shared.maker.crashed(agent, &error).await;
+            PromptOutcome::Disconnected(error, stopped) => {
+                let (error, receipt) = self.shared.launcher.crashed(agent, &error).await;
                 let (end, receipt) = match stopped {
                     Some(since) => (TurnEnd::Stopped, after_interrupt(receipt, since)),
                     None => (self.failed(error), receipt),
                 };
-                TurnOutcome { end, receipt, kept: Kept::Nothing }
+                TurnOutcome { end, receipt, saved: SavedInSession::Nothing }
             }
-            Driven::Doubtful(outcome, since) => {
+            PromptOutcome::ToolMayRun(outcome, since) => {
                 TurnOutcome { receipt: after_interrupt(agent.stop().await, since), ..outcome }
             }
-            Driven::Stuck(since) => {
+            PromptOutcome::InterruptIgnored(since) => {
                 let receipt = after_interrupt(agent.stop().await, since);
-                TurnOutcome { end: TurnEnd::Stopped, receipt, kept: Kept::Nothing }
+                TurnOutcome { end: TurnEnd::Stopped, receipt, saved: SavedInSession::Nothing }
             }
         }
     }
 
     fn name(&self) -> &str {
-        &self.shared.maker.preset.name
+        &self.shared.launcher.preset.name
     }
 
-    /// The agent that was kept, if it is the right one, else a new one; and what to say to it.
-    async fn agent(&mut self, place: &mut pool::Place<Key, Agent>) -> Result<(Agent, String), TurnOutcome> {
+    /// Returns the idle agent if it matches, or a new one, and the prompt text.
+    async fn acquire_agent(
+        &mut self,
+        slot: &mut pool::PoolSlot<AcpPoolKey, AcpProcess>,
+    ) -> Result<(AcpProcess, String), TurnOutcome> {
         let wanted = self.request.session.as_ref().map(|session| session.id.as_str());
-        let mut kept = tokio::select! {
-            kept = place.resident() => kept,
-            () = self.talk.stopped() => return Err(TurnOutcome::of(TurnEnd::Stopped)),
+        let mut idle = tokio::select! {
+            idle = slot.take_process() => idle,
+            () = self.channel.wait_for_stop() => return Err(TurnOutcome::from_end(TurnEnd::Stopped)),
         };
-        if let Some(agent) = kept.take_if(|agent| !self.fits(agent, wanted)) {
+        if let Some(agent) = idle.take_if(|agent| !self.fits(agent, wanted)) {
             agent.stop().await;
         }
-        let mut agent = match kept {
+        let mut agent = match idle {
             Some(agent) => agent,
             None => {
-                let resting = self.shared.crashes.check(&self.request.place.agent.id);
-                resting.map_err(|error| TurnOutcome::of(TurnEnd::Failed(error)))?;
+                let allowed = self.shared.crash_breaker.check(&self.request.workspace.agent.id);
+                allowed.map_err(|error| TurnOutcome::from_end(TurnEnd::Failed(error)))?;
                 tokio::select! {
-                    started = self.shared.maker.start(&self.request.place) => {
-                        started.map_err(|error| TurnOutcome::of(self.failed(error)))?
+                    started = self.shared.launcher.start(&self.request.workspace) => {
+                        started.map_err(|error| TurnOutcome::from_end(self.failed(error)))?
                     }
-                    () = self.talk.stopped() => return Err(TurnOutcome::of(TurnEnd::Stopped)),
+                    () = self.channel.wait_for_stop() => return Err(TurnOutcome::from_end(TurnEnd::Stopped)),
                 }
             }
         };
         if agent.session.is_none() {
             let mut notes = Vec::new();
             let opened = tokio::select! {
-                opened = self.shared.maker.open(&mut agent, &self.request.place, wanted, &mut notes) => Some(opened),
-                () = self.talk.stopped() => None,
+                opened = self.shared.launcher.open(&mut agent, &self.request.workspace, wanted, &mut notes) => Some(opened),
+                () = self.channel.wait_for_stop() => None,
             };
-            notes.into_iter().for_each(|note| self.talk.tell(note));
+            notes.into_iter().for_each(|note| self.channel.send(note));
             match opened {
                 Some(Ok(())) => {}
                 Some(Err(error)) => {
-                    let (error, receipt) = self.shared.maker.not_opened(agent, &error).await;
-                    return Err(TurnOutcome { end: self.failed(error), receipt, kept: Kept::Nothing });
+                    let (error, receipt) = self.shared.launcher.open_failed(agent, &error).await;
+                    return Err(TurnOutcome { end: self.failed(error), receipt, saved: SavedInSession::Nothing });
                 }
                 None => {
                     return Err(TurnOutcome {
                         end: TurnEnd::Stopped,
                         receipt: agent.stop().await,
-                        kept: Kept::Nothing,
+                        saved: SavedInSession::Nothing,
                     });
                 }
             }
         }
-        let is_resumed = self.greet(&agent, wanted);
-        let prompt = match self.prompt(is_resumed).await {
+        let is_resumed = self.report_session(&agent, wanted);
+        let prompt = match self.prompt_text(is_resumed).await {
             Ok(prompt) => prompt,
             Err(error) => {
                 let (end, receipt) = (TurnEnd::Failed(error), agent.stop().await);
-                return Err(TurnOutcome { end, receipt, kept: Kept::Nothing });
+                return Err(TurnOutcome { end, receipt, saved: SavedInSession::Nothing });
             }
         };
-        agent.catch_up();
+        agent.drain_incoming();
         Ok((agent, prompt))
     }
 
-    /// Whether this process can take the turn. One without a session was made ready ahead and takes any.
-    fn fits(&self, agent: &Agent, wanted: Option<&str>) -> bool {
+    /// Whether this process can run the turn. A spare has no session yet and can open any.
+    fn fits(&self, agent: &AcpProcess, wanted: Option<&str>) -> bool {
         let session = agent.session.as_ref().map(|session| session.id.as_str());
-        let (preset, place) = (&self.shared.maker.preset, &self.request.place);
-        let surroundings = Surroundings::of(preset, place, &folder::home_of(preset, place));
+        let (preset, workspace) = (&self.shared.launcher.preset, &self.request.workspace);
+        let surroundings = WorkspaceOverrides::of(preset, workspace, &folder::home_of(preset, workspace));
         agent.is_alive()
-            && agent.made_for == MadeFor::new(preset, place, surroundings)
+            && agent.launch_settings == AcpLaunchSettings::new(preset, workspace, surroundings)
             && (session.is_none() || session == wanted)
     }
 
-    /// The end of a turn whose program is of no more use.
+    /// Records the failure and returns the end of the turn.
     fn failed(&self, error: RunError) -> TurnEnd {
-        self.shared.crashes.failed(&self.request.place.agent.id, &error);
+        self.shared.crash_breaker.record_failure(&self.request.workspace.agent.id, &error);
         TurnEnd::Failed(error)
     }
 
-    /// Tells of the session, if it is news; returns whether the agent knows what was said before.
-    fn greet(&mut self, agent: &Agent, wanted: Option<&str>) -> bool {
+    /// Reports a new session. Returns whether the session is the wanted one, which has the earlier messages.
+    fn report_session(&mut self, agent: &AcpProcess, wanted: Option<&str>) -> bool {
         let Some(session) = &agent.session else { return false };
         if wanted == Some(&session.id) {
             return true;
         }
         if wanted.is_some() {
             let message =
-                format!("{} no longer has its own memory of this room; it was told what was said.", self.name());
-            self.talk.tell(status("session_rebuilt", message));
+                format!("{} no longer has this conversation; a new one was started with the history.", self.name());
+            self.channel.send(status("session_rebuilt", message));
         }
-        self.talk.tell(TurnEvent::Session { id: session.id.clone() });
+        self.channel.send(TurnEvent::Session { id: session.id.clone() });
         false
     }
 
-    async fn prompt(&self, is_resumed: bool) -> Result<String, RunError> {
+    async fn prompt_text(&self, is_resumed: bool) -> Result<String, RunError> {
         let request = self.request;
         if let Some(session) = request.session.as_ref().filter(|_| is_resumed) {
-            return Ok(plain(recap::prompt_with(&session.unheard, &request.prompt)));
+            return Ok(not_a_command(recap::prompt_with(&session.missed, &request.prompt)));
         }
-        let told = recap::prompt_with(&request.history.read().await?, &request.prompt);
+        let text = recap::prompt_with(&request.history.read().await?, &request.prompt);
         let instructions = request.agent().spec.system_prompt.as_deref().filter(|text| !text.trim().is_empty());
         Ok(match instructions {
-            // It reads them from its own folder.
-            Some(_) if self.shared.maker.preset.home == Home::Gemini => plain(told),
-            Some(instructions) => format!("<instructions>\n{instructions}\n</instructions>\n\n{told}"),
-            None => plain(told),
+            // Gemini reads them from its own folder.
+            Some(_) if self.shared.launcher.preset.home == HomeLayout::Gemini => not_a_command(text),
+            Some(instructions) => format!("<instructions>\n{instructions}\n</instructions>\n\n{text}"),
+            None => not_a_command(text),
         })
     }
 
-    async fn drive(&mut self, agent: &mut Agent, prompt: String) -> Driven {
-        let Some(session) = agent.session.clone() else { return Driven::Stuck(Instant::now()) };
-        self.talk.tell(TurnEvent::ModelCall);
-        let fold = Fold::new(self.shared.maker.preset.naming);
-        let mut exchange = Exchange::new(agent.peer.clone(), session.id.clone(), fold, self.talk);
+    async fn run_prompt(&mut self, agent: &mut AcpProcess, prompt: String) -> PromptOutcome {
+        let Some(session) = agent.session.clone() else { return PromptOutcome::InterruptIgnored(Instant::now()) };
+        self.channel.send(TurnEvent::ModelCall);
+        let parser = AcpParser::new(self.shared.launcher.preset.naming);
+        let mut exchange = AcpExchange::new(agent.peer.clone(), session.id.clone(), parser, self.channel);
         let params = json!({"sessionId": session.id, "prompt": [{"type": "text", "text": prompt}]});
-        let questions = agent.pass.begin();
-        let answer = exchange.listen(agent, questions, params).await;
-        let Exchange { mut fold, interrupted, .. } = exchange;
-        self.talk.tell_all(fold.calls.release());
-        tracing::debug!(skipped = ?fold.skipped, "what an agent said besides");
+        let questions = agent.agent_token.begin_turn();
+        let answer = exchange.run(agent, questions, params).await;
+        let AcpExchange { mut parser, interrupted, .. } = exchange;
+        self.channel.send_all(parser.calls.report_announced());
+        tracing::debug!(skipped = ?parser.skipped, "skipped updates of an agent");
         let answer = match answer {
             Some(Ok(answer)) => Ok(answer),
             Some(Err(error @ CallError::Refused { .. })) => Err(error),
-            Some(Err(error)) => return Driven::Dead(error, interrupted),
-            None => return Driven::Stuck(interrupted.unwrap_or_else(Instant::now)),
+            Some(Err(error)) => return PromptOutcome::Disconnected(error, interrupted),
+            None => return PromptOutcome::InterruptIgnored(interrupted.unwrap_or_else(Instant::now)),
         };
         if let Ok(result) = &answer {
             let raw = result.to_string();
-            for event in ending::usage(result, fold.model.as_deref(), fold.cost, session.spent) {
-                self.talk.tell(Reported { event, raw: Some(raw.clone()) });
+            for event in ending::usage(result, parser.model.as_deref(), parser.cost, session.cost_so_far) {
+                self.channel.send(ProviderEvent { event, raw: Some(raw.clone()) });
             }
         }
-        if let (Some(session), Some(cost)) = (&mut agent.session, fold.cost) {
-            session.spent = Some(cost);
+        if let (Some(session), Some(cost)) = (&mut agent.session, parser.cost) {
+            session.cost_so_far = Some(cost);
         }
-        let outcome = self.ended(&answer, &fold, interrupted);
-        if outcome.end != TurnEnd::Completed && !fold.calls.is_empty() {
-            self.spoiled(agent);
+        let outcome = self.outcome(&answer, &parser, interrupted);
+        if outcome.end != TurnEnd::Completed && !parser.calls.is_empty() {
+            self.discard_broken_session(agent);
         }
         match interrupted {
-            Some(since) if fold.calls.is_running() => Driven::Doubtful(outcome, since),
-            _ => Driven::Parked(outcome),
+            Some(since) if parser.calls.is_running() => PromptOutcome::ToolMayRun(outcome, since),
+            _ => PromptOutcome::Idle(outcome),
         }
     }
 
-    /// The turn ended among tool calls, or may have. With some agents the session is of no use then; the next turn makes
-    /// a new one.
-    fn spoiled(&self, agent: &mut Agent) {
-        let preset = &self.shared.maker.preset;
-        if !preset.spoiled_by_tools {
+    /// Discards the session if the turn may have ended during tool calls and the agent's sessions do not survive that.
+    /// The next turn creates a new one.
+    fn discard_broken_session(&self, agent: &mut AcpProcess) {
+        let preset = &self.shared.launcher.preset;
+        if !preset.tool_interrupt_breaks_session {
             return;
         }
         agent.session = None;
-        if let Err(error) = folder::forget_session(preset, &self.request.place) {
-            tracing::warn!(%error, agent = preset.name, "a session that is of no use is not forgotten");
+        if let Err(error) = folder::forget_session(preset, &self.request.workspace) {
+            tracing::warn!(%error, agent = preset.name, "could not remove the record of a broken session");
         }
     }
 
-    fn ended(&mut self, answer: &Result<Value, CallError>, fold: &Fold, interrupted: Option<Instant>) -> TurnOutcome {
-        let preset = &self.shared.maker.preset;
+    fn outcome(
+        &mut self,
+        answer: &Result<Value, CallError>,
+        parser: &AcpParser,
+        interrupted: Option<Instant>,
+    ) -> TurnOutcome {
+        let preset = &self.shared.launcher.preset;
         let mut ending = match answer {
-            Ok(result) => ending::of_result(preset, result, fold.broken()),
+            Ok(result) => ending::from_result(preset, result, parser.engine_error()),
             Err(error) => {
-                self.talk.tell_all(fold.said_as_text(&error.to_string()).map(Reported::from));
-                let end = TurnEnd::Failed(ending::of_error(preset, error));
-                Ending { end, kept: preset.kept_when_failed, status: None }
+                self.channel.send_all(parser.retract_error_text(&error.to_string()).map(ProviderEvent::from));
+                let end = TurnEnd::Failed(ending::run_error(preset, error));
+                AcpPromptEnd { end, kept: preset.kept_when_failed, status: None }
             }
         };
         if let Some(since) = interrupted {
-            // An answer that was whole before the interrupt was heard is in the session all the same.
+            // An answer that completed before the interrupt is in the session anyway.
             let kept = if ending.end == TurnEnd::Completed { ending.kept } else { preset.kept_when_stopped };
             let receipt = after_interrupt(Receipt::default(), since);
-            return TurnOutcome { end: TurnEnd::Stopped, receipt, kept };
+            return TurnOutcome { end: TurnEnd::Stopped, receipt, saved: kept };
         }
         if ending.end == TurnEnd::Stopped {
-            // Nobody told it to; some take a no as the end of everything.
-            let message = format!("{} ended its turn by itself, because something was not allowed.", preset.name);
-            ending = Ending { end: TurnEnd::Completed, status: Some(status("agent_stopped", message)), ..ending };
+            // Not interrupted by us: some agents end the turn after a denial.
+            let message = format!("{} ended its turn because a call was denied.", preset.name);
+            ending = AcpPromptEnd { end: TurnEnd::Completed, status: Some(status("agent_stopped", message)), ..ending };
         }
-        if ending.end == TurnEnd::Completed && ending.status.is_none() && !fold.spoke {
-            let message = format!("{} ended its turn without a word.", preset.name);
+        if ending.end == TurnEnd::Completed && ending.status.is_none() && !parser.has_output {
+            let message = format!("{} ended its turn without any output.", preset.name);
             ending.status = Some(status("empty_answer", message));
         }
         if let Some(status) = ending.status {
-            self.talk.tell(status);
+            self.channel.send(status);
         }
-        TurnOutcome { end: ending.end, receipt: Receipt::default(), kept: ending.kept }
+        TurnOutcome { end: ending.end, receipt: Receipt::default(), saved: ending.kept }
     }
 }
 
-/// What became of a prompt.
-enum Driven {
-    /// The agent is ready for the next one.
-    Parked(TurnOutcome),
-    /// The agent says that it has stopped, but not that its tool has: codex, for one, leaves commands running.
-    Doubtful(TurnOutcome, Instant),
-    /// The agent is gone, or as good as; since when it was to stop, if it was.
-    Dead(CallError, Option<Instant>),
-    /// The agent did not obey since then.
-    Stuck(Instant),
+/// The outcome of a prompt.
+enum PromptOutcome {
+    /// The agent is idle and ready for the next prompt.
+    Idle(TurnOutcome),
+    /// The agent has stopped, but a tool may still be running: Codex, for example, leaves commands running.
+    ToolMayRun(TurnOutcome, Instant),
+    /// The connection failed; with the time of the interrupt, if there was one.
+    Disconnected(CallError, Option<Instant>),
+    /// The agent did not stop after the interrupt at this time.
+    InterruptIgnored(Instant),
 }
 
-/// Agents take a message that begins like a command as one, and theirs can install things: what people say is words.
-fn plain(prompt: String) -> String {
+/// Agents run a message that starts like a command, and their commands can install things, so such messages get a
+/// prefix.
+fn not_a_command(prompt: String) -> String {
     match prompt.trim_start().starts_with(['/', '$', '!']) {
         true => format!("(A message, not a command:)\n{prompt}"),
         false => prompt,
     }
 }
 
-/// What it took to stop, beginning with the agent's own way.
+/// Adds the interrupt to the receipt, and the time since then.
 fn after_interrupt(mut receipt: Receipt, since: Instant) -> Receipt {
     receipt.signals.insert(0, "interrupt".into());
     receipt.millis = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
     receipt
 }
 
-fn closing() -> TurnOutcome {
-    TurnOutcome::of(TurnEnd::Failed(RunError::new(
+fn server_stopping() -> TurnOutcome {
+    TurnOutcome::from_end(TurnEnd::Failed(RunError::new(
         "shutting_down",
-        "The server is stopping; ask again when it is back.",
+        "The server is shutting down; try again when it is back.",
     )))
 }

@@ -1,62 +1,62 @@
-//! How Claude Code is started: flags, environment and the file that names its MCP servers. Pure.
+//! The command line, environment and MCP configuration of Claude Code. Pure.
 
-use crate::{Place, host_tools, program::Program, turn::SeenSkill};
-use domain::mcp::{Server, Transport};
+use crate::{AgentWorkspace, host_tools, program::AgentProgram, turn::SkillSnapshot};
+use domain::mcp::{McpTransport, NamedMcpServer};
 use serde_json::{Value, json};
 use std::{
     ffi::{OsStr, OsString},
     path::{Path, PathBuf},
 };
-use workbench::process::Command;
+use workbench::process::ProcessSpec;
 
-/// Everything that is fixed once the process runs. When it changes, the process is replaced; the model is not part of
-/// it, because that can be changed while it runs.
+/// Settings that cannot change while the process runs: if they do, the process is replaced. The model is not included,
+/// because it can be changed at run time.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct Fixed {
+pub(super) struct ClaudeLaunchSettings {
     pub program: PathBuf,
     pub home: PathBuf,
-    pub workplace: PathBuf,
+    pub workspace: PathBuf,
     pub system_prompt: Option<String>,
-    /// One that was edited is seen by the next process only.
-    pub skills: Vec<SeenSkill>,
-    pub mcp: String,
-    /// In the agent's own folder, because it may hold secrets, which have no place on a command line (invariant 17).
+    /// A skill that was edited is picked up by the next process only.
+    pub skills: Vec<SkillSnapshot>,
+    pub mcp_config: String,
+    /// A file in the agent's own folder, because secrets must not be on a command line (invariant 17).
     pub mcp_file: PathBuf,
 }
 
-/// Where the program keeps its settings and sessions.
+/// The folder in which the program keeps its settings and sessions.
 pub(super) fn config_folder(home: &Path) -> PathBuf {
     home.join("claude")
 }
 
-impl Fixed {
-    pub fn of(place: &Place, program: PathBuf) -> Self {
+impl ClaudeLaunchSettings {
+    pub fn of(workspace: &AgentWorkspace, program: PathBuf) -> Self {
         Self {
             program,
-            home: place.home.clone(),
-            workplace: place.workplace.clone(),
-            system_prompt: place.agent.spec.system_prompt.clone().filter(|prompt| !prompt.trim().is_empty()),
-            skills: SeenSkill::all(&place.skills),
-            mcp: mcp_config(&place.mcp_servers).to_string(),
-            mcp_file: place.home.join(format!("mcp-{}.json", place.room_id)),
+            home: workspace.home.clone(),
+            workspace: workspace.folder.clone(),
+            system_prompt: workspace.agent.spec.system_prompt.clone().filter(|prompt| !prompt.trim().is_empty()),
+            skills: SkillSnapshot::all(&workspace.skills),
+            mcp_config: mcp_config_json(&workspace.mcp_servers).to_string(),
+            mcp_file: workspace.home.join(format!("mcp-{}.json", workspace.room_id)),
         }
     }
 
-    pub fn command(&self, program: &Program, model: Option<&str>, resume: Option<&str>) -> Command {
+    pub fn command(&self, program: &AgentProgram, model: Option<&str>, resume: Option<&str>) -> ProcessSpec {
         let mut args: Vec<OsString> = FLAGS.iter().map(OsString::from).collect();
-        // With `=`, so that a value can never be taken for a flag.
+        // With `=`, so that a value is never parsed as a flag.
         args.push(joined("--mcp-config=", self.mcp_file.as_os_str()));
-        // So that the workplace's instructions are read, although its settings are not.
-        args.push(joined("--add-dir=", self.workplace.as_os_str()));
-        args.push(format!("--allowedTools=mcp__{}", host_tools::SERVER).into());
+        // Makes the program read the workspace's instructions, although it ignores the workspace's settings.
+        args.push(joined("--add-dir=", self.workspace.as_os_str()));
+        args.push(format!("--allowedTools=mcp__{}", host_tools::SERVER_NAME).into());
         args.extend(model.map(|model| format!("--model={model}").into()));
         args.extend(resume.map(|session| format!("--resume={session}").into()));
         args.extend(program.args.iter().map(OsString::from));
-        Command {
+        ProcessSpec {
             program: self.program.clone(),
             args,
             env: environment(program, &self.home),
-            folder: self.workplace.clone(),
+            folder: self.workspace.clone(),
         }
     }
 }
@@ -75,18 +75,18 @@ const FLAGS: [&str; 10] = [
     "--verbose",
     "--include-partial-messages",
     "--permission-prompt-tool=stdio",
-    // Whatever a settings file in the workplace says.
+    // Overrides any settings file in the workspace.
     "--permission-mode=default",
-    // The agent's own, in its own folder. Those of the workplace could start programs unasked, or send the key elsewhere:
-    // whoever writes a file there would decide that.
+    // Only the agent's own settings. Settings in the workspace could start programs without approval or send the API
+    // key elsewhere, and anyone who can write a file there would control them.
     "--setting-sources=user",
     "--strict-mcp-config",
-    // These begin turns by themselves later, which nobody asked for and no run pays for; and they do not ask.
+    // These start turns later, outside of any run, and do not ask for permission.
     "--disallowedTools=ScheduleWakeup,Monitor,Workflow,CronCreate",
 ];
 
-/// How to reach the model's API: passed where the server has them.
-const LOGIN: [&str; 7] = [
+/// Access to the model's API; passed on if set in the server's environment.
+const LOGIN_VARIABLES: [&str; 7] = [
     "ANTHROPIC_API_KEY",
     "ANTHROPIC_AUTH_TOKEN",
     "ANTHROPIC_BASE_URL",
@@ -96,7 +96,7 @@ const LOGIN: [&str; 7] = [
     "CLAUDE_CODE_OAUTH_TOKEN",
 ];
 
-/// Passed only to those who chose that cloud: its keys open more doors than the model's.
+/// Passed on only if this cloud is selected, because its keys give access to more than the model.
 const BEDROCK: (&str, &[&str]) = (
     "CLAUDE_CODE_USE_BEDROCK",
     &[
@@ -125,24 +125,24 @@ const VERTEX: (&str, &[&str]) = (
     ],
 );
 
-const SETTINGS: [(&str, &str); 9] = [
+const SET_VARIABLES: [(&str, &str); 9] = [
     ("DISABLE_TELEMETRY", "1"),
     ("DISABLE_ERROR_REPORTING", "1"),
     ("DISABLE_AUTOUPDATER", "1"),
     ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
     // The default of ten takes minutes.
     ("CLAUDE_CODE_MAX_RETRIES", "4"),
-    // Tools of MCP servers are offered to the model as they are, not behind a search.
+    // Offer MCP tools to the model directly, not through a search tool.
     ("ENABLE_TOOL_SEARCH", "false"),
-    // A command in the background outlives its turn, and its end begins a turn that nobody asked for.
+    // A background command outlives its turn, and its end would start another turn.
     ("CLAUDE_CODE_DISABLE_BACKGROUND_TASKS", "1"),
     ("CLAUDE_CODE_DISABLE_CRON", "1"),
-    // The instructions in folders that are added.
+    // Read the instructions in folders added with `--add-dir`.
     ("CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD", "1"),
 ];
 
-pub(super) fn environment(program: &Program, home: &Path) -> std::collections::BTreeMap<OsString, OsString> {
-    let mut names: Vec<&str> = LOGIN.to_vec();
+pub(super) fn environment(program: &AgentProgram, home: &Path) -> std::collections::BTreeMap<OsString, OsString> {
+    let mut names: Vec<&str> = LOGIN_VARIABLES.to_vec();
     for (switch, keys) in [BEDROCK, VERTEX] {
         if program.environment.contains_key(OsStr::new(switch)) {
             names.push(switch);
@@ -150,26 +150,26 @@ pub(super) fn environment(program: &Program, home: &Path) -> std::collections::B
         }
     }
     let config = config_folder(home);
-    let mut set: Vec<(&str, &OsStr)> = SETTINGS.iter().map(|(name, value)| (*name, OsStr::new(value))).collect();
+    let mut set: Vec<(&str, &OsStr)> = SET_VARIABLES.iter().map(|(name, value)| (*name, OsStr::new(value))).collect();
     set.push(("HOME", home.as_os_str()));
     set.push(("CLAUDE_CONFIG_DIR", config.as_os_str()));
     program.environment(&names, &set)
 }
 
-fn mcp_config(servers: &[Server]) -> Value {
+fn mcp_config_json(servers: &[NamedMcpServer]) -> Value {
     let mut entries = serde_json::Map::new();
     for server in servers {
         let entry = match &server.config.transport {
-            Transport::Stdio { command, args, env } => {
+            McpTransport::Stdio { command, args, env } => {
                 json!({"type": "stdio", "command": command, "args": args, "env": env})
             }
-            remote @ (Transport::Http { url, headers } | Transport::Sse { url, headers }) => {
+            remote @ (McpTransport::Http { url, headers } | McpTransport::Sse { url, headers }) => {
                 json!({"type": remote.kind(), "url": url, "headers": headers})
             }
         };
         entries.insert(server.name.clone(), entry);
     }
-    // Last, so that no server can take the name of ours.
-    entries.insert(host_tools::SERVER.to_owned(), json!({"type": "sdk", "name": host_tools::SERVER}));
+    // Inserted last, so that no other server can replace the host tools.
+    entries.insert(host_tools::SERVER_NAME.to_owned(), json!({"type": "sdk", "name": host_tools::SERVER_NAME}));
     json!({"mcpServers": entries})
 }

@@ -1,14 +1,14 @@
-//! One live conversation: lines out, lines in, and answers to what needs nobody's decision. It knows pipes, not
-//! processes, so that tests can play the program.
+//! One live conversation: writes and reads lines, and answers requests that need no decision. It works on pipes, not
+//! processes, so that tests can replace the program.
 
 use super::{
-    asks::{self, Question, Reaction, ReplyTo},
-    control::Ask,
+    control::ControlRequest,
     failure::Finished,
-    parse::{Parsed, Parser},
+    parse::{ClaudeOutput, ClaudeParser},
+    requests::{self, ClaudeApprovalRequest, ControlReaction, ReplyTo},
     wire,
 };
-use crate::{Reported, TurnEvent};
+use crate::{ProviderEvent, TurnEvent};
 use domain::{agent::ToolPolicy, event::Decision, run::RunError, time::Timestamp};
 use serde_json::Value;
 use std::{
@@ -22,192 +22,201 @@ use tokio::{
     io::{AsyncWrite, AsyncWriteExt as _},
     time::{Instant, sleep_until, timeout_at},
 };
-use workbench::process::{LineError, Lines};
+use workbench::process::{LineError, OutputLines};
 
-/// How long the program may take until it answers its first request.
-const START: Duration = Duration::from_secs(60);
-/// How long a spare is listened to for what it wants to know of the host tools.
-const HANDSHAKE: Duration = Duration::from_secs(1);
-/// A program that asks and asks and does not read the answers is not listened to until it does.
-const MAX_UNREAD_BYTES: usize = 16 * 1024 * 1024;
-/// A stray line is skipped; so many in a row are a program of another kind.
-const MAX_GARBAGE: u32 = 20;
+/// How long the program may take to answer its first request.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long to wait until a spare process has listed the host tools.
+const TOOL_LIST_TIMEOUT: Duration = Duration::from_secs(1);
+/// Above this, the program's output is not read until it has read its input.
+const MAX_UNWRITTEN_BYTES: usize = 16 * 1024 * 1024;
+/// Single stray lines are skipped; this many in a row mean that this is not Claude Code.
+const MAX_INVALID_LINES: u32 = 20;
 
-pub(super) struct Conversation {
-    lines: Lines,
+pub(super) struct ClaudeConversation {
+    lines: OutputLines,
     input: Box<dyn AsyncWrite + Send + Unpin>,
-    outbox: Outbox,
-    pub parser: Parser,
-    /// Of the agent, as it is now.
+    unwritten: WriteBuffer,
+    pub parser: ClaudeParser,
+    /// The agent's current tool policy.
     pub policy: ToolPolicy,
     requests: u64,
     starting: Option<(String, Instant)>,
-    has_seen_tools: bool,
-    garbage: u32,
+    has_listed_tools: bool,
+    invalid_lines: u32,
 }
 
-/// What the holder of the conversation has to know.
+/// An event that the owner of the conversation must handle.
 #[derive(Debug)]
-pub(super) enum Heard {
-    Event(Reported),
+pub(super) enum ClaudeEvent {
+    Event(ProviderEvent),
     Began,
     Message { uuid: String, taken: bool },
-    Question { question: Question, raw: String },
-    Withdrawn { id: String },
+    ApprovalRequested { request: ClaudeApprovalRequest, raw: String },
+    RequestCancelled { id: String },
     CallCancelled { call: Value },
-    Answered { id: String, answer: Result<Value, String> },
+    Response { id: String, answer: Result<Value, String> },
     Hopeless(RunError),
     Finished(Finished),
 }
 
-/// Why nothing more can come of a conversation.
+/// Why a conversation cannot continue.
 #[derive(Debug)]
-pub(super) enum Broken {
+pub(super) enum ClaudeConversationError {
     /// The output ended, perhaps in the middle of a line.
     Ended(Option<String>),
     BadOutput(String),
-    /// It did not answer its first request in time.
-    Silent,
-    /// It answered its first request with a no.
-    Refused(String),
+    /// The program did not answer its first request in time.
+    StartTimeout,
+    /// The program rejected its first request.
+    StartRefused(String),
 }
 
-impl Conversation {
-    /// Begins to talk: the first request is on its way, its answer need not be waited for.
-    pub fn new(lines: Lines, input: impl AsyncWrite + Send + Unpin + 'static, system_prompt: Option<&str>) -> Self {
+impl ClaudeConversation {
+    /// Starts the conversation and queues the first request. Its response need not be awaited.
+    pub fn new(
+        lines: OutputLines,
+        input: impl AsyncWrite + Send + Unpin + 'static,
+        system_prompt: Option<&str>,
+    ) -> Self {
         let mut new = Self {
             lines,
             input: Box::new(input),
-            outbox: Outbox::default(),
-            parser: Parser::default(),
+            unwritten: WriteBuffer::default(),
+            parser: ClaudeParser::default(),
             policy: ToolPolicy::default(),
             requests: 0,
             starting: None,
-            has_seen_tools: false,
-            garbage: 0,
+            has_listed_tools: false,
+            invalid_lines: 0,
         };
-        let id = new.request(&wire::initialize(system_prompt));
-        new.starting = Some((id, Instant::now() + START));
+        let id = new.send_request(&wire::initialize(system_prompt));
+        new.starting = Some((id, Instant::now() + START_TIMEOUT));
         new
     }
 
-    pub fn say(&mut self, line: &str) {
-        self.outbox.push(line);
+    pub fn send(&mut self, line: &str) {
+        self.unwritten.push(line);
     }
 
-    /// Returns the id that the answer will bear.
-    pub fn request(&mut self, request: &Value) -> String {
+    /// Returns the id of the request; the response has the same id.
+    pub fn send_request(&mut self, request: &Value) -> String {
         self.requests += 1;
         let id = format!("greenroom-{}", self.requests);
-        self.say(&wire::request(&id, request));
+        self.send(&wire::request(&id, request));
         id
     }
 
-    pub fn answer(&mut self, to: ReplyTo, decision: Decision, input: Option<Value>) {
-        self.say(&asks::answer(to, decision, input));
+    pub fn send_answer(&mut self, to: ReplyTo, decision: Decision, input: Option<Value>) {
+        self.send(&requests::answer_line(to, decision, input));
     }
 
-    /// Writes what is to be written and, if it may `listen`, reads what comes; whichever is first. Cancel safe.
-    pub async fn next(&mut self, listen: bool) -> Result<Vec<Heard>, Broken> {
+    /// Writes pending output or, if `listen` is set, reads the next line; whichever is ready first. Cancel safe.
+    pub async fn next(&mut self, listen: bool) -> Result<Vec<ClaudeEvent>, ClaudeConversationError> {
         let deadline = self.starting.as_ref().map(|(_, deadline)| *deadline);
         let line = tokio::select! {
             biased;
-            written = self.input.write(self.outbox.rest()), if !self.outbox.is_empty() => {
-                self.outbox.written(written);
+            written = self.input.write(self.unwritten.unwritten()), if !self.unwritten.is_empty() => {
+                self.unwritten.advance(written);
                 return Ok(Vec::new());
             }
-            line = self.lines.next(), if listen && self.outbox.rest().len() < MAX_UNREAD_BYTES => line,
-            () = until(deadline) => return Err(Broken::Silent),
+            line = self.lines.next(), if listen && self.unwritten.unwritten().len() < MAX_UNWRITTEN_BYTES => line,
+            () = until(deadline) => return Err(ClaudeConversationError::StartTimeout),
         };
         let line = match line {
             Ok(Some(line)) => line,
-            Ok(None) => return Err(Broken::Ended(None)),
-            Err(LineError::Unfinished(start)) => return Err(Broken::Ended(Some(start))),
-            Err(error @ (LineError::TooLong | LineError::Io(_))) => return Err(Broken::BadOutput(error.to_string())),
+            Ok(None) => return Err(ClaudeConversationError::Ended(None)),
+            Err(LineError::Unfinished(start)) => return Err(ClaudeConversationError::Ended(Some(start))),
+            Err(error @ (LineError::TooLong | LineError::Io(_))) => {
+                return Err(ClaudeConversationError::BadOutput(error.to_string()));
+            }
         };
         if line.trim().is_empty() {
             return Ok(Vec::new());
         }
         let mut heard = Vec::new();
-        for parsed in self.parser.line(&line) {
-            if parsed == Parsed::Garbage {
-                self.garbage += 1;
-                tracing::debug!(in_a_row = self.garbage, "a line of Claude Code's output is not JSON");
-                if self.garbage >= MAX_GARBAGE {
+        for parsed in self.parser.parse_line(&line) {
+            if parsed == ClaudeOutput::Garbage {
+                self.invalid_lines += 1;
+                tracing::debug!(in_a_row = self.invalid_lines, "a line of Claude Code's output is not JSON");
+                if self.invalid_lines >= MAX_INVALID_LINES {
                     let start: String = line.chars().take(200).collect();
-                    let problem = format!("{MAX_GARBAGE} lines in a row are not JSON; the last one begins {start:?}");
-                    return Err(Broken::BadOutput(problem));
+                    let problem =
+                        format!("{MAX_INVALID_LINES} lines in a row are not JSON; the last one begins {start:?}");
+                    return Err(ClaudeConversationError::BadOutput(problem));
                 }
                 return Ok(heard);
             }
-            heard.extend(self.digest(parsed)?);
+            heard.extend(self.handle(parsed)?);
         }
-        self.garbage = 0;
+        self.invalid_lines = 0;
         Ok(heard)
     }
 
-    /// Answers what needs nobody's decision.
-    fn digest(&mut self, parsed: Parsed) -> Result<Option<Heard>, Broken> {
+    /// Answers requests that need no decision; returns everything else as an event.
+    fn handle(&mut self, parsed: ClaudeOutput) -> Result<Option<ClaudeEvent>, ClaudeConversationError> {
         Ok(Some(match parsed {
-            Parsed::Event(event) => Heard::Event(event),
-            Parsed::Began => Heard::Began,
-            Parsed::Message { uuid, taken } => Heard::Message { uuid, taken },
-            Parsed::Withdrawn { id } => Heard::Withdrawn { id },
-            Parsed::Hopeless(error) => Heard::Hopeless(error),
-            Parsed::Finished(finished) => Heard::Finished(finished),
-            Parsed::Garbage => return Ok(None),
-            Parsed::Answered { id, answer } => {
+            ClaudeOutput::Event(event) => ClaudeEvent::Event(event),
+            ClaudeOutput::Began => ClaudeEvent::Began,
+            ClaudeOutput::Message { uuid, taken } => ClaudeEvent::Message { uuid, taken },
+            ClaudeOutput::RequestCancelled { id } => ClaudeEvent::RequestCancelled { id },
+            ClaudeOutput::Hopeless(error) => ClaudeEvent::Hopeless(error),
+            ClaudeOutput::Finished(finished) => ClaudeEvent::Finished(finished),
+            ClaudeOutput::Garbage => return Ok(None),
+            ClaudeOutput::Response { id, answer } => {
                 if self.starting.as_ref().is_none_or(|(first, _)| *first != id) {
-                    return Ok(Some(Heard::Answered { id, answer }));
+                    return Ok(Some(ClaudeEvent::Response { id, answer }));
                 }
                 self.starting = None;
-                return answer.map(|_| None).map_err(Broken::Refused);
+                return answer.map(|_| None).map_err(ClaudeConversationError::StartRefused);
             }
-            Parsed::Asked { id, ask, raw } => {
-                if let Ask::Mcp { message, .. } = &ask {
-                    self.has_seen_tools |= message["method"] == "tools/list";
+            ClaudeOutput::Request { id, request: ask, raw } => {
+                if let ControlRequest::Mcp { message, .. } = &ask {
+                    self.has_listed_tools |= message["method"] == "tools/list";
                 }
-                match asks::react(id, ask, &self.policy, Timestamp::now()) {
-                    Reaction::Say(line) => {
-                        self.say(&line);
+                match requests::react(id, ask, &self.policy, Timestamp::now()) {
+                    ControlReaction::Reply(line) => {
+                        self.send(&line);
                         return Ok(None);
                     }
-                    Reaction::SayAndTell(line, message) => {
-                        self.say(&line);
+                    ControlReaction::ReplyAndReport(line, message) => {
+                        self.send(&line);
                         let event = TurnEvent::Status { status: "elicitation_declined".into(), message };
-                        Heard::Event(Reported { event, raw: Some(raw) })
+                        ClaudeEvent::Event(ProviderEvent { event, raw: Some(raw) })
                     }
-                    Reaction::CallCancelled { call, say } => {
-                        self.say(&say);
-                        Heard::CallCancelled { call }
+                    ControlReaction::CallCancelled { call, reply: say } => {
+                        self.send(&say);
+                        ClaudeEvent::CallCancelled { call }
                     }
-                    Reaction::Ask(question) => Heard::Question { question, raw },
+                    ControlReaction::RequestApproval(question) => {
+                        ClaudeEvent::ApprovalRequested { request: question, raw }
+                    }
                 }
             }
         }))
     }
 
-    /// Outside of a turn nobody can be asked, and nothing that is said belongs to anybody.
-    fn overhear(&mut self, heard: Vec<Heard>) {
+    /// Handles events outside of a turn: approval requests expire, and everything else is dropped.
+    fn expire_requests(&mut self, heard: Vec<ClaudeEvent>) {
         for heard in heard {
-            if let Heard::Question { question, .. } = heard {
-                self.answer(question.to, Decision::Expired, None);
+            if let ClaudeEvent::ApprovalRequested { request: question, .. } = heard {
+                self.send_answer(question.reply_to, Decision::Expired, None);
             }
         }
     }
 
-    /// Waits until it is ready for a first prompt.
-    pub async fn ready(&mut self) -> Result<(), Broken> {
+    /// Waits until the program is ready for its first prompt.
+    pub async fn wait_until_ready(&mut self) -> Result<(), ClaudeConversationError> {
         while self.starting.is_some() {
             let heard = self.next(true).await?;
-            self.overhear(heard);
+            self.expire_requests(heard);
         }
-        let enough = Instant::now() + HANDSHAKE;
-        while !self.has_seen_tools || !self.outbox.is_empty() {
+        let enough = Instant::now() + TOOL_LIST_TIMEOUT;
+        while !self.has_listed_tools || !self.unwritten.is_empty() {
             match timeout_at(enough, self.next(true)).await {
                 Ok(heard) => {
                     let heard = heard?;
-                    self.overhear(heard);
+                    self.expire_requests(heard);
                 }
                 Err(_) => break,
             }
@@ -215,37 +224,41 @@ impl Conversation {
         Ok(())
     }
 
-    /// Takes in what was said since the last turn; fails when the program has ended meanwhile.
-    pub async fn catch_up(&mut self) -> Result<(), Broken> {
-        while let Some(heard) = at_once(self.next(true)).await {
+    /// Handles the output since the last turn. Fails if the program has exited.
+    pub async fn drain(&mut self) -> Result<(), ClaudeConversationError> {
+        while let Some(heard) = poll_once(self.next(true)).await {
             let heard = heard?;
-            self.overhear(heard);
+            self.expire_requests(heard);
         }
         Ok(())
     }
 
-    /// Asks and waits for the answer; for use between turns.
-    pub async fn inquire(&mut self, request: &Value, patience: Duration) -> Result<Result<Value, String>, Broken> {
-        let asked = self.request(request);
-        let deadline = Instant::now() + patience;
+    /// Sends a request and waits for the response; for use between turns.
+    pub async fn request_and_wait(
+        &mut self,
+        request: &Value,
+        timeout: Duration,
+    ) -> Result<Result<Value, String>, ClaudeConversationError> {
+        let asked = self.send_request(request);
+        let deadline = Instant::now() + timeout;
         loop {
             let Ok(heard) = timeout_at(deadline, self.next(true)).await else {
-                return Ok(Err("it does not answer".into()));
+                return Ok(Err("no answer in time".into()));
             };
             let mut rest = Vec::new();
             for heard in heard? {
                 match heard {
-                    Heard::Answered { id, answer } if id == asked => return Ok(answer),
+                    ClaudeEvent::Response { id, answer } if id == asked => return Ok(answer),
                     other => rest.push(other),
                 }
             }
-            self.overhear(rest);
+            self.expire_requests(rest);
         }
     }
 }
 
-/// What is ready now. A timeout of zero would wait for the timer's next tick, a whole millisecond.
-async fn at_once<T>(awaited: impl Future<Output = T>) -> Option<T> {
+/// Polls a future once. A timeout of zero would wait for the timer's next tick, a whole millisecond.
+async fn poll_once<T>(awaited: impl Future<Output = T>) -> Option<T> {
     let mut awaited = pin!(awaited);
     poll_fn(|context| match awaited.as_mut().poll(context) {
         Poll::Ready(done) => Poll::Ready(Some(done)),
@@ -261,16 +274,16 @@ async fn until(deadline: Option<Instant>) {
     }
 }
 
-/// What is still to be written. Never waited for: the program may be busy writing itself.
+/// Output that is not written yet. Callers never wait for it, because the program may be blocked on its own output.
 #[derive(Default)]
-struct Outbox {
+struct WriteBuffer {
     bytes: Vec<u8>,
     written: usize,
-    /// The program does not read any more. Why is told by the end of its output.
+    /// The program no longer reads its input. The end of its output tells why.
     closed: bool,
 }
 
-impl Outbox {
+impl WriteBuffer {
     fn push(&mut self, line: &str) {
         if !self.closed {
             self.bytes.extend_from_slice(line.as_bytes());
@@ -281,11 +294,11 @@ impl Outbox {
         self.bytes.is_empty()
     }
 
-    fn rest(&self) -> &[u8] {
+    fn unwritten(&self) -> &[u8] {
         &self.bytes[self.written..]
     }
 
-    fn written(&mut self, written: io::Result<usize>) {
+    fn advance(&mut self, written: io::Result<usize>) {
         match written {
             Ok(count @ 1..) => self.written += count,
             Ok(0) | Err(_) => {

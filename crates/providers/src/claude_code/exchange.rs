@@ -1,13 +1,13 @@
-//! One prompt and what comes of it: words pass on as they come, questions go to the room and their answers back, and
-//! wherever it waits it also listens for the word to stop.
+//! One prompt and its answer: forwards events as they arrive, passes approval requests to the room and their answers
+//! back, and can be interrupted at every wait.
 
 use super::{
-    asks::{Question, ReplyTo},
-    conversation::{Broken, Conversation, Heard},
-    failure::{End, Finished},
+    conversation::{ClaudeConversation, ClaudeConversationError, ClaudeEvent},
+    failure::{ClaudeTurnEnd, Finished},
+    requests::{ClaudeApprovalRequest, ReplyTo},
     wire,
 };
-use crate::{Reported, TurnChannel, TurnCommand, TurnEvent};
+use crate::{ProviderEvent, TurnChannel, TurnCommand, TurnEvent};
 use domain::{
     event::Decision,
     ids::{ApprovalId, MessageId},
@@ -24,142 +24,148 @@ use tokio::{
     time::{Instant, sleep_until, timeout_at},
 };
 
-/// How long the program may take to stop when it is asked to.
-const INTERRUPT: Duration = Duration::from_secs(3);
-/// How long what is left to say may take to be taken, when the program is of no more use.
-const LAST_WORDS: Duration = Duration::from_secs(1);
-/// No model calls so many tools at once.
-const MAX_OPEN_QUESTIONS: usize = 256;
+/// How long the program may take to stop after an interrupt.
+const INTERRUPT_TIMEOUT: Duration = Duration::from_secs(3);
+/// How long the remaining events may take to send after the program has failed.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
+/// More than any model requests at once.
+const MAX_OPEN_APPROVALS: usize = 256;
 
-/// What came of a prompt.
+/// The outcome of a prompt.
 #[derive(Debug)]
-pub(super) struct Outcome {
-    pub ended: Ended,
-    /// Whether the program took the prompt into its conversation.
-    pub began: bool,
-    /// Whether anything at all was heard.
-    pub heard: bool,
-    pub told_to_stop: bool,
+pub(super) struct ExchangeOutcome {
+    pub ended: ExchangeEnd,
+    /// Whether the program added the prompt to its conversation.
+    pub prompt_accepted: bool,
+    /// Whether the program sent anything at all.
+    pub had_output: bool,
+    pub stop_requested: bool,
 }
 
 #[derive(Debug)]
-pub(super) enum Ended {
-    /// The program is at rest and can take the next prompt.
-    Resting(End),
-    /// The conversation that was to be resumed is not there.
-    SessionGone,
-    /// It would try on and on without hope; it was told to stop.
+pub(super) enum ExchangeEnd {
+    /// The program is idle and can take the next prompt.
+    Idle(ClaudeTurnEnd),
+    /// The session to resume does not exist.
+    SessionNotFound,
+    /// The program kept retrying a request that cannot succeed, so it was interrupted.
     Hopeless(RunError),
-    /// It was told to stop and did not.
-    Stuck,
-    Broken(Broken),
+    /// The program did not stop after an interrupt.
+    InterruptIgnored,
+    Disconnected(ClaudeConversationError),
 }
 
-pub(super) struct Exchange<'a> {
-    conversation: &'a mut Conversation,
+pub(super) struct ClaudeExchange<'a> {
+    conversation: &'a mut ClaudeConversation,
     channel: &'a mut TurnChannel,
     uuid: String,
     is_resumed: bool,
-    /// Parsed, but not taken yet. Nothing more is read while there are such, so a slow reader slows the program down.
-    unsent: VecDeque<Reported>,
-    questions: HashMap<ApprovalId, ReplyTo>,
-    stop: Option<Stop>,
+    /// Events that the receiver had no room for. Nothing is read while there are any, so a slow receiver slows the
+    /// program down.
+    unsent: VecDeque<ProviderEvent>,
+    approvals: HashMap<ApprovalId, ReplyTo>,
+    interrupt: Option<PendingInterrupt>,
     hopeless: Option<RunError>,
-    finished: Option<End>,
-    /// `None` in versions that do not say which message they answer.
+    finished: Option<ClaudeTurnEnd>,
+    /// Whether the program has started on our message; `None` in versions that do not report it.
     taken: Option<bool>,
-    began: bool,
-    heard: bool,
-    told_to_stop: bool,
+    prompt_accepted: bool,
+    had_output: bool,
+    stop_requested: bool,
     commands_ended: bool,
-    nobody_listens: bool,
+    receiver_closed: bool,
 }
 
-/// What woke the loop.
-enum Wake {
+/// Why the loop woke up.
+enum ExchangeWake {
     Command(Option<TurnCommand>),
-    NobodyListens,
-    /// There is room for what was not taken yet.
-    Room,
-    Heard(Result<Vec<Heard>, Broken>),
-    OutOfPatience,
+    ReceiverClosed,
+    /// The receiver has room for more events.
+    CapacityAvailable,
+    Output(Result<Vec<ClaudeEvent>, ClaudeConversationError>),
+    InterruptTimeout,
 }
 
-/// An interrupt that was sent.
-struct Stop {
+/// An interrupt request that was sent.
+struct PendingInterrupt {
     request: String,
     is_answered: bool,
     deadline: Instant,
 }
 
-impl<'a> Exchange<'a> {
-    pub fn new(conversation: &'a mut Conversation, channel: &'a mut TurnChannel, is_resumed: bool) -> Self {
+impl<'a> ClaudeExchange<'a> {
+    pub fn new(conversation: &'a mut ClaudeConversation, channel: &'a mut TurnChannel, is_resumed: bool) -> Self {
         Self {
             conversation,
             channel,
             uuid: MessageId::generate().to_string(),
             is_resumed,
             unsent: VecDeque::new(),
-            questions: HashMap::new(),
-            stop: None,
+            approvals: HashMap::new(),
+            interrupt: None,
             hopeless: None,
             finished: None,
             taken: None,
-            began: false,
-            heard: false,
-            told_to_stop: false,
+            prompt_accepted: false,
+            had_output: false,
+            stop_requested: false,
             commands_ended: false,
-            nobody_listens: false,
+            receiver_closed: false,
         }
     }
 
-    pub async fn run(mut self, prompt: &str) -> Outcome {
-        self.conversation.parser.begin();
-        self.conversation.say(&wire::user(prompt, &self.uuid));
-        let ended = self.until_the_end().await;
-        Outcome { ended, began: self.began, heard: self.heard, told_to_stop: self.told_to_stop }
+    pub async fn run(mut self, prompt: &str) -> ExchangeOutcome {
+        self.conversation.parser.begin_turn();
+        self.conversation.send(&wire::user_message(prompt, &self.uuid));
+        let ended = self.run_to_end().await;
+        ExchangeOutcome {
+            ended,
+            prompt_accepted: self.prompt_accepted,
+            had_output: self.had_output,
+            stop_requested: self.stop_requested,
+        }
     }
 
-    async fn until_the_end(&mut self) -> Ended {
+    async fn run_to_end(&mut self) -> ExchangeEnd {
         loop {
             if let Some(ended) = self.ended() {
                 return ended;
             }
-            match self.wait().await {
-                Wake::Command(Some(command)) => self.obey(command),
-                Wake::Command(None) => self.commands_ended = true,
-                Wake::NobodyListens => {
-                    self.nobody_listens = true;
+            match self.next_wake().await {
+                ExchangeWake::Command(Some(command)) => self.handle_command(command),
+                ExchangeWake::Command(None) => self.commands_ended = true,
+                ExchangeWake::ReceiverClosed => {
+                    self.receiver_closed = true;
                     self.unsent.clear();
                     self.stop();
                 }
-                Wake::Room => self.send(),
-                Wake::Heard(Ok(heard)) => {
-                    // A program that never pauses must not keep its thread from others.
+                ExchangeWake::CapacityAvailable => self.send(),
+                ExchangeWake::Output(Ok(heard)) => {
+                    // A program with continuous output must not starve other tasks.
                     consume_budget().await;
                     for heard in heard {
-                        self.heard = true;
-                        if let Some(gone) = self.hear(heard) {
-                            return gone;
+                        self.had_output = true;
+                        if let Some(ended) = self.handle_event(heard) {
+                            return ended;
                         }
                     }
                     self.send();
                 }
-                Wake::Heard(Err(broken)) => return self.given_up(Ended::Broken(broken)).await,
-                Wake::OutOfPatience => return self.given_up(Ended::Stuck).await,
+                ExchangeWake::Output(Err(broken)) => return self.abort(ExchangeEnd::Disconnected(broken)).await,
+                ExchangeWake::InterruptTimeout => return self.abort(ExchangeEnd::InterruptIgnored).await,
             }
         }
     }
 
-    async fn wait(&mut self) -> Wake {
-        let deadline = self.stop.as_ref().map(|stop| stop.deadline);
+    async fn next_wake(&mut self) -> ExchangeWake {
+        let deadline = self.interrupt.as_ref().map(|stop| stop.deadline);
         tokio::select! {
             biased;
-            command = self.channel.commands.recv(), if !self.commands_ended => Wake::Command(command),
-            () = self.channel.events.closed(), if !self.nobody_listens => Wake::NobodyListens,
-            _ = self.channel.events.reserve(), if !self.unsent.is_empty() => Wake::Room,
-            heard = self.conversation.next(self.unsent.is_empty()) => Wake::Heard(heard),
-            () = at(deadline) => Wake::OutOfPatience,
+            command = self.channel.commands.recv(), if !self.commands_ended => ExchangeWake::Command(command),
+            () = self.channel.events.closed(), if !self.receiver_closed => ExchangeWake::ReceiverClosed,
+            _ = self.channel.events.reserve(), if !self.unsent.is_empty() => ExchangeWake::CapacityAvailable,
+            heard = self.conversation.next(self.unsent.is_empty()) => ExchangeWake::Output(heard),
+            () = reached(deadline) => ExchangeWake::InterruptTimeout,
         }
     }
 
@@ -173,31 +179,31 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    fn ended(&mut self) -> Option<Ended> {
+    fn ended(&mut self) -> Option<ExchangeEnd> {
         let is_over = self.finished.is_some()
             && self.unsent.is_empty()
-            // An interrupt that is still on its way would hit the next prompt.
-            && self.stop.as_ref().is_none_or(|stop| stop.is_answered);
+            // An unanswered interrupt could hit the next prompt.
+            && self.interrupt.as_ref().is_none_or(|stop| stop.is_answered);
         if !is_over {
             return None;
         }
         Some(match (self.hopeless.take(), self.finished.take()?) {
-            (Some(error), _) => Ended::Hopeless(error),
-            (None, end) => Ended::Resting(end),
+            (Some(error), _) => ExchangeEnd::Hopeless(error),
+            (None, end) => ExchangeEnd::Idle(end),
         })
     }
 
-    async fn given_up(&mut self, ended: Ended) -> Ended {
-        self.meter_the_rest().await;
-        self.hopeless.take().map_or(ended, Ended::Hopeless)
+    async fn abort(&mut self, ended: ExchangeEnd) -> ExchangeEnd {
+        self.flush_with_usage().await;
+        self.hopeless.take().map_or(ended, ExchangeEnd::Hopeless)
     }
 
-    /// Without a result, what the stream told is all there is.
-    async fn meter_the_rest(&mut self) {
+    /// Sends the remaining events. Without a result line, the usage seen in the stream is reported.
+    async fn flush_with_usage(&mut self) {
         if self.finished.is_none() {
-            self.unsent.extend(self.conversation.parser.unmetered().map(Reported::from));
+            self.unsent.extend(self.conversation.parser.take_unmetered().map(ProviderEvent::from));
         }
-        let deadline = Instant::now() + LAST_WORDS;
+        let deadline = Instant::now() + FLUSH_TIMEOUT;
         for event in std::mem::take(&mut self.unsent) {
             if !matches!(timeout_at(deadline, self.channel.events.send(event)).await, Ok(Ok(()))) {
                 return;
@@ -205,12 +211,12 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    fn obey(&mut self, command: TurnCommand) {
+    fn handle_command(&mut self, command: TurnCommand) {
         match command {
             TurnCommand::Interrupt => self.stop(),
             TurnCommand::Answer { approval, decision, input } => {
-                if let Some(to) = self.questions.remove(&approval) {
-                    self.conversation.answer(to, decision, input);
+                if let Some(to) = self.approvals.remove(&approval) {
+                    self.conversation.send_answer(to, decision, input);
                 }
             }
             TurnCommand::Steer { message, .. } => {
@@ -220,96 +226,97 @@ impl<'a> Exchange<'a> {
     }
 
     fn stop(&mut self) {
-        self.told_to_stop = true;
-        self.interrupt();
+        self.stop_requested = true;
+        self.send_interrupt();
     }
 
-    fn interrupt(&mut self) {
-        if self.stop.is_none() && self.finished.is_none() {
-            let request = self.conversation.request(&wire::interrupt());
-            self.stop = Some(Stop { request, is_answered: false, deadline: Instant::now() + INTERRUPT });
+    fn send_interrupt(&mut self) {
+        if self.interrupt.is_none() && self.finished.is_none() {
+            let request = self.conversation.send_request(&wire::interrupt());
+            self.interrupt =
+                Some(PendingInterrupt { request, is_answered: false, deadline: Instant::now() + INTERRUPT_TIMEOUT });
         }
     }
 
-    fn hear(&mut self, heard: Heard) -> Option<Ended> {
+    fn handle_event(&mut self, heard: ClaudeEvent) -> Option<ExchangeEnd> {
         match heard {
-            Heard::Event(event) => self.pass_on(event),
-            Heard::Began => self.began |= self.taken != Some(false),
-            Heard::Message { uuid, taken } => {
+            ClaudeEvent::Event(event) => self.forward(event),
+            ClaudeEvent::Began => self.prompt_accepted |= self.taken != Some(false),
+            ClaudeEvent::Message { uuid, taken } => {
                 if uuid == self.uuid && self.taken != Some(true) {
                     self.taken = Some(taken);
                 }
             }
-            Heard::Question { question, raw } => self.ask(question, raw),
-            Heard::Withdrawn { id } => {
-                self.withdraw(|to| matches!(to, ReplyTo::Permission { id: asked, .. } if *asked == id));
+            ClaudeEvent::ApprovalRequested { request: question, raw } => self.request_approval(question, raw),
+            ClaudeEvent::RequestCancelled { id } => {
+                self.withdraw_approvals(|to| matches!(to, ReplyTo::Permission { id: asked, .. } if *asked == id));
             }
-            Heard::CallCancelled { call } => {
-                self.withdraw(|to| matches!(to, ReplyTo::HostTool { call: asked, .. } if *asked == call));
+            ClaudeEvent::CallCancelled { call } => {
+                self.withdraw_approvals(|to| matches!(to, ReplyTo::HostTool { call: asked, .. } if *asked == call));
             }
-            Heard::Answered { id, answer } => {
-                if let Some(stop) = self.stop.as_mut().filter(|stop| stop.request == id) {
-                    // A no means that it cannot be interrupted: then the deadline ends it.
+            ClaudeEvent::Response { id, answer } => {
+                if let Some(stop) = self.interrupt.as_mut().filter(|stop| stop.request == id) {
+                    // If the interrupt is refused, the deadline ends the turn.
                     stop.is_answered = answer.is_ok();
                 }
             }
-            Heard::Hopeless(error) => {
+            ClaudeEvent::Hopeless(error) => {
                 self.hopeless.get_or_insert(error);
-                self.interrupt();
+                self.send_interrupt();
             }
-            Heard::Finished(finished) => return self.finish(finished),
+            ClaudeEvent::Finished(finished) => return self.finish(finished),
         }
         None
     }
 
-    fn finish(&mut self, finished: Finished) -> Option<Ended> {
+    fn finish(&mut self, finished: Finished) -> Option<ExchangeEnd> {
         let is_ours =
             finished.messages.contains(&self.uuid) || (finished.messages.is_empty() && self.taken != Some(false));
         if !is_ours {
             return None;
         }
-        if self.is_resumed && !self.began && matches!(finished.end, End::Failed(_)) {
-            return Some(Ended::SessionGone);
+        if self.is_resumed && !self.prompt_accepted && matches!(finished.end, ClaudeTurnEnd::Failed(_)) {
+            return Some(ExchangeEnd::SessionNotFound);
         }
         self.finished = Some(finished.end);
         None
     }
 
-    fn pass_on(&mut self, reported: Reported) {
+    fn forward(&mut self, reported: ProviderEvent) {
         let is_speech = matches!(reported.event, TurnEvent::Text { .. } | TurnEvent::Thinking { .. });
-        // What is said before our message is taken is not said to us; what is said after the stop does not count.
-        if self.nobody_listens || self.taken == Some(false) || (is_speech && self.told_to_stop) {
+        // Output before our message is accepted belongs to another message; text after the interrupt is dropped.
+        if self.receiver_closed || self.taken == Some(false) || (is_speech && self.stop_requested) {
             return;
         }
         self.unsent.push_back(reported);
     }
 
-    fn ask(&mut self, question: Question, raw: String) {
-        let Question { to, name, input, tool_use_id, is_question } = question;
-        if self.stop.is_some() {
-            // The interrupt withdraws it.
+    fn request_approval(&mut self, question: ClaudeApprovalRequest, raw: String) {
+        let ClaudeApprovalRequest { reply_to: to, name, input, tool_use_id, is_question } = question;
+        if self.interrupt.is_some() {
+            // The interrupt cancels this request.
             return;
         }
-        if self.questions.len() >= MAX_OPEN_QUESTIONS {
-            return self.conversation.answer(to, Decision::Expired, None);
+        if self.approvals.len() >= MAX_OPEN_APPROVALS {
+            return self.conversation.send_answer(to, Decision::Expired, None);
         }
         let id = ApprovalId::generate();
-        self.questions.insert(id, to);
+        self.approvals.insert(id, to);
         let event = TurnEvent::Approval { id, tool_use_id, name, input, is_question };
-        self.unsent.push_back(Reported { event, raw: Some(raw) });
+        self.unsent.push_back(ProviderEvent { event, raw: Some(raw) });
     }
 
-    /// Forgets what the program no longer asks, and tells the room, which would wait for an answer to it.
-    fn withdraw(&mut self, is_it: impl Fn(&ReplyTo) -> bool) {
-        for (id, _) in self.questions.extract_if(|_, to| is_it(to)) {
-            if !self.nobody_listens {
-                self.unsent.push_back(TurnEvent::Withdrawn { id }.into());
+    /// Removes approval requests that the program cancelled, and notifies the room.
+    fn withdraw_approvals(&mut self, is_it: impl Fn(&ReplyTo) -> bool) {
+        for (id, _) in self.approvals.extract_if(|_, to| is_it(to)) {
+            if !self.receiver_closed {
+                self.unsent.push_back(TurnEvent::ApprovalWithdrawn { id }.into());
             }
         }
     }
 }
 
-async fn at(deadline: Option<Instant>) {
+async fn reached(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => sleep_until(deadline).await,
         None => pending().await,

@@ -1,4 +1,4 @@
-//! How a turn ended, and failures in words a person can act on.
+//! How a turn ended, with failures as messages that users can act on.
 
 use super::parse::text;
 use domain::run::RunError;
@@ -10,70 +10,73 @@ const LOG_IN: &str = "Set ANTHROPIC_API_KEY (or CLAUDE_CODE_OAUTH_TOKEN, made wi
 /// The line that ends a turn.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Finished {
-    pub end: End,
-    /// Which of our messages it answers; empty in versions that do not say.
+    pub end: ClaudeTurnEnd,
+    /// The uuids of our messages that it answers; empty in versions that do not report them.
     pub messages: Vec<String>,
 }
 
 #[derive(Clone, PartialEq, Debug)]
-pub(super) enum End {
+pub(super) enum ClaudeTurnEnd {
     Completed,
-    /// Stopped in the middle because it was told to.
+    /// Stopped by an interrupt.
     Interrupted,
     Failed(RunError),
 }
 
 impl Finished {
-    /// `is_error` decides: a turn that the API refused is called a success otherwise.
+    /// Uses `is_error`, because the subtype is `success` even if the API refused the request.
     pub fn of(result: &Value, error: Option<String>) -> Self {
         let messages = result["user_message_uuids"].as_array().into_iter().flatten();
         let messages = messages.filter_map(Value::as_str).map(str::to_owned).collect();
         let end = if result["is_error"] != true {
-            End::Completed
+            ClaudeTurnEnd::Completed
         } else if text(result, "terminal_reason").is_some_and(|reason| reason.starts_with("aborted")) {
-            End::Interrupted
+            ClaudeTurnEnd::Interrupted
         } else {
-            End::Failed(failed(result, error.as_deref()))
+            ClaudeTurnEnd::Failed(failed(result, error.as_deref()))
         };
         Self { end, messages }
     }
 
     pub fn is_success(&self) -> bool {
-        self.end == End::Completed
+        self.end == ClaudeTurnEnd::Completed
     }
 }
 
 fn failed(result: &Value, error: Option<&str>) -> RunError {
     let errors: Vec<&str> = result["errors"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-    let said = text(result, "result").map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned);
-    let said = said.unwrap_or_else(|| errors.join("; "));
+    let reason = text(result, "result").map(str::trim).filter(|text| !text.is_empty()).map(str::to_owned);
+    let reason = reason.unwrap_or_else(|| errors.join("; "));
     let status = result["api_error_status"].as_u64();
     match (error, status) {
-        (Some("authentication_failed"), _) | (_, Some(401)) => not_logged_in(&said),
+        (Some("authentication_failed"), _) | (_, Some(401)) => not_logged_in(&reason),
         (Some("model_not_found"), _) | (_, Some(404)) => {
-            RunError::new("model_not_found", format!("{said} (Claude Code) Choose another model for this agent."))
+            RunError::new("model_not_found", format!("{reason} (Claude Code) Choose another model for this agent."))
         }
-        (Some("rate_limit"), _) | (_, Some(429)) => RunError::new("rate_limited", said),
-        _ if text(result, "terminal_reason") == Some("api_error") => RunError::new("api_error", said),
+        (Some("rate_limit"), _) | (_, Some(429)) => RunError::new("rate_limited", reason),
+        _ if text(result, "terminal_reason") == Some("api_error") => RunError::new("api_error", reason),
         _ => {
             let subtype = text(result, "subtype").unwrap_or("an error");
-            let said = if said.is_empty() { "it did not say more".to_owned() } else { said };
-            RunError::new("program_failed", format!("Claude Code ended the turn with {subtype}: {said}"))
+            let reason = if reason.is_empty() { "no details given".to_owned() } else { reason };
+            RunError::new("program_failed", format!("Claude Code ended the turn with {subtype}: {reason}"))
         }
     }
 }
 
-fn not_logged_in(said: &str) -> RunError {
-    RunError::new("authentication_failed", format!("Claude Code could not log in to the model's API: {said}. {LOG_IN}"))
+fn not_logged_in(reason: &str) -> RunError {
+    RunError::new(
+        "authentication_failed",
+        format!("Claude Code could not log in to the model's API: {reason}. {LOG_IN}"),
+    )
 }
 
-/// A retry that cannot help: a wrong key stays wrong, but the program would try it for minutes.
+/// Returns an error for a retry that cannot succeed: the program would retry a wrong key for minutes.
 pub(super) fn hopeless(retry: &Value) -> Option<RunError> {
     let is_login = text(retry, "error") == Some("authentication_failed") || retry["error_status"] == 401;
     is_login.then(|| not_logged_in("the key or token was refused"))
 }
 
-pub(super) fn retrying(retry: &Value) -> String {
+pub(super) fn retry_message(retry: &Value) -> String {
     let what = match (retry["error_status"].as_u64(), text(retry, "error")) {
         (Some(status), Some(error)) => format!("the model's API answered {status} ({error})"),
         (Some(status), None) => format!("the model's API answered {status}"),

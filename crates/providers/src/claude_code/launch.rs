@@ -1,63 +1,63 @@
-//! Where a process comes from and how it ends. The supervisor in earnest; tests bring a double, so that everything
-//! above this is played through without a program.
+//! Starts and stops processes: through the supervisor in production, and through a fake in tests, so that the rest of
+//! this module can be tested without a program.
 
-use crate::program::STOP;
+use crate::program::STOP_PATIENCE;
 use domain::run::Receipt;
 use std::{future::Future, pin::Pin};
 use tokio::io::AsyncWrite;
-use workbench::process::{Child, Command, Ended, Handle, Lines, Supervisor};
+use workbench::process::{Child, OutputLines, ProcessSpec, ProgramExit, ProgramHandle, Supervisor};
 
-pub(super) type Soon<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+pub(super) type ClaudeProcessFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-pub(super) trait Launcher: Send + Sync {
-    /// `Err` says why it could not be started.
-    fn launch(&self, command: Command) -> Soon<'_, Result<Launched, String>>;
+pub(super) trait ClaudeLauncher: Send + Sync {
+    /// Starts the process. `Err` has the reason why it could not start.
+    fn launch(&self, command: ProcessSpec) -> ClaudeProcessFuture<'_, Result<LaunchedClaude, String>>;
 }
 
-pub(super) struct Launched {
-    pub lines: Lines,
+pub(super) struct LaunchedClaude {
+    pub lines: OutputLines,
     pub input: Box<dyn AsyncWrite + Send + Unpin>,
-    pub life: Box<dyn Life>,
+    pub handle: Box<dyn ClaudeProcessHandle>,
 }
 
-/// Dropping it ends the process and all that it started, at once.
-pub(super) trait Life: Send {
-    /// Comes back when the process has ended by itself.
-    fn ended(&mut self) -> Soon<'_, Ended>;
+/// Controls a running process. Dropping it kills the process and all its descendants.
+pub(super) trait ClaudeProcessHandle: Send {
+    /// Waits until the process exits.
+    fn ended(&mut self) -> ClaudeProcessFuture<'_, ProgramExit>;
 
-    /// Ends it in good order; its input was closed before.
-    fn stop(self: Box<Self>) -> Soon<'static, Receipt>;
+    /// Stops the process gracefully; its input must already be closed.
+    fn stop(self: Box<Self>) -> ClaudeProcessFuture<'static, Receipt>;
 
-    /// Ends what it has started and abandoned; how many processes that were.
+    /// Kills the processes that it left running. Returns their number.
     fn end_strays(&self) -> usize;
 
-    /// What it wrote to its standard error last.
+    /// Returns the end of its standard error.
     fn last_words(&self) -> String;
 }
 
-impl Launcher for Supervisor {
-    fn launch(&self, command: Command) -> Soon<'_, Result<Launched, String>> {
+impl ClaudeLauncher for Supervisor {
+    fn launch(&self, command: ProcessSpec) -> ClaudeProcessFuture<'_, Result<LaunchedClaude, String>> {
         Box::pin(async {
             let Child { stdin, stdout, handle } = self.start(command).await.map_err(|error| error.to_string())?;
-            Ok(Launched { lines: stdout, input: Box::new(stdin), life: Box::new(handle) })
+            Ok(LaunchedClaude { lines: stdout, input: Box::new(stdin), handle: Box::new(handle) })
         })
     }
 }
 
-impl Life for Handle {
-    fn ended(&mut self) -> Soon<'_, Ended> {
-        Box::pin(Handle::ended(self))
+impl ClaudeProcessHandle for ProgramHandle {
+    fn ended(&mut self) -> ClaudeProcessFuture<'_, ProgramExit> {
+        Box::pin(ProgramHandle::wait(self))
     }
 
-    fn stop(self: Box<Self>) -> Soon<'static, Receipt> {
-        Box::pin(Handle::stop(*self, STOP))
+    fn stop(self: Box<Self>) -> ClaudeProcessFuture<'static, Receipt> {
+        Box::pin(ProgramHandle::stop(*self, STOP_PATIENCE))
     }
 
     fn end_strays(&self) -> usize {
-        Handle::end_strays(self)
+        ProgramHandle::end_orphans(self)
     }
 
     fn last_words(&self) -> String {
-        self.stderr().tail()
+        self.stderr().text()
     }
 }

@@ -1,23 +1,23 @@
-//! What a turn used, counted once.
+//! The usage of a turn, counted once.
 //!
-//! The result of a turn says it three times over, and each figure has a hole: the figures by model carry the cost and
-//! include subagents and summaries, but miss a stream that was cut off; the sum includes a retried stream, but not
-//! subagents; and both are zero for an interrupted stream, of which only the stream itself told. So the figures by
-//! model are reported as they are, and what the others saw beyond them as a rest without a price of the vendor's.
+//! There are three sources, and each is incomplete: the figures by model have the cost and include subagents and
+//! summaries, but not a stream that broke off; the sum includes a retried stream, but not subagents; both are zero for
+//! an interrupted stream, whose usage is only in the stream itself. So the figures by model are reported as they are,
+//! and any usage beyond them, according to the other sources, is reported without a cost.
 
 use crate::TurnEvent;
 use domain::usage::{Cost, Usage};
 use serde_json::Value;
 
 #[derive(Debug, Default)]
-pub(super) struct Meter {
-    /// Of the messages before the one that is being streamed.
+pub(super) struct ClaudeUsageMeter {
+    /// The usage of the messages before the current one.
     before: Usage,
     current: Usage,
     model: Option<String>,
 }
 
-impl Meter {
+impl ClaudeUsageMeter {
     pub fn start(&mut self, usage: &Value, model: Option<&str>) {
         self.before += std::mem::take(&mut self.current);
         self.current = usage_of(usage);
@@ -26,19 +26,19 @@ impl Meter {
         }
     }
 
-    /// The figures of a message only grow; a field that is left out says nothing.
-    pub fn more(&mut self, usage: &Value) {
+    /// Updates the current message. Its figures only grow; a missing field means no change.
+    pub fn update(&mut self, usage: &Value) {
         self.current = larger(self.current, usage_of(usage));
     }
 
-    /// What was seen in the stream alone.
-    pub fn streamed(self) -> Option<TurnEvent> {
+    /// Returns the usage seen in the stream.
+    pub fn into_streamed(self) -> Option<TurnEvent> {
         let mut usage = self.before;
         usage += self.current;
         (usage.total() > 0).then_some(TurnEvent::Usage { usage, model: self.model, cost: None })
     }
 
-    pub fn result(self, result: &Value) -> Vec<TurnEvent> {
+    pub fn into_result(self, result: &Value) -> Vec<TurnEvent> {
         let mut events = Vec::new();
         let mut counted = Usage::default();
         for (model, figures) in result["model_usage_since_last_result"].as_object().into_iter().flatten() {

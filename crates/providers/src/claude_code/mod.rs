@@ -1,11 +1,10 @@
-//! Claude Code, driven by its command line program `claude` over pipes: JSON lines both ways, with a control channel
-//! for permissions, hooks, interrupts and the host tools.
+//! Claude Code, driven through its command-line program `claude` over pipes: JSON lines in both directions, with a
+//! control channel for permissions, hooks, interrupts and the host tools.
 //!
-//! One process is one conversation. It is kept between turns (`pool.rs` one folder up), because a warm turn costs a
-//! tenth of a cold one, and it goes on from its own session when it had to be ended meanwhile. Start reading at `turn`;
-//! what the program says is understood in `parse`, what it asks is answered in `asks`.
+//! Each process serves one conversation. It is kept between turns (`pool.rs` in the parent folder), because a warm turn
+//! takes a tenth of the time of a cold one; if it was stopped in between, a new process resumes the session. Start with
+//! `turn`; `parse` parses the program's output, and `requests` answers its requests.
 
-mod asks;
 mod blocks;
 mod command;
 mod control;
@@ -18,62 +17,63 @@ mod launch;
 mod meter;
 mod parse;
 mod process;
+mod requests;
 #[cfg(test)]
 mod tests;
 mod turn;
 mod wire;
 
 use crate::{
-    Capabilities, CloseFuture, InspectFuture, Place, Provider, TurnChannel, TurnFuture, TurnRequest,
-    crashes::Crashes,
-    pool::{self, Limits, Pool},
-    program::Program,
+    AgentWorkspace, Capabilities, CloseFuture, InspectFuture, Provider, TurnChannel, TurnFuture, TurnRequest,
+    crash_breaker::CrashBreaker,
+    pool::{self, PoolLimits, ProcessPool},
+    program::AgentProgram,
 };
 use domain::{agent::AgentSpec, ids::AgentId, run::RunError};
-use launch::Launcher;
-use process::Process;
+use launch::ClaudeLauncher;
+use process::ClaudeProcess;
 use std::{
     path::PathBuf,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 use tokio::task::JoinSet;
-use turn::Key;
+use turn::ClaudePoolKey;
 
 #[derive(Clone, Debug)]
-pub struct Config {
-    pub program: Program,
-    /// How many processes there may be at once.
+pub struct ClaudeCodeConfig {
+    pub program: AgentProgram,
+    /// The maximum number of processes.
     pub pool: usize,
-    /// How long one is kept for the next turn of its conversation.
+    /// How long an idle process is kept for the next turn of its conversation.
     pub idle: Duration,
-    /// How many are made ready before they are asked anything.
+    /// The maximum number of processes started before they are needed.
     pub spares: usize,
 }
 
-pub struct ClaudeCode {
-    shared: Arc<Shared>,
-    /// Spares that are being made ready.
+pub struct ClaudeCodeProvider {
+    shared: Arc<ClaudeShared>,
+    /// Spare processes that are starting.
     preparing: Mutex<JoinSet<()>>,
 }
 
-struct Shared {
-    program: Program,
-    launcher: Arc<dyn Launcher>,
-    pool: Pool<Key, Process>,
-    crashes: Crashes<AgentId>,
+struct ClaudeShared {
+    program: AgentProgram,
+    launcher: Arc<dyn ClaudeLauncher>,
+    pool: ProcessPool<ClaudePoolKey, ClaudeProcess>,
+    crash_breaker: CrashBreaker<AgentId>,
 }
 
-impl ClaudeCode {
-    pub fn new(config: Config) -> Self {
+impl ClaudeCodeProvider {
+    pub fn new(config: ClaudeCodeConfig) -> Self {
         let launcher = Arc::new(config.program.supervisor.clone());
-        Self::with(config, launcher)
+        Self::with_launcher(config, launcher)
     }
 
-    fn with(config: Config, launcher: Arc<dyn Launcher>) -> Self {
-        let Config { program, pool, idle, spares } = config;
-        let pool = Pool::new(Limits { places: pool, idle, spares });
-        let shared = Shared { program, launcher, pool, crashes: Crashes::new("Claude Code") };
+    fn with_launcher(config: ClaudeCodeConfig, launcher: Arc<dyn ClaudeLauncher>) -> Self {
+        let ClaudeCodeConfig { program, pool, idle, spares } = config;
+        let pool = ProcessPool::new(PoolLimits { slots: pool, idle_timeout: idle, spares });
+        let shared = ClaudeShared { program, launcher, pool, crash_breaker: CrashBreaker::new("Claude Code") };
         Self { shared: Arc::new(shared), preparing: Mutex::new(JoinSet::new()) }
     }
 
@@ -82,26 +82,26 @@ impl ClaudeCode {
     }
 }
 
-impl std::fmt::Debug for ClaudeCode {
+impl std::fmt::Debug for ClaudeCodeProvider {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Shared { program, pool, .. } = &*self.shared;
+        let ClaudeShared { program, pool, .. } = &*self.shared;
         f.debug_struct("ClaudeCode").field("program", program).field("pool", pool).finish_non_exhaustive()
     }
 }
 
-impl Shared {
+impl ClaudeShared {
     fn locate(&self) -> Result<PathBuf, RunError> {
         self.program.locate().ok_or_else(|| RunError::new("program_missing", inspect::advice(&self.program)))
     }
 }
 
-impl Provider for ClaudeCode {
+impl Provider for ClaudeCodeProvider {
     fn name(&self) -> &str {
         "claude_code"
     }
 
-    /// It cannot be steered: a message in the middle of an answer waits for its end, but one in the middle of a tool
-    /// call is folded into it, and which of the two it will be cannot be known beforehand.
+    /// Steering is not supported: a message during an answer waits for its end, but a message during a tool call is
+    /// added to the running turn, and Greenroom cannot know which of the two will happen.
     fn capabilities(&self) -> Capabilities {
         Capabilities { resume: true, steer: false, approvals: true, thinking: true, mcp: true, skills: true }
     }
@@ -120,14 +120,14 @@ impl Provider for ClaudeCode {
         Box::pin(inspect::inspect(program))
     }
 
-    fn prepare(&self, coming: Place) {
+    fn prepare(&self, workspace: AgentWorkspace) {
         let mut preparing = self.preparing();
         while preparing.try_join_next().is_some() {}
-        if self.shared.crashes.check(&coming.agent.id).is_err() {
+        if self.shared.crash_breaker.check(&workspace.agent.id).is_err() {
             return;
         }
-        if let Some(place) = self.shared.pool.spare(turn::key(&coming)) {
-            preparing.spawn(make_ready(Arc::clone(&self.shared), coming, place));
+        if let Some(slot) = self.shared.pool.acquire_spare(turn::pool_key(&workspace)) {
+            preparing.spawn(prepare_spare(Arc::clone(&self.shared), workspace, slot));
         }
     }
 
@@ -145,18 +145,22 @@ impl Provider for ClaudeCode {
     }
 }
 
-/// A hint that comes to nothing is no failure: the turn will say what is wrong.
-async fn make_ready(shared: Arc<Shared>, coming: Place, place: pool::Place<Key, Process>) {
+/// Starts a spare process. Failures are only logged; the turn itself will report them.
+async fn prepare_spare(
+    shared: Arc<ClaudeShared>,
+    workspace: AgentWorkspace,
+    slot: pool::PoolSlot<ClaudePoolKey, ClaudeProcess>,
+) {
     let Ok(program) = shared.locate() else { return };
-    let fixed = command::Fixed::of(&coming, program);
-    let model = coming.agent.spec.model.as_deref();
-    let error = match Process::start(&*shared.launcher, &shared.program, fixed, model, None).await {
-        Ok(mut process) => match process.conversation.ready().await {
-            Ok(()) => return place.keep(process).await,
-            Err(broken) => process.failed(broken).await.0,
+    let fixed = command::ClaudeLaunchSettings::of(&workspace, program);
+    let model = workspace.agent.spec.model.as_deref();
+    let error = match ClaudeProcess::start(&*shared.launcher, &shared.program, fixed, model, None).await {
+        Ok(mut process) => match process.conversation.wait_until_ready().await {
+            Ok(()) => return slot.put_back(process).await,
+            Err(broken) => process.into_error(broken).await.0,
         },
         Err(error) => error,
     };
-    shared.crashes.failed(&coming.agent.id, &error);
-    tracing::debug!(error = error.message, "a spare Claude Code did not get ready");
+    shared.crash_breaker.record_failure(&workspace.agent.id, &error);
+    tracing::debug!(error = error.message, "could not start a spare Claude Code process");
 }

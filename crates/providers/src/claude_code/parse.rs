@@ -1,75 +1,75 @@
-//! What Claude Code says, line by line, as events. Pure and tolerant: what is not known is counted and skipped, and
-//! every field but the one that names the kind may be missing.
+//! Parses the output of Claude Code line by line. Pure and tolerant: unknown lines are counted and skipped, and every
+//! field except `type` may be missing.
 //!
-//! Text is keyed by message and block (`msg_…#0`), because a block may be taken back: when the model's stream breaks,
-//! the program says from which block on its words do not count, and says them anew under another id.
+//! Text is keyed by message and block (`msg_…#0`), because a block may be retracted: when the model's stream breaks,
+//! the program reports from which block on the text is invalid, and sends it again under another id.
 
 use super::{
-    blocks::{Kind, Streamed, item},
-    control::{self, Ask},
+    blocks::{ClaudeBlockKind, StreamedMessage, item_id},
+    control::{self, ControlRequest},
     failure::{self, Finished},
-    meter::Meter,
+    meter::ClaudeUsageMeter,
 };
-use crate::{Reported, TurnEvent};
+use crate::{ProviderEvent, TurnEvent};
 use domain::run::RunError;
 use serde_json::Value;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-/// What a line means to whoever holds the conversation.
+/// The meaning of a line.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) enum Parsed {
-    Event(Reported),
-    /// A turn begins; the program has taken a prompt.
+pub(super) enum ClaudeOutput {
+    Event(ProviderEvent),
+    /// A turn has started: the program has accepted a prompt.
     Began,
-    /// A message of ours stands in the program's own line, or is being answered.
+    /// One of our messages is in the program's queue, or (`taken`) is being answered.
     Message {
         uuid: String,
         taken: bool,
     },
-    /// The program waits for an answer to this.
-    Asked {
+    /// A request that the program waits for.
+    Request {
         id: String,
-        ask: Ask,
+        request: ControlRequest,
         raw: String,
     },
-    /// It does not wait any more.
-    Withdrawn {
+    /// The program cancelled its request.
+    RequestCancelled {
         id: String,
     },
-    /// The answer to a request of ours.
-    Answered {
+    /// The response to one of our requests.
+    Response {
         id: String,
         answer: Result<Value, String>,
     },
-    /// The program goes on trying, but it cannot end well.
+    /// The program is retrying a request that cannot succeed.
     Hopeless(RunError),
     Finished(Finished),
-    /// Not a line of this protocol.
+    /// Not a valid line of this protocol.
     Garbage,
 }
 
-/// Keeps what has to be known from line to line. Lives as long as the process; [`Parser::begin`] starts a turn.
+/// Keeps state between lines. Lives as long as the process; [`ClaudeParser::begin_turn`] starts a turn.
 #[derive(Debug, Default)]
-pub(super) struct Parser {
+pub(super) struct ClaudeParser {
     /// The message that is being streamed.
-    open: Option<Streamed>,
-    /// How many finished blocks each message of this turn has.
+    open: Option<StreamedMessage>,
+    /// The number of finished blocks of each message in this turn.
     finished: HashMap<String, usize>,
     tools: HashSet<String>,
-    meter: Meter,
-    /// The word for the last failure of the model's API in this turn.
+    meter: ClaudeUsageMeter,
+    /// The error code of the last API failure in this turn.
     error: Option<String>,
-    said: bool,
+    has_text: bool,
     session: Option<String>,
-    told_session: bool,
+    session_reported: bool,
     failed_servers: BTreeSet<String>,
-    /// How many tasks go on beside the conversation.
+    /// The number of background tasks.
     background: usize,
-    /// Lines of a kind that is not known here.
+    /// The number of lines of an unknown kind.
     pub skipped: u64,
 }
 
-/// Kinds that are known and of no interest. The rest is counted.
+/// Known kinds that are not used.
 const IGNORED: [&str; 6] =
     ["keep_alive", "rate_limit_event", "tool_progress", "tool_use_summary", "auth_status", "prompt_suggestion"];
 const IGNORED_SYSTEM: [&str; 15] = [
@@ -90,58 +90,56 @@ const IGNORED_SYSTEM: [&str; 15] = [
     "local_command_output",
 ];
 
-impl Parser {
-    /// Forgets the last turn.
-    pub fn begin(&mut self) {
+impl ClaudeParser {
+    /// Resets the state of the previous turn.
+    pub fn begin_turn(&mut self) {
         self.open = None;
         self.finished.clear();
         self.tools.clear();
-        self.meter = Meter::default();
+        self.meter = ClaudeUsageMeter::default();
         self.error = None;
-        self.said = false;
-        self.told_session = false;
+        self.has_text = false;
+        self.session_reported = false;
     }
 
-    /// The program's own conversation id, once it was said.
+    /// The program's session id, once known.
     pub fn session(&self) -> Option<&str> {
         self.session.as_deref()
     }
 
-    /// Whether something goes on that will outlive the turn.
+    /// Whether a task is running that will outlive the turn.
     pub fn has_work_in_background(&self) -> bool {
         self.background > 0
     }
 
-    /// What was used in a turn whose result never came.
-    pub fn unmetered(&mut self) -> Option<TurnEvent> {
-        std::mem::take(&mut self.meter).streamed()
+    /// Returns the usage of a turn that ended without a result.
+    pub fn take_unmetered(&mut self) -> Option<TurnEvent> {
+        std::mem::take(&mut self.meter).into_streamed()
     }
 
-    pub fn line(&mut self, line: &str) -> Vec<Parsed> {
+    pub fn parse_line(&mut self, line: &str) -> Vec<ClaudeOutput> {
         let mut out = Vec::new();
-        let Ok(value) = serde_json::from_str::<Value>(line) else { return vec![Parsed::Garbage] };
-        let Some(kind) = value.get("type").and_then(Value::as_str) else { return vec![Parsed::Garbage] };
+        let Ok(value) = serde_json::from_str::<Value>(line) else { return vec![ClaudeOutput::Garbage] };
+        let Some(kind) = value.get("type").and_then(Value::as_str) else { return vec![ClaudeOutput::Garbage] };
         match kind {
             "stream_event" => self.stream(&value, line, &mut out),
             "assistant" => self.assistant(&value, line, &mut out),
             "user" => tool_results(&value, line, &mut out),
             "system" => self.system(&value, line, &mut out),
             "result" => self.result(&value, line, &mut out),
-            // It names an id that is not the session's; that one comes with the next line that begins a turn.
+            // Its id is not the session id, which comes with the next `init` line.
             "conversation_reset" => {
                 let message = "the agent has forgotten what was said in this conversation".to_owned();
-                out.push(told(TurnEvent::Status { status: "conversation_cleared".into(), message }, line));
+                out.push(with_raw(TurnEvent::Status { status: "conversation_cleared".into(), message }, line));
             }
-            "command_lifecycle" => {
-                out.extend(text(&value, "command_uuid").map(|uuid| Parsed::Message {
-                    uuid: uuid.to_owned(),
-                    taken: text(&value, "state") != Some("queued"),
-                }))
-            }
-            "control_request" => out.extend(control::asked(&value, line)),
-            "control_response" => out.extend(control::answered(&value)),
+            "command_lifecycle" => out.extend(text(&value, "command_uuid").map(|uuid| ClaudeOutput::Message {
+                uuid: uuid.to_owned(),
+                taken: text(&value, "state") != Some("queued"),
+            })),
+            "control_request" => out.extend(control::parse_request(&value, line)),
+            "control_response" => out.extend(control::parse_response(&value)),
             "control_cancel_request" => {
-                out.extend(text(&value, "request_id").map(|id| Parsed::Withdrawn { id: id.to_owned() }));
+                out.extend(text(&value, "request_id").map(|id| ClaudeOutput::RequestCancelled { id: id.to_owned() }));
             }
             ignored if IGNORED.contains(&ignored) => {}
             unknown => self.skip(unknown),
@@ -151,10 +149,10 @@ impl Parser {
 
     fn skip(&mut self, kind: &str) {
         self.skipped += 1;
-        tracing::debug!(kind, "Claude Code said something this version does not know");
+        tracing::debug!(kind, "unknown kind of line from Claude Code");
     }
 
-    fn stream(&mut self, value: &Value, line: &str, out: &mut Vec<Parsed>) {
+    fn stream(&mut self, value: &Value, line: &str, out: &mut Vec<ClaudeOutput>) {
         if is_subagent(value) {
             return;
         }
@@ -165,12 +163,12 @@ impl Parser {
                 let id = text(message, "id").or_else(|| text(value, "api_message_id")).unwrap_or_default().to_owned();
                 self.retract_unfinished(line, out);
                 self.meter.start(&message["usage"], text(message, "model"));
-                self.call(&id, out);
-                self.open = Some(Streamed::new(id));
+                self.model_call(&id, out);
+                self.open = Some(StreamedMessage::new(id));
             }
             "content_block_start" => {
                 let (index, block) = (index_of(event), &event["content_block"]);
-                let kind = Kind::of(block);
+                let kind = ClaudeBlockKind::of(block);
                 let start = kind.text_in(block).unwrap_or_default().to_owned();
                 if let Some(open) = &mut self.open {
                     open.begin(index, kind);
@@ -180,13 +178,13 @@ impl Parser {
             "content_block_delta" => {
                 let delta = &event["delta"];
                 let (kind, said) = match text(delta, "type").unwrap_or_default() {
-                    "text_delta" => (Kind::Text, text(delta, "text")),
-                    "thinking_delta" => (Kind::Thinking, text(delta, "thinking")),
+                    "text_delta" => (ClaudeBlockKind::Text, text(delta, "text")),
+                    "thinking_delta" => (ClaudeBlockKind::Thinking, text(delta, "thinking")),
                     _ => return,
                 };
                 self.delta(index_of(event), kind, said.unwrap_or_default().to_owned(), out);
             }
-            "message_delta" => self.meter.more(&event["usage"]),
+            "message_delta" => self.meter.update(&event["usage"]),
             _ => {}
         }
         if let Some(abandoned) = value.get("abandoned_blocks").filter(|value| value.is_object()) {
@@ -199,39 +197,39 @@ impl Parser {
         }
     }
 
-    fn delta(&mut self, index: u64, kind: Kind, delta: String, out: &mut Vec<Parsed>) {
+    fn delta(&mut self, index: u64, kind: ClaudeBlockKind, delta: String, out: &mut Vec<ClaudeOutput>) {
         let Some(open) = &mut self.open else { return };
         if delta.is_empty() {
             return;
         }
         open.push(index, kind, &delta);
-        self.said |= kind == Kind::Text;
-        out.push(kind.event(delta, item(&open.id, index)));
+        self.has_text |= kind == ClaudeBlockKind::Text;
+        out.push(kind.event(delta, item_id(&open.id, index)));
     }
 
-    /// One finished block, or several. Words that were streamed already are not said again.
-    fn assistant(&mut self, value: &Value, line: &str, out: &mut Vec<Parsed>) {
+    /// One or more finished blocks. Text that was already streamed is not repeated.
+    fn assistant(&mut self, value: &Value, line: &str, out: &mut Vec<ClaudeOutput>) {
         let message = &value["message"];
         if let Some(error) = text(value, "error") {
             self.error = Some(error.to_owned());
         }
         if value.get("error").is_some_and(|error| !error.is_null()) || value["is_api_error_message"] == true {
-            // Its words are the failure's, not the agent's; the result says them again.
+            // This is an error message, not text of the agent; the result repeats it.
             return;
         }
         let id = text(message, "id").unwrap_or_default().to_owned();
         let subagent = is_subagent(value);
         if !subagent && self.open.as_ref().is_some_and(|open| open.id != id) {
-            // Old versions fall back to a plain request without a word about what they had streamed.
+            // Old versions fall back to a request without streaming and do not report the abandoned text.
             self.retract_unfinished(line, out);
             self.open = None;
         }
         if text(message, "model") != Some("<synthetic>") {
-            self.call(&id, out);
+            self.model_call(&id, out);
         }
         for block in message["content"].as_array().into_iter().flatten() {
-            match Kind::of(block) {
-                Kind::Other if block["type"] == "tool_use" => self.tool_use(block, line, out),
+            match ClaudeBlockKind::of(block) {
+                ClaudeBlockKind::Other if block["type"] == "tool_use" => self.tool_use(block, line, out),
                 kind if !subagent => self.block(&id, kind, kind.text_in(block).unwrap_or_default(), line, out),
                 _ => {}
             }
@@ -239,61 +237,61 @@ impl Parser {
         }
     }
 
-    fn block(&mut self, id: &str, kind: Kind, whole: &str, line: &str, out: &mut Vec<Parsed>) {
-        if kind == Kind::Other {
+    fn block(&mut self, id: &str, kind: ClaudeBlockKind, whole: &str, line: &str, out: &mut Vec<ClaudeOutput>) {
+        if kind == ClaudeBlockKind::Other {
             return;
         }
         let index = match self.open.as_mut().filter(|open| open.id == id).and_then(|open| open.finish(kind)) {
             None => self.finished.get(id).copied().unwrap_or(0) as u64,
-            // Thinking may be shown in another shape than it was streamed in; what was streamed stands.
-            Some((_, streamed)) if kind == Kind::Thinking && !streamed.is_empty() => return,
+            // Finished thinking may differ in form from the streamed thinking; the streamed text is kept.
+            Some((_, streamed)) if kind == ClaudeBlockKind::Thinking && !streamed.is_empty() => return,
             Some((index, streamed)) => match whole.strip_prefix(streamed.as_str()) {
                 Some("") => return,
                 Some(rest) => {
-                    self.said |= kind == Kind::Text;
-                    return out.push(kind.event(rest.to_owned(), item(id, index)));
+                    self.has_text |= kind == ClaudeBlockKind::Text;
+                    return out.push(kind.event(rest.to_owned(), item_id(id, index)));
                 }
                 None => {
-                    out.push(retract(item(id, index), line));
+                    out.push(retract(item_id(id, index), line));
                     index
                 }
             },
         };
         if !whole.is_empty() {
-            self.said |= kind == Kind::Text;
-            out.push(kind.event(whole.to_owned(), item(id, index)));
+            self.has_text |= kind == ClaudeBlockKind::Text;
+            out.push(kind.event(whole.to_owned(), item_id(id, index)));
         }
     }
 
-    fn tool_use(&mut self, block: &Value, line: &str, out: &mut Vec<Parsed>) {
+    fn tool_use(&mut self, block: &Value, line: &str, out: &mut Vec<ClaudeOutput>) {
         let id = text(block, "id").unwrap_or_default().to_owned();
         if self.tools.insert(id.clone()) {
             let name = text(block, "name").unwrap_or_default().to_owned();
             let input = block.get("input").cloned().unwrap_or_else(|| Value::Object(serde_json::Map::new()));
-            out.push(told(TurnEvent::ToolUse { id, name, input }, line));
+            out.push(with_raw(TurnEvent::ToolUse { id, name, input }, line));
         }
     }
 
-    /// A model call, once for each message.
-    fn call(&mut self, id: &str, out: &mut Vec<Parsed>) {
+    /// Reports a model call, once per message.
+    fn model_call(&mut self, id: &str, out: &mut Vec<ClaudeOutput>) {
         if !self.finished.contains_key(id) {
             self.finished.insert(id.to_owned(), 0);
-            out.push(Parsed::Event(TurnEvent::ModelCall.into()));
+            out.push(ClaudeOutput::Event(TurnEvent::ModelCall.into()));
         }
     }
 
-    fn retract_unfinished(&mut self, line: &str, out: &mut Vec<Parsed>) {
+    fn retract_unfinished(&mut self, line: &str, out: &mut Vec<ClaudeOutput>) {
         if let Some(open) = &mut self.open {
-            out.extend(open.unfinished().into_iter().map(|item| retract(item, line)));
+            out.extend(open.abandon_unfinished().into_iter().map(|item| retract(item, line)));
         }
     }
 
-    fn system(&mut self, value: &Value, line: &str, out: &mut Vec<Parsed>) {
+    fn system(&mut self, value: &Value, line: &str, out: &mut Vec<ClaudeOutput>) {
         let status =
-            |status: &str, message: String| told(TurnEvent::Status { status: status.to_owned(), message }, line);
+            |status: &str, message: String| with_raw(TurnEvent::Status { status: status.to_owned(), message }, line);
         match text(value, "subtype").unwrap_or_default() {
             "init" => {
-                out.push(Parsed::Began);
+                out.push(ClaudeOutput::Began);
                 self.set_session(text(value, "session_id"), line, out);
                 for server in value["mcp_servers"].as_array().into_iter().flatten() {
                     let name = text(server, "name").unwrap_or_default();
@@ -308,8 +306,8 @@ impl Parser {
                 }
             }
             "api_retry" => out.push(match failure::hopeless(value) {
-                Some(error) => Parsed::Hopeless(error),
-                None => status("retrying", failure::retrying(value)),
+                Some(error) => ClaudeOutput::Hopeless(error),
+                None => status("retrying", failure::retry_message(value)),
             }),
             "permission_denied" => {
                 let tool = text(value, "tool_name").unwrap_or("a tool");
@@ -337,37 +335,37 @@ impl Parser {
         }
     }
 
-    /// Told once in each turn, and again when it changes in the middle of one.
-    fn set_session(&mut self, id: Option<&str>, line: &str, out: &mut Vec<Parsed>) {
+    /// Reports the session once per turn, and again if it changes during the turn.
+    fn set_session(&mut self, id: Option<&str>, line: &str, out: &mut Vec<ClaudeOutput>) {
         let Some(id) = id else { return };
-        if !self.told_session || self.session.as_deref() != Some(id) {
-            self.told_session = true;
+        if !self.session_reported || self.session.as_deref() != Some(id) {
+            self.session_reported = true;
             self.session = Some(id.to_owned());
-            out.push(told(TurnEvent::Session { id: id.to_owned() }, line));
+            out.push(with_raw(TurnEvent::Session { id: id.to_owned() }, line));
         }
     }
 
-    fn result(&mut self, value: &Value, line: &str, out: &mut Vec<Parsed>) {
-        if self.told_session {
+    fn result(&mut self, value: &Value, line: &str, out: &mut Vec<ClaudeOutput>) {
+        if self.session_reported {
             self.set_session(text(value, "session_id"), line, out);
         }
         let finished = Finished::of(value, self.error.take());
-        let unsaid = text(value, "result").filter(|text| finished.is_success() && !self.said && !text.is_empty());
-        if let Some(text) = unsaid {
-            out.push(Kind::Text.event(text.to_owned(), "result".to_owned()));
+        let unsent = text(value, "result").filter(|text| finished.is_success() && !self.has_text && !text.is_empty());
+        if let Some(text) = unsent {
+            out.push(ClaudeBlockKind::Text.event(text.to_owned(), "result".to_owned()));
         }
-        // One line, several models: what it says is kept with the first.
+        // There may be several models on one line; the raw line is stored with the first event.
         let mut raw = Some(line.to_owned());
-        for event in std::mem::take(&mut self.meter).result(value) {
-            out.push(Parsed::Event(Reported { event, raw: raw.take() }));
+        for event in std::mem::take(&mut self.meter).into_result(value) {
+            out.push(ClaudeOutput::Event(ProviderEvent { event, raw: raw.take() }));
         }
         self.open = None;
-        out.push(Parsed::Finished(finished));
+        out.push(ClaudeOutput::Finished(finished));
     }
 }
 
-/// What tools gave back. All else in these lines is said by the program to its model.
-fn tool_results(value: &Value, line: &str, out: &mut Vec<Parsed>) {
+/// Parses tool results. The rest of these lines is the program's input to its model.
+fn tool_results(value: &Value, line: &str, out: &mut Vec<ClaudeOutput>) {
     if value["isReplay"] == true {
         return;
     }
@@ -378,17 +376,17 @@ fn tool_results(value: &Value, line: &str, out: &mut Vec<Parsed>) {
                 content: block.get("content").cloned().unwrap_or(Value::Null),
                 is_error: block["is_error"] == true,
             };
-            out.push(told(event, line));
+            out.push(with_raw(event, line));
         }
     }
 }
 
-fn told(event: TurnEvent, line: &str) -> Parsed {
-    Parsed::Event(Reported { event, raw: Some(line.to_owned()) })
+fn with_raw(event: TurnEvent, line: &str) -> ClaudeOutput {
+    ClaudeOutput::Event(ProviderEvent { event, raw: Some(line.to_owned()) })
 }
 
-fn retract(item: String, line: &str) -> Parsed {
-    told(TurnEvent::Retract { item }, line)
+fn retract(item: String, line: &str) -> ClaudeOutput {
+    with_raw(TurnEvent::Retract { item }, line)
 }
 
 fn is_subagent(value: &Value) -> bool {

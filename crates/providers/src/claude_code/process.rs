@@ -1,45 +1,45 @@
-//! A process of Claude Code: started in the agent's folders, stopped with proof, and its failures explained.
+//! A Claude Code process: starts it in the agent's folders, stops it with a receipt, and explains its failures.
 
 use super::{
-    command::Fixed,
-    conversation::{Broken, Conversation},
+    command::ClaudeLaunchSettings,
+    conversation::{ClaudeConversation, ClaudeConversationError},
     folders,
-    launch::{Launcher, Life},
+    launch::{ClaudeLauncher, ClaudeProcessHandle},
     wire,
 };
-use crate::{pool::Resident, program::Program};
+use crate::{pool::PooledProcess, program::AgentProgram};
 use domain::run::{Receipt, RunError};
 use std::time::Duration;
 use tokio::time::timeout;
-use workbench::process::Ended;
+use workbench::process::ProgramExit;
 
-/// How long a program whose output has ended may take to end itself.
-const EXIT: Duration = Duration::from_secs(1);
-/// How long a change of model may take. It cannot be interrupted.
-const SET_MODEL: Duration = Duration::from_secs(3);
-/// How much of its last words goes into a message.
-const LAST_WORDS_BYTES: usize = 2048;
+/// How long a program may take to exit after its output has ended.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long a model change may take. It cannot be interrupted.
+const SET_MODEL_TIMEOUT: Duration = Duration::from_secs(3);
+/// How much of its stderr is included in an error message.
+const STDERR_BYTES: usize = 2048;
 
-pub(super) struct Process {
-    pub conversation: Conversation,
-    life: Box<dyn Life>,
-    fixed: Fixed,
+pub(super) struct ClaudeProcess {
+    pub conversation: ClaudeConversation,
+    handle: Box<dyn ClaudeProcessHandle>,
+    settings: ClaudeLaunchSettings,
     model: Option<String>,
-    /// The conversation it was started with.
+    /// The session that it was started with.
     resumed: Option<String>,
-    /// Whether it has had a prompt.
+    /// Whether it has received a prompt.
     is_used: bool,
 }
 
-impl Process {
+impl ClaudeProcess {
     pub async fn start(
-        launcher: &dyn Launcher,
-        program: &Program,
-        fixed: Fixed,
+        launcher: &dyn ClaudeLauncher,
+        program: &AgentProgram,
+        settings: ClaudeLaunchSettings,
         model: Option<&str>,
         resume: Option<&str>,
     ) -> Result<Self, RunError> {
-        let (login, folders) = (folders::persons_login(program), fixed.clone());
+        let (login, folders) = (folders::operator_login(program), settings.clone());
         let made = tokio::task::spawn_blocking(move || folders::prepare(&folders, login.as_deref())).await;
         let problem = match made {
             Ok(Ok(())) => None,
@@ -47,52 +47,52 @@ impl Process {
             Err(error) => Some(error.to_string()),
         };
         if let Some(problem) = problem {
-            return Err(cannot_start(&format!("the agent's folder cannot be made ready: {problem}")));
+            return Err(cannot_start(&format!("cannot prepare the agent's folder: {problem}")));
         }
-        let command = fixed.command(program, model, resume);
+        let command = settings.command(program, model, resume);
         let child = launcher.launch(command).await.map_err(|problem| cannot_start(&problem))?;
-        let conversation = Conversation::new(child.lines, child.input, fixed.system_prompt.as_deref());
+        let conversation = ClaudeConversation::new(child.lines, child.input, settings.system_prompt.as_deref());
         Ok(Self {
             conversation,
-            life: child.life,
-            fixed,
+            handle: child.handle,
+            settings,
             model: model.map(str::to_owned),
             resumed: resume.map(str::to_owned),
             is_used: false,
         })
     }
 
-    /// Whether it is what would be started now for this conversation, but for the model.
-    pub fn fits(&self, fixed: &Fixed, session: Option<&str>) -> bool {
+    /// Whether the process has these settings and this session. The model may differ.
+    pub fn fits(&self, fixed: &ClaudeLaunchSettings, session: Option<&str>) -> bool {
         let own = self.conversation.parser.session().or(self.resumed.as_deref());
-        self.fixed == *fixed && own == session && (session.is_some() || !self.is_used)
+        self.settings == *fixed && own == session && (session.is_some() || !self.is_used)
     }
 
-    /// Whether it does nothing at all until it is asked.
-    pub fn is_at_rest(&self) -> bool {
+    /// Whether it has no background tasks.
+    pub fn is_idle(&self) -> bool {
         !self.conversation.parser.has_work_in_background()
     }
 
-    /// Whether a conversation was resumed that has not been heard of yet.
+    /// Whether it was started to resume a session and has not had a prompt yet.
     pub fn is_resuming(&self) -> bool {
         self.resumed.is_some() && !self.is_used
     }
 
-    pub fn use_it(&mut self) -> &mut Conversation {
+    pub fn mark_used(&mut self) -> &mut ClaudeConversation {
         self.is_used = true;
         &mut self.conversation
     }
 
-    /// Makes one that was idle ready for a turn; `None` when it is of no more use.
-    pub async fn wake(mut self, model: Option<&str>) -> Option<Self> {
-        if self.conversation.catch_up().await.is_err() {
+    /// Prepares an idle process for a turn. Returns `None` if it cannot be used any more.
+    pub async fn prepare_for_turn(mut self, model: Option<&str>) -> Option<Self> {
+        if self.conversation.drain().await.is_err() {
             self.stop().await;
             return None;
         }
         if self.model.as_deref() != model {
-            let answer = self.conversation.inquire(&wire::set_model(model), SET_MODEL).await;
+            let answer = self.conversation.request_and_wait(&wire::set_model(model), SET_MODEL_TIMEOUT).await;
             if !matches!(answer, Ok(Ok(_))) {
-                tracing::info!(?answer, "Claude Code does not take the new model; it is started again");
+                tracing::info!(?answer, "Claude Code did not accept the new model; restarting it");
                 self.stop().await;
                 return None;
             }
@@ -101,72 +101,71 @@ impl Process {
         Some(self)
     }
 
-    /// Ends what its tools have left running; how many processes that were.
+    /// Kills the processes that its tools left running. Returns their number.
     pub fn end_strays(&self) -> usize {
-        self.life.end_strays()
+        self.handle.end_strays()
     }
 
-    /// Closes its input, and then as much force as it takes.
+    /// Closes its input and waits for it to exit, by force if necessary.
     pub async fn stop(self) -> Receipt {
         drop(self.conversation);
-        self.life.stop().await
+        self.handle.stop().await
     }
 
-    /// Stops it and says why it failed.
-    pub async fn failed(mut self, broken: Broken) -> (RunError, Receipt) {
+    /// Stops the process and returns why it failed.
+    pub async fn into_error(mut self, broken: ClaudeConversationError) -> (RunError, Receipt) {
         let error = match broken {
-            Broken::Ended(half) => {
-                let ended = timeout(EXIT, self.life.ended()).await.unwrap_or(Ended::Unknown);
+            ClaudeConversationError::Ended(half) => {
+                let ended = timeout(EXIT_TIMEOUT, self.handle.ended()).await.unwrap_or(ProgramExit::Unknown);
                 let how = match ended {
-                    Ended::Code(code) => format!("it exited with code {code}"),
-                    Ended::Signal(signal) => format!("it was ended by signal {signal}"),
-                    Ended::Unknown => "it closed its output".to_owned(),
+                    ProgramExit::Code(code) => format!("it exited with code {code}"),
+                    ProgramExit::Signal(signal) => format!("it was killed by signal {signal}"),
+                    ProgramExit::Unknown => "it closed its output".to_owned(),
                 };
                 let half = half.map(|half| format!(" Its last line was cut off: {half:?}.")).unwrap_or_default();
-                let message = format!("Claude Code ended in the middle of the turn: {how}.{half}{}", self.last_words());
+                let message = format!("Claude Code exited during the turn: {how}.{half}{}", self.stderr_excerpt());
                 RunError::new("program_crashed", message)
             }
-            Broken::BadOutput(problem) => {
-                let message =
-                    format!("Claude Code sent something that is not its protocol: {problem}.{}", self.last_words());
+            ClaudeConversationError::BadOutput(problem) => {
+                let message = format!("Claude Code sent invalid output: {problem}.{}", self.stderr_excerpt());
                 RunError::new("bad_output", message)
             }
-            Broken::Silent => {
+            ClaudeConversationError::StartTimeout => {
                 let message = format!(
                     "Claude Code did not answer within a minute of its start. An MCP server that does not start can be \
                      the cause.{}",
-                    self.last_words()
+                    self.stderr_excerpt()
                 );
                 RunError::new("start_timeout", message)
             }
-            Broken::Refused(reason) => cannot_start(&format!(
-                "it refused the first request: {reason}. This version may be too old: update it, and see `greenroom \
+            ClaudeConversationError::StartRefused(reason) => cannot_start(&format!(
+                "it rejected the first request: {reason}. This version may be too old: update it, and run `greenroom \
                  doctor`"
             )),
         };
         (error, self.stop().await)
     }
 
-    fn last_words(&self) -> String {
-        let tail = self.life.last_words();
-        let mut from = tail.len().saturating_sub(LAST_WORDS_BYTES);
+    fn stderr_excerpt(&self) -> String {
+        let tail = self.handle.last_words();
+        let mut from = tail.len().saturating_sub(STDERR_BYTES);
         while !tail.is_char_boundary(from) {
             from += 1;
         }
         match tail[from..].trim() {
             "" => String::new(),
-            words => format!(" Its last words: {words}"),
+            stderr => format!(" Last output on stderr: {stderr}"),
         }
     }
 }
 
-impl Resident for Process {
-    async fn leave(self) {
+impl PooledProcess for ClaudeProcess {
+    async fn shut_down(self) {
         let receipt = self.stop().await;
-        tracing::debug!(?receipt, "an idle Claude Code was ended");
+        tracing::debug!(?receipt, "stopped an idle Claude Code process");
     }
 }
 
 fn cannot_start(problem: &str) -> RunError {
-    RunError::new("start_failed", format!("Claude Code cannot be started: {problem}"))
+    RunError::new("start_failed", format!("Claude Code could not start: {problem}"))
 }

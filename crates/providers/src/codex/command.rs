@@ -1,14 +1,14 @@
-//! The command line and the environment of `codex app-server`. Pure, but for a look at which files are there.
+//! The command line and environment of `codex app-server`. Pure, except that it checks which files exist.
 
 use super::home;
-use crate::program::Program;
+use crate::program::AgentProgram;
 use std::{
     ffi::{OsStr, OsString},
     path::{Path, PathBuf},
 };
-use workbench::process::Command;
+use workbench::process::ProcessSpec;
 
-/// What of the server's environment Codex may see besides what every program may.
+/// Variables passed on to Codex in addition to those of every program.
 const PASSED: [&str; 6] = [
     "OPENAI_API_KEY",
     "CODEX_API_KEY",
@@ -18,8 +18,8 @@ const PASSED: [&str; 6] = [
     "CODEX_CA_CERTIFICATE",
 ];
 
-/// Without the first four it looks up hosts of its vendor's, and takes seconds to end. The last one keeps variables that
-/// look like secrets from the commands that the agent runs.
+/// Without the first four, Codex contacts its vendor's hosts and takes seconds to exit. The last one hides variables
+/// that look like secrets from the agent's commands.
 const SETTINGS: [&str; 5] = [
     "analytics.enabled=false",
     "check_for_update_on_startup=false",
@@ -28,37 +28,37 @@ const SETTINGS: [&str; 5] = [
     "shell_environment_policy.ignore_default_excludes=false",
 ];
 
-/// How to start it for the agent that lives in `home`.
-pub fn app_server(program: &Program, found: &Path, home: &Path) -> Command {
+/// Returns the command that starts Codex for the agent with this home folder.
+pub fn app_server(program: &AgentProgram, found: &Path, home: &Path) -> ProcessSpec {
     let mut settings: Vec<String> = SETTINGS.iter().map(|setting| (*setting).to_owned()).collect();
     if let Some(url) = variable(program, "OPENAI_BASE_URL") {
-        // The variable alone does nothing. A JSON string is a TOML string.
+        // Codex ignores the variable itself. A JSON string is a valid TOML string.
         settings.push(format!("openai_base_url={}", serde_json::Value::from(url)));
     }
     if api_key(program, home).is_some() {
-        // The key is for this process; nothing of it is written down.
+        // Codex must not store the key on disk.
         settings.push("cli_auth_credentials_store=\"ephemeral\"".to_owned());
     }
     let mut args: Vec<OsString> = vec!["app-server".into()];
     args.extend(settings.into_iter().flat_map(|setting| ["-c".into(), setting.into()]));
     args.extend(program.args.iter().map(OsString::from));
     let folder = home::folder(home);
-    // What it writes to its log is shown when it fails, and not on a terminal.
+    // No color: its stderr is shown in error messages, not on a terminal.
     let own = [("CODEX_HOME", folder.as_os_str()), ("HOME", home.as_os_str()), ("NO_COLOR", OsStr::new("1"))];
     let environment = program.environment(&PASSED, &own);
-    Command { program: native(found), args, env: environment, folder }
+    ProcessSpec { program: native(found), args, env: environment, folder }
 }
 
-/// The key to log in with. Codex does not take it from the environment by itself: it has to be told.
-pub fn api_key(program: &Program, home: &Path) -> Option<String> {
+/// The API key for the login request. Codex does not read it from the environment.
+pub fn api_key(program: &AgentProgram, home: &Path) -> Option<String> {
     if home::has_login(home) {
         return None;
     }
     ["CODEX_API_KEY", "OPENAI_API_KEY"].into_iter().find_map(|name| variable(program, name))
 }
 
-pub fn version(program: &Program, found: &Path) -> Command {
-    Command {
+pub fn version(program: &AgentProgram, found: &Path) -> ProcessSpec {
+    ProcessSpec {
         program: native(found),
         args: vec!["--version".into()],
         env: program.environment(&[], &[]),
@@ -66,12 +66,12 @@ pub fn version(program: &Program, found: &Path) -> Command {
     }
 }
 
-fn variable(program: &Program, name: &str) -> Option<String> {
+fn variable(program: &AgentProgram, name: &str) -> Option<String> {
     let value = program.environment.get(OsStr::new(name))?.to_str()?;
     (!value.is_empty()).then(|| value.to_owned())
 }
 
-/// The package's `codex` is a script that starts the real one: one more process, and a runtime that has to be there.
+/// The `codex` of the npm package is a script that starts the binary; using the binary saves a process and Node.
 fn native(found: &Path) -> PathBuf {
     vendored(found).unwrap_or_else(|| found.to_owned())
 }
@@ -95,7 +95,7 @@ fn vendored(found: &Path) -> Option<PathBuf> {
         .flat_map(|targets| targets.flatten().map(|target| target.path().join("bin").join("codex")))
         .filter(|binary| binary.is_file())
         .collect();
-    // With more than one platform at hand, the script knows better which one is this.
+    // If there are several platforms, the script chooses the right one.
     if binaries.len() == 1 { binaries.pop() } else { None }
 }
 
@@ -106,12 +106,12 @@ mod tests {
     use std::{ffi::OsStr, path::Path};
 
     #[test]
-    fn invariant_17_environment_only_what_is_named_gets_through() {
+    fn invariant_17_environment_only_allowed_variables_are_passed_on() {
         let mut program = program(
             "codex",
             &[("PATH", "/bin"), ("OPENAI_API_KEY", "k"), ("SECRET", "s"), ("HOME", "person"), ("EXTRA", "e")],
         );
-        program.pass = vec!["EXTRA".into()];
+        program.allowed_variables = vec!["EXTRA".into()];
         program.args = vec!["-c".into(), "model=\"m\"".into()];
         let command = app_server(&program, Path::new("codex"), Path::new("agent"));
         let get = |name: &str| command.env.get(OsStr::new(name)).map(|value| value.to_string_lossy().into_owned());
@@ -130,14 +130,14 @@ mod tests {
     }
 
     #[test]
-    fn another_address_of_the_api_is_a_setting() {
+    fn custom_api_address_is_passed_as_a_setting() {
         let program = program("codex", &[("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")]);
         let command = app_server(&program, Path::new("codex"), Path::new("agent"));
         assert!(command.args.iter().any(|arg| arg == "openai_base_url=\"http://127.0.0.1:1/v1\""), "{command:?}");
     }
 
     #[test]
-    fn a_key_is_used_where_there_is_no_login() {
+    fn api_key_is_used_without_a_login() {
         let agent = tempfile::tempdir().unwrap();
         let program = program("codex", &[("OPENAI_API_KEY", "open"), ("CODEX_API_KEY", "own")]);
         assert_eq!(api_key(&program, agent.path()).as_deref(), Some("own"));
@@ -147,14 +147,14 @@ mod tests {
     }
 
     #[test]
-    fn the_real_program_behind_the_packages_script_is_found() {
+    fn finds_the_binary_behind_the_package_script() {
         let root = tempfile::tempdir().unwrap();
         let scope = root.path().join("node_modules/@openai");
         let (script, link) = (scope.join("codex/bin/codex.js"), root.path().join("codex"));
         std::fs::create_dir_all(script.parent().unwrap()).unwrap();
         std::fs::write(&script, "").unwrap();
         std::os::unix::fs::symlink(&script, &link).unwrap();
-        assert_eq!(native(&link), link, "nothing is vendored");
+        assert_eq!(native(&link), link, "there is no binary");
         let binary = scope.join("codex-linux-x64/vendor/some-target/bin/codex");
         std::fs::create_dir_all(binary.parent().unwrap()).unwrap();
         std::fs::write(&binary, "").unwrap();
@@ -162,7 +162,7 @@ mod tests {
         let other = scope.join("codex-linux-arm64/vendor/other-target/bin/codex");
         std::fs::create_dir_all(other.parent().unwrap()).unwrap();
         std::fs::write(&other, "").unwrap();
-        assert_eq!(native(&link), link, "which of the two it is, the script knows");
+        assert_eq!(native(&link), link, "with two binaries, the script decides");
         assert_eq!(native(&binary), binary);
     }
 }

@@ -1,6 +1,6 @@
-//! The agent's own `CODEX_HOME`, and what lies in it before Codex starts.
+//! Prepares the agent's own `CODEX_HOME`.
 
-use crate::{Place, program::Program};
+use crate::{AgentWorkspace, program::AgentProgram};
 use std::{
     io,
     os::unix::fs::{DirBuilderExt as _, symlink},
@@ -9,21 +9,21 @@ use std::{
 
 const LOGIN: &str = "auth.json";
 
-/// Where Codex keeps threads, settings and its login for this agent.
+/// The folder in which Codex keeps this agent's threads, settings and login.
 pub fn folder(home: &Path) -> PathBuf {
     home.join("codex")
 }
 
-/// Makes the folder and lends it the login of the person who runs the server, if that is wanted and it has none.
-pub fn prepare(home: &Path, program: &Program) -> io::Result<()> {
+/// Creates the folder. If sharing is enabled and it has no login, links the login of the user who runs the server.
+pub fn prepare(home: &Path, program: &AgentProgram) -> io::Result<()> {
     let folder = folder(home);
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
     let own = folder.join(LOGIN);
-    let persons = program.persons_home().map(|person| person.join(".codex").join(LOGIN));
-    match persons {
-        // A link, so that a token that is renewed on either side is renewed on both.
-        Some(persons) if program.share_login && persons.is_file() && own.symlink_metadata().is_err() => {
-            symlink(persons, own)
+    let shared = program.user_home().map(|person| person.join(".codex").join(LOGIN));
+    match shared {
+        // A link, so that both see a renewed token.
+        Some(shared) if program.share_login && shared.is_file() && own.symlink_metadata().is_err() => {
+            symlink(shared, own)
         }
         _ => Ok(()),
     }
@@ -33,41 +33,41 @@ pub fn has_login(home: &Path) -> bool {
     folder(home).join(LOGIN).exists()
 }
 
-/// Codex refuses to make its helper programs under the system's folder for temporary files, and then every sandboxed
-/// command fails.
-pub fn breaks_the_sandbox(home: &Path) -> bool {
+/// Codex does not create its helper programs below the system's temporary folder, so every sandboxed command fails
+/// there.
+pub fn breaks_sandbox(home: &Path) -> bool {
     let resolved = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     resolved(home).starts_with(resolved(&std::env::temp_dir()))
 }
 
-/// Puts the agent's skills where Codex looks for them in a workplace.
-pub async fn bring_skills(place: &Place) -> io::Result<()> {
+/// Copies the agent's skills to the folder where Codex looks for them in a workspace.
+pub async fn sync_skills(workspace: &AgentWorkspace) -> io::Result<()> {
     let skills: Vec<(String, PathBuf)> =
-        place.skills.iter().map(|skill| (skill.name.clone(), skill.path.clone())).collect();
-    let (into, holder) = (place.workplace.join(".agents").join("skills"), place.agent.id.to_string());
-    tokio::task::spawn_blocking(move || workbench::skills::sync(&skills, &into, &holder))
+        workspace.skills.iter().map(|skill| (skill.name.clone(), skill.path.clone())).collect();
+    let (into, holder) = (workspace.folder.join(".agents").join("skills"), workspace.agent.id.to_string());
+    tokio::task::spawn_blocking(move || workbench::skills::sync_folders(&skills, &into, &holder))
         .await
         .map_err(io::Error::other)?
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{breaks_the_sandbox, folder, has_login, prepare};
+    use super::{breaks_sandbox, folder, has_login, prepare};
     use crate::codex::tests::program;
     use std::os::unix::fs::PermissionsExt as _;
 
     #[test]
-    fn the_persons_login_is_lent_only_if_wanted_and_never_over_another() {
+    fn login_is_linked_only_if_shared_and_never_replaces_another() {
         let (person, agent) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let mut program = program("codex", &[("HOME", person.path().to_str().unwrap())]);
         program.share_login = true;
         prepare(agent.path(), &program).unwrap();
-        assert!(!has_login(agent.path()), "the person has none");
+        assert!(!has_login(agent.path()), "there is no login to share");
         std::fs::create_dir(person.path().join(".codex")).unwrap();
         std::fs::write(person.path().join(".codex/auth.json"), "theirs").unwrap();
         program.share_login = false;
         prepare(agent.path(), &program).unwrap();
-        assert!(!has_login(agent.path()), "it is not to be shared");
+        assert!(!has_login(agent.path()), "sharing is disabled");
         program.share_login = true;
         prepare(agent.path(), &program).unwrap();
         prepare(agent.path(), &program).unwrap();
@@ -82,9 +82,9 @@ mod tests {
     }
 
     #[test]
-    fn a_home_among_temporary_files_is_known_to_break_the_sandbox() {
+    fn home_below_the_temporary_folder_breaks_the_sandbox() {
         let agent = tempfile::tempdir().unwrap();
-        assert!(breaks_the_sandbox(agent.path()));
-        assert!(!breaks_the_sandbox(std::path::Path::new("/usr/share")));
+        assert!(breaks_sandbox(agent.path()));
+        assert!(!breaks_sandbox(std::path::Path::new("/usr/share")));
     }
 }

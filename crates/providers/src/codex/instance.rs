@@ -1,14 +1,14 @@
-//! One `codex app-server` that runs: many threads, many turns at once, one pair of pipes.
+//! A running `codex app-server`: many threads and concurrent turns over one pair of pipes.
 //!
-//! A task of its own reads, hands on by thread and, when the program is gone or is told to go, makes sure that it is.
+//! A task reads its output, routes messages by thread, and stops the program when it exits or is told to stop.
 
 use super::{
-    ask,
-    desk::Desk,
-    launch::{Launched, Process},
+    launch::{CodexProcessHandle, LaunchedCodex},
     parse::{not_logged_in, text},
+    requests,
+    thread_router::ThreadRouter,
 };
-use crate::jsonrpc::{CallError, CloseReason, Connection, Dialect, Incoming, Peer};
+use crate::jsonrpc::{CallError, CloseReason, RpcConnection, RpcFormat, RpcIncoming, RpcPeer};
 use domain::run::{Receipt, RunError};
 use serde_json::{Value, json};
 use std::{
@@ -20,73 +20,73 @@ use std::{
 };
 use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
-use workbench::process::Ended;
+use workbench::process::ProgramExit;
 
 /// Start-up takes a fifth of a second on an idle machine.
-const START: Duration = Duration::from_secs(30);
-/// A program whose output has ended has ended itself, or is about to.
-const EXIT: Duration = Duration::from_secs(1);
-/// A message of a failure shows the end of what the program wrote.
-const LAST_WORDS: usize = 2000;
+const START_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a program may take to exit after its output has ended.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
+/// How much of its stderr is included in an error message.
+const STDERR_CHARS: usize = 2000;
 
 #[derive(Debug)]
-pub struct Instance {
-    pub peer: Peer,
-    pub desk: Desk,
+pub struct CodexInstance {
+    pub peer: RpcPeer,
+    pub router: ThreadRouter,
     stop: CancellationToken,
-    why: Mutex<String>,
-    lost: watch::Receiver<Option<Arc<Lost>>>,
+    stop_reason: Mutex<String>,
+    ended: watch::Receiver<Option<Arc<InstanceEnd>>>,
     is_new: AtomicBool,
 }
 
 /// How an instance ended.
 #[derive(Debug)]
-pub struct Lost {
+pub struct InstanceEnd {
     pub error: RunError,
     pub receipt: Receipt,
 }
 
-impl Instance {
-    /// Greets a program that was just started. When this fails, the program is gone; dropped, it is told to go. `permit`
-    /// is given back when it has gone.
+impl CodexInstance {
+    /// Initializes a program that was just started. If this fails, the program has exited; dropping the future stops
+    /// it. `permit` is released when the program has exited.
     pub async fn start(
-        launched: Launched,
+        launched: LaunchedCodex,
         tasks: &TaskTracker,
         permit: OwnedSemaphorePermit,
     ) -> Result<Arc<Self>, RunError> {
-        let Launched { output, input, process, api_key } = launched;
-        let (connection, peer, incoming) = Connection::start(output, input, Dialect { with_version_field: false });
-        let (told, lost) = watch::channel(None);
+        let LaunchedCodex { output, input, process, api_key } = launched;
+        let (connection, peer, incoming) = RpcConnection::start(output, input, RpcFormat { with_version_field: false });
+        let (ended, lost) = watch::channel(None);
         let instance = Arc::new(Self {
             peer,
-            desk: Desk::default(),
+            router: ThreadRouter::default(),
             stop: CancellationToken::new(),
-            why: Mutex::default(),
-            lost,
+            stop_reason: Mutex::default(),
+            ended: lost,
             is_new: AtomicBool::new(true),
         });
-        let keeper = keep(Arc::clone(&instance), connection, incoming, process, told);
+        let supervisor = supervise(Arc::clone(&instance), connection, incoming, process, ended);
         tasks.spawn(async move {
-            keeper.await;
+            supervisor.await;
             drop(permit);
         });
         let unfinished = instance.stop.clone().drop_guard();
-        match instance.greet(api_key).await {
+        match instance.initialize(api_key).await {
             Ok(()) => {
                 unfinished.disarm();
                 Ok(instance)
             }
-            // A program that ended by itself tells more than that it did not answer.
-            Err(_) if instance.peer.closed().is_some() => Err(instance.lost().await.error.clone()),
+            // The error of a program that exited is more useful than the failed request.
+            Err(_) if instance.peer.close_reason().is_some() => Err(instance.wait_for_end().await.error.clone()),
             Err(error) => {
-                instance.end(&error.message).await;
+                instance.stop_with(&error.message).await;
                 Err(error)
             }
         }
     }
 
-    async fn greet(&self, api_key: Option<String>) -> Result<(), RunError> {
-        let hello = json!({
+    async fn initialize(&self, api_key: Option<String>) -> Result<(), RunError> {
+        let params = json!({
             "clientInfo": {"name": "greenroom", "title": "Greenroom", "version": env!("CARGO_PKG_VERSION")},
             "capabilities": {
                 "experimentalApi": true,
@@ -95,56 +95,59 @@ impl Instance {
                 ],
             },
         });
-        self.ask("initialize", hello).await?;
+        self.request("initialize", params).await?;
         self.peer.notify("initialized", Value::Null).map_err(|error| failed("initialized", &error))?;
         if let Some(key) = api_key {
-            self.ask("account/login/start", json!({"type": "apiKey", "apiKey": key})).await?;
+            self.request("account/login/start", json!({"type": "apiKey", "apiKey": key})).await?;
         }
-        // Without a login it would ask for an answer in vain, for a quarter of a minute.
-        let account = self.ask("account/read", json!({})).await.unwrap_or_default();
+        // Without a login, Codex would retry for a quarter of a minute.
+        let account = self.request("account/read", json!({})).await.unwrap_or_default();
         let needs_one = account.get("requiresOpenaiAuth").and_then(Value::as_bool).unwrap_or_default();
         if needs_one && account.get("account").is_some_and(Value::is_null) {
-            return Err(not_logged_in("it has no account and no key"));
+            return Err(not_logged_in("no account and no API key"));
         }
         Ok(())
     }
 
-    async fn ask(&self, method: &str, params: Value) -> Result<Value, RunError> {
-        self.peer.request(method, params, START).await.map_err(|error| match error {
-            CallError::Timeout => {
-                RunError::new("start_timeout", format!("Codex did not answer {method} within {} s.", START.as_secs()))
-            }
+    async fn request(&self, method: &str, params: Value) -> Result<Value, RunError> {
+        self.peer.request(method, params, START_TIMEOUT).await.map_err(|error| match error {
+            CallError::Timeout => RunError::new(
+                "start_timeout",
+                format!("Codex did not answer {method} within {} s.", START_TIMEOUT.as_secs()),
+            ),
             other => failed(method, &other),
         })
     }
 
-    /// True once: for whoever uses it first.
-    pub fn is_new(&self) -> bool {
+    /// Returns true only for the first caller.
+    pub fn take_first_use(&self) -> bool {
         self.is_new.swap(false, Ordering::Relaxed)
     }
 
-    pub fn is_lost(&self) -> bool {
-        self.lost.borrow().is_some()
+    pub fn has_ended(&self) -> bool {
+        self.ended.borrow().is_some()
     }
 
-    /// Waits until it has ended, whatever the reason.
-    pub async fn lost(&self) -> Arc<Lost> {
-        let mut lost = self.lost.clone();
-        // The task that tells never ends without a word, unless everything ends.
-        let told = lost.wait_for(Option::is_some).await.ok().and_then(|lost| lost.clone());
-        told.unwrap_or_else(|| Arc::new(Lost { error: crashed("Codex was stopped."), receipt: Receipt::default() }))
+    /// Waits until the instance has ended, for any reason.
+    pub async fn wait_for_end(&self) -> Arc<InstanceEnd> {
+        let mut lost = self.ended.clone();
+        // The supervising task always sends a value, unless the runtime is shut down.
+        let end = lost.wait_for(Option::is_some).await.ok().and_then(|lost| lost.clone());
+        end.unwrap_or_else(|| {
+            Arc::new(InstanceEnd { error: crashed("Codex was stopped."), receipt: Receipt::default() })
+        })
     }
 
-    /// Stops it with all its turns; these fail with `why`.
-    pub async fn end(&self, why: &str) -> Arc<Lost> {
+    /// Stops the instance and all its turns, which fail with the message `why`.
+    pub async fn stop_with(&self, why: &str) -> Arc<InstanceEnd> {
         {
-            let mut reason = self.why.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut reason = self.stop_reason.lock().unwrap_or_else(PoisonError::into_inner);
             if reason.is_empty() {
                 why.clone_into(&mut reason);
             }
         }
         self.stop.cancel();
-        self.lost().await
+        self.wait_for_end().await
     }
 }
 
@@ -154,19 +157,19 @@ fn failed(method: &str, error: &CallError) -> RunError {
         CallError::Timeout | CallError::Overloaded => "program_stuck",
         CallError::Closed(reason) => reason.code(),
     };
-    RunError::new(code, format!("Codex did not take {method}: {error}"))
+    RunError::new(code, format!("Codex request {method} failed: {error}"))
 }
 
 fn crashed(message: impl Into<String>) -> RunError {
     RunError::new("program_crashed", message)
 }
 
-async fn keep(
-    instance: Arc<Instance>,
-    connection: Connection,
-    mut incoming: mpsc::Receiver<Incoming>,
-    mut process: Box<dyn Process>,
-    told: watch::Sender<Option<Arc<Lost>>>,
+async fn supervise(
+    instance: Arc<CodexInstance>,
+    connection: RpcConnection,
+    mut incoming: mpsc::Receiver<RpcIncoming>,
+    mut process: Box<dyn CodexProcessHandle>,
+    end: watch::Sender<Option<Arc<InstanceEnd>>>,
 ) {
     let closed = tokio::select! {
         biased;
@@ -176,31 +179,31 @@ async fn keep(
     connection.close().await;
     let mut error = match &closed {
         Some(reason) => {
-            let ended = tokio::time::timeout(EXIT, process.ended()).await.ok();
-            RunError::new(reason.code(), how(reason, ended))
+            let ended = tokio::time::timeout(EXIT_TIMEOUT, process.ended()).await.ok();
+            RunError::new(reason.code(), end_message(reason, ended))
         }
-        None => crashed(instance.why.lock().unwrap_or_else(PoisonError::into_inner).clone()),
+        None => crashed(instance.stop_reason.lock().unwrap_or_else(PoisonError::into_inner).clone()),
     };
-    let words = process.last_words();
-    if closed.is_some() && !words.is_empty() {
-        let from = words.char_indices().rev().take(LAST_WORDS).last().map_or(0, |(at, _)| at);
-        error.message = format!("{} It wrote last: {}", error.message, &words[from..]);
+    let stderr = process.last_words();
+    if closed.is_some() && !stderr.is_empty() {
+        let from = stderr.char_indices().rev().take(STDERR_CHARS).last().map_or(0, |(at, _)| at);
+        error.message = format!("{} Last output on stderr: {}", error.message, &stderr[from..]);
     }
     let receipt = process.stop().await;
-    let seats = instance.desk.dismiss();
-    told.send_replace(Some(Arc::new(Lost { error, receipt })));
-    for seat in seats {
-        // A turn that takes no more will see that the sender is gone.
-        drop(seat.try_send(Incoming::Closed(closed.clone().unwrap_or(CloseReason::Dropped))));
+    let queues = instance.router.detach_all();
+    end.send_replace(Some(Arc::new(InstanceEnd { error, receipt })));
+    for queue in queues {
+        // A turn with a full queue sees that the sender was dropped.
+        drop(queue.try_send(RpcIncoming::Closed(closed.clone().unwrap_or(CloseReason::Dropped))));
     }
 }
 
-fn how(reason: &CloseReason, ended: Option<Ended>) -> String {
+fn end_message(reason: &CloseReason, ended: Option<ProgramExit>) -> String {
     let ended = match ended {
-        Some(Ended::Code(code)) => format!("Codex ended in the middle of its work with exit code {code}"),
-        Some(Ended::Signal(signal)) => format!("Codex was killed by signal {signal}"),
-        Some(Ended::Unknown) => "Codex is gone".to_owned(),
-        None => "Codex runs but cannot be understood any more".to_owned(),
+        Some(ProgramExit::Code(code)) => format!("Codex exited unexpectedly with exit code {code}"),
+        Some(ProgramExit::Signal(signal)) => format!("Codex was killed by signal {signal}"),
+        Some(ProgramExit::Unknown) => "Codex exited unexpectedly".to_owned(),
+        None => "Codex is running, but its output cannot be read".to_owned(),
     };
     match reason {
         CloseReason::Ended => format!("{ended}."),
@@ -208,34 +211,34 @@ fn how(reason: &CloseReason, ended: Option<Ended>) -> String {
     }
 }
 
-/// Reads until there is nothing more to read.
-async fn route(instance: &Instance, incoming: &mut mpsc::Receiver<Incoming>) -> CloseReason {
+/// Routes messages until the connection is closed.
+async fn route(instance: &CodexInstance, incoming: &mut mpsc::Receiver<RpcIncoming>) -> CloseReason {
     while let Some(message) = incoming.recv().await {
         let (thread, request) = match &message {
-            Incoming::Closed(reason) => return reason.clone(),
-            Incoming::Notification { method, params, .. } => {
+            RpcIncoming::Closed(reason) => return reason.clone(),
+            RpcIncoming::Notification { method, params, .. } => {
                 let thread = text(params, "threadId");
                 if let ("thread/closed", Some(thread)) = (method.as_str(), thread) {
-                    instance.desk.forget(thread);
+                    instance.router.forget(thread);
                 }
                 (thread, None)
             }
-            Incoming::Request { id, method, params, .. } => {
+            RpcIncoming::Request { id, method, params, .. } => {
                 (text(params, "threadId"), Some((id.clone(), method.clone())))
             }
         };
         let thread = thread.map(str::to_owned);
-        let undelivered = match thread.as_deref().and_then(|thread| instance.desk.seat(thread)) {
-            Some(seat) => seat.send(message).await.err().map(|unsent| unsent.0),
+        let undelivered = match thread.as_deref().and_then(|thread| instance.router.queue(thread)) {
+            Some(queue) => queue.send(message).await.err().map(|unsent| unsent.0),
             None => Some(message),
         };
         match (undelivered, request, thread) {
             (Some(_), Some((id, method)), _) => {
-                if let Err(error) = instance.peer.respond(id, ask::refusal(&method)) {
-                    tracing::debug!(method, %error, "a request without a turn could not be refused");
+                if let Err(error) = instance.peer.respond(id, requests::refusal(&method)) {
+                    tracing::debug!(method, %error, "could not refuse a request without a turn");
                 }
             }
-            (Some(message), None, Some(thread)) => instance.desk.remember(thread, message),
+            (Some(message), None, Some(thread)) => instance.router.buffer_early(thread, message),
             _ => {}
         }
     }

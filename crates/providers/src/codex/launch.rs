@@ -1,58 +1,60 @@
-//! Starting the program, apart from everything that talks to it: tests bring a program of their own.
+//! Starts the program. Tests replace this with a fake program.
 
 use super::{command, home};
-use crate::program::{self, Program};
+use crate::program::{self, AgentProgram};
 use domain::run::{Receipt, RunError};
 use std::{future::Future, path::Path, pin::Pin};
 use tokio::io::AsyncWrite;
-use workbench::process::{Ended, Handle, Lines};
+use workbench::process::{OutputLines, ProgramExit, ProgramHandle};
 
-pub type LaunchFuture = Pin<Box<dyn Future<Output = Result<Launched, RunError>> + Send>>;
+pub type CodexLaunchFuture = Pin<Box<dyn Future<Output = Result<LaunchedCodex, RunError>> + Send>>;
 
-pub trait Launch: Send + Sync + 'static {
-    /// Starts one for the agent that lives in `home`.
-    fn launch(&self, home: &Path) -> LaunchFuture;
+pub trait CodexLauncher: Send + Sync + 'static {
+    /// Starts the program for the agent with this home folder.
+    fn launch(&self, home: &Path) -> CodexLaunchFuture;
 }
 
-/// A program that runs and has not been spoken to.
-pub struct Launched {
-    pub output: Lines,
+/// A running program that is not initialized yet.
+pub struct LaunchedCodex {
+    pub output: OutputLines,
     pub input: Box<dyn AsyncWrite + Send + Unpin>,
-    pub process: Box<dyn Process>,
-    /// To be told to it once it listens.
+    pub process: Box<dyn CodexProcessHandle>,
+    /// Sent to the program after initialization.
     pub api_key: Option<String>,
 }
 
-/// The hold on a program. Dropped, everything it started is killed.
-pub trait Process: Send {
+/// Controls a running program. Dropping it kills the program and all its descendants.
+pub trait CodexProcessHandle: Send {
+    /// Returns the end of its standard error.
     fn last_words(&self) -> String;
-    fn ended(&mut self) -> Pin<Box<dyn Future<Output = Ended> + Send + '_>>;
-    /// After its input was closed.
+    fn ended(&mut self) -> Pin<Box<dyn Future<Output = ProgramExit> + Send + '_>>;
+    /// Stops the program; its input must already be closed.
     fn stop(self: Box<Self>) -> Pin<Box<dyn Future<Output = Receipt> + Send>>;
 }
 
-impl Process for Handle {
+impl CodexProcessHandle for ProgramHandle {
     fn last_words(&self) -> String {
-        self.stderr().tail()
+        self.stderr().text()
     }
 
-    fn ended(&mut self) -> Pin<Box<dyn Future<Output = Ended> + Send + '_>> {
-        Box::pin(Handle::ended(self))
+    fn ended(&mut self) -> Pin<Box<dyn Future<Output = ProgramExit> + Send + '_>> {
+        Box::pin(ProgramHandle::wait(self))
     }
 
     fn stop(self: Box<Self>) -> Pin<Box<dyn Future<Output = Receipt> + Send>> {
-        Box::pin(Handle::stop(*self, program::STOP))
+        Box::pin(ProgramHandle::stop(*self, program::STOP_PATIENCE))
     }
 }
 
-pub const ADVICE: &str = "Install Codex with `npm install -g @openai/codex`, or say in the settings where it is.";
+pub const INSTALL_ADVICE: &str =
+    "Install Codex with `npm install -g @openai/codex`, or set its path in the configuration.";
 
-impl Launch for Program {
-    fn launch(&self, home: &Path) -> LaunchFuture {
+impl CodexLauncher for AgentProgram {
+    fn launch(&self, home: &Path) -> CodexLaunchFuture {
         let (program, home) = (self.clone(), home.to_owned());
         Box::pin(async move {
             let Some(found) = program.locate() else {
-                let message = format!("There is no program {:?} on this machine. {ADVICE}", program.command);
+                let message = format!("No program {:?} was found. {INSTALL_ADVICE}", program.command);
                 return Err(RunError::new("program_missing", message));
             };
             let prepared = tokio::task::spawn_blocking({
@@ -64,11 +66,12 @@ impl Launch for Program {
             });
             let prepared: std::io::Result<_> = prepared.await.map_err(std::io::Error::other).and_then(|inner| inner);
             let (command, api_key) = prepared.map_err(|error| {
-                RunError::new("program_crashed", format!("The agent's folder for Codex cannot be made ready: {error}"))
+                RunError::new("program_crashed", format!("Cannot prepare the agent's Codex folder: {error}"))
             })?;
             let child = program.supervisor.start(command).await;
-            let child = child.map_err(|error| RunError::new("program_crashed", format!("{error}. {ADVICE}")))?;
-            Ok(Launched {
+            let child =
+                child.map_err(|error| RunError::new("program_crashed", format!("{error}. {INSTALL_ADVICE}")))?;
+            Ok(LaunchedCodex {
                 output: child.stdout,
                 input: Box::new(child.stdin),
                 process: Box::new(child.handle),

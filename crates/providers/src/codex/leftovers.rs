@@ -1,35 +1,35 @@
-//! What a thread's commands left behind. Codex puts the thread's id into the environment of each command it runs, and
-//! what that starts inherits it, wherever it hides: in a session of its own, in a namespace, under another parent. Only
-//! a process that cleared its environment is not found; that one ends with the instance.
+//! Finds and kills processes that a thread's commands left running. Codex sets the thread's id in the environment of
+//! each command, and child processes inherit it, even in another session, in a namespace or under another parent. Only
+//! a process that clears its environment is not found; it is killed with the instance.
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use std::path::PathBuf;
 
 const MARK: &str = "CODEX_THREAD_ID";
 
-/// How many there are.
+/// Returns the number of leftover processes.
 pub fn count(thread: &str) -> usize {
-    found(thread).count()
+    marked_processes(thread).count()
 }
 
-/// Kills what there is and says which.
+/// Kills the leftover processes and returns their ids.
 pub fn kill(thread: &str) -> Vec<i32> {
-    found(thread).filter(|pid| end(*pid, thread)).map(|pid| pid.as_raw_nonzero().get()).collect()
+    marked_processes(thread).filter(|pid| kill_process(*pid, thread)).map(|pid| pid.as_raw_nonzero().get()).collect()
 }
 
-fn end(pid: Pid, thread: &str) -> bool {
-    // Held before it is looked at again: the number could be somebody else's by now, the handle could not.
+fn kill_process(pid: Pid, thread: &str) -> bool {
+    // Open a handle first, then check again: the process id may have been reused, but the handle cannot change.
     let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else { return false };
     is_marked(pid, thread) && pidfd_send_signal(process, Signal::KILL).is_ok()
 }
 
-fn found(thread: &str) -> impl Iterator<Item = Pid> {
+fn marked_processes(thread: &str) -> impl Iterator<Item = Pid> {
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let ids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok().and_then(Pid::from_raw));
     ids.filter(move |pid| is_marked(*pid, thread))
 }
 
-/// A process that has ended and is only waited for has no environment any more.
+/// A zombie process has no environment.
 fn is_marked(pid: Pid, thread: &str) -> bool {
     let path = PathBuf::from(format!("/proc/{}/environ", pid.as_raw_nonzero()));
     let Ok(environment) = std::fs::read(path) else { return false };
@@ -43,7 +43,7 @@ mod tests {
     use std::process::Command;
 
     #[test]
-    fn only_what_bears_the_threads_mark_is_ended() {
+    fn kills_only_processes_of_the_thread() {
         let start = |thread: &str| Command::new("sleep").arg("60").env("CODEX_THREAD_ID", thread).spawn().unwrap();
         let (mut ours, mut others) = (start("leftovers-one"), start("leftovers-two"));
         assert_eq!((count("leftovers-one"), count("leftovers")), (1, 0));

@@ -1,64 +1,64 @@
-//! Codex, through `codex app-server`: JSON-RPC on the pipes of a program that serves many conversations at once.
+//! Codex, run through `codex app-server`: JSON-RPC over the pipes of a program that serves many conversations at once.
 //!
-//! `pool` says which program a turn gets, `instance` is one that runs, `turn` drives one turn on it, `parse` and `ask`
-//! know what its messages mean. Nothing here knows of rooms or journals.
+//! `pool` chooses the program for a turn, `instance` is a running program, `turn` runs one turn on it, and `parse` and
+//! `requests` interpret its messages. Nothing here knows about rooms or journals. Start with `turn`.
 
-mod ask;
 mod command;
-mod desk;
-mod hear;
 mod home;
+mod incoming;
 mod instance;
 mod launch;
 mod leftovers;
-mod open;
+mod open_thread;
 mod parse;
 mod pool;
-mod room;
-mod settings;
+mod requests;
 mod stop;
 #[cfg(test)]
 mod tests;
+mod thread_router;
+mod thread_settings;
 mod turn;
+mod turn_port;
 
 use crate::{
-    Capabilities, CloseFuture, InspectFuture, Inspection, Place, Provider, TurnChannel, TurnEnd, TurnFuture,
-    TurnOutcome, TurnRequest, program::Program,
+    AgentWorkspace, Capabilities, CloseFuture, InspectFuture, Inspection, Provider, TurnChannel, TurnEnd, TurnFuture,
+    TurnOutcome, TurnRequest, program::AgentProgram,
 };
 use domain::run::RunError;
-use launch::{ADVICE, Launch};
-use pool::Pool;
+use launch::{CodexLauncher, INSTALL_ADVICE};
+use pool::CodexPool;
 use std::time::Duration;
 
-/// How long a program may take to say its version.
+/// How long a program may take to print its version.
 const INSPECT: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Debug)]
-pub struct Config {
-    pub program: Program,
-    /// How many programs may run at once.
+pub struct CodexConfig {
+    pub program: AgentProgram,
+    /// The maximum number of running programs.
     pub instances: usize,
-    /// How long one is kept that nobody uses.
+    /// How long an unused program is kept.
     pub idle: Duration,
 }
 
 #[derive(Debug)]
-pub struct Codex {
-    program: Program,
-    pool: Pool,
+pub struct CodexProvider {
+    program: AgentProgram,
+    pool: CodexPool,
 }
 
-impl Codex {
-    pub fn new(config: Config) -> Self {
-        Self::with(Box::new(config.program.clone()), config)
+impl CodexProvider {
+    pub fn new(config: CodexConfig) -> Self {
+        Self::with_launcher(Box::new(config.program.clone()), config)
     }
 
-    fn with(launch: Box<dyn Launch>, Config { program, instances, idle }: Config) -> Self {
-        Self { program, pool: Pool::new(launch, instances, idle) }
+    fn with_launcher(launch: Box<dyn CodexLauncher>, CodexConfig { program, instances, idle }: CodexConfig) -> Self {
+        Self { program, pool: CodexPool::new(launch, instances, idle) }
     }
 }
 
-impl Provider for Codex {
+impl Provider for CodexProvider {
     fn name(&self) -> &str {
         "codex"
     }
@@ -70,7 +70,9 @@ impl Provider for Codex {
     fn inspect(&self) -> InspectFuture {
         let program = self.program.clone();
         Box::pin(async move {
-            let Some(found) = program.locate() else { return Inspection::Missing { advice: ADVICE.to_owned() } };
+            let Some(found) = program.locate() else {
+                return Inspection::Missing { advice: INSTALL_ADVICE.to_owned() };
+            };
             let version = tokio::time::timeout(INSPECT, async {
                 let mut child = program.supervisor.start(command::version(&program, &found)).await.ok()?;
                 let line = child.stdout.next().await.ok().flatten()?;
@@ -81,8 +83,8 @@ impl Provider for Codex {
         })
     }
 
-    fn prepare(&self, coming: Place) {
-        self.pool.warm(&coming.home);
+    fn prepare(&self, workspace: AgentWorkspace) {
+        self.pool.warm(&workspace.home);
     }
 
     fn close(&self) -> CloseFuture {
@@ -93,16 +95,19 @@ impl Provider for Codex {
     fn turn(&self, request: TurnRequest, channel: TurnChannel) -> TurnFuture {
         let pool = self.pool.clone();
         Box::pin(async move {
-            // The turn runs in a task of the pool's and not in this future: dropped, this future can only say that
-            // nobody waits any more, and the turn still has to be interrupted and what it started to be stopped.
-            let given_up = pool.closing().child_token();
-            let dropped = given_up.clone().drop_guard();
-            let driven = pool.tasks().spawn(turn::drive(pool.clone(), request, channel, given_up));
-            let outcome = driven.await;
+            // The turn runs in a task of the pool: if this future is dropped, the turn must still be interrupted and
+            // its processes stopped.
+            let abandoned = pool.closing().child_token();
+            let dropped = abandoned.clone().drop_guard();
+            let task = pool.tasks().spawn(turn::run_turn(pool.clone(), request, channel, abandoned));
+            let outcome = task.await;
             dropped.disarm();
             outcome.unwrap_or_else(|error| {
-                tracing::error!(%error, "a turn of Codex broke off");
-                TurnOutcome::of(TurnEnd::Failed(RunError::new("internal", "Greenroom itself failed in this turn.")))
+                tracing::error!(%error, "a Codex turn task failed");
+                TurnOutcome::from_end(TurnEnd::Failed(RunError::new(
+                    "internal",
+                    "Internal error in Greenroom during this turn.",
+                )))
             })
         })
     }

@@ -1,49 +1,49 @@
-//! Ending a turn for sure: the word to stop, then the commands that outlive it, then, if need be, the whole instance.
+//! Stops a turn completely: interrupts it, ends the commands that outlive it and, if necessary, kills the instance.
 
-use super::{instance::Lost, leftovers, turn::Turn};
+use super::{instance::InstanceEnd, leftovers, turn::CodexTurn};
 use crate::{jsonrpc::CallError, program};
 use serde_json::{Value, json};
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use tokio::time::Instant;
 
-/// How long Codex may take to break off a turn. It needs some ten milliseconds.
-pub const INTERRUPT: Duration = Duration::from_secs(3);
-/// How long it may take until no command runs any more.
-const CLEAN: Duration = Duration::from_secs(2);
-/// What came of the commands is told right behind.
-const RESULTS: Duration = Duration::from_millis(500);
-const AGAIN: Duration = Duration::from_millis(50);
-/// A command in its sandbox goes down from the outside in; that takes some ten milliseconds.
-const TEARDOWN: Duration = Duration::from_millis(200);
+/// How long Codex may take to interrupt a turn. It usually needs about ten milliseconds.
+pub const INTERRUPT_TIMEOUT: Duration = Duration::from_secs(3);
+/// How long it may take until no command is running.
+const CLEAN_TIMEOUT: Duration = Duration::from_secs(2);
+/// The results of the commands follow immediately.
+const RESULTS_TIMEOUT: Duration = Duration::from_millis(500);
+const RETRY_INTERVAL: Duration = Duration::from_millis(50);
+/// A sandboxed command stops from the outside in, which takes about ten milliseconds.
+const TEARDOWN_TIME: Duration = Duration::from_millis(200);
 
-impl Turn<'_> {
-    /// Comes back when nothing of the turn runs any more; with how the instance ended, if that is what it took.
-    pub async fn put_to_rest(&mut self, since: Instant) -> Option<Arc<Lost>> {
-        if self.is_lost {
+impl CodexTurn<'_> {
+    /// Returns when nothing of the turn is running; with the end of the instance, if it had to be killed.
+    pub async fn shut_down(&mut self, since: Instant) -> Option<Arc<InstanceEnd>> {
+        if self.instance_ended {
             return None;
         }
         let must_break_off = self.end.is_none();
-        if must_break_off && !self.interrupt(since + INTERRUPT).await {
-            return self.kill("a turn was to be interrupted and it did not answer").await;
+        if must_break_off && !self.interrupt(since + INTERRUPT_TIMEOUT).await {
+            return self.kill("it did not respond when a turn was interrupted").await;
         }
-        if self.is_lost {
+        if self.instance_ended {
             return None;
         }
-        // Commands outlive an interrupt, and those that a finished turn left in the background outlive that too.
-        let deadline = Instant::now() + CLEAN;
-        let is_clean = !(must_break_off || self.parser.commands_run()) || self.clean(deadline).await;
-        let is_swept = !self.parser.has_run_commands() || self.sweep(deadline).await;
+        // Commands outlive an interrupt, and background commands outlive a finished turn.
+        let deadline = Instant::now() + CLEAN_TIMEOUT;
+        let is_clean = !(must_break_off || self.parser.has_running_commands()) || self.clean(deadline).await;
+        let is_swept = !self.parser.has_started_commands() || self.sweep(deadline).await;
         if !(is_clean && is_swept) {
-            return self.kill("commands of a turn that was over could not be ended otherwise").await;
+            return self.kill("commands of a finished turn could not be stopped otherwise").await;
         }
         None
     }
 
-    /// Whether the turn has ended.
+    /// Interrupts the turn. Returns whether it has ended.
     async fn interrupt(&mut self, deadline: Instant) -> bool {
-        while self.end.is_none() && !self.is_lost {
+        while self.end.is_none() && !self.instance_ended {
             let Some(turn) = self.parser.turn() else {
-                // It was started and has not been named yet.
+                // The turn was started, but its id is not known yet.
                 if !self.step_until(deadline).await {
                     return false;
                 }
@@ -52,53 +52,54 @@ impl Turn<'_> {
             let params = json!({"threadId": self.thread, "turnId": turn});
             match self.call("turn/interrupt", params, deadline).await {
                 Ok(_) => {
-                    while self.end.is_none() && !self.is_lost {
+                    while self.end.is_none() && !self.instance_ended {
                         if !self.step_until(deadline).await {
                             return false;
                         }
                     }
                 }
-                // A turn that is named but has not begun is not there to be interrupted: it would run then.
+                // Codex refuses to interrupt a turn that has an id but has not started, so try again.
                 Err(CallError::Refused { .. }) => {
-                    if self.during(tokio::time::sleep(AGAIN), Some(deadline)).await.is_none() {
+                    if self.during(tokio::time::sleep(RETRY_INTERVAL), Some(deadline)).await.is_none() {
                         return false;
                     }
                 }
-                Err(_) => return self.is_lost,
+                Err(_) => return self.instance_ended,
             }
         }
         true
     }
 
-    /// Whether no command of the thread runs any more.
+    /// Ends the thread's commands. Returns whether none is running.
     async fn clean(&mut self, deadline: Instant) -> bool {
         let thread = json!({"threadId": self.thread});
         match self.call("thread/backgroundTerminals/clean", thread.clone(), deadline).await {
             Ok(_) => {}
             Err(CallError::Refused { message, .. }) => {
-                tracing::debug!(message, "Codex does not end commands");
-                return !self.parser.commands_run();
+                tracing::debug!(message, "Codex refused to end its commands");
+                return !self.parser.has_running_commands();
             }
-            Err(_) => return self.is_lost,
+            Err(_) => return self.instance_ended,
         }
         loop {
             match self.call("thread/backgroundTerminals/list", thread.clone(), deadline).await {
                 Ok(list) if is_empty(&list) => break,
                 Ok(_) => {}
-                Err(_) => return self.is_lost,
+                Err(_) => return self.instance_ended,
             }
-            if self.during(tokio::time::sleep(AGAIN), Some(deadline)).await.is_none() {
+            if self.during(tokio::time::sleep(RETRY_INTERVAL), Some(deadline)).await.is_none() {
                 return false;
             }
         }
-        let deadline = deadline.min(Instant::now() + RESULTS);
-        while self.parser.commands_run() && !self.is_lost && self.step_until(deadline).await {}
+        let deadline = deadline.min(Instant::now() + RESULTS_TIMEOUT);
+        while self.parser.has_running_commands() && !self.instance_ended && self.step_until(deadline).await {}
         true
     }
 
-    /// Whether nothing that a command of the thread started runs any more, by force after a moment.
+    /// Waits for the processes started by the thread's commands, and kills them after a moment. Returns whether all
+    /// ended.
     async fn sweep(&mut self, deadline: Instant) -> bool {
-        let patience = deadline.min(Instant::now() + TEARDOWN);
+        let patience = deadline.min(Instant::now() + TEARDOWN_TIME);
         let mut killed = BTreeSet::new();
         let is_swept = loop {
             let (thread, by_force) = (self.thread.clone(), Instant::now() >= patience);
@@ -112,23 +113,23 @@ impl Turn<'_> {
             if left == 0 {
                 break true;
             }
-            if self.during(tokio::time::sleep(TEARDOWN / 10), Some(deadline)).await.is_none() {
+            if self.during(tokio::time::sleep(TEARDOWN_TIME / 10), Some(deadline)).await.is_none() {
                 break false;
             }
         };
         if !killed.is_empty() {
             self.killed = u32::try_from(killed.len()).unwrap_or(u32::MAX);
-            program::strays_ended(killed.len()).into_iter().for_each(|status| self.room.say(status));
+            program::leftovers_ended(killed.len()).into_iter().for_each(|status| self.port.send(status));
         }
         is_swept
     }
 
-    async fn kill(&mut self, why: &str) -> Option<Arc<Lost>> {
-        if self.is_lost {
+    async fn kill(&mut self, why: &str) -> Option<Arc<InstanceEnd>> {
+        if self.instance_ended {
             return None;
         }
-        let lost = self.instance.end(&format!("Codex was stopped with all its turns: {why}.")).await;
-        self.is_lost = true;
+        let lost = self.instance.stop_with(&format!("Codex was stopped with all its turns: {why}.")).await;
+        self.instance_ended = true;
         Some(lost)
     }
 
@@ -137,11 +138,11 @@ impl Turn<'_> {
         let time = deadline.saturating_duration_since(Instant::now());
         let call = async move { peer.request(method, params, time).await };
         let answer = self.during(call, Some(deadline)).await.unwrap_or(Err(CallError::Timeout));
-        self.is_lost |= matches!(answer, Err(CallError::Closed(_)));
+        self.instance_ended |= matches!(answer, Err(CallError::Closed(_)));
         answer
     }
 
-    /// Whether something came before the deadline.
+    /// Returns whether something was handled before the deadline.
     async fn step_until(&mut self, deadline: Instant) -> bool {
         tokio::time::timeout_at(deadline, self.step()).await.is_ok()
     }

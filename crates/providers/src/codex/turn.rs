@@ -1,18 +1,18 @@
-//! One turn, from the place on an instance to the proof that nothing of it runs any more.
+//! Runs one turn: from the lease on an instance to the receipt that nothing of it is running.
 
 use super::{
-    hear::Asked,
     home,
-    instance::Instance,
-    open::{self, Opened},
-    parse::{End, Parser, text},
-    pool::{Lease, Pool},
-    room::Room,
-    settings,
+    incoming::PendingCodexRequest,
+    instance::CodexInstance,
+    open_thread::{self, OpenedThread},
+    parse::{CodexParser, CodexTurnEnd, text},
+    pool::{CodexPool, InstanceLease},
+    thread_settings,
+    turn_port::TurnPort,
 };
 use crate::{
-    Kept, TurnChannel, TurnEnd, TurnEvent, TurnOutcome, TurnRequest,
-    jsonrpc::{CallError, Incoming},
+    SavedInSession, TurnChannel, TurnEnd, TurnEvent, TurnOutcome, TurnRequest,
+    jsonrpc::{CallError, RpcIncoming},
 };
 use domain::{
     ids::{ApprovalId, MessageId},
@@ -23,153 +23,162 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio::{sync::mpsc, task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-/// Codex names the turn before it begins.
-const START: Duration = Duration::from_secs(30);
-/// An earlier turn that nobody waits for any more is being ended.
-const EARLIER: Duration = Duration::from_secs(10);
-const PARK: Duration = Duration::from_secs(5);
+/// How long Codex may take to return the turn's id.
+const START_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long to wait for an abandoned earlier turn to stop.
+const EARLIER_TURN_TIMEOUT: Duration = Duration::from_secs(10);
+const PARK_TIMEOUT: Duration = Duration::from_secs(5);
 
-pub async fn drive(pool: Pool, request: TurnRequest, channel: TurnChannel, given_up: CancellationToken) -> TurnOutcome {
-    let mut room = Room::new(channel, given_up);
-    let outcome = run(&pool, request, &mut room).await;
-    room.finish().await;
+pub async fn run_turn(
+    pool: CodexPool,
+    request: TurnRequest,
+    channel: TurnChannel,
+    abandoned: CancellationToken,
+) -> TurnOutcome {
+    let mut port = TurnPort::new(channel, abandoned);
+    let outcome = run(&pool, request, &mut port).await;
+    port.finish().await;
     outcome
 }
 
-async fn run(pool: &Pool, request: TurnRequest, room: &mut Room) -> TurnOutcome {
-    if let Err(error) = home::bring_skills(&request.place).await {
-        let message = format!("The agent's skills could not be copied to its workplace: {error}");
-        room.say(TurnEvent::Status { status: "skills_missing".into(), message });
+async fn run(pool: &CodexPool, request: TurnRequest, port: &mut TurnPort) -> TurnOutcome {
+    if let Err(error) = home::sync_skills(&request.workspace).await {
+        let message = format!("The agent's skills could not be copied to its workspace: {error}");
+        port.send(TurnEvent::Status { status: "skills_missing".into(), message });
     }
-    let Some(lease) = find_place(pool, &request, room).await else { return TurnOutcome::of(TurnEnd::Stopped) };
-    let instance = match room.unless_stopped(lease.instance()).await {
+    let Some(lease) = acquire_lease(pool, &request, port).await else { return TurnOutcome::from_end(TurnEnd::Stopped) };
+    let instance = match port.unless_stopped(lease.instance()).await {
         Some(Ok(instance)) => instance,
-        Some(Err(error)) => return TurnOutcome::of(TurnEnd::Failed(error)),
-        None => return TurnOutcome::of(TurnEnd::Stopped),
+        Some(Err(error)) => return TurnOutcome::from_end(TurnEnd::Failed(error)),
+        None => return TurnOutcome::from_end(TurnEnd::Stopped),
     };
-    if instance.is_new() && home::breaks_the_sandbox(&request.place.home) {
-        let message = "The agent's folder lies among the system's temporary files, where Codex's sandbox does not work: \
-                       commands will fail. Keep Greenroom's data elsewhere.";
-        room.say(TurnEvent::Status { status: "sandbox_unavailable".into(), message: message.into() });
+    if instance.take_first_use() && home::breaks_sandbox(&request.workspace.home) {
+        let message = "The agent's folder is below the system's temporary folder, where Codex's sandbox does not work, so \
+                       commands will fail. Move Greenroom's data folder elsewhere.";
+        port.send(TurnEvent::Status { status: "sandbox_unavailable".into(), message: message.into() });
     }
     if let Some(thread) = thread_of(&request) {
-        let vacant = tokio::time::timeout(EARLIER, instance.desk.vacant(thread));
-        match room.unless_stopped(vacant).await {
+        let vacant = tokio::time::timeout(EARLIER_TURN_TIMEOUT, instance.router.wait_until_free(thread));
+        match port.unless_stopped(vacant).await {
             Some(Ok(())) => {}
             Some(Err(_)) => return busy(),
-            None => return TurnOutcome::of(TurnEnd::Stopped),
+            None => return TurnOutcome::from_end(TurnEnd::Stopped),
         }
     }
     let outcome = loop {
-        let opened = match room.unless_stopped(open::open(Arc::clone(&instance), request.clone())).await {
+        let opened = match port.unless_stopped(open_thread::open(Arc::clone(&instance), request.clone())).await {
             Some(Ok(opened)) => opened,
             Some(Err(error)) => return failed(&instance, error).await,
-            None => return TurnOutcome::of(TurnEnd::Stopped),
+            None => return TurnOutcome::from_end(TurnEnd::Stopped),
         };
-        let was_open = instance.desk.thread(&opened.thread).is_some_and(|thread| !thread.parked);
-        let Some(turn) = Turn::new(room, Arc::clone(&instance), &opened) else { return busy() };
-        turn.room.say(TurnEvent::Session { id: settings::session(&opened.thread, &request.place) });
+        let was_open = instance.router.thread(&opened.thread).is_some_and(|thread| !thread.parked);
+        let Some(turn) = CodexTurn::new(port, Arc::clone(&instance), &opened) else { return busy() };
+        turn.port.send(TurnEvent::Session { id: thread_settings::session_id(&opened.thread, &request.workspace) });
         if let Some(why) = opened.rebuilt {
-            turn.room.say(TurnEvent::Status { status: "session_rebuilt".into(), message: why.into() });
+            turn.port.send(TurnEvent::Status { status: "session_rebuilt".into(), message: why.into() });
         }
-        let outcome = turn.run(settings::turn(&request.place, &opened.thread, &opened.prompt)).await;
-        // Codex may have closed a thread that we took for open; then it has to be resumed.
+        let outcome = turn.run(thread_settings::turn(&request.workspace, &opened.thread, &opened.prompt)).await;
+        // Codex may have closed the thread in the meantime; then it must be resumed.
         if was_open && matches!(&outcome.end, TurnEnd::Failed(error) if error.message.contains("thread not found")) {
-            instance.desk.forget(&opened.thread);
+            instance.router.forget(&opened.thread);
             continue;
         }
         break outcome;
     };
-    for thread in instance.desk.park() {
+    for thread in instance.router.park_excess() {
         let peer = instance.peer.clone();
         pool.tasks().spawn(async move {
-            // Codex closes it in its own time, and says so; if this is lost, it stays open a little longer.
-            let parked = peer.request("thread/unsubscribe", json!({"threadId": thread}), PARK).await;
-            tracing::debug!(thread, ?parked, "a thread of Codex was parked");
+            // Codex closes the thread later and reports it; if this request fails, the thread stays open longer.
+            let parked = peer.request("thread/unsubscribe", json!({"threadId": thread}), PARK_TIMEOUT).await;
+            tracing::debug!(thread, ?parked, "parked a Codex thread");
         });
     }
     if matches!(&outcome.end, TurnEnd::Failed(error) if error.code == "authentication_failed") {
-        // Somebody will log in; the program that runs may not notice.
+        // The running program may not notice a new login.
         lease.discard().await;
     }
     outcome
 }
 
-/// A call that failed because the program is gone tells less than how it went.
-async fn failed(instance: &Instance, error: RunError) -> TurnOutcome {
-    if instance.peer.closed().is_none() {
-        return TurnOutcome::of(TurnEnd::Failed(error));
+/// If the program has exited, its own error is more useful than that of the failed call.
+async fn failed(instance: &CodexInstance, error: RunError) -> TurnOutcome {
+    if instance.peer.close_reason().is_none() {
+        return TurnOutcome::from_end(TurnEnd::Failed(error));
     }
-    let lost = instance.lost().await;
-    TurnOutcome { end: TurnEnd::Failed(lost.error.clone()), receipt: lost.receipt.clone(), kept: Kept::Nothing }
+    let lost = instance.wait_for_end().await;
+    TurnOutcome {
+        end: TurnEnd::Failed(lost.error.clone()),
+        receipt: lost.receipt.clone(),
+        saved: SavedInSession::Nothing,
+    }
 }
 
-/// A second turn on a thread would not wait its turn: Codex takes it as words spoken into the first.
+/// A second turn on a thread would not wait: Codex treats it as steering of the first.
 fn busy() -> TurnOutcome {
-    let message = "This conversation has a turn of Codex running. Ask again when that has ended.";
-    TurnOutcome::of(TurnEnd::Failed(RunError::new("session_busy", message)))
+    let message = "This conversation already has a running Codex turn. Try again when it has finished.";
+    TurnOutcome::from_end(TurnEnd::Failed(RunError::new("session_busy", message)))
 }
 
-/// The thread that can be gone on with.
+/// Returns the thread that can be continued.
 fn thread_of(request: &TurnRequest) -> Option<&str> {
-    let (thread, is_same) = settings::thread_of(&request.session.as_ref()?.id, &request.place);
+    let (thread, is_same) = thread_settings::thread_of(&request.session.as_ref()?.id, &request.workspace);
     is_same.then_some(thread)
 }
 
-async fn find_place(pool: &Pool, request: &TurnRequest, room: &mut Room) -> Option<Lease> {
+async fn acquire_lease(pool: &CodexPool, request: &TurnRequest, port: &mut TurnPort) -> Option<InstanceLease> {
     let thread = thread_of(request);
     let ticket = pool.ticket();
-    let mut has_told = false;
+    let mut has_reported = false;
     loop {
         let mut changed = std::pin::pin!(pool.changed());
         changed.as_mut().enable();
-        if let Some(lease) = pool.take(&ticket, &request.place.home, thread) {
+        if let Some(lease) = pool.try_lease(&ticket, &request.workspace.home, thread) {
             return Some(lease);
         }
-        if !std::mem::replace(&mut has_told, true) {
-            let message = "Every Codex that may run is busy; this turn waits for its place.";
-            room.say(TurnEvent::Waiting { status: "waiting_for_slot".into(), message: message.into() });
+        if !std::mem::replace(&mut has_reported, true) {
+            let message = "All Codex processes are busy; waiting for a free one.";
+            port.send(TurnEvent::Waiting { status: "waiting_for_slot".into(), message: message.into() });
         }
-        room.unless_stopped(changed).await?;
+        port.unless_stopped(changed).await?;
     }
 }
 
-/// A turn on its thread. What it hears is in `hear`, how it is ended by force in `stop`.
-pub struct Turn<'a> {
-    pub room: &'a mut Room,
-    pub instance: Arc<Instance>,
+/// A turn on its thread. `incoming` handles its messages, and `stop` stops it.
+pub struct CodexTurn<'a> {
+    pub port: &'a mut TurnPort,
+    pub instance: Arc<CodexInstance>,
     pub thread: String,
-    pub parser: Parser,
-    pub end: Option<End>,
-    /// When it was told to stop.
-    pub stop: Option<Instant>,
-    /// It goes on, but nothing will come of it.
+    pub parser: CodexParser,
+    pub end: Option<CodexTurnEnd>,
+    /// When the turn was told to stop.
+    pub stop_requested_at: Option<Instant>,
+    /// Set if the turn is still running but cannot succeed.
     pub hopeless: Option<RunError>,
-    pub is_lost: bool,
-    /// How many processes had to be killed when it was over.
+    pub instance_ended: bool,
+    /// The number of leftover processes that were killed.
     pub killed: u32,
-    pub heard: mpsc::Receiver<Incoming>,
-    pub asks: HashMap<ApprovalId, Asked>,
-    /// Who spoke into the answer and waits to hear whether it was taken.
+    pub incoming: mpsc::Receiver<RpcIncoming>,
+    pub pending_requests: HashMap<ApprovalId, PendingCodexRequest>,
+    /// Pending steers: the message, and whether Codex accepted it.
     pub steering: JoinSet<(MessageId, bool)>,
     model: Option<String>,
 }
 
-impl<'a> Turn<'a> {
-    /// `None` if another turn is on that thread.
-    fn new(room: &'a mut Room, instance: Arc<Instance>, opened: &Opened) -> Option<Self> {
+impl<'a> CodexTurn<'a> {
+    /// Returns `None` if the thread already has a turn.
+    fn new(port: &'a mut TurnPort, instance: Arc<CodexInstance>, opened: &OpenedThread) -> Option<Self> {
         Some(Self {
-            room,
-            heard: instance.desk.sit(&opened.thread)?,
+            port,
+            incoming: instance.router.attach(&opened.thread)?,
             instance,
             thread: opened.thread.clone(),
-            parser: Parser::new(opened.model.clone(), opened.total),
+            parser: CodexParser::new(opened.model.clone(), opened.total),
             end: None,
-            stop: None,
+            stop_requested_at: None,
             hopeless: None,
-            is_lost: false,
+            instance_ended: false,
             killed: 0,
-            asks: HashMap::new(),
+            pending_requests: HashMap::new(),
             steering: JoinSet::new(),
             model: opened.model.clone(),
         })
@@ -177,52 +186,53 @@ impl<'a> Turn<'a> {
 
     async fn run(mut self, params: Value) -> TurnOutcome {
         let outcome = match self.start(params).await {
-            Ok(()) => self.until_the_end().await,
-            Err(error) => TurnOutcome::of(TurnEnd::Failed(error)),
+            Ok(()) => self.run_to_end().await,
+            Err(error) => TurnOutcome::from_end(TurnEnd::Failed(error)),
         };
         self.settle_steering().await;
-        if !self.is_lost {
-            self.instance.desk.leave(&self.thread, self.model.take(), self.parser.total());
+        if !self.instance_ended {
+            self.instance.router.detach(&self.thread, self.model.take(), self.parser.total());
         }
         if self.parser.skipped() > 0 {
-            tracing::debug!(skipped = self.parser.skipped(), "Codex said things this does not know");
+            tracing::debug!(skipped = self.parser.skipped(), "skipped unknown Codex notifications");
         }
         outcome
     }
 
     async fn start(&mut self, params: Value) -> Result<(), RunError> {
         let peer = self.instance.peer.clone();
-        let call = async move { peer.request("turn/start", params, START).await };
+        let call = async move { peer.request("turn/start", params, START_TIMEOUT).await };
         match self.during(call, None).await {
             Some(Ok(started)) => {
                 if let Some(id) = started.get("turn").and_then(|turn| text(turn, "id")) {
-                    self.parser.turn_is(id);
+                    self.parser.set_turn(id);
                 }
                 Ok(())
             }
-            // It may have begun all the same: that it is told to stop is seen to below.
-            None | Some(Err(CallError::Timeout)) if self.stop.is_some() => Ok(()),
-            // Then it is interrupted like any other, or its instance is ended.
+            // The turn may have started anyway; it is interrupted below.
+            None | Some(Err(CallError::Timeout)) if self.stop_requested_at.is_some() => Ok(()),
+            // The turn is interrupted like any other, or its instance is killed.
             Some(Err(error @ CallError::Timeout)) => {
-                self.hopeless = Some(open::failed("begin its turn", &error));
+                self.hopeless = Some(open_thread::failed("start its turn", &error));
                 Ok(())
             }
             Some(Err(CallError::Closed(_))) => {
-                self.is_lost = true;
+                self.instance_ended = true;
                 Ok(())
             }
-            Some(Err(error)) => Err(open::failed("begin its turn", &error)),
-            None => Err(open::failed("begin its turn", &CallError::Timeout)),
+            Some(Err(error)) => Err(open_thread::failed("start its turn", &error)),
+            None => Err(open_thread::failed("start its turn", &CallError::Timeout)),
         }
     }
 
-    async fn until_the_end(&mut self) -> TurnOutcome {
-        while self.end.is_none() && self.stop.is_none() && self.hopeless.is_none() && !self.is_lost {
+    async fn run_to_end(&mut self) -> TurnOutcome {
+        while self.end.is_none() && self.stop_requested_at.is_none() && self.hopeless.is_none() && !self.instance_ended
+        {
             self.step().await;
         }
-        let stopping = self.stop.unwrap_or_else(Instant::now);
-        let killed = self.put_to_rest(stopping).await;
-        let mut receipt = match (&killed, self.stop) {
+        let stopping = self.stop_requested_at.unwrap_or_else(Instant::now);
+        let killed = self.shut_down(stopping).await;
+        let mut receipt = match (&killed, self.stop_requested_at) {
             (Some(lost), _) => {
                 let signals = std::iter::once("interrupt".to_owned()).chain(lost.receipt.signals.iter().cloned());
                 Receipt { signals: signals.collect(), millis: millis(stopping), ..lost.receipt }
@@ -235,28 +245,27 @@ impl<'a> Turn<'a> {
             receipt.signals.push("SIGKILL".into());
         }
         let kept = match &self.end {
-            Some(End::Completed) => Kept::PromptAndAnswer,
-            Some(End::Interrupted | End::Failed(_)) => Kept::Prompt,
-            None => Kept::Nothing,
+            Some(CodexTurnEnd::Completed) => SavedInSession::PromptAndAnswer,
+            Some(CodexTurnEnd::Interrupted | CodexTurnEnd::Failed(_)) => SavedInSession::Prompt,
+            None => SavedInSession::Nothing,
         };
-        if self.stop.is_some() {
-            return TurnOutcome { end: TurnEnd::Stopped, receipt, kept };
+        if self.stop_requested_at.is_some() {
+            return TurnOutcome { end: TurnEnd::Stopped, receipt, saved: kept };
         }
         if let Some(error) = self.hopeless.take() {
-            return TurnOutcome { end: TurnEnd::Failed(error), receipt, kept };
+            return TurnOutcome { end: TurnEnd::Failed(error), receipt, saved: kept };
         }
         match self.end.take() {
-            Some(End::Completed) => TurnOutcome { end: TurnEnd::Completed, receipt, kept },
-            Some(End::Failed(error)) => TurnOutcome { end: TurnEnd::Failed(error), receipt, kept },
-            // Not by us, so by somebody else who has hold of the thread.
-            Some(End::Interrupted) => {
-                let error =
-                    RunError::new("interrupted", "Codex broke off its turn, and not because it was told to here.");
-                TurnOutcome { end: TurnEnd::Failed(error), receipt, kept }
+            Some(CodexTurnEnd::Completed) => TurnOutcome { end: TurnEnd::Completed, receipt, saved: kept },
+            Some(CodexTurnEnd::Failed(error)) => TurnOutcome { end: TurnEnd::Failed(error), receipt, saved: kept },
+            // Not interrupted by us, so by another client of the thread.
+            Some(CodexTurnEnd::Interrupted) => {
+                let error = RunError::new("interrupted", "Codex interrupted its turn, but not at Greenroom's request.");
+                TurnOutcome { end: TurnEnd::Failed(error), receipt, saved: kept }
             }
             None => {
-                let lost = self.instance.lost().await;
-                TurnOutcome { end: TurnEnd::Failed(lost.error.clone()), receipt: lost.receipt.clone(), kept }
+                let lost = self.instance.wait_for_end().await;
+                TurnOutcome { end: TurnEnd::Failed(lost.error.clone()), receipt: lost.receipt.clone(), saved: kept }
             }
         }
     }

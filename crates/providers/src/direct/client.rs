@@ -1,13 +1,13 @@
-//! The one place that talks to a model's API: a request out, a stream in. Dropping what it returns closes the connection.
+//! The HTTP client of the model APIs: a request out, a stream in. Dropping the stream closes the connection.
 
 use super::{
     retry,
     wire::{
-        Api, Parser, Piece,
-        failure::{Failure, Kind},
+        AnswerParser, AnswerPiece, ModelApiKind,
+        failure::{ModelFailure, ModelFailureKind},
     },
 };
-use domain::mcp::{Secrets, public_part};
+use domain::mcp::{McpSecrets, url_without_secrets};
 use reqwest::{StatusCode, header, redirect::Policy};
 use serde_json::Value;
 use std::{
@@ -17,17 +17,17 @@ use std::{
 };
 use tokio::time::timeout;
 
-/// The version of the API that `wire::anthropic` speaks.
+/// The API version that `wire::anthropic` implements.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
-/// Of an answer that says what went wrong.
+/// How much of an error response is read.
 const MAX_ERROR_BYTES: usize = 64 * 1024;
 
-/// A key to an API. It is shown to nobody (invariant 17).
+/// An API key. It is never shown (invariant 17).
 #[derive(Clone, PartialEq, Eq)]
-pub struct Key(String);
+pub struct ApiKey(String);
 
-impl Key {
-    /// `None` for what cannot be a key.
+impl ApiKey {
+    /// `None` if the text cannot be a key.
     pub fn new(text: &str) -> Option<Self> {
         let text = text.trim();
         let is_usable = !text.is_empty() && text.chars().all(|letter| letter.is_ascii_graphic());
@@ -35,7 +35,7 @@ impl Key {
     }
 }
 
-impl fmt::Debug for Key {
+impl fmt::Debug for ApiKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("[redacted]")
     }
@@ -44,39 +44,39 @@ impl fmt::Debug for Key {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deadlines {
     pub connect: Duration,
-    /// From the request to the first byte of an answer.
+    /// From the request to the first byte of the response.
     pub first_byte: Duration,
-    /// Between two bytes.
+    /// Between two chunks of the response.
     pub idle: Duration,
 }
 
 /// Cheap to clone; clones share their connections.
 #[derive(Clone, Debug)]
-pub struct Client(Arc<Inner>);
+pub struct ModelClient(Arc<ModelClientInner>);
 
 #[derive(Debug)]
-struct Inner {
-    api: Api,
-    /// Without a slash at its end.
+struct ModelClientInner {
+    api: ModelApiKind,
+    /// Without a trailing slash.
     base_url: String,
-    key: Option<Key>,
+    key: Option<ApiKey>,
     deadlines: Deadlines,
-    /// Made when it is first needed: it reads the machine's certificates.
+    /// Created on first use, because it reads the machine's certificates.
     http: OnceLock<Result<reqwest::Client, String>>,
 }
 
-impl Client {
-    pub fn new(api: Api, base_url: &str, key: Option<Key>, deadlines: Deadlines) -> Self {
+impl ModelClient {
+    pub fn new(api: ModelApiKind, base_url: &str, key: Option<ApiKey>, deadlines: Deadlines) -> Self {
         let base_url = base_url.trim_end_matches('/').to_owned();
-        Self(Arc::new(Inner { api, base_url, key, deadlines, http: OnceLock::new() }))
+        Self(Arc::new(ModelClientInner { api, base_url, key, deadlines, http: OnceLock::new() }))
     }
 
-    fn http(&self) -> Result<&reqwest::Client, Failure> {
+    fn http(&self) -> Result<&reqwest::Client, ModelFailure> {
         let inner = &self.0;
-        let made = inner.http.get_or_init(|| {
-            // Fails only when one was installed before, and then that one serves.
+        let client = inner.http.get_or_init(|| {
+            // Fails only if a provider is already installed, which is fine.
             drop(rustls::crypto::ring::default_provider().install_default());
-            // A redirect could carry the key to somebody else.
+            // A redirect could send the key to another host.
             let mut builder = reqwest::Client::builder()
                 .connect_timeout(inner.deadlines.connect)
                 .redirect(Policy::none())
@@ -87,75 +87,75 @@ impl Client {
             }
             builder.build().map_err(|error| error.to_string())
         });
-        let cannot =
-            |error: &String| Failure::new(Kind::Refused, format!("cannot make a connection to any API: {error}"));
-        made.as_ref().map_err(cannot)
+        let cannot = |error: &String| {
+            ModelFailure::new(ModelFailureKind::Refused, format!("cannot create an HTTP client: {error}"))
+        };
+        client.as_ref().map_err(cannot)
     }
 
-    /// Asks, and returns when the answer begins.
-    pub async fn ask(&self, body: Value) -> Result<Answering, Failure> {
-        self.begin(body).await.map_err(|failure| self.without_key(failure))
+    /// Sends a request, and returns when the answer starts.
+    pub async fn start_answer(&self, body: Value) -> Result<AnswerStream, ModelFailure> {
+        self.begin(body).await.map_err(|failure| self.redact_key(failure))
     }
 
-    /// Some gateways repeat the key in what they say went wrong, and that is told in the room.
-    fn without_key(&self, mut failure: Failure) -> Failure {
-        let key = self.0.key.iter().map(|Key(key)| key.as_str());
-        failure.message = Secrets::default().and(key).strike(failure.message);
+    /// Some gateways repeat the key in their error message, which is shown in the room.
+    fn redact_key(&self, mut failure: ModelFailure) -> ModelFailure {
+        let key = self.0.key.iter().map(|ApiKey(key)| key.as_str());
+        failure.message = McpSecrets::default().with(key).redact(failure.message);
         failure
     }
 
-    async fn begin(&self, body: Value) -> Result<Answering, Failure> {
-        let Inner { api, base_url, key, deadlines, .. } = &*self.0;
+    async fn begin(&self, body: Value) -> Result<AnswerStream, ModelFailure> {
+        let ModelClientInner { api, base_url, key, deadlines, .. } = &*self.0;
         let path = match api {
-            Api::Messages => "v1/messages",
-            Api::Chat => "chat/completions",
+            ModelApiKind::Messages => "v1/messages",
+            ModelApiKind::Chat => "chat/completions",
         };
         let mut request =
             self.http()?.post(format!("{base_url}/{path}")).header(header::ACCEPT, "text/event-stream").json(&body);
         drop(body);
-        if *api == Api::Messages {
+        if *api == ModelApiKind::Messages {
             request = request.header("anthropic-version", ANTHROPIC_VERSION);
         }
         request = match (api, key) {
-            (Api::Messages, Some(Key(key))) => request.header("x-api-key", key),
-            (Api::Chat, Some(Key(key))) => request.bearer_auth(key),
+            (ModelApiKind::Messages, Some(ApiKey(key))) => request.header("x-api-key", key),
+            (ModelApiKind::Chat, Some(ApiKey(key))) => request.bearer_auth(key),
             (_, None) => request,
         };
         let response = match timeout(deadlines.first_byte, request.send()).await {
             Ok(Ok(response)) => response,
-            Ok(Err(error)) => return Err(unsent(&error, base_url)),
-            Err(_) => return Err(silent("did not begin to answer", deadlines.first_byte)),
+            Ok(Err(error)) => return Err(send_failure(&error, base_url)),
+            Err(_) => return Err(timed_out("sent no response", deadlines.first_byte)),
         };
         let status = response.status();
         let kind = header_of(&response, header::CONTENT_TYPE.as_str()).unwrap_or_default().to_owned();
         if status != StatusCode::OK {
             let wait = retry::retry_after(header_of(&response, "retry-after"), header_of(&response, "retry-after-ms"));
-            let body = timeout(deadlines.idle, beginning(response)).await.unwrap_or_default();
-            return Err(Failure::of_status(status.as_u16(), wait, &body));
+            let body = timeout(deadlines.idle, read_error_body(response)).await.unwrap_or_default();
+            return Err(ModelFailure::from_status(status.as_u16(), wait, &body));
         }
         if kind.starts_with("application/json") || kind.starts_with("text/html") {
-            let address = public_part(base_url);
-            let message =
-                format!("{address} does not stream its answers (it sent {kind}); is it the address of the API?");
-            return Err(Failure::new(Kind::Garbled, message));
+            let address = url_without_secrets(base_url);
+            let message = format!("{address} sent {kind} instead of a stream; check that it is the address of the API");
+            return Err(ModelFailure::new(ModelFailureKind::InvalidResponse, message));
         }
-        let parser = Parser::new(*api);
-        Ok(Answering { client: self.clone(), response, parser, has_begun: false })
+        let parser = AnswerParser::new(*api);
+        Ok(AnswerStream { client: self.clone(), response, parser, has_begun: false })
     }
 }
 
-/// An answer on its way.
+/// An answer that is being received.
 #[derive(Debug)]
-pub struct Answering {
-    client: Client,
+pub struct AnswerStream {
+    client: ModelClient,
     response: reqwest::Response,
-    parser: Parser,
+    parser: AnswerParser,
     has_begun: bool,
 }
 
-impl Answering {
-    /// Some pieces, and how the answer ended if it did. Cancel safe.
-    pub async fn next(&mut self) -> (Vec<Piece>, Option<Result<(), Failure>>) {
+impl AnswerStream {
+    /// Returns the next pieces, and how the answer ended if it has. Cancel safe.
+    pub async fn next(&mut self) -> (Vec<AnswerPiece>, Option<Result<(), ModelFailure>>) {
         let deadlines = &self.client.0.deadlines;
         let patience = if self.has_begun { deadlines.idle } else { deadlines.first_byte };
         let chunk = timeout(patience, self.response.chunk()).await;
@@ -164,23 +164,26 @@ impl Answering {
             Ok(Ok(Some(bytes))) => {
                 self.has_begun = true;
                 match self.parser.push(&bytes, &mut pieces) {
-                    Ok(()) if pieces.last() == Some(&Piece::Done) => Some(Ok(())),
+                    Ok(()) if pieces.last() == Some(&AnswerPiece::Done) => Some(Ok(())),
                     Ok(()) => None,
                     Err(failure) => Some(Err(failure)),
                 }
             }
             Ok(Ok(None)) => Some(self.parser.end(&mut pieces)),
-            Ok(Err(_)) => Some(Err(Failure::new(Kind::Cut, "the connection to the model's API was lost"))),
-            Err(_) => Some(Err(silent("was silent in the middle of its answer", patience))),
+            Ok(Err(_)) => Some(Err(ModelFailure::new(
+                ModelFailureKind::Disconnected,
+                "the connection to the model's API was lost",
+            ))),
+            Err(_) => Some(Err(timed_out("sent nothing in the middle of its answer", patience))),
         };
         if end.is_some() && self.parser.skipped > 0 {
-            tracing::debug!(skipped = self.parser.skipped, "events of a model's API that are not known here");
+            tracing::debug!(skipped = self.parser.skipped, "skipped unknown events of the model's API");
         }
-        (pieces, end.map(|end| end.map_err(|failure| self.client.without_key(failure))))
+        (pieces, end.map(|end| end.map_err(|failure| self.client.redact_key(failure))))
     }
 }
 
-async fn beginning(mut response: reqwest::Response) -> Vec<u8> {
+async fn read_error_body(mut response: reqwest::Response) -> Vec<u8> {
     let mut body = Vec::new();
     while let Ok(Some(chunk)) = response.chunk().await {
         body.extend_from_slice(&chunk[..chunk.len().min(MAX_ERROR_BYTES - body.len())]);
@@ -195,23 +198,23 @@ fn header_of<'a>(response: &'a reqwest::Response, name: &str) -> Option<&'a str>
     response.headers().get(name).and_then(|value| value.to_str().ok())
 }
 
-fn silent(what: &str, patience: Duration) -> Failure {
-    Failure::new(Kind::Silent, format!("the model's API {what} for {} s", patience.as_secs()))
+fn timed_out(what: &str, patience: Duration) -> ModelFailure {
+    ModelFailure::new(ModelFailureKind::Timeout, format!("the model's API {what} for {} s", patience.as_secs()))
 }
 
-/// The error itself may hold the whole address, and an address may hold a password.
-fn unsent(error: &reqwest::Error, base_url: &str) -> Failure {
+/// The error text is not used: it may contain the whole URL, which may contain a password.
+fn send_failure(error: &reqwest::Error, base_url: &str) -> ModelFailure {
     let (kind, what) = if error.is_connect() {
-        (Kind::Unreachable, "cannot be reached")
+        (ModelFailureKind::Unreachable, "cannot be reached")
     } else if error.is_builder() {
-        (Kind::Refused, "is no address that can be asked")
+        (ModelFailureKind::Refused, "is not a valid address")
     } else {
-        (Kind::Cut, "closed the connection before it answered")
+        (ModelFailureKind::Disconnected, "closed the connection before it responded")
     };
-    Failure::new(kind, format!("the model's API at {} {what}", public_part(base_url)))
+    ModelFailure::new(kind, format!("the model's API at {} {what}", url_without_secrets(base_url)))
 }
 
-/// Whether the address is on this machine.
+/// Returns whether the URL is on this machine.
 pub fn is_local(url: &str) -> bool {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
@@ -225,10 +228,10 @@ pub fn is_local(url: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Key, is_local};
+    use super::{ApiKey, is_local};
 
     #[test]
-    fn where_an_address_is() {
+    fn loopback_urls_are_local() {
         for local in
             ["http://127.0.0.1:11434/v1", "http://localhost:1234", "http://[::1]:8000/v1", "http://user@127.1.2.3/"]
         {
@@ -242,8 +245,8 @@ mod tests {
 
     #[test]
     fn invariant_17_secrets_stay_a_key_is_not_shown() {
-        let key = Key::new(" sk-secret\n").unwrap();
+        let key = ApiKey::new(" sk-secret\n").unwrap();
         assert!(!format!("{key:?}").contains("secret"));
-        assert!(Key::new("  ").is_none() && Key::new("two words").is_none() && Key::new("a\u{1}").is_none());
+        assert!(ApiKey::new("  ").is_none() && ApiKey::new("two words").is_none() && ApiKey::new("a\u{1}").is_none());
     }
 }

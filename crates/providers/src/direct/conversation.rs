@@ -1,125 +1,125 @@
-//! What is said to a model and by it, before an API puts it into its own words.
+//! The conversation with a model, independent of the API.
 
 use serde_json::{Map, Value};
 
-/// One side's words. Neighbours of the same side are allowed; each API joins them where it has to.
+/// A message of one role. Consecutive messages of one role are allowed; each API merges them if it has to.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Message {
-    /// What people and other agents said, a text each.
-    Person(Vec<String>),
-    Model(Vec<Block>),
-    /// What came of the calls of the model's last words.
-    Results(Vec<Answered>),
+pub enum ModelMessage {
+    /// Messages of people and other agents, one text each.
+    User(Vec<String>),
+    Assistant(Vec<AssistantBlock>),
+    /// The results of the calls in the model's last message.
+    ToolResults(Vec<ModelToolResult>),
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Block {
+pub enum AssistantBlock {
     Text(String),
-    /// Handed back as it came: the vendor's signature says that it is unchanged.
+    /// Sent back unchanged: the vendor's signature verifies it.
     Thinking {
         text: String,
         signature: String,
     },
-    /// Thinking that the vendor shows to nobody.
-    Redacted(String),
-    Call(Call),
+    /// Thinking that the vendor has encrypted.
+    RedactedThinking(String),
+    ToolCall(ModelToolCall),
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Call {
+pub struct ModelToolCall {
     pub id: String,
-    /// As Greenroom names the tool.
+    /// Greenroom's name of the tool.
     pub name: String,
     pub input: Map<String, Value>,
-    /// Set when the model's words could not be understood as a call.
-    pub malformed: Option<Malformed>,
+    /// Set if the call could not be parsed.
+    pub malformed: Option<MalformedCall>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Malformed {
+pub struct MalformedCall {
     /// For the model.
     pub reason: String,
-    /// What it said, as far as it is kept.
+    /// The beginning of the text that the model sent.
     pub raw: String,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Answered {
-    pub call: String,
+pub struct ModelToolResult {
+    pub call_id: String,
     pub name: String,
-    pub content: Vec<Content>,
+    pub content: Vec<ToolResultContent>,
     pub is_error: bool,
 }
 
-/// What a model is shown of a result.
+/// Content of a tool result, as the model gets it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Content {
+pub enum ToolResultContent {
     Text(String),
-    /// Base64, as it came.
+    /// Base64, unchanged.
     Image {
         media_type: String,
         data: String,
     },
 }
 
-impl Content {
+impl ToolResultContent {
     fn bytes(&self) -> usize {
         match self {
             Self::Text(text) => text.len(),
-            // Vendors count an image by its size on the screen; a few thousand bytes of text cost about the same.
+            // Vendors bill an image by its pixels; a few thousand bytes of text cost about the same.
             Self::Image { .. } => 6_000,
         }
     }
 }
 
-impl Answered {
-    /// Without the images.
+impl ModelToolResult {
+    /// The text, with placeholders for images.
     pub fn text(&self) -> String {
-        let text = |content: &Content| match content {
-            Content::Text(text) => text.clone(),
-            Content::Image { media_type, .. } => format!("[an image, {media_type}]"),
+        let text = |content: &ToolResultContent| match content {
+            ToolResultContent::Text(text) => text.clone(),
+            ToolResultContent::Image { media_type, .. } => format!("[an image, {media_type}]"),
         };
         self.content.iter().map(text).collect::<Vec<_>>().join("\n")
     }
 
     pub fn bytes(&self) -> usize {
-        self.content.iter().map(Content::bytes).sum()
+        self.content.iter().map(ToolResultContent::bytes).sum()
     }
 }
 
-impl Message {
-    /// About how much room it takes in the model's context.
+impl ModelMessage {
+    /// The approximate size in the model's context.
     pub fn bytes(&self) -> usize {
         match self {
-            Self::Person(texts) => texts.iter().map(String::len).sum(),
-            Self::Model(blocks) => blocks.iter().map(Block::bytes).sum(),
-            Self::Results(results) => results.iter().map(Answered::bytes).sum(),
+            Self::User(texts) => texts.iter().map(String::len).sum(),
+            Self::Assistant(blocks) => blocks.iter().map(AssistantBlock::bytes).sum(),
+            Self::ToolResults(results) => results.iter().map(ModelToolResult::bytes).sum(),
         }
     }
 }
 
-impl Block {
+impl AssistantBlock {
     fn bytes(&self) -> usize {
         match self {
-            Self::Text(text) | Self::Redacted(text) => text.len(),
+            Self::Text(text) | Self::RedactedThinking(text) => text.len(),
             Self::Thinking { text, .. } => text.len(),
-            Self::Call(call) => call.name.len() + Value::Object(call.input.clone()).to_string().len(),
+            Self::ToolCall(call) => call.name.len() + Value::Object(call.input.clone()).to_string().len(),
         }
     }
 }
 
-/// Keeps a text within a bound: its beginning and its end, with a note on what is left out in between.
-pub fn shortened(text: &str, most: usize) -> String {
+/// Shortens a text to its beginning and its end, with a note on the omitted bytes in between.
+pub fn truncate_middle(text: &str, most: usize) -> String {
     if text.len() <= most {
         return text.to_owned();
     }
     let half = most / 2;
-    let (head, tail) = (floor(text, half), ceil(text, text.len() - half));
+    let (head, tail) = (floor_char_boundary(text, half), ceil(text, text.len() - half));
     format!("{}\n[… {} bytes are left out here …]\n{}", &text[..head], tail - head, &text[tail..])
 }
 
-/// The last boundary of characters at or before this byte.
-pub fn floor(text: &str, mut at: usize) -> usize {
+/// Returns the last character boundary at or before this byte.
+pub fn floor_char_boundary(text: &str, mut at: usize) -> usize {
     at = at.min(text.len());
     while !text.is_char_boundary(at) {
         at -= 1;
@@ -136,19 +136,19 @@ fn ceil(text: &str, mut at: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::shortened;
+    use super::truncate_middle;
 
     #[test]
-    fn a_long_text_keeps_its_ends_and_whole_characters() {
-        assert_eq!(shortened("short", 10), "short");
+    fn long_text_is_cut_in_the_middle_at_character_boundaries() {
+        assert_eq!(truncate_middle("short", 10), "short");
         let long = "ä".repeat(100);
         for most in 1..200 {
-            let kept = shortened(&long, most);
+            let kept = truncate_middle(&long, most);
             assert!(kept.contains("are left out here"), "{most}: {kept}");
         }
         assert!(
-            shortened("begin middle end", 8).starts_with("begi\n")
-                && shortened("begin middle end", 8).ends_with(" end")
+            truncate_middle("begin middle end", 8).starts_with("begi\n")
+                && truncate_middle("begin middle end", 8).ends_with(" end")
         );
     }
 }

@@ -1,22 +1,27 @@
-//! What a model is told before it is asked: who it is, what it can do, and what was said. Pure.
+//! Builds the system prompt and the conversation of a request. Pure.
 
 use super::{
-    conversation::{Answered, Block, Call, Content, Message, shortened},
-    tools::Skill,
+    conversation::{AssistantBlock, ModelMessage, ModelToolCall, ModelToolResult, ToolResultContent, truncate_middle},
+    tools::SkillInstructions,
 };
-use crate::{Speaker, Spoken};
+use crate::{HistoryAuthor, HistoryMessage};
 use domain::message::{ToolCall, ToolOutcome};
 use serde_json::{Map, Value};
 
-/// What of a result of an earlier turn is told again.
+/// How much of a tool result of an earlier turn is repeated.
 const MAX_OLD_RESULT_BYTES: usize = 8 * 1024;
 
-/// The agent's own prompt, its skills, and how to call tools where the API has no way for it.
-pub fn system(own: Option<&str>, skills: &[Skill], has_skill_tool: bool, instructions: &str) -> String {
+/// The agent's own prompt, its skills, and the instructions for tool calls if the API has none of its own.
+pub fn system_prompt(
+    own: Option<&str>,
+    skills: &[SkillInstructions],
+    has_skill_tool: bool,
+    instructions: &str,
+) -> String {
     let mut parts: Vec<String> =
         own.map(str::trim).filter(|own| !own.is_empty()).map(str::to_owned).into_iter().collect();
     if !skills.is_empty() && has_skill_tool {
-        let line = |skill: &Skill| format!("- {}: {}", skill.name, skill.description);
+        let line = |skill: &SkillInstructions| format!("- {}: {}", skill.name, skill.description);
         let lines: Vec<String> = skills.iter().map(line).collect();
         parts.push(format!(
             "You have skills: instructions for kinds of tasks. Load the one that fits with the tool `skill` before you begin.\n{}",
@@ -29,60 +34,66 @@ pub fn system(own: Option<&str>, skills: &[Skill], has_skill_tool: bool, instruc
     parts.join("\n\n")
 }
 
-/// What was said in the room, and then the prompt.
-pub fn conversation(history: &[Spoken], prompt: Vec<String>) -> Vec<Message> {
+/// The messages in the room, followed by the prompt.
+pub fn conversation(history: &[HistoryMessage], prompt: Vec<String>) -> Vec<ModelMessage> {
     let mut messages = Vec::new();
-    for (number, spoken) in history.iter().enumerate() {
-        match &spoken.speaker {
-            Speaker::Person(_) => person(&mut messages, spoken.text.clone()),
-            Speaker::OtherAgent(name) => {
+    for (number, message) in history.iter().enumerate() {
+        match &message.author {
+            HistoryAuthor::Person(_) => push_user(&mut messages, message.text.clone()),
+            HistoryAuthor::OtherAgent(name) => {
                 let name: String = name.chars().filter(|c| !matches!(c, '"' | '<' | '>')).collect();
-                // What was said must not look like the end of what was said (invariant 16).
-                let text = spoken.text.replace("</said", "<\\/said");
-                person(&mut messages, format!("<said by=\"{name}\">\n{text}\n</said>"));
+                // A message must not contain the closing tag of a message (invariant 16).
+                let text = message.text.replace("</said", "<\\/said");
+                push_user(&mut messages, format!("<said by=\"{name}\">\n{text}\n</said>"));
             }
-            Speaker::Itself => {
+            HistoryAuthor::ThisAgent => {
                 if messages.is_empty() {
-                    // The APIs want a person to begin.
-                    person(&mut messages, "(You said this first.)".to_owned());
+                    // The APIs require a user message first.
+                    push_user(&mut messages, "(You said this first.)".to_owned());
                 }
-                calls(&mut messages, &spoken.tools, number);
-                if !spoken.text.is_empty() {
-                    messages.push(Message::Model(vec![Block::Text(spoken.text.clone())]));
+                push_calls(&mut messages, &message.tools, number);
+                if !message.text.is_empty() {
+                    messages.push(ModelMessage::Assistant(vec![AssistantBlock::Text(message.text.clone())]));
                 }
             }
         }
     }
-    prompt.into_iter().for_each(|text| person(&mut messages, text));
+    prompt.into_iter().for_each(|text| push_user(&mut messages, text));
     messages
 }
 
-fn person(messages: &mut Vec<Message>, text: String) {
+fn push_user(messages: &mut Vec<ModelMessage>, text: String) {
     match messages.last_mut() {
-        Some(Message::Person(texts)) => texts.push(text),
-        _ => messages.push(Message::Person(vec![text])),
+        Some(ModelMessage::User(texts)) => texts.push(text),
+        _ => messages.push(ModelMessage::User(vec![text])),
     }
 }
 
-/// The calls of an earlier answer with their results. Ids are given anew: each API has its own idea of them.
-fn calls(messages: &mut Vec<Message>, tools: &[ToolCall], number: usize) {
-    let (mut made, mut results) = (Vec::new(), Vec::new());
+/// Adds the calls of an earlier answer with their results. The ids are replaced, because their format depends on the
+/// API.
+fn push_calls(messages: &mut Vec<ModelMessage>, tools: &[ToolCall], number: usize) {
+    let (mut calls, mut results) = (Vec::new(), Vec::new());
     let ended = tools.iter().filter_map(|tool| Some((tool, tool.result.as_ref()?)));
     for (at, (tool, ToolOutcome { content, is_error })) in ended.enumerate() {
         let id = format!("earlier_{number}_{at}");
         let input =
             tool.input.as_object().cloned().unwrap_or_else(|| Map::from_iter([("input".into(), tool.input.clone())]));
-        let content = vec![Content::Text(shortened(&as_text(content), MAX_OLD_RESULT_BYTES))];
-        made.push(Block::Call(Call { id: id.clone(), name: tool.name.clone(), input, malformed: None }));
-        results.push(Answered { call: id, name: tool.name.clone(), content, is_error: *is_error });
+        let content = vec![ToolResultContent::Text(truncate_middle(&as_text(content), MAX_OLD_RESULT_BYTES))];
+        calls.push(AssistantBlock::ToolCall(ModelToolCall {
+            id: id.clone(),
+            name: tool.name.clone(),
+            input,
+            malformed: None,
+        }));
+        results.push(ModelToolResult { call_id: id, name: tool.name.clone(), content, is_error: *is_error });
     }
-    if !made.is_empty() {
-        messages.push(Message::Model(made));
-        messages.push(Message::Results(results));
+    if !calls.is_empty() {
+        messages.push(ModelMessage::Assistant(calls));
+        messages.push(ModelMessage::ToolResults(results));
     }
 }
 
-/// A result as a room keeps it: a text, a list of contents, or any JSON.
+/// The text of a result as it is stored in the room: a text, a list of content, or any JSON.
 fn as_text(content: &Value) -> String {
     let part = |part: &Value| match (part.get("type").and_then(Value::as_str), part.get("text").and_then(Value::as_str))
     {
@@ -97,41 +108,41 @@ fn as_text(content: &Value) -> String {
     }
 }
 
-/// A message that begins with `/name` asks for that skill.
-pub fn invoked<'a>(prompt: &str, skills: &'a [Skill]) -> Option<&'a Skill> {
+/// Returns the skill that a message starting with `/name` invokes.
+pub fn invoked_skill<'a>(prompt: &str, skills: &'a [SkillInstructions]) -> Option<&'a SkillInstructions> {
     let name = prompt.trim_start().strip_prefix('/')?.split_whitespace().next()?;
     skills.iter().find(|skill| skill.name == name)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{conversation, system};
+    use super::{conversation, system_prompt};
     use crate::{
-        Speaker, Spoken,
-        direct::conversation::{Block, Message},
+        HistoryAuthor, HistoryMessage,
+        direct::conversation::{AssistantBlock, ModelMessage},
     };
     use domain::message::{ToolCall, ToolOutcome};
     use serde_json::json;
 
-    fn spoken(speaker: Speaker, text: &str) -> Spoken {
-        Spoken { speaker, text: text.into(), tools: Vec::new() }
+    fn spoken(speaker: HistoryAuthor, text: &str) -> HistoryMessage {
+        HistoryMessage { author: speaker, text: text.into(), tools: Vec::new() }
     }
 
     #[test]
-    fn neighbours_of_one_side_stay_together_and_others_are_named() {
+    fn consecutive_user_messages_are_merged_and_other_agents_are_named() {
         let history = [
-            spoken(Speaker::Itself, "hello"),
-            spoken(Speaker::Person("ann".into()), "one"),
-            spoken(Speaker::OtherAgent("b\"ob>".into()), "two</said>"),
+            spoken(HistoryAuthor::ThisAgent, "hello"),
+            spoken(HistoryAuthor::Person("ann".into()), "one"),
+            spoken(HistoryAuthor::OtherAgent("b\"ob>".into()), "two</said>"),
         ];
         let messages = conversation(&history, vec!["three".into()]);
         assert_eq!(messages.len(), 3);
-        let Message::Person(texts) = &messages[2] else { panic!() };
+        let ModelMessage::User(texts) = &messages[2] else { panic!() };
         assert_eq!(texts, &["one", "<said by=\"bob\">\ntwo<\\/said>\n</said>", "three"]);
     }
 
     #[test]
-    fn earlier_calls_come_with_their_results() {
+    fn earlier_calls_are_sent_with_their_results() {
         let call = |id: &str, result: Option<ToolOutcome>| ToolCall {
             tool_use_id: id.into(),
             name: "look".into(),
@@ -141,22 +152,29 @@ mod tests {
         };
         let content = json!([{"type": "text", "text": "seen"}, {"type": "image", "data": "AAAA"}]);
         let tools = vec![call("a", Some(ToolOutcome { content, is_error: false })), call("b", None)];
-        let history =
-            [spoken(Speaker::Person("ann".into()), "look"), Spoken { tools, ..spoken(Speaker::Itself, "I saw it.") }];
+        let history = [
+            spoken(HistoryAuthor::Person("ann".into()), "look"),
+            HistoryMessage { tools, ..spoken(HistoryAuthor::ThisAgent, "I saw it.") },
+        ];
         let messages = conversation(&history, vec!["and now?".into()]);
-        let [_, Message::Model(made), Message::Results(results), Message::Model(said), _] = &messages[..] else {
+        let [_, ModelMessage::Assistant(made), ModelMessage::ToolResults(results), ModelMessage::Assistant(said), _] =
+            &messages[..]
+        else {
             panic!("{messages:?}")
         };
         assert!(
-            matches!(&made[..], [Block::Call(call)] if call.id == results[0].call),
-            "what has no result is left out"
+            matches!(&made[..], [AssistantBlock::ToolCall(call)] if call.id == results[0].call_id),
+            "calls without a result are omitted"
         );
-        assert_eq!((results[0].text().as_str(), &said[0]), ("seen\n[image]", &Block::Text("I saw it.".into())));
+        assert_eq!(
+            (results[0].text().as_str(), &said[0]),
+            ("seen\n[image]", &AssistantBlock::Text("I saw it.".into()))
+        );
     }
 
     #[test]
-    fn a_system_prompt_of_nothing_is_empty() {
-        assert_eq!(system(Some("  "), &[], true, ""), "");
-        assert_eq!(system(Some("Be kind."), &[], true, "Use XML."), "Be kind.\n\nUse XML.");
+    fn system_prompt_may_be_empty() {
+        assert_eq!(system_prompt(Some("  "), &[], true, ""), "");
+        assert_eq!(system_prompt(Some("Be kind."), &[], true, "Use XML."), "Be kind.\n\nUse XML.");
     }
 }

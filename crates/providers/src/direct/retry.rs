@@ -1,24 +1,24 @@
-//! How long to wait before asking again. Pure: chance is handed in.
+//! The delay before a retry. Pure: the random number is an argument.
 
 use std::time::Duration;
 
 const FIRST: Duration = Duration::from_millis(500);
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// `attempt` begins with 1; `chance` is from 0 to 1. A vendor that says how long is waited for at least so long; many who
-/// were refused at once must not come back at once.
-pub fn delay(attempt: u32, retry_after: Option<Duration>, chance: f64) -> Duration {
-    let chance = chance.clamp(0.0, 1.0);
+/// `attempt` starts at 1; `jitter` is from 0 to 1 and spreads the retries of many turns. The delay is never shorter
+/// than the vendor's `Retry-After`.
+pub fn delay(attempt: u32, retry_after: Option<Duration>, jitter: f64) -> Duration {
+    let jitter = jitter.clamp(0.0, 1.0);
     match retry_after {
-        Some(wait) => wait + (wait / 10).max(Duration::from_millis(100)).mul_f64(chance),
+        Some(wait) => wait + (wait / 10).max(Duration::from_millis(100)).mul_f64(jitter),
         None => {
             let doubled = FIRST.saturating_mul(1 << attempt.saturating_sub(1).min(16)).min(LONGEST);
-            doubled.mul_f64(0.5 + chance / 2.0)
+            doubled.mul_f64(0.5 + jitter / 2.0)
         }
     }
 }
 
-/// `Retry-After` in seconds, or OpenAI's `retry-after-ms`. A date is not understood: our clock may not be theirs.
+/// Parses `Retry-After` in seconds, or OpenAI's `retry-after-ms`. Dates are ignored, because the clocks may differ.
 pub fn retry_after(seconds: Option<&str>, millis: Option<&str>) -> Option<Duration> {
     let number = |text: &str| text.trim().parse::<f64>().ok().filter(|number| (0.0..=604_800_000.0).contains(number));
     let millis = millis.and_then(number).map(|millis| Duration::from_secs_f64(millis / 1000.0));
@@ -31,7 +31,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn it_grows_to_a_bound_and_varies() {
+    fn delay_grows_to_a_limit_and_varies() {
         for attempt in 1..40 {
             let (least, most) = (delay(attempt, None, 0.0), delay(attempt, None, 1.0));
             assert!(least * 2 == most && most <= Duration::from_secs(30), "{attempt}: {least:?} {most:?}");
@@ -41,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_comes_back_before_the_time() {
+    fn delay_is_not_shorter_than_retry_after() {
         let asked = Duration::from_secs(20);
         assert_eq!(delay(1, Some(asked), 0.0), asked);
         assert!(delay(9, Some(asked), 1.0) <= Duration::from_secs(22));
@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn headers() {
+    fn parses_retry_headers() {
         assert_eq!(retry_after(Some("2"), None), Some(Duration::from_secs(2)));
         assert_eq!(retry_after(Some("2"), Some("150")), Some(Duration::from_millis(150)));
         for odd in ["Wed, 21 Oct 2026 07:28:00 GMT", "-1", "NaN", "inf", ""] {

@@ -1,14 +1,17 @@
-//! What the tests of this folder share: a model's API on loopback that says what it is told to, and a box of tools.
+//! Shared by the tests of this folder: a fake model API on loopback, and fake MCP servers.
 
 use super::{
-    Api, Config, Deadlines, Direct, Key, Outcome,
-    tools::{Called, Listed, Listing, Report, Toolbox, ToolboxFuture},
+    ApiKey, Deadlines, DirectProvider, DirectProviderConfig, ModelApiKind, ToolCallOutcome,
+    tools::{McpToolbox, ServerCallOutcome, ServerTool, ServerToolList, ToolReport, ToolboxFuture},
 };
-use crate::{Memory, Place, Provider as _, Reported, TurnChannel, TurnCommand, TurnEvent, TurnOutcome, TurnRequest};
+use crate::{
+    AgentWorkspace, MemoryHandle, Provider as _, ProviderEvent, TurnChannel, TurnCommand, TurnEvent, TurnOutcome,
+    TurnRequest,
+};
 use domain::{
     agent::{Agent, AgentSpec},
     ids::{AgentId, RoomId, RunId},
-    mcp::{Server, ServerConfig, Transport},
+    mcp::{McpServerConfig, McpTransport, NamedMcpServer},
     name::Name,
     time::Timestamp,
 };
@@ -30,26 +33,26 @@ pub const DEADLINE: Duration = Duration::from_secs(60);
 
 /// How one request is answered.
 #[derive(Clone, Debug)]
-pub enum Reply {
+pub enum FakeReply {
     /// Status, headers and a body.
     Whole(u16, &'static str, String),
-    /// Frames, then the end.
+    /// Events, then the end.
     Frames(Vec<Value>),
-    /// Frames, then silence until the client is gone.
+    /// Events, then nothing until the client disconnects.
     Hangs(Vec<Value>),
 }
 
-/// Answers each request with the next reply, in Anthropic's words.
-pub struct FakeApi {
+/// Answers each request with the next reply, in Anthropic's format.
+pub struct FakeModelApi {
     pub url: String,
-    pub asked: Arc<Mutex<Vec<Value>>>,
-    /// Connections that the client has closed while they hung.
-    pub gone: mpsc::Receiver<()>,
+    pub requests: Arc<Mutex<Vec<Value>>>,
+    /// One message per hanging connection that the client closed.
+    pub disconnects: mpsc::Receiver<()>,
     _tasks: JoinSet<()>,
 }
 
-impl FakeApi {
-    pub async fn start(replies: Vec<Reply>) -> Self {
+impl FakeModelApi {
+    pub async fn start(replies: Vec<FakeReply>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let asked = Arc::new(Mutex::new(Vec::new()));
@@ -64,11 +67,11 @@ impl FakeApi {
                 answer(&mut socket, reply, &left).await;
             }
         });
-        Self { url, asked, gone, _tasks: tasks }
+        Self { url, requests: asked, disconnects: gone, _tasks: tasks }
     }
 
-    pub fn asked(&self) -> Vec<Value> {
-        self.asked.lock().unwrap().clone()
+    pub fn requests(&self) -> Vec<Value> {
+        self.requests.lock().unwrap().clone()
     }
 }
 
@@ -77,7 +80,7 @@ async fn request(socket: &mut TcpStream) -> Value {
     loop {
         let mut block = [0; 8192];
         let count = socket.read(&mut block).await.unwrap();
-        assert!(count > 0, "a request is whole");
+        assert!(count > 0, "the request is complete");
         bytes.extend_from_slice(&block[..count]);
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
@@ -88,21 +91,21 @@ async fn request(socket: &mut TcpStream) -> Value {
     }
 }
 
-async fn answer(socket: &mut TcpStream, reply: Reply, left: &mpsc::Sender<()>) {
+async fn answer(socket: &mut TcpStream, reply: FakeReply, left: &mpsc::Sender<()>) {
     let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
     let frames = |frames: &[Value]| {
         let frame = |data: &Value| format!("event: {}\ndata: {data}\n\n", data["type"].as_str().unwrap_or("x"));
         frames.iter().map(frame).collect::<String>()
     };
     match reply {
-        Reply::Whole(status, headers, body) => {
+        FakeReply::Whole(status, headers, body) => {
             let length = body.len();
             let whole =
                 format!("HTTP/1.1 {status} X\r\ncontent-length: {length}\r\nconnection: close\r\n{headers}\r\n{body}");
             socket.write_all(whole.as_bytes()).await.unwrap();
         }
-        Reply::Frames(list) => socket.write_all(format!("{head}{}", frames(&list)).as_bytes()).await.unwrap(),
-        Reply::Hangs(list) => {
+        FakeReply::Frames(list) => socket.write_all(format!("{head}{}", frames(&list)).as_bytes()).await.unwrap(),
+        FakeReply::Hangs(list) => {
             socket.write_all(format!("{head}{}", frames(&list)).as_bytes()).await.unwrap();
             let mut block = [0; 64];
             while socket.read(&mut block).await.is_ok_and(|count| count > 0) {}
@@ -138,15 +141,15 @@ pub fn calls(name: &str, input: &Value) -> Vec<Value> {
     ]
 }
 
-/// Tools that say what they were called with; one of them never returns by itself.
+/// Tools that return their input; one of them returns only when it is canceled.
 #[derive(Debug)]
-pub struct Echoes;
+pub struct EchoToolbox;
 
-impl Toolbox for Echoes {
-    fn list(&self, servers: Vec<Server>) -> ToolboxFuture<Vec<Listing>> {
+impl McpToolbox for EchoToolbox {
+    fn list(&self, servers: Vec<NamedMcpServer>) -> ToolboxFuture<Vec<ServerToolList>> {
         let tool =
-            |name: &str| Listed { name: name.into(), description: "x".into(), schema: json!({"type": "object"}) };
-        let listing = move |server: Server| Listing {
+            |name: &str| ServerTool { name: name.into(), description: "x".into(), schema: json!({"type": "object"}) };
+        let listing = move |server: NamedMcpServer| ServerToolList {
             tools: match server.name.as_str() {
                 "broken" => Err("it does not start".into()),
                 _ => Ok(vec![tool("read.file"), tool("hang")]),
@@ -158,35 +161,35 @@ impl Toolbox for Echoes {
 
     fn call(
         &self,
-        server: Server,
+        server: NamedMcpServer,
         tool: String,
         input: Map<String, Value>,
         cancel: CancellationToken,
-        _: mpsc::Sender<Report>,
+        _: mpsc::Sender<ToolReport>,
         _: String,
-    ) -> ToolboxFuture<Called> {
+    ) -> ToolboxFuture<ServerCallOutcome> {
         Box::pin(async move {
             if tool == "hang" {
                 cancel.cancelled().await;
-                return Called { outcome: Outcome::text("cancelled", true), notices: Vec::new() };
+                return ServerCallOutcome { outcome: ToolCallOutcome::text("cancelled", true), notices: Vec::new() };
             }
             let text = format!("{} {tool} {}", server.name, Value::Object(input));
             let restarted = TurnEvent::Status { status: "mcp_restarted".into(), message: "it is back".into() };
-            Called { outcome: Outcome::text(text, false), notices: vec![restarted] }
+            ServerCallOutcome { outcome: ToolCallOutcome::text(text, false), notices: vec![restarted] }
         })
     }
 }
 
-/// A turn under way.
-pub struct Running {
-    pub heard: mpsc::Receiver<Reported>,
+/// A running turn.
+pub struct RunningDirectTurn {
+    pub events: mpsc::Receiver<ProviderEvent>,
     pub commands: mpsc::Sender<TurnCommand>,
     task: JoinSet<TurnOutcome>,
 }
 
-impl Running {
+impl RunningDirectTurn {
     pub async fn next(&mut self) -> TurnEvent {
-        timeout(DEADLINE, self.heard.recv()).await.expect("an event").expect("the turn goes on").event
+        timeout(DEADLINE, self.events.recv()).await.expect("an event").expect("the turn continues").event
     }
 
     pub async fn until(&mut self, fits: impl Fn(&TurnEvent) -> bool) -> TurnEvent {
@@ -198,10 +201,10 @@ impl Running {
         }
     }
 
-    /// What is still told, and the end.
+    /// Returns the remaining events, and the outcome.
     pub async fn rest(mut self) -> (Vec<TurnEvent>, TurnOutcome) {
         let mut events = Vec::new();
-        while let Some(reported) = timeout(DEADLINE, self.heard.recv()).await.expect("an event or the end") {
+        while let Some(reported) = timeout(DEADLINE, self.events.recv()).await.expect("an event or the end") {
             events.push(reported.event);
         }
         (events, self.task.join_next().await.unwrap().unwrap())
@@ -213,12 +216,12 @@ pub fn deadlines(millis: u64) -> Deadlines {
     Deadlines { connect: some, first_byte: some, idle: some }
 }
 
-pub fn direct(url: &str, deadlines: Deadlines) -> Direct {
-    let config = Config {
+pub fn direct(url: &str, deadlines: Deadlines) -> DirectProvider {
+    let config = DirectProviderConfig {
         name: "anthropic".into(),
-        api: Api::Messages,
+        api: ModelApiKind::Messages,
         base_url: url.into(),
-        key: Key::new("sk-0123456789"),
+        key: ApiKey::new("sk-0123456789"),
         key_variable: Some("KEY".into()),
         deadlines,
         retries: 1,
@@ -226,57 +229,62 @@ pub fn direct(url: &str, deadlines: Deadlines) -> Direct {
         context_window: 100_000,
         answer_tokens: 1000,
     };
-    Direct::new(config, Arc::new(Echoes))
+    DirectProvider::new(config, Arc::new(EchoToolbox))
 }
 
-pub fn begin(direct: &Direct, prompt: &str, servers: &[&str]) -> Running {
+pub fn begin(direct: &DirectProvider, prompt: &str, servers: &[&str]) -> RunningDirectTurn {
     let spec = AgentSpec::new(Name::parse("Ann").unwrap(), "anthropic");
     let born = Timestamp::from_millis(0);
-    let server = |name: &&str| Server {
+    let server = |name: &&str| NamedMcpServer {
         name: (*name).to_owned(),
-        config: ServerConfig::new(Transport::Http { url: "http://127.0.0.1:1".into(), headers: Default::default() }),
+        config: McpServerConfig::new(McpTransport::Http {
+            url: "http://127.0.0.1:1".into(),
+            headers: Default::default(),
+        }),
     };
-    let place = Place {
+    let place = AgentWorkspace {
         room_id: RoomId::generate(),
         agent: Agent { id: AgentId::generate(), spec, created_at: born, updated_at: born },
-        workplace: ".".into(),
+        folder: ".".into(),
         home: ".".into(),
         skills: Vec::new(),
         mcp_servers: servers.iter().map(server).collect(),
     };
     let request = TurnRequest {
         run_id: RunId::generate(),
-        place,
+        workspace: place,
         prompt: prompt.into(),
         history: Vec::new().into(),
         session: None,
-        memory: Memory::default(),
+        memory: MemoryHandle::default(),
     };
     let ((events, heard), (commands, received)) = (mpsc::channel(64), mpsc::channel(16));
     let mut task = JoinSet::new();
     task.spawn(direct.turn(request, TurnChannel { events, commands: received }));
-    Running { heard, commands, task }
+    RunningDirectTurn { events: heard, commands, task }
 }
 
-/// No MCP servers at all.
+/// No MCP servers.
 #[derive(Clone, Copy, Debug)]
-pub struct Nobody;
+pub struct EmptyToolbox;
 
-impl Toolbox for Nobody {
-    fn list(&self, servers: Vec<Server>) -> ToolboxFuture<Vec<Listing>> {
-        let none = |server| Listing { server, tools: Err("this server cannot reach MCP servers".into()) };
+impl McpToolbox for EmptyToolbox {
+    fn list(&self, servers: Vec<NamedMcpServer>) -> ToolboxFuture<Vec<ServerToolList>> {
+        let none = |server| ServerToolList { server, tools: Err("this server cannot reach MCP servers".into()) };
         Box::pin(async move { servers.into_iter().map(none).collect() })
     }
 
     fn call(
         &self,
-        _: Server,
+        _: NamedMcpServer,
         _: String,
         _: Map<String, Value>,
         _: CancellationToken,
-        _: mpsc::Sender<Report>,
+        _: mpsc::Sender<ToolReport>,
         _: String,
-    ) -> ToolboxFuture<Called> {
-        Box::pin(async { Called { outcome: Outcome::text("There is no such tool.", true), notices: Vec::new() } })
+    ) -> ToolboxFuture<ServerCallOutcome> {
+        Box::pin(async {
+            ServerCallOutcome { outcome: ToolCallOutcome::text("There is no such tool.", true), notices: Vec::new() }
+        })
     }
 }

@@ -1,6 +1,6 @@
-//! Whole turns against an API on loopback that says what it is told to.
+//! Whole turns against a fake model API on loopback.
 
-use super::testing::{FakeApi, Reply, begin, calls, deadlines, direct, ends, says};
+use super::testing::{FakeModelApi, FakeReply, begin, calls, deadlines, direct, ends, says};
 use crate::{Inspection, Provider as _, TurnCommand, TurnEnd, TurnEvent};
 use domain::event::Decision;
 use serde_json::{Value, json};
@@ -8,8 +8,8 @@ use tokio::time::timeout;
 
 const LONG: u64 = 60_000;
 
-fn whole(text: &str) -> Reply {
-    Reply::Frames([says(text), ends()].concat())
+fn whole(text: &str) -> FakeReply {
+    FakeReply::Frames([says(text), ends()].concat())
 }
 
 fn text_of(events: &[TurnEvent]) -> String {
@@ -25,21 +25,23 @@ fn has_status(events: &[TurnEvent], wanted: &str) -> bool {
 }
 
 #[tokio::test]
-async fn a_tool_of_a_server_is_decided_run_and_told() {
-    let api =
-        FakeApi::start(vec![Reply::Frames(calls("mcp__files__read_file_x", &json!({"path": "a"}))), whole("Done.")])
-            .await;
-    // The name that the API knows is found out from what was offered.
+async fn server_tool_is_approved_run_and_returned() {
+    let api = FakeModelApi::start(vec![
+        FakeReply::Frames(calls("mcp__files__read_file_x", &json!({"path": "a"}))),
+        whole("Done."),
+    ])
+    .await;
+    // The API's name of the tool is taken from the first request.
     let direct = direct(&api.url, deadlines(LONG));
     let running = begin(&direct, "read it", &["files", "broken"]);
     let (events, outcome) = running.rest().await;
     assert_eq!(outcome.end, TurnEnd::Completed);
-    assert!(has_status(&events, "mcp_server_failed"), "a broken server takes nothing from the others: {events:?}");
-    let offered = api.asked()[0]["tools"].clone();
+    assert!(has_status(&events, "mcp_server_failed"), "a broken server does not affect the others: {events:?}");
+    let offered = api.requests()[0]["tools"].clone();
     let names: Vec<&str> = offered.as_array().unwrap().iter().filter_map(|tool| tool["name"].as_str()).collect();
     let fitted = names.iter().find(|name| name.starts_with("mcp__files__read_file_")).unwrap();
 
-    let api = FakeApi::start(vec![Reply::Frames(calls(fitted, &json!({"path": "a"}))), whole("Done.")]).await;
+    let api = FakeModelApi::start(vec![FakeReply::Frames(calls(fitted, &json!({"path": "a"}))), whole("Done.")]).await;
     {
         let decision = Decision::Allow;
         let direct = super::testing::direct(&api.url, deadlines(LONG));
@@ -55,14 +57,15 @@ async fn a_tool_of_a_server_is_decided_run_and_told() {
         let (events, outcome) = running.rest().await;
         assert_eq!((outcome.end, text_of(&events).as_str()), (TurnEnd::Completed, "Done."));
         assert!(has_status(&events, "mcp_restarted"), "{events:?}");
-        let told = api.asked()[1]["messages"].to_string();
-        assert!(told.contains("files read.file {\\\"path\\\":\\\"b\\\"}"), "{told}");
+        let sent = api.requests()[1]["messages"].to_string();
+        assert!(sent.contains("files read.file {\\\"path\\\":\\\"b\\\"}"), "{sent}");
     }
 }
 
 #[tokio::test]
-async fn a_denied_call_is_not_run() {
-    let api = FakeApi::start(vec![Reply::Frames(calls("mcp__files__hang", &json!({}))), whole("Then not.")]).await;
+async fn denied_call_is_not_run() {
+    let api =
+        FakeModelApi::start(vec![FakeReply::Frames(calls("mcp__files__hang", &json!({}))), whole("Then not.")]).await;
     let direct = direct(&api.url, deadlines(LONG));
     let mut running = begin(&direct, "x", &["files"]);
     let asked = running.until(|event| matches!(event, TurnEvent::Approval { .. })).await;
@@ -70,12 +73,12 @@ async fn a_denied_call_is_not_run() {
     running.commands.send(TurnCommand::Answer { approval: id, decision: Decision::Deny, input: None }).await.unwrap();
     let (events, outcome) = running.rest().await;
     assert_eq!((outcome.end, text_of(&events).as_str()), (TurnEnd::Completed, "Then not."));
-    assert!(api.asked()[1]["messages"].to_string().contains("not allowed"));
+    assert!(api.requests()[1]["messages"].to_string().contains("not allowed"));
 }
 
 #[tokio::test]
-async fn an_interrupt_closes_the_socket_and_stops_the_tools() {
-    let mut api = FakeApi::start(vec![Reply::Hangs(says("Half"))]).await;
+async fn interrupt_closes_the_socket_and_cancels_tools() {
+    let mut api = FakeModelApi::start(vec![FakeReply::Hangs(says("Half"))]).await;
     let direct = direct(&api.url, deadlines(LONG));
     let mut running = begin(&direct, "x", &[]);
     running.until(|event| matches!(event, TurnEvent::Text { .. })).await;
@@ -83,9 +86,9 @@ async fn an_interrupt_closes_the_socket_and_stops_the_tools() {
     let (events, outcome) = running.rest().await;
     assert_eq!(outcome.end, TurnEnd::Stopped);
     assert!(events.iter().any(|event| matches!(event, TurnEvent::Usage { usage, .. } if usage.input_tokens == 3)));
-    timeout(super::testing::DEADLINE, api.gone.recv()).await.expect("the socket is closed").unwrap();
+    timeout(super::testing::DEADLINE, api.disconnects.recv()).await.expect("the socket is closed").unwrap();
 
-    let api = FakeApi::start(vec![Reply::Frames(calls("mcp__files__hang", &json!({})))]).await;
+    let api = FakeModelApi::start(vec![FakeReply::Frames(calls("mcp__files__hang", &json!({})))]).await;
     let direct = super::testing::direct(&api.url, deadlines(LONG));
     let mut running = begin(&direct, "x", &["files"]);
     let asked = running.until(|event| matches!(event, TurnEvent::Approval { .. })).await;
@@ -100,46 +103,46 @@ async fn an_interrupt_closes_the_socket_and_stops_the_tools() {
 }
 
 #[tokio::test]
-async fn silence_has_a_deadline_and_is_tried_again() {
-    let api = FakeApi::start(vec![Reply::Hangs(says("Half")), whole("Whole.")]).await;
+async fn idle_timeout_is_retried() {
+    let api = FakeModelApi::start(vec![FakeReply::Hangs(says("Half")), whole("Whole.")]).await;
     let direct = direct(&api.url, deadlines(300));
     let (events, outcome) = begin(&direct, "x", &[]).rest().await;
     assert_eq!(outcome.end, TurnEnd::Completed);
     assert!(has_status(&events, "retrying"));
     let retracted = events.iter().position(|event| matches!(event, TurnEvent::Retract { .. })).unwrap();
-    assert_eq!(text_of(&events[retracted..]), "Whole.", "what was said before is taken back");
+    assert_eq!(text_of(&events[retracted..]), "Whole.", "the partial answer is retracted");
 }
 
 #[tokio::test]
-async fn answers_that_are_none() {
+async fn error_responses_fail_with_a_code() {
     for (reply, code) in [
-        (Reply::Whole(401, "", r#"{"error":{"message":"bad sk-123"}}"#.into()), "authentication_failed"),
-        (Reply::Whole(400, "", r#"{"error":{"message":"no such key: sk-0123456789"}}"#.into()), "model_refused"),
-        (Reply::Whole(200, "content-type: application/json\r\n", "{}".into()), "model_garbled"),
-        (Reply::Frames(vec![Value::from("no object")]), "model_cut_off"),
+        (FakeReply::Whole(401, "", r#"{"error":{"message":"bad sk-123"}}"#.into()), "authentication_failed"),
+        (FakeReply::Whole(400, "", r#"{"error":{"message":"no such key: sk-0123456789"}}"#.into()), "model_refused"),
+        (FakeReply::Whole(200, "content-type: application/json\r\n", "{}".into()), "model_garbled"),
+        (FakeReply::Frames(vec![Value::from("no object")]), "model_cut_off"),
     ] {
-        let api = FakeApi::start(vec![reply.clone(), reply]).await;
+        let api = FakeModelApi::start(vec![reply.clone(), reply]).await;
         let direct = direct(&api.url, deadlines(LONG));
         let (events, outcome) = begin(&direct, "x", &[]).rest().await;
         let TurnEnd::Failed(error) = outcome.end else { panic!("{events:?}") };
         assert_eq!(error.code, code);
         assert!(!error.message.contains("sk-"), "{}", error.message);
     }
-    let nobody = direct("http://127.0.0.1:9", deadlines(LONG));
-    let (_, outcome) = begin(&nobody, "x", &[]).rest().await;
+    let unreachable = direct("http://127.0.0.1:9", deadlines(LONG));
+    let (_, outcome) = begin(&unreachable, "x", &[]).rest().await;
     assert!(matches!(outcome.end, TurnEnd::Failed(error) if error.code == "model_unreachable"));
 }
 
 #[tokio::test]
-async fn a_key_is_asked_for_where_one_is_needed() {
+async fn missing_key_is_reported_unless_the_api_is_local() {
     let mut config = direct("https://api.example.org", deadlines(LONG)).0.config.clone();
     config.key = None;
-    let without = super::Direct::new(config.clone(), std::sync::Arc::new(super::testing::Nobody));
+    let without = super::DirectProvider::new(config.clone(), std::sync::Arc::new(super::testing::EmptyToolbox));
     let Inspection::Missing { advice } = without.inspect().await else { panic!() };
     assert!(advice.contains("set KEY"), "{advice}");
     let (_, outcome) = begin(&without, "x", &[]).rest().await;
     assert!(matches!(outcome.end, TurnEnd::Failed(error) if error.code == "authentication_failed"));
     config.base_url = "http://localhost:11434/v1".into();
-    let local = super::Direct::new(config, std::sync::Arc::new(super::testing::Nobody));
+    let local = super::DirectProvider::new(config, std::sync::Arc::new(super::testing::EmptyToolbox));
     assert!(matches!(local.inspect().await, Inspection::Ready { .. }));
 }

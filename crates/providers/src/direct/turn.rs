@@ -1,17 +1,17 @@
-//! One turn: carries out what the machine says, and tells it what happens.
+//! One turn: runs the effects of the tool loop, and feeds it the results.
 
 use super::{
-    Shared,
-    client::{Answering, Client},
-    machine::{Effect, Input, Machine, Purpose, Setting},
+    DirectShared,
+    client::{AnswerStream, ModelClient},
     prompt, retry,
-    tools::{Done, Kit, Report, Skill, read_all},
-    wire::{self, Offer, Piece, Question, failure::Failure, names::Names},
+    tool_loop::{LoopEffect, LoopInput, ModelCallPurpose, ToolLoop, ToolLoopSettings},
+    tools::{FinishedCall, SkillInstructions, ToolReport, ToolSet, read_skills},
+    wire::{self, AnswerPiece, ModelRequest, OfferedTool, failure::ModelFailure, names::ToolNames},
     xml,
 };
 use crate::{
-    Kept, TurnChannel, TurnCommand, TurnEnd, TurnEvent, TurnOutcome, TurnRequest,
-    acp::talk::{Heard, Talk},
+    SavedInSession, TurnChannel, TurnCommand, TurnEnd, TurnEvent, TurnOutcome, TurnRequest,
+    acp::turn_channel::{QueuedTurnChannel, TurnChannelEvent},
 };
 use domain::{
     agent::{ModelOptions, RunTools, ToolCalling},
@@ -34,51 +34,50 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// How long tools may take to end when the turn is stopped.
+/// How long canceled tools may take to end.
 const TOOLS_STOP: Duration = Duration::from_secs(5);
-/// What tools report while they work; more waits.
-const OUTPUT: usize = 64;
+/// Buffered progress reports of tools.
+const REPORT_BUFFER: usize = 64;
 
-pub async fn turn(shared: Arc<Shared>, request: TurnRequest, channel: TurnChannel) -> TurnOutcome {
-    let mut talk = Talk::new(channel);
-    let made = tokio::select! {
-        made = prepare(&shared, &request) => made,
-        () = talk.stopped() => Err(TurnEnd::Stopped),
+pub async fn turn(shared: Arc<DirectShared>, request: TurnRequest, channel: TurnChannel) -> TurnOutcome {
+    let mut channel = QueuedTurnChannel::new(channel);
+    let prepared = tokio::select! {
+        prepared = prepare(&shared, &request) => prepared,
+        () = channel.wait_for_stop() => Err(TurnEnd::Stopped),
     };
-    let outcome = match made {
-        Ok(Prepared { notices, kit, machine, asking }) => {
-            notices.into_iter().for_each(|notice| talk.tell(notice));
-            let stage = Stage::new(&shared, &mut talk, kit, machine, asking);
-            stage.play().await
+    let outcome = match prepared {
+        Ok(PreparedLoop { notices, tool_set, tool_loop, template }) => {
+            notices.into_iter().for_each(|notice| channel.send(notice));
+            let runner = TurnRunner::new(&shared, &mut channel, tool_set, tool_loop, template);
+            runner.run().await
         }
-        Err(end) => TurnOutcome::of(end),
+        Err(end) => TurnOutcome::from_end(end),
     };
-    talk.finish().await;
+    channel.flush().await;
     outcome
 }
 
-/// What stays the same in every question of a turn.
-struct Asking {
+/// The part of the model request that is the same in the whole turn.
+struct RequestTemplate {
     model: String,
     system: String,
-    offers: Vec<Offer>,
-    names: Names,
+    offers: Vec<OfferedTool>,
+    names: ToolNames,
     options: ModelOptions,
 }
 
-struct Prepared {
+struct PreparedLoop {
     notices: Vec<TurnEvent>,
-    kit: Kit,
-    machine: Machine,
-    asking: Asking,
+    tool_set: ToolSet,
+    tool_loop: ToolLoop,
+    template: RequestTemplate,
 }
 
-async fn prepare(shared: &Shared, request: &TurnRequest) -> Result<Prepared, TurnEnd> {
+async fn prepare(shared: &DirectShared, request: &TurnRequest) -> Result<PreparedLoop, TurnEnd> {
     let spec = &request.agent().spec;
     let options = spec.model_options.clone().unwrap_or_default();
     let Some(model) = spec.model.clone().or_else(|| shared.config.default_model.clone()) else {
-        let message =
-            format!("name a model in the agent's settings: {} has none that is always there", shared.config.name);
+        let message = format!("set a model in the agent's settings: {} has no default model", shared.config.name);
         return Err(TurnEnd::Failed(RunError::new("no_model", message)));
     };
     if let Some(advice) = shared.config.missing_key() {
@@ -86,41 +85,42 @@ async fn prepare(shared: &Shared, request: &TurnRequest) -> Result<Prepared, Tur
     }
     let history = request.history.read().await.map_err(TurnEnd::Failed)?;
     let (skills, mut notices) = skills(request).await;
-    let place = &request.place;
-    let (kit, problems) = Kit::gather(&place.mcp_servers, &shared.toolbox, &skills, &request.memory, &spec.tools).await;
+    let servers = &request.workspace.mcp_servers;
+    let (tool_set, problems) = ToolSet::load(servers, &shared.toolbox, &skills, &request.memory, &spec.tools).await;
     notices.extend(problems);
 
     let is_xml = options.tool_calling == ToolCalling::Xml;
-    let instructions = if is_xml { xml::instructions(&kit.offers) } else { String::new() };
-    let has_skill_tool = kit.tools.contains_key("skill");
-    let system = prompt::system(spec.system_prompt.as_deref(), &skills, has_skill_tool, &instructions);
+    let instructions = if is_xml { xml::instructions(&tool_set.offered) } else { String::new() };
+    let has_skill_tool = tool_set.tools.contains_key("skill");
+    let system = prompt::system_prompt(spec.system_prompt.as_deref(), &skills, has_skill_tool, &instructions);
     let mut texts = vec![request.prompt.clone()];
-    if let Some(skill) = prompt::invoked(&request.prompt, &skills) {
+    if let Some(skill) = prompt::invoked_skill(&request.prompt, &skills) {
         texts.insert(0, format!("<skill name=\"{}\">\n{}\n</skill>", skill.name, skill.body.trim()));
     }
-    let setting = Setting {
-        tools: kit.tools.clone(),
+    let settings = ToolLoopSettings {
+        tools: tool_set.tools.clone(),
         is_xml,
         runs_while_streaming: options.run_tools == RunTools::WhileStreaming,
         is_parallel: options.parallel,
         context_window: options.context_window.unwrap_or(shared.config.context_window).into(),
         answer_tokens: options.max_output_tokens.unwrap_or(shared.config.answer_tokens).into(),
-        fixed_bytes: system.len() + if is_xml { 0 } else { kit.bytes() },
+        fixed_bytes: system.len() + if is_xml { 0 } else { tool_set.bytes() },
         retries: shared.config.retries,
         key_advice: shared.config.key_advice(),
     };
-    let machine = Machine::new(setting, prompt::conversation(&history, texts));
-    let names = Names::new(kit.offers.iter().map(|offer| offer.name.as_str()));
-    let offers = if is_xml { Vec::new() } else { kit.offers.clone() };
-    Ok(Prepared { notices, kit, machine, asking: Asking { model, system, offers, names, options } })
+    let tool_loop = ToolLoop::new(settings, prompt::conversation(&history, texts));
+    let names = ToolNames::new(tool_set.offered.iter().map(|offer| offer.name.as_str()));
+    let offers = if is_xml { Vec::new() } else { tool_set.offered.clone() };
+    let template = RequestTemplate { model, system, offers, names, options };
+    Ok(PreparedLoop { notices, tool_set, tool_loop, template })
 }
 
-async fn skills(request: &TurnRequest) -> (Arc<Vec<Skill>>, Vec<TurnEvent>) {
-    let folders = request.place.skills.clone();
+async fn skills(request: &TurnRequest) -> (Arc<Vec<SkillInstructions>>, Vec<TurnEvent>) {
+    let folders = request.workspace.skills.clone();
     if folders.is_empty() {
         return (Arc::default(), Vec::new());
     }
-    let (skills, problems) = match tokio::task::spawn_blocking(move || read_all(&folders)).await {
+    let (skills, problems) = match tokio::task::spawn_blocking(move || read_skills(&folders)).await {
         Ok(read) => read,
         Err(error) => (Vec::new(), vec![error.to_string()]),
     };
@@ -128,82 +128,88 @@ async fn skills(request: &TurnRequest) -> (Arc<Vec<Skill>>, Vec<TurnEvent>) {
     (Arc::new(skills), problems.into_iter().map(notice).collect())
 }
 
-/// The line to the model.
-enum Line {
+/// The state of the connection to the model.
+enum ModelConnection {
     Idle,
-    Calling(Pin<Box<dyn Future<Output = Result<Answering, Failure>> + Send>>),
-    Open(Answering),
-    Resting(Instant),
+    Calling(Pin<Box<dyn Future<Output = Result<AnswerStream, ModelFailure>> + Send>>),
+    Streaming(AnswerStream),
+    WaitingToRetry(Instant),
 }
 
-impl Line {
-    /// What comes next. Cancel safe.
-    async fn next(&mut self) -> Vec<Input> {
+impl ModelConnection {
+    /// Waits for the next inputs of the tool loop. Cancel safe.
+    async fn next(&mut self) -> Vec<LoopInput> {
         match self {
             Self::Idle => pending().await,
             Self::Calling(call) => {
                 let answered = call.await;
                 match answered {
                     Ok(answering) => {
-                        *self = Self::Open(answering);
+                        *self = Self::Streaming(answering);
                         Vec::new()
                     }
                     Err(failure) => {
                         *self = Self::Idle;
-                        vec![Input::Ended(Err(failure))]
+                        vec![LoopInput::AnswerEnded(Err(failure))]
                     }
                 }
             }
-            Self::Open(answering) => {
+            Self::Streaming(answering) => {
                 let (pieces, end) = answering.next().await;
                 if end.is_some() {
                     *self = Self::Idle;
                 }
-                pieces.into_iter().map(Input::Piece).chain(end.map(Input::Ended)).collect()
+                pieces.into_iter().map(LoopInput::Piece).chain(end.map(LoopInput::AnswerEnded)).collect()
             }
-            Self::Resting(until) => {
+            Self::WaitingToRetry(until) => {
                 sleep_until(*until).await;
                 *self = Self::Idle;
-                vec![Input::Rested]
+                vec![LoopInput::RetryDue]
             }
         }
     }
 }
 
-struct Stage<'a> {
-    shared: &'a Shared,
-    talk: &'a mut Talk,
-    kit: Kit,
-    machine: Machine,
-    asking: Asking,
-    line: Line,
-    tools: JoinSet<Done>,
+struct TurnRunner<'a> {
+    shared: &'a DirectShared,
+    channel: &'a mut QueuedTurnChannel,
+    tool_set: ToolSet,
+    tool_loop: ToolLoop,
+    template: RequestTemplate,
+    connection: ModelConnection,
+    tools: JoinSet<FinishedCall>,
     running: BTreeMap<tokio::task::Id, String>,
     cancel: CancellationToken,
-    reports: mpsc::Sender<Report>,
-    reported: mpsc::Receiver<Report>,
+    reports: mpsc::Sender<ToolReport>,
+    reported: mpsc::Receiver<ToolReport>,
     approvals: BTreeMap<ApprovalId, String>,
     stopped: Option<Instant>,
 }
 
-/// Something that happened.
-enum Happened {
-    Inputs(Vec<Input>),
-    Heard(Heard),
-    Ended(Result<(tokio::task::Id, Done), JoinError>),
-    Reported(Report),
+/// Something that the runner waits for.
+enum RunnerEvent {
+    Inputs(Vec<LoopInput>),
+    FromEngine(TurnChannelEvent),
+    ToolEnded(Result<(tokio::task::Id, FinishedCall), JoinError>),
+    ToolReported(ToolReport),
 }
 
-impl<'a> Stage<'a> {
-    fn new(shared: &'a Shared, talk: &'a mut Talk, kit: Kit, machine: Machine, asking: Asking) -> Self {
-        let (reports, reported) = mpsc::channel(OUTPUT);
+impl<'a> TurnRunner<'a> {
+    fn new(
+        shared: &'a DirectShared,
+        channel: &'a mut QueuedTurnChannel,
+        tool_set: ToolSet,
+        tool_loop: ToolLoop,
+        template: RequestTemplate,
+    ) -> Self {
+        let (reports, reported) = mpsc::channel(REPORT_BUFFER);
         Self {
             shared,
-            talk,
-            kit,
-            machine,
-            asking,
-            line: Line::Idle,
+            channel,
+            tool_set,
+            tool_loop,
+            template,
+            connection: ModelConnection::Idle,
             tools: JoinSet::new(),
             running: BTreeMap::new(),
             cancel: CancellationToken::new(),
@@ -214,34 +220,34 @@ impl<'a> Stage<'a> {
         }
     }
 
-    async fn play(mut self) -> TurnOutcome {
-        let mut inputs = vec![Input::Begin];
+    async fn run(mut self) -> TurnOutcome {
+        let mut inputs = vec![LoopInput::Begin];
         let end = 'turn: loop {
             let mut effects = Vec::new();
             for input in inputs.drain(..) {
-                self.machine.on(input, &mut effects);
+                self.tool_loop.on(input, &mut effects);
             }
             for effect in effects {
-                if let Some(end) = self.carry_out(effect) {
+                if let Some(end) = self.apply(effect) {
                     break 'turn end;
                 }
             }
-            let happened = tokio::select! {
-                heard = self.talk.next() => Happened::Heard(heard),
-                more = self.line.next(), if self.talk.has_room() => Happened::Inputs(more),
-                Some(ended) = self.tools.join_next_with_id() => Happened::Ended(ended),
-                Some(report) = self.reported.recv(), if self.talk.has_room() => Happened::Reported(report),
+            let event = tokio::select! {
+                heard = self.channel.next() => RunnerEvent::FromEngine(heard),
+                more = self.connection.next(), if self.channel.has_capacity() => RunnerEvent::Inputs(more),
+                Some(ended) = self.tools.join_next_with_id() => RunnerEvent::ToolEnded(ended),
+                Some(report) = self.reported.recv(), if self.channel.has_capacity() => RunnerEvent::ToolReported(report),
             };
-            inputs = self.happened(happened);
+            inputs = self.inputs_of(event);
         };
-        // Whatever still works is told to stop, and the turn ends when it has.
-        self.line = Line::Idle;
+        // Running tools are canceled, and the turn ends when they have ended.
+        self.connection = ModelConnection::Idle;
         self.cancel.cancel();
         let ending = async {
             while let Some(ended) = self.tools.join_next().await {
-                if let Ok(Done { call, outcome, .. }) = ended {
-                    let content = outcome.shown;
-                    self.talk.tell(TurnEvent::ToolResult { id: call, content, is_error: outcome.is_error });
+                if let Ok(FinishedCall { call, outcome, .. }) = ended {
+                    let content = outcome.for_room;
+                    self.channel.send(TurnEvent::ToolResult { id: call, content, is_error: outcome.is_error });
                 }
             }
         };
@@ -249,98 +255,107 @@ impl<'a> Stage<'a> {
             self.tools.shutdown().await;
         }
         let millis = self.stopped.map_or(0, |since| u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX));
-        TurnOutcome { end, receipt: Receipt { millis, ..Receipt::default() }, kept: Kept::Nothing }
+        TurnOutcome { end, receipt: Receipt { millis, ..Receipt::default() }, saved: SavedInSession::Nothing }
     }
 
-    fn happened(&mut self, happened: Happened) -> Vec<Input> {
-        match happened {
-            Happened::Inputs(inputs) => inputs.into_iter().map(|input| self.named(input)).collect(),
-            Happened::Heard(Heard::Room) => Vec::new(),
-            Happened::Heard(Heard::Gone | Heard::Command(TurnCommand::Interrupt)) => {
+    /// Translates an event into inputs of the tool loop.
+    fn inputs_of(&mut self, event: RunnerEvent) -> Vec<LoopInput> {
+        match event {
+            RunnerEvent::Inputs(inputs) => inputs.into_iter().map(|input| self.named(input)).collect(),
+            RunnerEvent::FromEngine(TurnChannelEvent::CapacityAvailable) => Vec::new(),
+            RunnerEvent::FromEngine(
+                TurnChannelEvent::ReceiverClosed | TurnChannelEvent::Command(TurnCommand::Interrupt),
+            ) => {
                 self.stopped = Some(Instant::now());
-                vec![Input::Stop]
+                vec![LoopInput::Stop]
             }
-            Happened::Heard(Heard::Command(TurnCommand::Answer { approval, decision, input })) => {
-                let decided = |call| Input::Decided { call, decision, input };
+            RunnerEvent::FromEngine(TurnChannelEvent::Command(TurnCommand::Answer { approval, decision, input })) => {
+                let decided = |call| LoopInput::Decided { call, decision, input };
                 self.approvals.remove(&approval).map(decided).into_iter().collect()
             }
-            Happened::Heard(Heard::Command(TurnCommand::Steer { message, text })) => {
-                vec![Input::Steer { message, text }]
+            RunnerEvent::FromEngine(TurnChannelEvent::Command(TurnCommand::Steer { message, text })) => {
+                vec![LoopInput::Steer { message, text }]
             }
-            Happened::Ended(Ok((task, Done { call, outcome, notices }))) => {
+            RunnerEvent::ToolEnded(Ok((task, FinishedCall { call, outcome, notices }))) => {
                 self.running.remove(&task);
-                notices.into_iter().for_each(|notice| self.talk.tell(notice));
-                vec![Input::ToolEnded { call, outcome }]
+                notices.into_iter().for_each(|notice| self.channel.send(notice));
+                vec![LoopInput::ToolEnded { call, outcome }]
             }
-            Happened::Ended(Err(error)) => {
-                tracing::error!(%error, "a tool crashed");
-                let outcome = super::machine::Outcome::text("The tool crashed; what it did is not known.", true);
-                self.running.remove(&error.id()).map(|call| Input::ToolEnded { call, outcome }).into_iter().collect()
+            RunnerEvent::ToolEnded(Err(error)) => {
+                tracing::error!(%error, "tool task panicked");
+                let outcome =
+                    super::tool_loop::ToolCallOutcome::text("The tool crashed; its effects are unknown.", true);
+                self.running
+                    .remove(&error.id())
+                    .map(|call| LoopInput::ToolEnded { call, outcome })
+                    .into_iter()
+                    .collect()
             }
-            Happened::Reported((id, delta)) => {
-                self.talk.tell(TurnEvent::ToolOutput { id, delta });
+            RunnerEvent::ToolReported((id, delta)) => {
+                self.channel.send(TurnEvent::ToolOutput { id, delta });
                 Vec::new()
             }
         }
     }
 
-    /// Tools by their own names, not by those that were made fit for the API.
-    fn named(&self, input: Input) -> Input {
+    /// Replaces the API's tool name by the tool's own name.
+    fn named(&self, input: LoopInput) -> LoopInput {
         match input {
-            Input::Piece(Piece::CallBegins { block, id, name }) => {
-                Input::Piece(Piece::CallBegins { block, id, name: self.asking.names.meant(&name) })
+            LoopInput::Piece(AnswerPiece::CallStart { block, id, name }) => {
+                LoopInput::Piece(AnswerPiece::CallStart { block, id, name: self.template.names.tool_name(&name) })
             }
             other => other,
         }
     }
 
-    fn carry_out(&mut self, effect: Effect) -> Option<TurnEnd> {
+    fn apply(&mut self, effect: LoopEffect) -> Option<TurnEnd> {
         match effect {
-            Effect::Tell(event) => self.talk.tell(event),
-            Effect::Ask(purpose) => {
+            LoopEffect::Emit(event) => self.channel.send(event),
+            LoopEffect::CallModel(purpose) => {
                 let client = self.shared.client.clone();
-                let body = self.question(purpose);
-                self.line = Line::Calling(Box::pin(ask(client, body)));
+                let body = self.request(purpose);
+                self.connection = ModelConnection::Calling(Box::pin(ask(client, body)));
             }
-            Effect::HangUp => self.line = Line::Idle,
-            Effect::Rest { attempt, failure } => {
-                let wait = retry::delay(attempt, failure.retry_after, chance());
+            LoopEffect::CloseConnection => self.connection = ModelConnection::Idle,
+            LoopEffect::WaitToRetry { attempt, failure } => {
+                let wait = retry::delay(attempt, failure.retry_after, jitter());
                 let message = format!(
-                    "{}; asking again in {:.1} s (attempt {attempt} of {}).",
+                    "{}; retrying in {:.1} s (attempt {attempt} of {}).",
                     failure.message,
                     wait.as_secs_f64(),
                     self.shared.config.retries
                 );
-                self.talk.tell(TurnEvent::Status { status: "retrying".into(), message });
-                self.line = Line::Resting(Instant::now() + wait);
+                self.channel.send(TurnEvent::Status { status: "retrying".into(), message });
+                self.connection = ModelConnection::WaitingToRetry(Instant::now() + wait);
             }
-            Effect::Decide { call, name, input, is_question } => {
+            LoopEffect::RequestApproval { call, name, input, is_question } => {
                 let id = ApprovalId::generate();
                 self.approvals.insert(id, call.clone());
-                self.talk.tell(TurnEvent::Approval { id, tool_use_id: Some(call), name, input, is_question });
+                self.channel.send(TurnEvent::Approval { id, tool_use_id: Some(call), name, input, is_question });
             }
-            Effect::Run { call, name, input } => {
-                let run = self.kit.run(call.clone(), &name, input, self.cancel.child_token(), self.reports.clone());
+            LoopEffect::RunTool { call, name, input } => {
+                let run =
+                    self.tool_set.run(call.clone(), &name, input, self.cancel.child_token(), self.reports.clone());
                 let task = self.tools.spawn(run);
                 self.running.insert(task.id(), call);
             }
-            Effect::End(end) => return Some(end),
+            LoopEffect::End(end) => return Some(end),
         }
         None
     }
 
-    fn question(&self, purpose: Purpose) -> Value {
-        let Asking { model, system, offers, names, options } = &self.asking;
+    fn request(&self, purpose: ModelCallPurpose) -> Value {
+        let RequestTemplate { model, system, offers, names, options } = &self.template;
         let is_xml = options.tool_calling == ToolCalling::Xml;
         let flat;
         let messages = if is_xml {
-            flat = xml::flattened(self.machine.messages());
+            flat = xml::with_calls_as_text(self.tool_loop.messages());
             &flat
         } else {
-            self.machine.messages()
+            self.tool_loop.messages()
         };
-        let is_answer = purpose == Purpose::Answer;
-        let question = Question {
+        let is_answer = purpose == ModelCallPurpose::Answer;
+        let request = ModelRequest {
             model,
             system: if is_answer { system } else { "" },
             messages,
@@ -349,20 +364,20 @@ impl<'a> Stage<'a> {
             max_output_tokens: options.max_output_tokens,
             thinking: options.thinking.filter(|_| is_answer),
             thinking_budget_tokens: options.thinking_budget_tokens.filter(|_| is_answer),
-            stop: if is_xml && is_answer && !self.kit.offers.is_empty() { xml::STOP } else { &[] },
-            is_vendors_own: self.shared.config.is_vendors_own(),
+            stop: if is_xml && is_answer && !self.tool_set.offered.is_empty() { xml::STOP_SEQUENCES } else { &[] },
+            is_openai_service: self.shared.config.is_openai_service(),
         };
-        wire::body(self.shared.config.api, &question)
+        wire::body(self.shared.config.api, &request)
     }
 }
 
-/// Its own function, so that the future owns what it needs.
-async fn ask(client: Client, body: Value) -> Result<Answering, Failure> {
-    client.ask(body).await
+/// A function of its own, so that the future owns its data.
+async fn ask(client: ModelClient, body: Value) -> Result<AnswerStream, ModelFailure> {
+    client.start_answer(body).await
 }
 
-/// From 0 to 1; good enough to keep many from coming back at once.
-fn chance() -> f64 {
+/// From 0 to 1; good enough to spread retries.
+fn jitter() -> f64 {
     let bits = std::hash::RandomState::new().build_hasher().finish() >> 11;
     #[expect(clippy::cast_precision_loss, reason = "53 bits fit")]
     {

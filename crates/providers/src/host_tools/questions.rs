@@ -1,91 +1,92 @@
-//! Questions of an agent's program to the people in its room. They come in by the server's door and go to the turn under way,
-//! if there is one.
+//! Questions of an agent's program to the people in its room. They arrive at the server's MCP endpoint and are routed
+//! to the current turn, if there is one.
 
-use super::{Outcome, answered};
+use super::{HostToolOutcome, outcome_of_answer};
 use domain::event::Decision;
 use serde_json::Value;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
-/// Calls of one process that wait for a person.
+/// Open questions of one process.
 pub const MAX_QUESTIONS: usize = 16;
 
 #[derive(Debug)]
-pub struct Question {
+pub struct UserQuestion {
     pub input: Value,
     pub answer: oneshot::Sender<(Decision, Option<Value>)>,
 }
 
-/// Where the questions of one process go.
+/// Routes the questions of one process to its current turn.
 #[derive(Debug)]
-pub struct Line {
-    turn: Arc<Turn>,
+pub struct QuestionRouter {
+    turn: Arc<CurrentTurn>,
     open: Semaphore,
 }
 
-type Asker = mpsc::Sender<Question>;
+type QuestionSender = mpsc::Sender<UserQuestion>;
 
-/// Who answers just now, if anybody.
+/// The turn that takes questions now, if any.
 #[derive(Debug, Default)]
-struct Turn(Mutex<Option<Asker>>);
+struct CurrentTurn(Mutex<Option<QuestionSender>>);
 
-impl Turn {
-    fn lock(&self) -> MutexGuard<'_, Option<Asker>> {
-        // Set and cleared in one step each.
+impl CurrentTurn {
+    fn lock(&self) -> MutexGuard<'_, Option<QuestionSender>> {
+        // Set and cleared in a single step, so a panic cannot leave it inconsistent.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// While it lives, questions come out of it.
+/// The turn's end: receives questions until it is dropped.
 #[derive(Debug)]
-pub struct Questions {
-    questions: mpsc::Receiver<Question>,
-    turn: Arc<Turn>,
+pub struct TurnQuestions {
+    questions: mpsc::Receiver<UserQuestion>,
+    turn: Arc<CurrentTurn>,
 }
 
-impl Default for Line {
+impl Default for QuestionRouter {
     fn default() -> Self {
         Self { turn: Arc::default(), open: Semaphore::new(MAX_QUESTIONS) }
     }
 }
 
-impl Line {
-    /// From now on questions go to this turn.
-    pub fn begin(&self) -> Questions {
-        let (asker, questions) = mpsc::channel(MAX_QUESTIONS);
-        *self.turn.lock() = Some(asker);
-        Questions { questions, turn: Arc::clone(&self.turn) }
+impl QuestionRouter {
+    /// Routes questions to this turn from now on.
+    pub fn begin_turn(&self) -> TurnQuestions {
+        let (sender, questions) = mpsc::channel(MAX_QUESTIONS);
+        *self.turn.lock() = Some(sender);
+        TurnQuestions { questions, turn: Arc::clone(&self.turn) }
     }
 
-    /// Whoever drops this withdraws the question.
-    pub async fn ask(&self, input: Value) -> Outcome {
-        let Ok(_place) = self.open.try_acquire() else { return cannot("Too many questions are open already.") };
-        let asker = self.turn.lock().clone();
-        let Some(asker) = asker else { return cannot("Nobody can be asked: no turn is under way.") };
+    /// Asks and waits for the answer. Dropping the future withdraws the question.
+    pub async fn ask(&self, input: Value) -> HostToolOutcome {
+        let Ok(_permit) = self.open.try_acquire() else { return failed("Too many questions are open already.") };
+        let sender = self.turn.lock().clone();
+        let Some(sender) = sender else { return failed("The question was not asked: no turn is running.") };
         let (answer, waiting) = oneshot::channel();
-        if asker.send(Question { input, answer }).await.is_err() {
-            return cannot("Nobody can be asked: the turn has ended.");
+        if sender.send(UserQuestion { input, answer }).await.is_err() {
+            return failed("The question was not asked: the turn has ended.");
         }
-        // No deadline here: the engine answers every approval, at the latest when it expires, and the end of the turn drops it.
+        // No timeout here: the engine answers every approval, at the latest when it expires, and the end of the turn
+        // drops the question.
         match waiting.await {
-            Ok((decision, input)) => answered(decision, input.as_ref()),
-            Err(_) => cannot("The turn ended before anybody answered."),
+            Ok((decision, input)) => outcome_of_answer(decision, input.as_ref()),
+            Err(_) => failed("The turn ended before the question was answered."),
         }
     }
 }
 
-impl Questions {
-    pub async fn next(&mut self) -> Option<Question> {
+impl TurnQuestions {
+    pub async fn next(&mut self) -> Option<UserQuestion> {
         self.questions.recv().await
     }
 }
 
-impl Drop for Questions {
+impl Drop for TurnQuestions {
     fn drop(&mut self) {
         *self.turn.lock() = None;
     }
 }
 
-fn cannot(why: &str) -> Outcome {
-    Outcome { text: why.to_owned(), is_error: true }
+fn failed(why: &str) -> HostToolOutcome {
+    HostToolOutcome { text: why.to_owned(), is_error: true }
 }

@@ -1,8 +1,11 @@
-//! The tools themselves, and the way to them with a pass.
+//! The host tools, and access to them with an agent token.
 
 use super::{
-    Called, answered, call,
-    pass::{ASK, Call, Issued, MAX_CALLS, PREFIX, Pass, Passes},
+    HostToolReply,
+    agent_token::{
+        AGENT_TOKEN_PREFIX, ASK_PEOPLE, AgentToken, AgentTokenLease, AgentTokens, HostToolRequest, MAX_REQUESTS,
+    },
+    call, outcome_of_answer,
     questions::MAX_QUESTIONS,
 };
 use domain::{event::Decision, time::Timestamp};
@@ -14,143 +17,149 @@ use std::{
 };
 
 #[test]
-fn the_time_is_told_at_once() {
-    let Called::Done(outcome) = call("current_time", &json!({}), Timestamp::from_millis(0)) else { panic!() };
+fn current_time_returns_immediately() {
+    let HostToolReply::Done(outcome) = call("current_time", &json!({}), Timestamp::from_millis(0)) else { panic!() };
     assert!(outcome.text.starts_with("1970-01-01T00:00:00"), "{}", outcome.text);
 }
 
 #[test]
-fn a_question_is_asked_and_its_answer_is_the_result() {
+fn answer_of_a_question_is_its_result() {
     let question = json!({"question": "Which?", "options": ["a", "b"]});
-    assert_eq!(call("ask_user", &question, Timestamp::from_millis(0)), Called::Ask { input: question.clone() });
-    assert_eq!(answered(Decision::Allow, Some(&json!({"answer": "b"}))).text, "b");
-    assert!(answered(Decision::Deny, None).is_error && answered(Decision::Expired, None).is_error);
+    assert_eq!(call("ask_user", &question, Timestamp::from_millis(0)), HostToolReply::Ask { input: question.clone() });
+    assert_eq!(outcome_of_answer(Decision::Allow, Some(&json!({"answer": "b"}))).text, "b");
+    assert!(outcome_of_answer(Decision::Deny, None).is_error && outcome_of_answer(Decision::Expired, None).is_error);
 }
 
 #[test]
-fn bad_calls_are_errors_a_model_can_act_on() {
+fn invalid_calls_return_helpful_errors() {
     for (name, arguments) in [("ask_user", json!({})), ("ask_user", json!({"question": " "})), ("x", json!({}))] {
-        let Called::Done(outcome) = call(name, &arguments, Timestamp::from_millis(0)) else { panic!() };
+        let HostToolReply::Done(outcome) = call(name, &arguments, Timestamp::from_millis(0)) else { panic!() };
         assert!(outcome.is_error && !outcome.text.is_empty());
     }
 }
 
-fn issued() -> (Passes, Issued, Arc<Pass>) {
-    let passes = Passes::default();
-    let issued = passes.issue().unwrap();
-    let pass = passes.find(issued.reveal().as_bytes()).unwrap();
-    (passes, issued, pass)
+fn lease() -> (AgentTokens, AgentTokenLease, Arc<AgentToken>) {
+    let tokens = AgentTokens::default();
+    let lease = tokens.issue().unwrap();
+    let token = tokens.find(lease.reveal().as_bytes()).unwrap();
+    (tokens, lease, token)
 }
 
 fn question() -> Value {
     json!({"question": "Which?"})
 }
 
-/// What came of it; `None` when the client had given it up.
-async fn said(call: &Call, name: &str, arguments: Value) -> Option<(String, bool)> {
-    call.tool(name, &arguments).await.map(|outcome| (outcome.text, outcome.is_error))
+/// The text and `is_error` of the result; `None` if the client canceled the request.
+async fn result_of(call: &HostToolRequest, name: &str, arguments: Value) -> Option<(String, bool)> {
+    call.call_tool(name, &arguments).await.map(|outcome| (outcome.text, outcome.is_error))
 }
 
 #[tokio::test]
-async fn tools_are_called_by_the_names_they_have_on_this_way() {
-    let (_passes, _issued, pass) = issued();
-    let call = pass.begin("1").unwrap();
-    assert!(!said(&call, "current_time", json!({})).await.unwrap().1);
-    let (text, is_error) = said(&call, "ask_user", question()).await.unwrap();
-    assert!(is_error && text.contains(ASK), "{text}");
+async fn tools_are_called_by_their_names_over_mcp() {
+    let (_tokens, _lease, token) = lease();
+    let call = token.begin_request("1").unwrap();
+    assert!(!result_of(&call, "current_time", json!({})).await.unwrap().1);
+    let (text, is_error) = result_of(&call, "ask_user", question()).await.unwrap();
+    assert!(is_error && text.contains(ASK_PEOPLE), "{text}");
 }
 
 #[tokio::test]
-async fn a_question_waits_for_its_answer_and_holds_up_nothing() {
-    let (_passes, issued, pass) = issued();
-    let mut questions = issued.begin();
-    let (asking, other) = (pass.begin("1").unwrap(), pass.begin("2").unwrap());
+async fn waiting_question_does_not_block_other_calls() {
+    let (_tokens, lease, token) = lease();
+    let mut questions = lease.begin_turn();
+    let (asking, other) = (token.begin_request("1").unwrap(), token.begin_request("2").unwrap());
     let answering = async {
         let asked = questions.next().await.unwrap();
         assert_eq!(asked.input, question());
-        assert!(!said(&other, "current_time", json!({})).await.unwrap().1);
+        assert!(!result_of(&other, "current_time", json!({})).await.unwrap().1);
         asked.answer.send((Decision::Allow, Some(json!({"answer": "this"})))).unwrap();
     };
-    let (said, ()) = tokio::join!(said(&asking, ASK, question()), answering);
-    assert_eq!(said, Some(("this".into(), false)));
+    let (result, ()) = tokio::join!(result_of(&asking, ASK_PEOPLE, question()), answering);
+    assert_eq!(result, Some(("this".into(), false)));
 }
 
 #[tokio::test]
-async fn without_a_turn_a_question_is_an_error_and_so_is_one_whose_turn_ends() {
-    let (_passes, issued, pass) = issued();
-    let call = pass.begin("1").unwrap();
-    assert!(said(&call, ASK, question()).await.unwrap().1);
-    let mut questions = issued.begin();
+async fn question_fails_without_a_turn_or_when_its_turn_ends() {
+    let (_tokens, lease, token) = lease();
+    let call = token.begin_request("1").unwrap();
+    assert!(result_of(&call, ASK_PEOPLE, question()).await.unwrap().1);
+    let mut questions = lease.begin_turn();
     let ending = async {
         drop(questions.next().await.unwrap());
         drop(questions);
     };
-    let (asked, ()) = tokio::join!(said(&call, ASK, question()), ending);
+    let (asked, ()) = tokio::join!(result_of(&call, ASK_PEOPLE, question()), ending);
     assert!(asked.unwrap().1);
-    assert!(said(&call, ASK, question()).await.unwrap().1);
+    assert!(result_of(&call, ASK_PEOPLE, question()).await.unwrap().1);
 }
 
 #[tokio::test]
-async fn a_question_that_its_client_gives_up_is_withdrawn() {
-    let (_passes, issued, pass) = issued();
-    let mut questions = issued.begin();
-    let (call, namesake) = (pass.begin("1").unwrap(), pass.begin("1").unwrap());
-    let giving_up = async {
+async fn canceled_question_is_withdrawn() {
+    let (_tokens, lease, token) = lease();
+    let mut questions = lease.begin_turn();
+    let (call, namesake) = (token.begin_request("1").unwrap(), token.begin_request("1").unwrap());
+    let canceling = async {
         let mut asked = questions.next().await.unwrap();
-        pass.cancel("2");
-        pass.cancel("1");
-        assert!(!asked.answer.is_closed(), "another client has the same id: it may not be this one that is meant");
+        token.cancel("2");
+        token.cancel("1");
+        assert!(!asked.answer.is_closed(), "ambiguous: another client has the same id");
         drop(namesake);
-        pass.cancel("1");
+        token.cancel("1");
         asked.answer.closed().await;
     };
-    assert_eq!(tokio::join!(said(&call, ASK, question()), giving_up).0, None);
+    assert_eq!(tokio::join!(result_of(&call, ASK_PEOPLE, question()), canceling).0, None);
 }
 
 #[tokio::test]
-async fn invariant_14_limits_so_many_requests_and_questions_are_open_at_once() {
-    let (_passes, issued, pass) = issued();
-    let _questions = issued.begin();
-    let calls: Vec<Call> = (0..MAX_CALLS).map(|id| pass.begin(&id.to_string()).unwrap()).collect();
-    assert!(pass.begin("one more").is_none());
+async fn invariant_14_limits_open_requests_and_questions_are_bounded() {
+    let (_tokens, lease, token) = lease();
+    let _questions = lease.begin_turn();
+    let calls: Vec<HostToolRequest> =
+        (0..MAX_REQUESTS).map(|id| token.begin_request(&id.to_string()).unwrap()).collect();
+    assert!(token.begin_request("one more").is_none());
     let arguments = question();
-    let mut open: Vec<_> = calls[..MAX_QUESTIONS].iter().map(|call| Box::pin(call.tool(ASK, &arguments))).collect();
+    let mut open: Vec<_> =
+        calls[..MAX_QUESTIONS].iter().map(|call| Box::pin(call.call_tool(ASK_PEOPLE, &arguments))).collect();
     for asked in &mut open {
         assert!(asked.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
     }
-    let (text, is_error) = said(&calls[MAX_QUESTIONS], ASK, question()).await.unwrap();
+    let (text, is_error) = result_of(&calls[MAX_QUESTIONS], ASK_PEOPLE, question()).await.unwrap();
     assert!(is_error && text.contains("Too many"), "{text}");
     drop(open);
     {
-        let mut again = pin!(calls[0].tool(ASK, &arguments));
+        let mut again = pin!(calls[0].call_tool(ASK_PEOPLE, &arguments));
         assert!(again.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
     }
     drop(calls);
-    assert!(pass.begin("one more").is_some());
+    assert!(token.begin_request("one more").is_some());
 }
 
 #[tokio::test]
-async fn invariant_17_secrets_stay_a_pass_is_good_for_one_process_and_as_long_as_it_lives() {
-    let (passes, issued, pass) = issued();
-    let other = passes.issue().unwrap();
-    let secret = issued.reveal().to_owned();
-    assert!(secret.starts_with(PREFIX) && secret.len() == PREFIX.len() + 64 && secret != other.reveal());
-    assert_ne!(passes.find(other.reveal().as_bytes()).unwrap().number(), pass.number());
+async fn invariant_17_secrets_stay_an_agent_token_is_valid_for_one_process_while_its_lease_lives() {
+    let (tokens, lease, token) = lease();
+    let other = tokens.issue().unwrap();
+    let secret = lease.reveal().to_owned();
+    assert!(
+        secret.starts_with(AGENT_TOKEN_PREFIX)
+            && secret.len() == AGENT_TOKEN_PREFIX.len() + 64
+            && secret != other.reveal()
+    );
+    assert_ne!(tokens.find(other.reveal().as_bytes()).unwrap().number(), token.number());
     let cut = &secret[..secret.len() - 1];
-    for wrong in [String::new(), PREFIX.into(), cut.into(), format!("{cut}g"), format!("{secret}0")] {
-        assert!(passes.find(wrong.as_bytes()).is_none(), "{wrong}");
+    for wrong in [String::new(), AGENT_TOKEN_PREFIX.into(), cut.into(), format!("{cut}g"), format!("{secret}0")] {
+        assert!(tokens.find(wrong.as_bytes()).is_none(), "{wrong}");
     }
-    for shown in [format!("{passes:?}"), format!("{issued:?}"), format!("{pass:?}")] {
-        assert!(!shown.contains(&secret[PREFIX.len()..]), "{shown}");
+    for shown in [format!("{tokens:?}"), format!("{lease:?}"), format!("{token:?}")] {
+        assert!(!shown.contains(&secret[AGENT_TOKEN_PREFIX.len()..]), "{shown}");
     }
-    let mut questions = issued.begin();
-    let call = pass.begin("1").unwrap();
+    let mut questions = lease.begin_turn();
+    let call = token.begin_request("1").unwrap();
     let ending = async {
         let asked = questions.next().await.unwrap();
-        drop(issued);
+        drop(lease);
         asked
     };
-    let (said, _asked) = tokio::join!(said(&call, ASK, question()), ending);
-    assert_eq!(said, None, "nobody hears the answer");
-    assert!(passes.find(secret.as_bytes()).is_none() && passes.find(other.reveal().as_bytes()).is_some());
+    let (result, _asked) = tokio::join!(result_of(&call, ASK_PEOPLE, question()), ending);
+    assert_eq!(result, None, "no client waits for the result");
+    assert!(tokens.find(secret.as_bytes()).is_none() && tokens.find(other.reveal().as_bytes()).is_some());
 }

@@ -1,9 +1,9 @@
-//! The two tasks behind a peer, and how they come to an end.
+//! The reader and writer tasks behind a peer, and how they end.
 
 use super::{
-    Dialect, Peer,
-    message::{Message, parse},
-    peer::Pending,
+    RpcFormat, RpcPeer,
+    message::{RpcMessage, parse},
+    peer::PendingCalls,
 };
 use serde_json::Value;
 use std::time::Duration;
@@ -12,55 +12,55 @@ use tokio::{
     sync::{mpsc, oneshot},
     task::JoinSet,
 };
-use workbench::process::{LineError, Lines};
+use workbench::process::{LineError, OutputLines};
 
-/// Lines that are not written yet; beyond that the other side does not read.
-const OUTGOING: usize = 1024;
-/// What was read and not taken yet; beyond that it stays in the pipe.
-const INCOMING: usize = 256;
-/// A stray line of a library is forgiven; so many in a row are another language.
-const MAX_GARBAGE: usize = 20;
-/// A program that dies shows it on both pipes; what it said last is worth a short wait.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+/// Maximum number of unwritten lines; beyond that, the other side counts as not reading.
+const OUTGOING_CAPACITY: usize = 1024;
+/// Maximum number of received messages that are not consumed yet; beyond that, reading pauses.
+const INCOMING_CAPACITY: usize = 256;
+/// Single stray lines (library output) are skipped; this many in a row mean that the program does not speak JSON-RPC.
+const MAX_INVALID_LINES: usize = 20;
+/// After a write error, how long to keep reading: a dying program may still have output in the pipe.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What the other side says by itself, with the line it came in.
+/// A message that the other side sent on its own, with the raw line.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Incoming {
+pub enum RpcIncoming {
     Notification {
         method: String,
         params: Value,
         raw: String,
     },
-    /// To be answered with [`Peer::respond`]. Ids are the other side's own.
+    /// Must be answered with [`RpcPeer::respond`]. The id is chosen by the other side.
     Request {
         id: Value,
         method: String,
         params: Value,
         raw: String,
     },
-    /// The last there is.
+    /// Always the last message.
     Closed(CloseReason),
 }
 
-/// Why nothing more can be said or heard.
+/// Why the connection was closed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CloseReason {
     #[error("the program closed its output")]
     Ended,
-    #[error("the program ended in the middle of a line: {0}")]
+    #[error("the program exited in the middle of a line: {0}")]
     HalfLine(String),
     #[error("{0}")]
     BadOutput(String),
     #[error("the program's output cannot be read: {0}")]
     Unreadable(String),
-    #[error("the program does not take input any more: {0}")]
+    #[error("the program no longer accepts input: {0}")]
     Unwritable(String),
     #[error("the connection was closed")]
     Dropped,
 }
 
 impl CloseReason {
-    /// The stable code of a run that failed with it.
+    /// The stable error code of a run that failed for this reason.
     pub fn code(&self) -> &'static str {
         match self {
             Self::BadOutput(_) => "bad_output",
@@ -81,38 +81,38 @@ impl From<LineError> for CloseReason {
     }
 }
 
-/// Holds the reader and the writer. Dropped, both stop and the pipes are closed.
+/// Owns the reader and writer tasks. Dropping it stops both and closes the pipes.
 #[derive(Debug)]
-pub struct Connection {
+pub struct RpcConnection {
     tasks: JoinSet<()>,
-    pending: Pending,
+    pending: PendingCalls,
 }
 
-impl Connection {
+impl RpcConnection {
     pub fn start(
-        reader: Lines,
+        reader: OutputLines,
         writer: impl AsyncWrite + Send + Unpin + 'static,
-        dialect: Dialect,
-    ) -> (Self, Peer, mpsc::Receiver<Incoming>) {
-        let pending = Pending::default();
-        let (outgoing, to_write) = mpsc::channel(OUTGOING);
-        let (heard, incoming) = mpsc::channel(INCOMING);
+        dialect: RpcFormat,
+    ) -> (Self, RpcPeer, mpsc::Receiver<RpcIncoming>) {
+        let pending = PendingCalls::default();
+        let (outgoing, to_write) = mpsc::channel(OUTGOING_CAPACITY);
+        let (received, incoming) = mpsc::channel(INCOMING_CAPACITY);
         let (failed, writing_failed) = oneshot::channel();
         let mut tasks = JoinSet::new();
         tasks.spawn(write(writer, to_write, failed));
-        tasks.spawn(read(reader, pending.clone(), heard, writing_failed));
-        let peer = Peer::new(dialect, outgoing, pending.clone());
+        tasks.spawn(read(reader, pending.clone(), received, writing_failed));
+        let peer = RpcPeer::new(dialect, outgoing, pending.clone());
         (Self { tasks, pending }, peer, incoming)
     }
 
-    /// Stops both tasks; when it returns, the pipes are closed.
+    /// Stops both tasks. The pipes are closed when this returns.
     pub async fn close(mut self) {
         self.pending.close(&CloseReason::Dropped);
         self.tasks.shutdown().await;
     }
 }
 
-impl Drop for Connection {
+impl Drop for RpcConnection {
     fn drop(&mut self) {
         self.pending.close(&CloseReason::Dropped);
     }
@@ -129,7 +129,7 @@ async fn write(
             writer.flush().await
         };
         if let Err(error) = written.await {
-            // Nobody listens when the reader has seen the end already.
+            // The receiver is dropped if the reader has already seen the end of the output.
             drop(failed.send(CloseReason::Unwritable(error.to_string())));
             return;
         }
@@ -137,31 +137,35 @@ async fn write(
 }
 
 async fn read(
-    mut lines: Lines,
-    pending: Pending,
-    heard: mpsc::Sender<Incoming>,
+    mut lines: OutputLines,
+    pending: PendingCalls,
+    received: mpsc::Sender<RpcIncoming>,
     writing_failed: oneshot::Receiver<CloseReason>,
 ) {
     let unwritable = async {
         match writing_failed.await {
             Ok(reason) => {
-                tokio::time::sleep(LAST_WORDS).await;
+                tokio::time::sleep(DRAIN_TIMEOUT).await;
                 reason
             }
-            // The writer ended because nobody speaks any more; there may still be something to hear.
+            // The writer ended because every peer was dropped; there may still be output to read.
             Err(_) => std::future::pending().await,
         }
     };
     let reason = tokio::select! {
-        reason = listen(&mut lines, &pending, &heard) => reason,
+        reason = read_messages(&mut lines, &pending, &received) => reason,
         reason = unwritable => reason,
     };
     pending.close(&reason);
-    // A receiver that is gone has no use for the reason.
-    drop(heard.send(Incoming::Closed(reason)).await);
+    // A dropped receiver does not need the reason.
+    drop(received.send(RpcIncoming::Closed(reason)).await);
 }
 
-async fn listen(lines: &mut Lines, pending: &Pending, heard: &mpsc::Sender<Incoming>) -> CloseReason {
+async fn read_messages(
+    lines: &mut OutputLines,
+    pending: &PendingCalls,
+    received: &mpsc::Sender<RpcIncoming>,
+) -> CloseReason {
     let mut garbage = 0;
     loop {
         let raw = match lines.next().await {
@@ -173,29 +177,29 @@ async fn listen(lines: &mut Lines, pending: &Pending, heard: &mpsc::Sender<Incom
             continue;
         }
         let incoming = match parse(&raw) {
-            Some(Message::Notification { method, params }) => Incoming::Notification { method, params, raw },
-            Some(Message::Request { id, method, params }) => Incoming::Request { id, method, params, raw },
-            Some(Message::Response { id, result }) => {
+            Some(RpcMessage::Notification { method, params }) => RpcIncoming::Notification { method, params, raw },
+            Some(RpcMessage::Request { id, method, params }) => RpcIncoming::Request { id, method, params, raw },
+            Some(RpcMessage::Response { id, result }) => {
                 garbage = 0;
                 if !id.is_some_and(|id| pending.resolve(id, result)) {
-                    tracing::debug!(?id, "an answer that nobody waits for");
+                    tracing::debug!(?id, "response without a waiting caller");
                 }
                 continue;
             }
             None => {
                 garbage += 1;
                 let start: String = raw.chars().take(200).collect();
-                tracing::debug!(garbage, start, "a line that is no message");
-                if garbage == MAX_GARBAGE {
+                tracing::debug!(garbage, start, "skipped a line that is not a JSON-RPC message");
+                if garbage == MAX_INVALID_LINES {
                     return CloseReason::BadOutput(format!(
-                        "the program sent {MAX_GARBAGE} lines in a row that are no messages, the last one: {start}"
+                        "the program sent {MAX_INVALID_LINES} lines in a row that are not JSON-RPC messages; the last one: {start}"
                     ));
                 }
                 continue;
             }
         };
         garbage = 0;
-        if heard.send(incoming).await.is_err() {
+        if received.send(incoming).await.is_err() {
             return CloseReason::Dropped;
         }
     }

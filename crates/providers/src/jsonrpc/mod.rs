@@ -1,21 +1,20 @@
-//! The one line-framed JSON-RPC peer: JSON on each line, both sides may ask, both sides may tell.
+//! Line-framed JSON-RPC over pipes: one JSON message per line, with requests and notifications in both directions.
 //!
-//! It knows nothing of any agent's methods. Start with [`Connection::start`]: the connection owns the two tasks that read
-//! and write, the [`Peer`] speaks, and what the other side says by itself comes out of the receiver. Answers to our own
-//! requests do not: they are given to whoever asked, by id.
+//! This module knows nothing about any agent's methods. Start with [`RpcConnection::start`]: the connection owns the
+//! reader and writer tasks, [`RpcPeer`] sends, and the receiver yields the requests and notifications of the other
+//! side. Responses to our requests go to the caller, matched by id.
 //!
-//! Whoever waits for an answer must go on emptying the receiver meanwhile: the answer may lie behind what is waiting
-//! there. What is sent never waits for the other side to read; a program that reads nothing makes the queue full, and
-//! then the call fails.
+//! While a caller waits for a response, the receiver must be drained, because the response may be queued behind other
+//! messages. Sending never blocks: if the program does not read its input, the queue fills up and the call fails.
 
 mod connection;
 #[cfg(test)]
-pub mod far_end;
+pub mod fake_peer;
 mod message;
 mod peer;
 #[cfg(test)]
 mod tests;
 
-pub use connection::{CloseReason, Connection, Incoming};
-pub use message::{Dialect, RpcError};
-pub use peer::{CallError, Peer};
+pub use connection::{CloseReason, RpcConnection, RpcIncoming};
+pub use message::{RpcError, RpcFormat};
+pub use peer::{CallError, RpcPeer};

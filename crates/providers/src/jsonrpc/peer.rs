@@ -1,6 +1,6 @@
-//! The side that speaks: requests, notifications, answers.
+//! Sends requests, notifications and responses.
 
-use super::{CloseReason, Dialect, RpcError};
+use super::{CloseReason, RpcError, RpcFormat};
 use serde_json::Value;
 use std::{
     collections::HashMap,
@@ -9,80 +9,80 @@ use std::{
 };
 use tokio::sync::{mpsc, oneshot};
 
-/// More requests without an answer than any use of this has.
+/// Maximum number of pending requests; far more than any caller needs.
 const MAX_PENDING: usize = 1024;
 
-/// Why a call brought no result.
+/// Why a call returned no result.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum CallError {
     #[error("{message}")]
     Refused { code: i64, message: String, data: Option<Value> },
     #[error("it did not answer in time")]
     Timeout,
-    #[error("it does not read what it is sent")]
+    #[error("it does not read its input")]
     Overloaded,
     #[error("{0}")]
     Closed(CloseReason),
 }
 
-type Answer = Result<Value, CallError>;
+type CallResult = Result<Value, CallError>;
 
-/// Speaks to the other side. Cheap to clone; when the last one is dropped, the other side's input is closed.
+/// Sends messages to the other side. Cheap to clone; dropping the last clone closes the other side's input.
 #[derive(Clone, Debug)]
-pub struct Peer {
-    dialect: Dialect,
+pub struct RpcPeer {
+    dialect: RpcFormat,
     outgoing: mpsc::Sender<String>,
-    pending: Pending,
+    pending: PendingCalls,
 }
 
-/// Who waits for which answer, until there can be none any more.
+/// The callers that wait for a response, by request id.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Pending(Arc<Mutex<Waiting>>);
+pub(super) struct PendingCalls(Arc<Mutex<PendingState>>);
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct PendingState {
     last_id: u64,
-    askers: HashMap<u64, oneshot::Sender<Answer>>,
+    waiters: HashMap<u64, oneshot::Sender<CallResult>>,
     closed: Option<CloseReason>,
 }
 
-impl Pending {
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+impl PendingCalls {
+    fn lock(&self) -> MutexGuard<'_, PendingState> {
         // Each change is one step; a panic elsewhere leaves nothing half done.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn ask(&self) -> Result<(Asked, oneshot::Receiver<Answer>), CallError> {
+    fn register(&self) -> Result<(PendingCallGuard, oneshot::Receiver<CallResult>), CallError> {
         let mut waiting = self.lock();
         if let Some(reason) = &waiting.closed {
             return Err(CallError::Closed(reason.clone()));
         }
-        if waiting.askers.len() >= MAX_PENDING {
+        if waiting.waiters.len() >= MAX_PENDING {
             return Err(CallError::Overloaded);
         }
         let (answer, answered) = oneshot::channel();
         waiting.last_id += 1;
         let id = waiting.last_id;
-        waiting.askers.insert(id, answer);
-        Ok((Asked { id, pending: self.clone() }, answered))
+        waiting.waiters.insert(id, answer);
+        Ok((PendingCallGuard { id, pending: self.clone() }, answered))
     }
 
-    /// Whether somebody still waited for it.
+    /// Delivers a response. Returns whether a caller was still waiting for it.
     pub(super) fn resolve(&self, id: u64, result: Result<Value, RpcError>) -> bool {
-        let asker = self.lock().askers.remove(&id);
+        let waiter = self.lock().waiters.remove(&id);
         let answer = result.map_err(|RpcError { code, message, data }| CallError::Refused { code, message, data });
-        asker.is_some_and(|asker| asker.send(answer).is_ok())
+        waiter.is_some_and(|waiter| waiter.send(answer).is_ok())
     }
 
-    /// Nobody will be answered any more. The first reason stays.
+    /// Fails all pending calls. The first reason wins.
     pub(super) fn close(&self, reason: &CloseReason) {
         let mut waiting = self.lock();
         let reason = waiting.closed.get_or_insert_with(|| reason.clone()).clone();
-        let askers = std::mem::take(&mut waiting.askers);
+        let waiters = std::mem::take(&mut waiting.waiters);
         drop(waiting);
-        for asker in askers.into_values() {
-            // Whoever stopped waiting needs no answer.
-            drop(asker.send(Err(CallError::Closed(reason.clone()))));
+        for waiter in waiters.into_values() {
+            // The caller may have stopped waiting.
+            drop(waiter.send(Err(CallError::Closed(reason.clone()))));
         }
     }
 
@@ -91,27 +91,28 @@ impl Pending {
     }
 }
 
-/// A question that is open; dropped, nobody waits for its answer any more.
-struct Asked {
+/// A registered call; dropping it unregisters the caller.
+struct PendingCallGuard {
     id: u64,
-    pending: Pending,
+    pending: PendingCalls,
 }
 
-impl Drop for Asked {
+impl Drop for PendingCallGuard {
     fn drop(&mut self) {
-        self.pending.lock().askers.remove(&self.id);
+        self.pending.lock().waiters.remove(&self.id);
     }
 }
 
-impl Peer {
-    pub(super) fn new(dialect: Dialect, outgoing: mpsc::Sender<String>, pending: Pending) -> Self {
+impl RpcPeer {
+    pub(super) fn new(dialect: RpcFormat, outgoing: mpsc::Sender<String>, pending: PendingCalls) -> Self {
         Self { dialect, outgoing, pending }
     }
 
-    /// Asks and waits for the answer. Dropping the future forgets the question; the other side is not told.
-    pub async fn request(&self, method: &str, params: Value, deadline: Duration) -> Answer {
-        let (asked, answered) = self.pending.ask()?;
-        self.send(self.dialect.request(asked.id, method, params))?;
+    /// Sends a request and waits for the response. Dropping the future forgets the request; the other side is not
+    /// notified.
+    pub async fn request(&self, method: &str, params: Value, deadline: Duration) -> CallResult {
+        let (call, answered) = self.pending.register()?;
+        self.send(self.dialect.request(call.id, method, params))?;
         match tokio::time::timeout(deadline, answered).await {
             Ok(Ok(answer)) => answer,
             Ok(Err(_)) => Err(CallError::Closed(self.reason())),
@@ -119,18 +120,18 @@ impl Peer {
         }
     }
 
-    /// Tells. It returns before it is written.
+    /// Sends a notification. Returns before it is written.
     pub fn notify(&self, method: &str, params: Value) -> Result<(), CallError> {
         self.send(self.dialect.notification(method, params))
     }
 
-    /// Answers a request of the other side, by its own id. It returns before it is written.
+    /// Responds to a request of the other side, by that request's id. Returns before it is written.
     pub fn respond(&self, id: Value, result: Result<Value, RpcError>) -> Result<(), CallError> {
         self.send(self.dialect.response(id, result))
     }
 
-    /// Why there is nobody to speak to any more, once that is so.
-    pub fn closed(&self) -> Option<CloseReason> {
+    /// Returns why the connection is closed; `None` while it is open.
+    pub fn close_reason(&self) -> Option<CloseReason> {
         self.pending.closed()
     }
 

@@ -1,4 +1,4 @@
-//! Reads a message into the steps to play. Pure: the same text gives the same steps, or the same complaint.
+//! Parses a message into steps. Pure: the same text gives the same steps, or the same error.
 
 use super::script;
 use crate::TurnEvent;
@@ -6,19 +6,19 @@ use domain::run::RunError;
 use serde_json::{Map, Value};
 use std::{ops::RangeInclusive, time::Duration};
 
-/// Slow enough to be seen streaming, fast enough not to be waited for.
+/// Slow enough to be visible, fast enough not to annoy.
 pub const WORD_PACE: Duration = Duration::from_millis(15);
 
 const EXCERPT_CHARS: usize = 80;
 const MAX_WORD_CHARS: usize = 64;
 
 #[derive(Clone, PartialEq, Debug)]
-pub enum Step {
+pub enum ScriptStep {
     Wait(Duration),
-    /// Said word by word.
+    /// Sends the text word by word.
     Say(String),
     Think(String),
-    /// `1 2 3 …`, made while it is played: there may be millions.
+    /// `1 2 3 …`, generated while it is played, because there may be millions.
     Count {
         to: u32,
         pace: Duration,
@@ -27,19 +27,19 @@ pub enum Step {
         bytes: u64,
     },
     Send(TurnEvent),
-    /// Wants an approval, waits for the answer, and reports the call's result by it.
+    /// Requests an approval, waits for the answer, and reports the call's result accordingly.
     Ask {
         tool_use_id: Option<String>,
         name: String,
         input: Value,
         is_question: bool,
-        /// Whether to say what was decided.
-        aloud: bool,
+        /// Whether to send the decision as text.
+        says_decision: bool,
     },
     Fail(RunError),
     Skip,
     Hang {
-        /// How long it takes to stop.
+        /// How long stopping takes.
         linger: Duration,
     },
 }
@@ -47,7 +47,7 @@ pub enum Step {
 struct Directive {
     word: &'static str,
     usage: &'static str,
-    parse: fn(&str) -> Result<Vec<Step>, String>,
+    parse: fn(&str) -> Result<Vec<ScriptStep>, String>,
 }
 
 const DIRECTIVES: [Directive; 8] = [
@@ -65,11 +65,11 @@ const DIRECTIVES: [Directive; 8] = [
     },
 ];
 
-/// A message whose first word is `!` and a letter is a directive; every other gets a friendly answer.
-pub fn parse(text: &str) -> Result<Vec<Step>, String> {
+/// A message that starts with `!` and a letter is a directive; any other message gets a friendly answer.
+pub fn parse(text: &str) -> Result<Vec<ScriptStep>, String> {
     let Some(line) = text.trim().strip_prefix('!').filter(|rest| rest.starts_with(|c: char| c.is_ascii_alphabetic()))
     else {
-        return Ok(vec![Step::Say(greeting(text))]);
+        return Ok(vec![ScriptStep::Say(greeting(text))]);
     };
     let (word, rest) = split_word(line);
     let Some(directive) = DIRECTIVES.iter().find(|directive| directive.word == word) else {
@@ -79,56 +79,57 @@ pub fn parse(text: &str) -> Result<Vec<Step>, String> {
     (directive.parse)(rest).map_err(|problem| format!("{problem}; usage: {}", directive.usage))
 }
 
-fn count(rest: &str) -> Result<Vec<Step>, String> {
+fn count(rest: &str) -> Result<Vec<ScriptStep>, String> {
     let (to, rest) = split_word(rest);
     let to = number("N", to, 1..=10_000_000)?;
     let millis = if rest.is_empty() { 0 } else { number("MS", rest, 0..=60_000)? };
-    Ok(vec![Step::Count { to, pace: Duration::from_millis(millis) }])
+    Ok(vec![ScriptStep::Count { to, pace: Duration::from_millis(millis) }])
 }
 
-fn think(rest: &str) -> Result<Vec<Step>, String> {
+fn think(rest: &str) -> Result<Vec<ScriptStep>, String> {
     let text = if rest.is_empty() { "Let me think about that." } else { rest };
     let answer = format!("I thought about it, in {} words.", text.split_whitespace().count());
-    Ok(vec![Step::Think(text.to_owned()), Step::Say(answer)])
+    Ok(vec![ScriptStep::Think(text.to_owned()), ScriptStep::Say(answer)])
 }
 
-fn tool(rest: &str) -> Result<Vec<Step>, String> {
+fn tool(rest: &str) -> Result<Vec<ScriptStep>, String> {
     let (name, input) = call(rest)?;
     let id = "call_1".to_owned();
-    let mut steps = vec![Step::Send(TurnEvent::ToolUse { id: id.clone(), name: name.clone(), input: input.clone() })];
+    let mut steps =
+        vec![ScriptStep::Send(TurnEvent::ToolUse { id: id.clone(), name: name.clone(), input: input.clone() })];
     let output = [format!("{name}: started\n"), format!("{name}: working\n"), format!("{name}: done\n")];
-    steps.extend(output.map(|delta| Step::Send(TurnEvent::ToolOutput { id: id.clone(), delta })));
-    steps.push(Step::Send(TurnEvent::ToolResult { id, content: input, is_error: false }));
-    steps.push(Step::Say(format!("I used {name}.")));
+    steps.extend(output.map(|delta| ScriptStep::Send(TurnEvent::ToolOutput { id: id.clone(), delta })));
+    steps.push(ScriptStep::Send(TurnEvent::ToolResult { id, content: input, is_error: false }));
+    steps.push(ScriptStep::Say(format!("I used {name}.")));
     Ok(steps)
 }
 
-fn ask(rest: &str) -> Result<Vec<Step>, String> {
+fn ask(rest: &str) -> Result<Vec<ScriptStep>, String> {
     let (name, input) = call(rest)?;
     let id = "call_1".to_owned();
     Ok(vec![
-        Step::Send(TurnEvent::ToolUse { id: id.clone(), name: name.clone(), input: input.clone() }),
-        Step::Ask { tool_use_id: Some(id), name, input, is_question: false, aloud: true },
+        ScriptStep::Send(TurnEvent::ToolUse { id: id.clone(), name: name.clone(), input: input.clone() }),
+        ScriptStep::Ask { tool_use_id: Some(id), name, input, is_question: false, says_decision: true },
     ])
 }
 
-fn fail(rest: &str) -> Result<Vec<Step>, String> {
+fn fail(rest: &str) -> Result<Vec<ScriptStep>, String> {
     let (code, message) = split_word(rest);
     let code = if code.is_empty() { "scripted_failure" } else { code };
     let message = if message.is_empty() { "The message asked for a failure." } else { message };
     if !is_code(code) {
         return Err(format!("{:?} is not a code", excerpt(code)));
     }
-    Ok(vec![Step::Say("I am about to fail.".to_owned()), Step::Fail(RunError::new(code, message))])
+    Ok(vec![ScriptStep::Say("I am about to fail.".to_owned()), ScriptStep::Fail(RunError::new(code, message))])
 }
 
-fn hang(rest: &str) -> Result<Vec<Step>, String> {
+fn hang(rest: &str) -> Result<Vec<ScriptStep>, String> {
     let millis = if rest.is_empty() { 0 } else { number("MS", rest, 0..=60_000)? };
-    Ok(vec![Step::Say("Hanging".to_owned()), Step::Hang { linger: Duration::from_millis(millis) }])
+    Ok(vec![ScriptStep::Say("Hanging".to_owned()), ScriptStep::Hang { linger: Duration::from_millis(millis) }])
 }
 
-fn flood(rest: &str) -> Result<Vec<Step>, String> {
-    Ok(vec![Step::Flood { bytes: number("BYTES", rest, 1..=1 << 30)? }])
+fn flood(rest: &str) -> Result<Vec<ScriptStep>, String> {
+    Ok(vec![ScriptStep::Flood { bytes: number("BYTES", rest, 1..=1 << 30)? }])
 }
 
 fn greeting(text: &str) -> String {
@@ -137,7 +138,7 @@ fn greeting(text: &str) -> String {
     format!("{heard}. I am the scripted agent: I need no model and no key. Try !count 20 100")
 }
 
-/// The name and the input of a tool call; either may be left out.
+/// Parses the name and the input of a tool call; both are optional.
 fn call(rest: &str) -> Result<(String, Value), String> {
     let (name, json) = if rest.starts_with('{') { ("", rest) } else { split_word(rest) };
     let name = if name.is_empty() { "echo" } else { name };
@@ -170,7 +171,7 @@ where
     if text.is_empty() {
         return Err(format!("{name} is missing"));
     }
-    // `from_str` takes a leading '+'; a plain number has none.
+    // `from_str` accepts a leading '+', a directive does not.
     let digits = text.bytes().all(|b| b.is_ascii_digit());
     let value = text.parse().ok().filter(|value| digits && range.contains(value));
     value.ok_or_else(|| {
@@ -178,13 +179,13 @@ where
     })
 }
 
-/// The first word, and the rest without the space around it.
+/// Returns the first word, and the trimmed rest.
 fn split_word(text: &str) -> (&str, &str) {
     let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     (word, rest.trim())
 }
 
-/// One bounded line of what was said.
+/// Shortens a text to one bounded line.
 fn excerpt(text: &str) -> String {
     let words = text.split_whitespace().flat_map(|word| [" ", word]).skip(1);
     let mut line = words.flat_map(str::chars).filter(|c| !c.is_control());
@@ -197,27 +198,27 @@ fn excerpt(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Step, excerpt, parse};
+    use super::{ScriptStep, excerpt, parse};
     use crate::TurnEvent;
     use domain::run::RunError;
     use serde_json::json;
     use std::time::Duration;
 
-    fn tool_use(name: &str, input: serde_json::Value) -> Step {
-        Step::Send(TurnEvent::ToolUse { id: "call_1".into(), name: name.into(), input })
+    fn tool_use(name: &str, input: serde_json::Value) -> ScriptStep {
+        ScriptStep::Send(TurnEvent::ToolUse { id: "call_1".into(), name: name.into(), input })
     }
 
     #[test]
-    fn good_directives() {
-        let count = |to, ms| vec![Step::Count { to, pace: Duration::from_millis(ms) }];
-        let fail = |code: &str, message: &str| Step::Fail(RunError::new(code, message));
+    fn parses_valid_directives() {
+        let count = |to, ms| vec![ScriptStep::Count { to, pace: Duration::from_millis(ms) }];
+        let fail = |code: &str, message: &str| ScriptStep::Fail(RunError::new(code, message));
         assert_eq!(parse("!count 5").unwrap(), count(5, 0));
         assert_eq!(parse("  !count\t10000000   60000 \n").unwrap(), count(10_000_000, 60_000));
-        assert_eq!(parse("!flood 1073741824").unwrap(), vec![Step::Flood { bytes: 1 << 30 }]);
-        assert_eq!(parse("!hang").unwrap()[1], Step::Hang { linger: Duration::ZERO });
-        assert_eq!(parse("!hang 1500").unwrap()[1], Step::Hang { linger: Duration::from_millis(1500) });
-        assert_eq!(parse("!think").unwrap()[0], Step::Think("Let me think about that.".into()));
-        assert_eq!(parse("!think a  b\nc").unwrap()[0], Step::Think("a  b\nc".into()));
+        assert_eq!(parse("!flood 1073741824").unwrap(), vec![ScriptStep::Flood { bytes: 1 << 30 }]);
+        assert_eq!(parse("!hang").unwrap()[1], ScriptStep::Hang { linger: Duration::ZERO });
+        assert_eq!(parse("!hang 1500").unwrap()[1], ScriptStep::Hang { linger: Duration::from_millis(1500) });
+        assert_eq!(parse("!think").unwrap()[0], ScriptStep::Think("Let me think about that.".into()));
+        assert_eq!(parse("!think a  b\nc").unwrap()[0], ScriptStep::Think("a  b\nc".into()));
         assert_eq!(parse("!fail").unwrap()[1], fail("scripted_failure", "The message asked for a failure."));
         assert_eq!(parse("!fail over_loaded try later").unwrap()[1], fail("over_loaded", "try later"));
         assert_eq!(parse("!tool").unwrap()[0], tool_use("echo", json!({})));
@@ -228,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_directives_say_what_is_wrong_and_how_it_goes() {
+    fn invalid_directives_return_a_reason_and_the_usage() {
         let table = [
             ("!count", "N is missing; usage: !count N [MS]"),
             ("!count 0", "N is a whole number from 1 to 10000000, not \"0\"; usage: !count"),
@@ -259,16 +260,16 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_answered() {
+    fn other_messages_get_a_friendly_answer() {
         for text in ["hello", "! count 5", "!!!", "!", "", "say !count 5", "!7"] {
             let steps = parse(text).unwrap();
-            let [Step::Say(answer)] = steps.as_slice() else { panic!("{text}: {steps:?}") };
+            let [ScriptStep::Say(answer)] = steps.as_slice() else { panic!("{text}: {steps:?}") };
             assert!(answer.contains(text) && answer.ends_with("Try !count 20 100"), "{answer}");
         }
     }
 
     #[test]
-    fn an_excerpt_is_one_short_line() {
+    fn excerpt_is_one_short_line() {
         assert_eq!(excerpt(" a\r\n\tb\u{1b}[2J "), "a b[2J");
         assert_eq!(excerpt(&"ä".repeat(80)), "ä".repeat(80));
         assert_eq!(excerpt(&"ä ".repeat(100)).chars().count(), 81);

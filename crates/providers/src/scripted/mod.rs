@@ -1,10 +1,10 @@
-//! Offline and deterministic: the demo, the test double and the load generator.
+//! The scripted provider, offline and deterministic: for demos, tests and load generation.
 //!
-//! The message says what to play: `directive` reads it into steps (`script` reads the long form), `play` sends them. The
-//! same message gives the same events, but for the ids of approvals. `docs/scripted.md` is the manual.
+//! The message is a script: `directive` parses it into steps (`script` parses the long form), `player` plays them. The
+//! same message gives the same events, except for the ids of approvals. `docs/scripted.md` is the manual.
 
 mod directive;
-mod play;
+mod player;
 mod script;
 #[cfg(test)]
 mod tests;
@@ -12,9 +12,9 @@ mod tests;
 use crate::{Capabilities, Provider, TurnChannel, TurnFuture, TurnRequest};
 
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Scripted;
+pub struct ScriptedProvider;
 
-impl Provider for Scripted {
+impl Provider for ScriptedProvider {
     fn name(&self) -> &str {
         "scripted"
     }
@@ -24,6 +24,6 @@ impl Provider for Scripted {
     }
 
     fn turn(&self, request: TurnRequest, channel: TurnChannel) -> TurnFuture {
-        Box::pin(play::turn(request.prompt, channel))
+        Box::pin(player::turn(request.prompt, channel))
     }
 }

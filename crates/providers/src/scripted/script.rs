@@ -1,6 +1,6 @@
-//! Reads the list behind `!script`: timed events, one JSON object each.
+//! Parses the list after `!script`: timed events, one JSON object each.
 
-use super::directive::{Step, is_code, is_tool_name};
+use super::directive::{ScriptStep, is_code, is_tool_name};
 use crate::TurnEvent;
 use domain::{
     run::RunError,
@@ -13,25 +13,25 @@ use std::time::Duration;
 const MAX_EVENTS: usize = 10_000;
 const MAX_AFTER_MS: u64 = 600_000;
 
-/// One line of a script: when, and exactly one thing.
+/// One entry of a script: a delay, and exactly one event.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-struct Line {
-    /// Counted from the event before.
+struct ScriptLine {
+    /// The delay after the previous event.
     after_ms: u64,
-    /// The block that `text` or `thinking` belongs to, for a `retract` later.
+    /// The item that `text` or `thinking` belongs to, for a later `retract`.
     item: Option<String>,
     text: Option<String>,
     thinking: Option<String>,
     retract: Option<String>,
-    tool_use: Option<ToolUse>,
-    tool_output: Option<ToolOutput>,
-    tool_result: Option<ToolResult>,
-    approval: Option<Approval>,
-    usage: Option<UsageLine>,
-    status: Option<Status>,
+    tool_use: Option<ScriptToolUse>,
+    tool_output: Option<ScriptToolOutput>,
+    tool_result: Option<ScriptToolResult>,
+    approval: Option<ScriptApproval>,
+    usage: Option<ScriptUsage>,
+    status: Option<ScriptStatus>,
     session: Option<String>,
-    fail: Option<Fail>,
+    fail: Option<ScriptFailure>,
     model_call: bool,
     skip: bool,
     hang: bool,
@@ -39,7 +39,7 @@ struct Line {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ToolUse {
+struct ScriptToolUse {
     id: String,
     name: String,
     #[serde(default)]
@@ -48,14 +48,14 @@ struct ToolUse {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ToolOutput {
+struct ScriptToolOutput {
     id: String,
     delta: String,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ToolResult {
+struct ScriptToolResult {
     id: String,
     #[serde(default)]
     content: Value,
@@ -65,7 +65,7 @@ struct ToolResult {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Approval {
+struct ScriptApproval {
     #[serde(default)]
     id: Option<String>,
     name: String,
@@ -77,7 +77,7 @@ struct Approval {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct UsageLine {
+struct ScriptUsage {
     #[serde(default)]
     input_tokens: u64,
     #[serde(default)]
@@ -88,26 +88,26 @@ struct UsageLine {
     cache_write_tokens: u64,
     #[serde(default)]
     model: Option<String>,
-    /// US dollars; left out, the price is looked up by the model.
+    /// US dollars; without it, the price of the model is used.
     #[serde(default)]
     cost: Option<Cost>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Status {
+struct ScriptStatus {
     status: String,
     message: String,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Fail {
+struct ScriptFailure {
     code: String,
     message: String,
 }
 
-pub fn parse(json: &str) -> Result<Vec<Step>, String> {
+pub fn parse(json: &str) -> Result<Vec<ScriptStep>, String> {
     let lines: Vec<Value> =
         serde_json::from_str(json).map_err(|error| format!("the script is not a JSON list: {error}"))?;
     if lines.len() > MAX_EVENTS {
@@ -116,69 +116,70 @@ pub fn parse(json: &str) -> Result<Vec<Step>, String> {
     let mut steps = Vec::with_capacity(lines.len());
     for (index, line) in lines.into_iter().enumerate() {
         let at = |problem: String| format!("event {} of the script: {problem}", index + 1);
-        if let Some(Step::Fail(_) | Step::Skip | Step::Hang { .. }) = steps.last() {
+        if let Some(ScriptStep::Fail(_) | ScriptStep::Skip | ScriptStep::Hang { .. }) = steps.last() {
             return Err(at("the event before ends the turn".to_owned()));
         }
         if !line.is_object() {
             return Err(at("it is not a JSON object".to_owned()));
         }
-        let line: Line = serde_json::from_value(line).map_err(|error| at(error.to_string()))?;
+        let line: ScriptLine = serde_json::from_value(line).map_err(|error| at(error.to_string()))?;
         if line.after_ms > MAX_AFTER_MS {
             return Err(at(format!("after_ms is at most {MAX_AFTER_MS}")));
         }
         if line.after_ms > 0 {
-            steps.push(Step::Wait(Duration::from_millis(line.after_ms)));
+            steps.push(ScriptStep::Wait(Duration::from_millis(line.after_ms)));
         }
         steps.push(step(line).map_err(at)?);
     }
     Ok(steps)
 }
 
-fn step(line: Line) -> Result<Step, String> {
+fn step(line: ScriptLine) -> Result<ScriptStep, String> {
     let has_item = line.item.is_some();
     let takes_item = line.text.is_some() || line.thinking.is_some();
     let item = line.item;
-    let things = [
-        line.text.map(|delta| Step::Send(TurnEvent::Text { delta, item: item.clone() })),
-        line.thinking.map(|delta| Step::Send(TurnEvent::Thinking { delta, item: item.clone() })),
-        line.retract.map(|item| Step::Send(TurnEvent::Retract { item })),
-        line.tool_use.map(|it| Step::Send(TurnEvent::ToolUse { id: it.id, name: it.name, input: it.input })),
-        line.tool_output.map(|it| Step::Send(TurnEvent::ToolOutput { id: it.id, delta: it.delta })),
-        line.tool_result
-            .map(|ToolResult { id, content, is_error }| Step::Send(TurnEvent::ToolResult { id, content, is_error })),
-        line.approval.map(|Approval { id, name, input, is_question }| Step::Ask {
+    let events = [
+        line.text.map(|delta| ScriptStep::Send(TurnEvent::Text { delta, item: item.clone() })),
+        line.thinking.map(|delta| ScriptStep::Send(TurnEvent::Thinking { delta, item: item.clone() })),
+        line.retract.map(|item| ScriptStep::Send(TurnEvent::Retract { item })),
+        line.tool_use.map(|it| ScriptStep::Send(TurnEvent::ToolUse { id: it.id, name: it.name, input: it.input })),
+        line.tool_output.map(|it| ScriptStep::Send(TurnEvent::ToolOutput { id: it.id, delta: it.delta })),
+        line.tool_result.map(|ScriptToolResult { id, content, is_error }| {
+            ScriptStep::Send(TurnEvent::ToolResult { id, content, is_error })
+        }),
+        line.approval.map(|ScriptApproval { id, name, input, is_question }| ScriptStep::Ask {
             tool_use_id: id,
             name,
             input,
             is_question,
-            aloud: false,
+            says_decision: false,
         }),
-        line.usage.map(|usage| Step::Send(usage.into())),
-        line.status.map(|Status { status, message }| Step::Send(TurnEvent::Status { status, message })),
-        line.session.map(|id| Step::Send(TurnEvent::Session { id })),
-        line.fail.map(|Fail { code, message }| Step::Fail(RunError { code, message })),
-        line.model_call.then_some(Step::Send(TurnEvent::ModelCall)),
-        line.skip.then_some(Step::Skip),
-        line.hang.then_some(Step::Hang { linger: Duration::ZERO }),
+        line.usage.map(|usage| ScriptStep::Send(usage.into())),
+        line.status.map(|ScriptStatus { status, message }| ScriptStep::Send(TurnEvent::Status { status, message })),
+        line.session.map(|id| ScriptStep::Send(TurnEvent::Session { id })),
+        line.fail.map(|ScriptFailure { code, message }| ScriptStep::Fail(RunError { code, message })),
+        line.model_call.then_some(ScriptStep::Send(TurnEvent::ModelCall)),
+        line.skip.then_some(ScriptStep::Skip),
+        line.hang.then_some(ScriptStep::Hang { linger: Duration::ZERO }),
     ];
-    let mut things = things.into_iter().flatten();
-    let (Some(step), None) = (things.next(), things.next()) else {
+    let mut events = events.into_iter().flatten();
+    let (Some(step), None) = (events.next(), events.next()) else {
         return Err("it needs exactly one of text, thinking, retract, tool_use, tool_output, tool_result, approval, \
                     usage, status, session, model_call, fail, skip, hang"
             .to_owned());
     };
     match &step {
         _ if has_item && !takes_item => Err("item goes with text or thinking".to_owned()),
-        Step::Send(TurnEvent::ToolUse { name, .. }) | Step::Ask { name, .. } if !is_tool_name(name) => {
+        ScriptStep::Send(TurnEvent::ToolUse { name, .. }) | ScriptStep::Ask { name, .. } if !is_tool_name(name) => {
             Err("name is not the name of a tool".to_owned())
         }
-        Step::Fail(error) if !is_code(&error.code) => Err("code is a word in snake_case".to_owned()),
+        ScriptStep::Fail(error) if !is_code(&error.code) => Err("code is a word in snake_case".to_owned()),
         _ => Ok(step),
     }
 }
 
-impl From<UsageLine> for TurnEvent {
-    fn from(line: UsageLine) -> Self {
+impl From<ScriptUsage> for TurnEvent {
+    fn from(line: ScriptUsage) -> Self {
         let usage = Usage {
             input_tokens: line.input_tokens,
             output_tokens: line.output_tokens,
@@ -192,17 +193,17 @@ impl From<UsageLine> for TurnEvent {
 #[cfg(test)]
 mod tests {
     use super::{MAX_EVENTS, parse};
-    use crate::{TurnEvent, scripted::directive::Step};
+    use crate::{TurnEvent, scripted::directive::ScriptStep};
     use domain::{run::RunError, usage::Cost, usage::Usage};
     use serde_json::{Value, json};
     use std::time::Duration;
 
-    fn one(line: Value) -> Vec<Step> {
+    fn one(line: Value) -> Vec<ScriptStep> {
         parse(&json!([line]).to_string()).unwrap()
     }
 
     #[test]
-    fn every_kind_of_event() {
+    fn parses_every_kind_of_event() {
         let text =
             |delta: &str, item: Option<&str>| TurnEvent::Text { delta: delta.into(), item: item.map(Into::into) };
         let table = [
@@ -238,21 +239,24 @@ mod tests {
             (json!({"model_call": true}), TurnEvent::ModelCall),
         ];
         for (line, event) in table {
-            assert_eq!(one(line.clone()), vec![Step::Send(event)], "{line}");
+            assert_eq!(one(line.clone()), vec![ScriptStep::Send(event)], "{line}");
         }
         for is_question in [false, true] {
             let (name, input) = ("Bash".to_owned(), Value::Null);
-            let ask = Step::Ask { tool_use_id: None, name, input, is_question, aloud: false };
+            let ask = ScriptStep::Ask { tool_use_id: None, name, input, is_question, says_decision: false };
             assert_eq!(one(json!({"approval": {"name": "Bash", "is_question": is_question}})), vec![ask]);
         }
-        assert_eq!(one(json!({"after_ms": 5, "skip": true})), vec![Step::Wait(Duration::from_millis(5)), Step::Skip]);
-        assert_eq!(one(json!({"hang": true})), vec![Step::Hang { linger: Duration::ZERO }]);
-        let fail = Step::Fail(RunError::new("gone", "It is gone."));
+        assert_eq!(
+            one(json!({"after_ms": 5, "skip": true})),
+            vec![ScriptStep::Wait(Duration::from_millis(5)), ScriptStep::Skip]
+        );
+        assert_eq!(one(json!({"hang": true})), vec![ScriptStep::Hang { linger: Duration::ZERO }]);
+        let fail = ScriptStep::Fail(RunError::new("gone", "It is gone."));
         assert_eq!(one(json!({"fail": {"code": "gone", "message": "It is gone."}})), vec![fail]);
     }
 
     #[test]
-    fn what_is_wrong_and_where() {
+    fn invalid_scripts_return_a_reason_and_the_position() {
         let table = [
             (json!({"text": "a"}), "the script is not a JSON list"),
             (json!([{"text": "a"}, {"txt": "b"}]), "event 2 of the script: unknown field `txt`"),

@@ -1,8 +1,9 @@
-//! Whole turns, through the trait, on a clock that stands still while anything can move.
+//! Whole turns through the `Provider` trait, on a paused clock.
 
-use super::Scripted;
+use super::ScriptedProvider;
 use crate::{
-    Capabilities, Place, Provider, Reported, TurnChannel, TurnCommand, TurnEnd, TurnEvent, TurnFuture, TurnRequest,
+    AgentWorkspace, Capabilities, Provider, ProviderEvent, TurnChannel, TurnCommand, TurnEnd, TurnEvent, TurnFuture,
+    TurnRequest,
 };
 use domain::{
     agent::{Agent, AgentSpec, ToolPolicy},
@@ -21,7 +22,7 @@ use tokio::{
     time::Instant,
 };
 
-fn start(prompt: &str, room_for: usize) -> (TurnFuture, Receiver<Reported>, Sender<TurnCommand>) {
+fn start(prompt: &str, capacity: usize) -> (TurnFuture, Receiver<ProviderEvent>, Sender<TurnCommand>) {
     let spec = AgentSpec {
         name: Name::parse("echo").unwrap(),
         provider: "scripted".into(),
@@ -37,10 +38,10 @@ fn start(prompt: &str, room_for: usize) -> (TurnFuture, Receiver<Reported>, Send
     let born = Timestamp::from_millis(0);
     let request = TurnRequest {
         run_id: RunId::generate(),
-        place: Place {
+        workspace: AgentWorkspace {
             room_id: RoomId::generate(),
             agent: Agent { id: AgentId::generate(), spec, created_at: born, updated_at: born },
-            workplace: PathBuf::new(),
+            folder: PathBuf::new(),
             home: PathBuf::new(),
             skills: Vec::new(),
             mcp_servers: Vec::new(),
@@ -48,14 +49,14 @@ fn start(prompt: &str, room_for: usize) -> (TurnFuture, Receiver<Reported>, Send
         prompt: prompt.into(),
         history: vec![].into(),
         session: None,
-        memory: crate::Memory::default(),
+        memory: crate::MemoryHandle::default(),
     };
-    let (events, receiver) = channel(room_for);
+    let (events, receiver) = channel(capacity);
     let (sender, commands) = channel(4);
-    (Scripted.turn(request, TurnChannel { events, commands }), receiver, sender)
+    (ScriptedProvider.turn(request, TurnChannel { events, commands }), receiver, sender)
 }
 
-async fn all(mut events: Receiver<Reported>) -> Vec<Reported> {
+async fn all(mut events: Receiver<ProviderEvent>) -> Vec<ProviderEvent> {
     let mut seen = vec![];
     while let Some(event) = events.recv().await {
         seen.push(event);
@@ -63,13 +64,13 @@ async fn all(mut events: Receiver<Reported>) -> Vec<Reported> {
     seen
 }
 
-async fn play(prompt: &str) -> (Vec<Reported>, TurnEnd) {
+async fn play(prompt: &str) -> (Vec<ProviderEvent>, TurnEnd) {
     let (turn, events, _commands) = start(prompt, 16);
     let (outcome, events) = tokio::join!(turn, all(events));
     (events, outcome.end)
 }
 
-fn said(events: &[Reported]) -> String {
+fn text_of(events: &[ProviderEvent]) -> String {
     let deltas = events.iter().filter_map(|reported| match &reported.event {
         TurnEvent::Text { delta, .. } => Some(delta.as_str()),
         _ => None,
@@ -86,17 +87,17 @@ fn usage(input: u64, output: u64) -> TurnEvent {
 }
 
 #[test]
-fn says_what_it_can_do() {
+fn reports_its_capabilities() {
     let can = Capabilities { steer: true, approvals: true, thinking: true, ..Capabilities::default() };
-    assert_eq!((Scripted.name(), Scripted.capabilities()), ("scripted", can));
+    assert_eq!((ScriptedProvider.name(), ScriptedProvider.capabilities()), ("scripted", can));
 }
 
 #[tokio::test(start_paused = true)]
-async fn answers_a_plain_message_word_by_word_and_always_alike() {
+async fn plain_answer_is_sent_word_by_word_and_deterministic() {
     let (events, end) = play("hello  there,\nfriend").await;
     assert_eq!(end, TurnEnd::Completed);
     assert_eq!(
-        said(&events),
+        text_of(&events),
         "You said “hello there, friend”. I am the scripted agent: I need no model and no key. Try !count 20 100"
     );
     assert_eq!(events[0].event, TurnEvent::ModelCall);
@@ -109,25 +110,25 @@ async fn answers_a_plain_message_word_by_word_and_always_alike() {
 #[tokio::test(start_paused = true)]
 async fn counts() {
     let (events, end) = play("!count 3").await;
-    assert_eq!((said(&events).as_str(), end), ("1 2 3", TurnEnd::Completed));
+    assert_eq!((text_of(&events).as_str(), end), ("1 2 3", TurnEnd::Completed));
     assert_eq!(events.last().unwrap().event, usage(2, 3));
     assert_eq!(events.len(), 5);
 
     let (events, _) = play("!count 20000 0").await;
     let expected: Vec<_> = (1..=20_000).map(|n| n.to_string()).collect();
-    assert_eq!(said(&events), expected.join(" "));
+    assert_eq!(text_of(&events), expected.join(" "));
     assert!(events.iter().all(|reported| reported.raw.is_none()));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_late_reader_does_not_shift_the_beat() {
+async fn slow_reader_does_not_shift_the_timing() {
     let (turn, mut events, _commands) = start("!count 6 100", 1);
-    let began = Instant::now();
+    let started = Instant::now();
     let read = async {
         let mut times = vec![];
         while let Some(reported) = events.recv().await {
             if matches!(reported.event, TurnEvent::Text { .. }) {
-                times.push(began.elapsed().as_millis());
+                times.push(started.elapsed().as_millis());
                 tokio::time::sleep(Duration::from_millis(70)).await;
             }
         }
@@ -148,7 +149,7 @@ async fn thinks_then_answers() {
         })
         .collect();
     assert_eq!(thought, ["one", "  two", "\nthree"]);
-    assert_eq!((said(&events).as_str(), end), ("I thought about it, in 3 words.", TurnEnd::Completed));
+    assert_eq!((text_of(&events).as_str(), end), ("I thought about it, in 3 words.", TurnEnd::Completed));
 }
 
 #[tokio::test(start_paused = true)]
@@ -162,11 +163,11 @@ async fn uses_a_tool() {
         let raw: Value = serde_json::from_str(events[at].raw.as_deref().unwrap()).unwrap();
         assert_eq!(raw["type"], kind);
     }
-    assert_eq!((said(&events).as_str(), end), ("I used look.", TurnEnd::Completed));
+    assert_eq!((text_of(&events).as_str(), end), ("I used look.", TurnEnd::Completed));
 }
 
-/// Answers the approval of `prompt`, after one that is for another.
-async fn decide(prompt: &str, decision: Decision, input: Option<Value>) -> (Vec<Reported>, TurnEnd) {
+/// Answers the approval of `prompt`, after an answer to an unknown approval.
+async fn decide(prompt: &str, decision: Decision, input: Option<Value>) -> (Vec<ProviderEvent>, TurnEnd) {
     let (turn, mut events, commands) = start(prompt, 16);
     let answer = async {
         let mut seen = vec![];
@@ -186,7 +187,7 @@ async fn decide(prompt: &str, decision: Decision, input: Option<Value>) -> (Vec<
 }
 
 #[tokio::test(start_paused = true)]
-async fn asks_and_does_as_told() {
+async fn tool_result_follows_the_decision() {
     let changed = json!({"cmd": "ls"});
     let table = [
         (Decision::Allow, None, json!({"cmd": "rm"}), false, "allowed"),
@@ -200,20 +201,20 @@ async fn asks_and_does_as_told() {
         assert_eq!((tool_use_id.as_deref(), name.as_str(), input), (Some("call_1"), "Bash", &json!({"cmd": "rm"})));
         assert!(events[2].raw.is_some());
         assert_eq!(events[3].event, TurnEvent::ToolResult { id: "call_1".into(), content, is_error });
-        assert_eq!((said(&events).as_str(), end), (text, TurnEnd::Completed));
+        assert_eq!((text_of(&events).as_str(), end), (text, TurnEnd::Completed));
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn fails_after_a_few_words_and_without_a_usage() {
+async fn fails_after_some_text_and_without_usage() {
     let (events, end) = play("!fail over_loaded Come back later").await;
     assert_eq!(end, TurnEnd::Failed(RunError::new("over_loaded", "Come back later")));
-    assert_eq!(said(&events), "I am about to fail.");
+    assert_eq!(text_of(&events), "I am about to fail.");
     assert!(!events.iter().any(|reported| matches!(reported.event, TurnEvent::Usage { .. })));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_malformed_directive_fails_the_turn() {
+async fn malformed_directive_fails_the_turn() {
     let (events, end) = play("!count many").await;
     let TurnEnd::Failed(error) = end else { panic!("{end:?}") };
     assert_eq!(error.code, "bad_directive");
@@ -222,25 +223,25 @@ async fn a_malformed_directive_fails_the_turn() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn floods_exactly() {
+async fn flood_has_the_exact_size() {
     let (events, end) = play("!flood 2500").await;
-    let text = said(&events);
+    let text = text_of(&events);
     assert_eq!((text.len(), end), (2500, TurnEnd::Completed));
     assert!(text.is_ascii() && text.starts_with("abc"));
     assert_eq!(events.len(), 5, "three deltas between the call and the usage");
-    assert_eq!(said(&play("!flood 1").await.0), "a");
+    assert_eq!(text_of(&play("!flood 1").await.0), "a");
     assert_eq!(text[..1024], text[1024..2048]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn plays_a_script_on_time() {
-    let began = Instant::now();
+    let started = Instant::now();
     let (events, end) = play(
         r#"!script [{"session":"s1"}, {"text":"a","item":"1"}, {"after_ms":250,"retract":"1"}, {"model_call":true},
                     {"after_ms":250,"text":"b"}, {"usage":{"output_tokens":7,"model":"gpt-5"}}]"#,
     )
     .await;
-    assert_eq!(began.elapsed().as_millis(), 500);
+    assert_eq!(started.elapsed().as_millis(), 500);
     let reported = TurnEvent::Usage {
         usage: Usage { output_tokens: 7, ..Usage::default() },
         model: Some("gpt-5".into()),
@@ -260,7 +261,7 @@ async fn plays_a_script_on_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_script_may_skip_and_may_ask() {
+async fn script_may_skip_and_may_ask() {
     let (events, end) = play(r#"!script [{"skip":true}]"#).await;
     assert_eq!((events.len(), end), (2, TurnEnd::Skipped));
     assert_eq!(events[1].event, usage(2, 0));
@@ -268,44 +269,44 @@ async fn a_script_may_skip_and_may_ask() {
     let script = r#"!script [{"tool_use":{"id":"t","name":"x"}},{"approval":{"id":"t","name":"x"}},{"text":"on"}]"#;
     let (events, _) = decide(script, Decision::Deny, None).await;
     assert_eq!(events[3].event, TurnEvent::ToolResult { id: "t".into(), content: json!("denied"), is_error: true });
-    assert_eq!(said(&events), "on");
+    assert_eq!(text_of(&events), "on");
 }
 
-/// Where a turn can wait: the prompt, the room in the channel, and how many events come before the wait.
+/// Where a turn can wait: the prompt, the channel's capacity, and the number of events before the wait.
 const WAITS: [(&str, usize, usize); 6] = [
     ("!count 10 60000", 16, 2),
     (r#"!script [{"text":"a"},{"after_ms":600000,"text":"b"}]"#, 16, 2),
     ("!flood 1000000", 1, 3),
     ("!ask", 16, 3),
     ("!hang", 16, 2),
-    // Nothing to wait for: it must hear while it runs.
+    // Never waits: it must handle commands while it runs.
     ("!count 10000000", 16, 1000),
 ];
 
 #[tokio::test(start_paused = true)]
-async fn stops_at_once_wherever_it_waits() {
-    for (prompt, room_for, before) in WAITS {
-        let (turn, mut events, commands) = start(prompt, room_for);
-        let began = Instant::now();
+async fn interrupt_stops_every_wait() {
+    for (prompt, capacity, before) in WAITS {
+        let (turn, mut events, commands) = start(prompt, capacity);
+        let started = Instant::now();
         let interrupt = async {
             for _ in 0..before {
                 events.recv().await.unwrap();
             }
-            // Lets it go on until it waits, or until the channel is full.
+            // Lets it run until it waits, or until the channel is full.
             tokio::task::yield_now().await;
             commands.send(TurnCommand::Interrupt).await.unwrap();
         };
         let (outcome, ()) = tokio::join!(turn, interrupt);
         assert_eq!(outcome.end, TurnEnd::Stopped, "{prompt}");
-        assert!(began.elapsed() < Duration::from_secs(1), "{prompt}: {:?}", began.elapsed());
+        assert!(started.elapsed() < Duration::from_secs(1), "{prompt}: {:?}", started.elapsed());
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn stops_at_once_when_nobody_listens() {
-    for (prompt, room_for, before) in WAITS {
-        let (turn, mut events, _commands) = start(prompt, room_for);
-        let began = Instant::now();
+async fn closed_receiver_stops_every_wait() {
+    for (prompt, capacity, before) in WAITS {
+        let (turn, mut events, _commands) = start(prompt, capacity);
+        let started = Instant::now();
         let leave = async move {
             for _ in 0..before {
                 events.recv().await.unwrap();
@@ -315,13 +316,13 @@ async fn stops_at_once_when_nobody_listens() {
         };
         let (outcome, ()) = tokio::join!(turn, leave);
         assert_eq!(outcome.end, TurnEnd::Stopped, "{prompt}");
-        assert!(began.elapsed() < Duration::from_secs(1), "{prompt}: {:?}", began.elapsed());
+        assert!(started.elapsed() < Duration::from_secs(1), "{prompt}: {:?}", started.elapsed());
     }
 }
 
-/// Wherever it waits, and where it does not.
+/// In every kind of wait, and without one.
 #[tokio::test(start_paused = true)]
-async fn takes_a_message_while_it_answers() {
+async fn steered_message_is_echoed_during_the_answer() {
     let table = [
         ("!count 3 60000", 2, "1 [steered: left] 2 3"),
         ("!count 20000", 2, " [steered: left]"),
@@ -342,14 +343,14 @@ async fn takes_a_message_while_it_answers() {
             commands.send(TurnCommand::Steer { message, text: "left".into() }).await.unwrap();
             while let Some(reported) = events.recv().await {
                 seen.push(reported);
-                if matches!(prompt, "!hang" | "!ask") && said(&seen).contains("steered") {
+                if matches!(prompt, "!hang" | "!ask") && text_of(&seen).contains("steered") {
                     commands.send(TurnCommand::Interrupt).await.unwrap();
                 }
             }
             seen
         };
         let (_, seen) = tokio::join!(turn, steer);
-        assert!(said(&seen).contains(expected), "{prompt}: {}", said(&seen));
+        assert!(text_of(&seen).contains(expected), "{prompt}: {}", text_of(&seen));
         let answers = seen.iter().filter(|reported| matches!(reported.event, TurnEvent::Steered { .. }));
         let answers: Vec<_> = answers.map(|reported| &reported.event).collect();
         assert_eq!(answers, [&TurnEvent::Steered { message, taken: true }], "{prompt}");
@@ -357,9 +358,9 @@ async fn takes_a_message_while_it_answers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn may_take_its_time_to_stop_and_talk_on() {
+async fn may_stop_slowly_and_send_more_text() {
     let (turn, mut events, commands) = start("!hang 1500", 16);
-    let began = Instant::now();
+    let started = Instant::now();
     let interrupt = async {
         events.recv().await.unwrap();
         events.recv().await.unwrap();
@@ -367,12 +368,12 @@ async fn may_take_its_time_to_stop_and_talk_on() {
         all(events).await
     };
     let (outcome, late) = tokio::join!(turn, interrupt);
-    assert_eq!((outcome.end, began.elapsed()), (TurnEnd::Stopped, Duration::from_millis(1500)));
-    assert_eq!(said(&late), " too late");
+    assert_eq!((outcome.end, started.elapsed()), (TurnEnd::Stopped, Duration::from_millis(1500)));
+    assert_eq!(text_of(&late), " too late");
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_interrupt_before_the_start_says_nothing() {
+async fn interrupt_before_the_start_sends_no_events() {
     let (turn, events, commands) = start("!count 5", 16);
     commands.send(TurnCommand::Interrupt).await.unwrap();
     let (outcome, events) = tokio::join!(turn, all(events));
@@ -380,7 +381,7 @@ async fn an_interrupt_before_the_start_says_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_commander_it_plays_on_but_waits_for_no_answer() {
+async fn closed_command_channel_does_not_stop_a_turn_unless_it_waits_for_an_answer() {
     for (prompt, expected) in [("!count 5 10", TurnEnd::Completed), ("!ask", TurnEnd::Stopped)] {
         let (turn, events, commands) = start(prompt, 16);
         drop(commands);

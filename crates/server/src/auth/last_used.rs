@@ -1,5 +1,4 @@
-//! When a token was last used, written down now and then and beside the requests: nobody waits for it, and a busy token
-//! costs one small write a minute.
+//! Records when a token was last used: in the background, and at most once a minute per token.
 
 use crate::App;
 use domain::ids::TokenId;
@@ -22,8 +21,8 @@ impl LastUsed {
         }
         let store = app.engine.store().clone();
         app.background.spawn(async move {
-            if let Err(error) = store.note_token_use(token).await {
-                tracing::debug!(%token, %error, "could not note when a token was used");
+            if let Err(error) = store.record_token_use(token).await {
+                tracing::debug!(%token, %error, "could not record the last use of a token");
             }
         });
     }
@@ -53,10 +52,10 @@ mod tests {
     use domain::ids::TokenId;
 
     #[tokio::test(start_paused = true)]
-    async fn a_token_is_written_down_once_a_minute() {
+    async fn the_use_of_a_token_is_recorded_once_a_minute() {
         let (used, token) = (LastUsed::default(), TokenId::generate());
         assert!(used.is_due(token) && !used.is_due(token));
-        assert!(used.is_due(TokenId::generate()), "each on its own");
+        assert!(used.is_due(TokenId::generate()), "tokens are independent");
         tokio::time::advance(EVERY).await;
         assert!(used.is_due(token));
         tokio::time::advance(EVERY).await;

@@ -1,22 +1,22 @@
-//! Who is asking. Every door has a policy (see [`crate::doors`]); this folder enforces it: Host and Origin first, then
-//! the bearer token, the cookie of a visit or the pass of an agent's program, then the rate limit. It knows no SQL: what it
-//! needs from the store is [`Accounts`].
+//! Authentication and access control. Every route has a policy (see [`crate::routing`]); this folder enforces it: Host
+//! and Origin first, then the access token, session cookie or agent token, then the rate limit. It knows no SQL: it
+//! reads accounts through [`AccountStore`].
 //!
 //! Start at [`guard`].
 
-pub mod bearer;
+pub mod authenticator;
 pub mod last_used;
 pub mod origin;
-pub mod rate;
+pub mod rate_limit;
+pub mod session_cookie;
 pub mod token;
-pub mod visit;
 
 use crate::{
     App,
-    doors::{Gate, Policy},
     error::Problem,
     extract,
-    listen::Peer,
+    listen::ConnectionAddrs,
+    routing::{AccessPolicy, RouteGuard},
 };
 use axum::{
     extract::{FromRequestParts, Request, State},
@@ -25,12 +25,12 @@ use axum::{
     response::Response,
 };
 use domain::owner::Principal;
-use engine::host_tools::pass::Pass;
+use engine::host_tools::agent_token::AgentToken;
 use std::{net::SocketAddr, ops::Deref, sync::Arc};
 
-pub use bearer::{Accounts, Bearer};
+pub use authenticator::{AccountStore, Authenticator};
 
-/// The caller of this request, for handlers behind [`Policy::Owner`].
+/// The caller of this request, for routes with [`AccessPolicy::Owner`].
 #[derive(Clone, Debug)]
 pub struct Caller(pub Principal);
 
@@ -50,80 +50,81 @@ impl FromRequestParts<App> for Caller {
             .extensions
             .get::<Self>()
             .cloned()
-            .ok_or_else(|| Problem::internal("a handler behind a public door asked for its caller"))
+            .ok_or_else(|| Problem::internal("the handler of a public route asked for its caller"))
     }
 }
 
-/// The caller of this request, for handlers behind [`Policy::OwnerOrAgent`].
+/// The caller of this request, for routes with [`AccessPolicy::OwnerOrAgent`].
 #[derive(Clone, Debug)]
-pub enum Guest {
+pub enum Requester {
     Owner(Principal),
-    Agent(Arc<Pass>),
+    Agent(Arc<AgentToken>),
 }
 
-impl FromRequestParts<App> for Guest {
+impl FromRequestParts<App> for Requester {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut request::Parts, app: &App) -> Result<Self, Problem> {
-        match parts.extensions.get::<Arc<Pass>>() {
-            Some(pass) => Ok(Self::Agent(Arc::clone(pass))),
+        match parts.extensions.get::<Arc<AgentToken>>() {
+            Some(token) => Ok(Self::Agent(Arc::clone(token))),
             None => Caller::from_request_parts(parts, app).await.map(|Caller(principal)| Self::Owner(principal)),
         }
     }
 }
 
-/// Stands before every handler. [`crate::doors::Doors`] puts it there; nothing else adds routes.
+/// Middleware that runs before every handler. [`crate::routing::RouterBuilder`] adds it to every route.
 pub async fn guard(
-    State((app, gate)): State<(App, Gate)>,
+    State((app, gate)): State<(App, RouteGuard)>,
     mut request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
-    let peer = request.extensions().get::<Peer>().copied();
-    let by_address = rate::Key::peer(peer.map(|peer| peer.remote.ip()));
+    let peer = request.extensions().get::<ConnectionAddrs>().copied();
+    let by_address = rate_limit::RateLimitKey::for_address(peer.map(|peer| peer.remote.ip()));
     match gate.policy {
-        Policy::Public => app.rate.check(&by_address)?,
-        Policy::Owner | Policy::OwnerOrAgent => {
+        AccessPolicy::Public => app.rate_limiter.check(&by_address)?,
+        AccessPolicy::Owner | AccessPolicy::OwnerOrAgent => {
             origin::refuse_cross_site(request.headers())?;
-            let reach = request.extensions().get::<origin::Reach>().copied();
-            let admitted = match bearer::pass(request.headers()) {
-                Some(shown) if gate.policy == Policy::OwnerOrAgent => {
-                    let passes = app.engine.providers().passes();
-                    bearer::agent(passes, shown, request.headers(), peer, reach).map(Guest::Agent)
+            let host_kind = request.extensions().get::<origin::HostKind>().copied();
+            let requester = match authenticator::agent_token(request.headers()) {
+                Some(token) if gate.policy == AccessPolicy::OwnerOrAgent => {
+                    let tokens = app.engine.providers().agent_tokens();
+                    authenticator::authenticate_agent(tokens, token, request.headers(), peer, host_kind)
+                        .map(Requester::Agent)
                 }
-                _ => app.bearer.principal(request.headers(), peer, reach).await.map(Guest::Owner),
+                _ => app.authenticator.authenticate(request.headers(), peer, host_kind).await.map(Requester::Owner),
             };
-            match admitted {
-                Ok(Guest::Owner(principal)) => {
-                    if principal.visit.is_some() {
+            match requester {
+                Ok(Requester::Owner(principal)) => {
+                    if principal.browser_session.is_some() {
                         origin::refuse_other_pages(&request)?;
                     }
                     if let Some(token) = principal.token {
                         app.last_used.note(&app, token);
                     }
-                    app.rate.check(&principal.token.map_or(by_address, rate::Key::Token))?;
+                    app.rate_limiter.check(&principal.token.map_or(by_address, rate_limit::RateLimitKey::Token))?;
                     request.extensions_mut().insert(Caller(principal));
                 }
-                Ok(Guest::Agent(pass)) => {
-                    app.rate.check(&rate::Key::Pass(pass.number()))?;
-                    request.extensions_mut().insert(pass);
+                Ok(Requester::Agent(token)) => {
+                    app.rate_limiter.check(&rate_limit::RateLimitKey::AgentToken(token.number()))?;
+                    request.extensions_mut().insert(token);
                 }
-                // Guessing is counted too, by address: there is no token to count by.
-                Err(problem) => return Err(app.rate.check(&by_address).err().unwrap_or(problem)),
+                // Failed attempts are counted by address, which limits guessing.
+                Err(problem) => return Err(app.rate_limiter.check(&by_address).err().unwrap_or(problem)),
             }
         }
     }
-    let request = extract::body::refuse_oversize(request, gate.body_bytes).await?;
+    let request = extract::body::refuse_oversize(request, gate.max_body_bytes).await?;
     Ok(next.run(request).await)
 }
 
-/// An address that others can reach needs accounts: without them, whoever connects would own everything.
+/// Refuses to listen on a non-loopback address without accounts: anyone who can connect would have full access.
 pub fn refuse_open_bind(listen: SocketAddr, accounts_exist: bool) -> Result<(), String> {
     if accounts_exist || listen.ip().to_canonical().is_loopback() {
         return Ok(());
     }
     Err(format!(
-        "Greenroom will not listen on {listen}: others can reach this address and there is no account yet, so anyone \
-         could use it. Create one with `greenroom token create`, or listen on 127.0.0.1:{} to keep it to this machine.",
+        "Greenroom does not listen on {listen} without an account: other machines can host_kind this address, so anyone \
+         could use it. Create a token with `greenroom token create`, or listen on 127.0.0.1:{}.",
         listen.port()
     ))
 }
@@ -133,7 +134,7 @@ mod tests {
     use super::refuse_open_bind;
 
     #[test]
-    fn an_open_address_needs_an_account() {
+    fn a_non_loopback_address_needs_an_account() {
         for loopback in ["127.0.0.1:7878", "127.8.8.8:1", "[::1]:7878", "[::ffff:127.0.0.1]:7878"] {
             assert_eq!(refuse_open_bind(loopback.parse().unwrap(), false), Ok(()), "{loopback}");
         }

@@ -1,11 +1,11 @@
-//! Which names this server answers to, and which websites may ask it. A browser on this machine reaches loopback for
-//! any page it shows, so the peer's address proves nothing: the Host stops DNS rebinding, the Origin and
-//! `Sec-Fetch-Site` stop other sites. GET is checked as well, for a WebSocket begins as one.
+//! Checks which host names the server accepts and which websites may call it. A browser on this machine can reach
+//! loopback from any page, so the client's address proves nothing: the Host check stops DNS rebinding, the Origin and
+//! `Sec-Fetch-Site` checks stop other sites. GET is checked as well, because a WebSocket starts as a GET.
 
 use crate::{
     App,
     error::{Code, Problem},
-    listen::Peer,
+    listen::ConnectionAddrs,
 };
 use axum::{
     extract::{Request, State},
@@ -15,45 +15,46 @@ use axum::{
 };
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// By which kind of name the server was asked for.
+/// The kind of host name in a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Reach {
-    /// The address of the connection itself, or a name for loopback on a loopback connection.
+pub enum HostKind {
+    /// The local address of the connection, or a loopback name on a loopback connection.
     Local,
     /// A name from the configuration.
     Public,
 }
 
-/// Which page asks, by its Origin.
+/// Which page sent the request, by its Origin header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Asker {
-    /// A page of this server: of the name it was asked for, or of one from the configuration.
-    Own,
-    /// Another page of this machine: it may ask, but not with this server's cookie, which browsers send to every port.
-    Neighbour,
-    /// No Origin was sent: a program, or a browser that only reads.
-    Unsaid,
+pub enum OriginKind {
+    /// A page of this server: its origin is the requested host or a configured one.
+    SameServer,
+    /// A page on another port of this machine. It may call the API, but not with the session cookie, which browsers
+    /// send to every port.
+    OtherLocal,
+    /// No Origin header: a program, or a browser request that only reads.
+    Absent,
 }
 
-/// Names from the configuration, such as `greenroom.example.org`; with a port they hold for that port only.
+/// Configured host names, such as `greenroom.example.org`. A name with a port is valid for that port only.
 #[derive(Clone, Debug, Default)]
-pub struct Hosts(Vec<Authority>);
+pub struct AllowedHosts(Vec<Authority>);
 
-impl Hosts {
+impl AllowedHosts {
     pub fn new(public: &[String]) -> Result<Self, String> {
         let parse = |name: &String| {
             authority(name.as_bytes())
-                .ok_or_else(|| format!("{name:?} in public_hosts is no host name; write it as `greenroom.example.org`"))
+                .ok_or_else(|| format!("public_hosts: {name:?} is not a host name such as `greenroom.example.org`"))
         };
         public.iter().map(parse).collect::<Result<_, _>>().map(Self)
     }
 
-    /// Just this name with just this port: a page on another port of a public name is somebody else's.
-    fn has(&self, page: &Authority) -> bool {
+    /// Compares host and port: a page on another port of a public host may belong to someone else.
+    fn contains_exactly(&self, page: &Authority) -> bool {
         self.0.iter().any(|known| known.host().eq_ignore_ascii_case(page.host()) && known.port_u16() == page.port_u16())
     }
 
-    fn reach(&self, asked: &Authority, local: IpAddr) -> Option<Reach> {
+    fn classify(&self, asked: &Authority, local: IpAddr) -> Option<HostKind> {
         let host = asked.host();
         let literal = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(host);
         let local = local.to_canonical();
@@ -65,71 +66,72 @@ impl Hosts {
             known.host().eq_ignore_ascii_case(host) && (known.port().is_none() || known.port_u16() == asked.port_u16())
         };
         match is_local {
-            true => Some(Reach::Local),
-            false => self.0.iter().find(matches).map(|_| Reach::Public),
+            true => Some(HostKind::Local),
+            false => self.0.iter().find(matches).map(|_| HostKind::Public),
         }
     }
 }
 
-/// Stands before everything, unknown paths included.
+/// Middleware for every request, including unknown paths.
 pub async fn check(State(app): State<App>, mut request: Request, next: Next) -> Result<Response, Problem> {
-    // A connection to 0.0.0.0 has a real local address; without a connection there is only what was configured.
-    let local = request.extensions().get::<Peer>().map_or(app.config.listen, |peer| peer.local).ip();
+    // A connection has the real address even if the server listens on 0.0.0.0; else use the configured one.
+    let local = request.extensions().get::<ConnectionAddrs>().map_or(app.config.listen, |peer| peer.local).ip();
     let asked = host(&request);
-    let reach = asked.as_ref().and_then(|host| app.hosts.reach(host, local)).ok_or_else(|| {
+    let reach = asked.as_ref().and_then(|host| app.allowed_hosts.classify(host, local)).ok_or_else(|| {
         Problem::new(
             Code::ForbiddenHost,
-            "This server does not answer to the Host that was asked for; use its address, or add the name to \
-             server.public_hosts in the configuration.",
+            "This server does not accept this Host; use its address, or add the name to server.public_hosts in the \
+             configuration.",
         )
     })?;
-    let mut asker = Asker::Unsaid;
+    let mut origin_kind = OriginKind::Absent;
     if request.headers().contains_key(header::ORIGIN) {
-        let page = origin(request.headers()).ok_or_else(foreign)?;
-        let from = app.hosts.reach(&page, local).ok_or_else(foreign)?;
-        let is_own = asked.as_ref() == Some(&page) || (from == Reach::Public && app.hosts.has(&page));
-        asker = if is_own { Asker::Own } else { Asker::Neighbour };
+        let page = origin(request.headers()).ok_or_else(forbidden_origin)?;
+        let from = app.allowed_hosts.classify(&page, local).ok_or_else(forbidden_origin)?;
+        let is_own =
+            asked.as_ref() == Some(&page) || (from == HostKind::Public && app.allowed_hosts.contains_exactly(&page));
+        origin_kind = if is_own { OriginKind::SameServer } else { OriginKind::OtherLocal };
     }
     request.extensions_mut().insert(reach);
-    request.extensions_mut().insert(asker);
+    request.extensions_mut().insert(origin_kind);
     Ok(next.run(request).await)
 }
 
-/// A page can make a browser GET an address without an Origin: by an image, a link, a form. Where that would act for an
-/// owner, the browser's own word about who asked decides.
+/// A page can make a browser send a GET without an Origin, with an image, a link or a form. For routes that act for an
+/// owner, `Sec-Fetch-Site` decides.
 pub fn refuse_cross_site(headers: &HeaderMap) -> Result<(), Problem> {
     let cross_site = headers.get("sec-fetch-site").is_some_and(|site| site.as_bytes() == b"cross-site");
     // With an Origin, the check above has already decided.
-    if cross_site && !headers.contains_key(header::ORIGIN) { Err(foreign()) } else { Ok(()) }
+    if cross_site && !headers.contains_key(header::ORIGIN) { Err(forbidden_origin()) } else { Ok(()) }
 }
 
-/// A cookie comes with whatever a browser sends here, whichever page made it. What changes something, or opens a
-/// connection that can, must say that a page of ours did; what only reads must not be known to come from elsewhere.
+/// Browsers send the session cookie with every request, whichever page caused it. Writes and upgrades must come from a
+/// page of this server; reads must not be known to come from another page.
 pub fn refuse_other_pages(request: &Request) -> Result<(), Problem> {
-    let asker = request.extensions().get::<Asker>().copied().unwrap_or(Asker::Unsaid);
+    let origin_kind = request.extensions().get::<OriginKind>().copied().unwrap_or(OriginKind::Absent);
     let only_reads = request.method().is_safe() && !request.headers().contains_key(header::UPGRADE);
     let site = request.headers().get("sec-fetch-site").map(axum::http::HeaderValue::as_bytes);
     let from_here = matches!(site, None | Some(b"same-origin" | b"none"));
-    match asker {
-        Asker::Own => Ok(()),
-        Asker::Unsaid if only_reads && from_here => Ok(()),
-        Asker::Unsaid | Asker::Neighbour => Err(Problem::new(
+    match origin_kind {
+        OriginKind::SameServer => Ok(()),
+        OriginKind::Absent if only_reads && from_here => Ok(()),
+        OriginKind::Absent | OriginKind::OtherLocal => Err(Problem::new(
             Code::ForbiddenOrigin,
-            "Who is signed in by a cookie asks from a page of this server, with its Origin; programs send a token instead.",
+            "The session cookie works only for pages of this server, with its Origin; programs send a token instead.",
         )),
     }
 }
 
-fn foreign() -> Problem {
+fn forbidden_origin() -> Problem {
     Problem::new(
         Code::ForbiddenOrigin,
-        "The request comes from a website this server does not belong to; add its host to server.public_hosts in the \
-         configuration if it does.",
+        "The request comes from a website that this server does not trust; to allow it, add its host to \
+         server.public_hosts in the configuration.",
     )
 }
 
-/// The one host that was asked for. A target with an authority overrides the header (RFC 9112, 3.2.2); two headers, or
-/// a header that disagrees with the target, are refused rather than ranked.
+/// The requested host. A target with an authority overrides the header (RFC 9112, 3.2.2); two headers, or a header that
+/// disagrees with the target, are refused.
 fn host(request: &Request) -> Option<Authority> {
     let mut named = request.headers().get_all(header::HOST).iter();
     let (Some(value), None) = (named.next(), named.next()) else { return None };
@@ -143,32 +145,32 @@ fn host(request: &Request) -> Option<Authority> {
 fn origin(headers: &HeaderMap) -> Option<Authority> {
     let mut named = headers.get_all(header::ORIGIN).iter();
     let (Some(value), None) = (named.next(), named.next()) else { return None };
-    // `null` has no scheme and ends here.
+    // The origin `null` has no scheme and is rejected here.
     let uri = Uri::try_from(value.as_bytes()).ok()?;
     let web = matches!(uri.scheme_str(), Some("http" | "https"));
     uri.authority().filter(|_| web).and_then(|found| authority(found.as_str().as_bytes()))
 }
 
-/// Host and port, without the user name that an authority may carry elsewhere.
+/// Host and port. An authority with a user name is refused.
 fn authority(bytes: &[u8]) -> Option<Authority> {
     let parsed = Authority::try_from(bytes).ok()?;
     let plain = !parsed.as_str().contains('@') && !parsed.host().is_empty();
-    // `host:` and `host:notaport` parse as an authority without a port.
+    // `host:` and `host:notaport` parse as an authority without a port; they are refused.
     let whole = parsed.host().len() == parsed.as_str().len() || parsed.port_u16().is_some();
     (plain && whole).then_some(parsed)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Hosts, Reach, authority};
+    use super::{AllowedHosts, HostKind, authority};
 
-    fn reach(asked: &str, local: &str, public: &[&str]) -> Option<Reach> {
+    fn reach(asked: &str, local: &str, public: &[&str]) -> Option<HostKind> {
         let public: Vec<String> = public.iter().map(ToString::to_string).collect();
-        Hosts::new(&public).unwrap().reach(&authority(asked.as_bytes())?, local.parse().unwrap())
+        AllowedHosts::new(&public).unwrap().classify(&authority(asked.as_bytes())?, local.parse().unwrap())
     }
 
     #[test]
-    fn loopback_answers_to_its_names_on_any_port_and_to_no_other() {
+    fn a_loopback_server_accepts_loopback_names_on_any_port_and_no_others() {
         for (name, local) in [
             ("localhost", "127.0.0.1"),
             ("LOCALHOST:7878", "127.0.0.1"),
@@ -179,7 +181,7 @@ mod tests {
             ("127.0.0.1", "::ffff:127.0.0.1"),
             ("127.0.0.2:80", "127.0.0.2"),
         ] {
-            assert_eq!(reach(name, local, &[]), Some(Reach::Local), "{name} at {local}");
+            assert_eq!(reach(name, local, &[]), Some(HostKind::Local), "{name} at {local}");
         }
         for name in [
             "evil.example",
@@ -204,15 +206,15 @@ mod tests {
     }
 
     #[test]
-    fn an_open_address_answers_to_itself_and_to_configured_names() {
-        assert_eq!(reach("192.168.1.4:7878", "192.168.1.4", &[]), Some(Reach::Local));
+    fn a_public_server_accepts_its_address_and_configured_names() {
+        assert_eq!(reach("192.168.1.4:7878", "192.168.1.4", &[]), Some(HostKind::Local));
         assert_eq!(reach("localhost:7878", "192.168.1.4", &[]), None);
         assert_eq!(reach("192.168.1.5", "192.168.1.4", &[]), None);
         let named = &["green.example.org", "other.example.org:8443"];
-        assert_eq!(reach("Green.Example.org:1", "192.168.1.4", named), Some(Reach::Public));
-        assert_eq!(reach("other.example.org:8443", "127.0.0.1", named), Some(Reach::Public));
+        assert_eq!(reach("Green.Example.org:1", "192.168.1.4", named), Some(HostKind::Public));
+        assert_eq!(reach("other.example.org:8443", "127.0.0.1", named), Some(HostKind::Public));
         assert_eq!(reach("other.example.org", "127.0.0.1", named), None);
         assert_eq!(reach("sub.green.example.org", "127.0.0.1", named), None);
-        assert!(Hosts::new(&["https://x.example".to_owned()]).is_err());
+        assert!(AllowedHosts::new(&["https://x.example".to_owned()]).is_err());
     }
 }

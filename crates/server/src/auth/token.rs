@@ -1,41 +1,41 @@
-//! Tokens: 256 random bits that are shown once, and the hash that is kept. A slow hash would add nothing: there is no
-//! guessing such a secret.
+//! Tokens: 256 random bits, shown once; only the hash is stored. A slow hash would add nothing, because such a secret
+//! cannot be guessed.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use sha2::{Digest, Sha256};
 use std::fmt;
 
-/// Makes a leaked token easy to find by secret scanners and by eye.
+/// Makes a leaked token easy to find for secret scanners and people.
 pub const PREFIX: &str = "grm_";
 
-/// A secret that no `{:?}` shows.
+/// A token in clear text. `Debug` does not show it.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
+pub struct TokenSecret(String);
 
-impl Secret {
-    /// For the one moment it is handed to its owner.
+impl TokenSecret {
+    /// Returns the clear text, to be shown once to its owner.
     pub fn reveal(&self) -> &str {
         &self.0
     }
 }
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for TokenSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("grm_***")
     }
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("the system gave no random bytes for a token: {0}")]
-pub struct Error(getrandom::Error);
+#[error("could not get random bytes for a token: {0}")]
+pub struct TokenGenerationError(getrandom::Error);
 
-/// A new secret, and its hash for the store.
-pub fn generate() -> Result<(Secret, [u8; 32]), Error> {
+/// Creates a token and its hash for the store.
+pub fn generate() -> Result<(TokenSecret, [u8; 32]), TokenGenerationError> {
     let mut random = [0; 32];
-    getrandom::fill(&mut random).map_err(Error)?;
+    getrandom::fill(&mut random).map_err(TokenGenerationError)?;
     let secret = format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(random));
     let sha256 = hash(secret.as_bytes());
-    Ok((Secret(secret), sha256))
+    Ok((TokenSecret(secret), sha256))
 }
 
 pub fn hash(token: &[u8]) -> [u8; 32] {
@@ -47,7 +47,7 @@ mod tests {
     use super::{PREFIX, generate, hash};
 
     #[test]
-    fn a_token_has_its_shape_its_hash_and_no_debug() {
+    fn a_token_has_the_right_format_and_hash_and_is_hidden_in_debug_output() {
         let (secret, sha256) = generate().unwrap();
         let random = secret.reveal().strip_prefix(PREFIX).unwrap();
         assert_eq!(random.len(), 43);

@@ -15,19 +15,19 @@ use futures_util::StreamExt;
 use serde::de::DeserializeOwned;
 use std::time::Duration;
 
-/// From the first byte of a body to its last.
+/// Time to receive a complete body.
 const READ_DEADLINE: Duration = Duration::from_secs(30);
 
-/// A client that is still sending would lose our answer to a reset connection. So much of what it sends is read and
-/// thrown away first.
+/// How much of a refused body is read and discarded. Closing the connection while the client still sends would reset
+/// it, and the client would lose the response.
 const DISCARD_BYTES: usize = 64 * 1024 * 1024;
 const DISCARD_DEADLINE: Duration = Duration::from_secs(5);
 
-/// A JSON body, and the fingerprint of the request it came in for the Idempotency-Key.
+/// A JSON body, and the fingerprint of its request for the Idempotency-Key.
 #[derive(Clone, Debug)]
-pub struct Body<T>(pub T, pub Fingerprint);
+pub struct JsonBody<T>(pub T, pub Fingerprint);
 
-impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
+impl<T: DeserializeOwned> FromRequest<App> for JsonBody<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
@@ -44,7 +44,7 @@ impl<T: DeserializeOwned> FromRequest<App> for Body<T> {
     }
 }
 
-/// The bytes of a body, whatever they are, and the fingerprint of the request.
+/// The bytes of a body in any format, and the fingerprint of its request.
 #[derive(Clone, Debug)]
 pub struct RawBody(pub Bytes, pub Fingerprint);
 
@@ -59,11 +59,11 @@ impl FromRequest<App> for RawBody {
     }
 }
 
-/// The bytes of a body, for a door that does nothing twice and so needs no fingerprint.
+/// The bytes of a body, for a route without an Idempotency-Key.
 #[derive(Clone, Debug)]
-pub struct PlainBody(pub Bytes);
+pub struct BodyBytes(pub Bytes);
 
-impl FromRequest<App> for PlainBody {
+impl FromRequest<App> for BodyBytes {
     type Rejection = Problem;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
@@ -106,14 +106,14 @@ async fn read(body: Stream, limit: usize) -> Result<Bytes, Problem> {
     }
 }
 
-/// Turns away a body that says beforehand that it is too large, whatever door it is for.
+/// Refuses a request whose Content-Length is over the limit, on any route.
 pub async fn refuse_oversize(request: Request, limit: usize) -> Result<Request, Problem> {
     let length = request.headers().get(header::CONTENT_LENGTH);
     let length = length.and_then(|length| length.to_str().ok()?.parse::<u64>().ok()).unwrap_or(0);
     if length <= limit as u64 {
         return Ok(request);
     }
-    // Who asks before sending has not sent anything yet, and reading would invite it to.
+    // With `Expect: 100-continue` nothing was sent yet, and reading would ask the client to send.
     if !request.headers().contains_key(header::EXPECT) {
         discard(request.into_body().into_data_stream()).await;
     }
@@ -129,12 +129,12 @@ pub(crate) async fn discard(mut stream: axum::body::BodyDataStream) {
             left -= chunk.len();
         }
     };
-    // What did not come in time is cut off with the connection: that is the meaning of the deadline.
+    // On timeout the rest is cut off with the connection.
     tokio::time::timeout(DISCARD_DEADLINE, all).await.unwrap_or_default();
 }
 
 pub(crate) fn too_large(limit: usize) -> Problem {
-    Problem::new(Code::PayloadTooLarge, format!("A body has at most {limit} bytes here; send less."))
+    Problem::new(Code::PayloadTooLarge, format!("The body is larger than {limit} bytes; send less."))
         .with("max_bytes", limit)
 }
 
@@ -144,7 +144,7 @@ mod tests {
     use axum::http::{HeaderMap, HeaderValue, header::CONTENT_TYPE};
 
     #[test]
-    fn takes_json_by_any_of_its_names() {
+    fn every_json_media_type_is_accepted() {
         let json = |kind| is_json(&HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(kind))]));
         assert!(json("application/json") && json("Application/JSON; charset=utf-8") && json("application/x+json"));
         assert!(

@@ -1,5 +1,5 @@
-//! The Idempotency-Key: a write that is sent again with its key is done once. The fingerprint tells a repetition from
-//! another request under the same key (invariant 7).
+//! The Idempotency-Key: a write that is retried with its key happens once. The fingerprint tells a retry from a
+//! different request with the same key (invariant 7).
 
 use crate::{App, error::Problem};
 use axum::{
@@ -27,9 +27,7 @@ impl FromRequestParts<App> for IdempotencyKey {
         let fits = (1..=MAX_BYTES).contains(&key.len()) && key.iter().all(u8::is_ascii_graphic);
         match std::str::from_utf8(key) {
             Ok(key) if fits => Ok(Self(Some(key.to_owned()))),
-            _ => {
-                Err(Problem::invalid("An Idempotency-Key has 1 to 255 visible ASCII characters; a UUID is a good one."))
-            }
+            _ => Err(Problem::invalid("An Idempotency-Key has 1 to 255 visible ASCII characters, for example a UUID.")),
         }
     }
 }
@@ -40,19 +38,19 @@ pub struct Fingerprint(pub [u8; 32]);
 
 impl Fingerprint {
     pub fn of(method: &Method, uri: &Uri, body: &[u8]) -> Self {
-        let mut print = Fingerprinting::of(method, uri);
+        let mut print = FingerprintBuilder::of(method, uri);
         print.add(body);
         print.finish()
     }
 }
 
-/// The same of a body that is too large to hold.
-pub struct Fingerprinting(Sha256);
+/// Computes a [`Fingerprint`] of a body that is too large for memory.
+pub struct FingerprintBuilder(Sha256);
 
-impl Fingerprinting {
+impl FingerprintBuilder {
     pub fn of(method: &Method, uri: &Uri) -> Self {
         let target = uri.path_and_query().map_or("", |target| target.as_str());
-        // Neither can hold a line feed, so no two requests run into the same bytes.
+        // Neither can contain a line feed, so no two requests hash the same bytes.
         let hash = Sha256::new().chain_update(method.as_str()).chain_update("\n").chain_update(target);
         Self(hash.chain_update("\n"))
     }
@@ -66,7 +64,7 @@ impl Fingerprinting {
     }
 }
 
-/// Of a request without a body.
+/// For requests without a body.
 impl FromRequestParts<App> for Fingerprint {
     type Rejection = std::convert::Infallible;
 
@@ -81,7 +79,7 @@ mod tests {
     use axum::http::{Method, Uri};
 
     #[test]
-    fn every_part_counts() {
+    fn method_target_and_body_change_the_fingerprint() {
         let of = |method, uri, body: &str| Fingerprint::of(&method, &Uri::from_static(uri), body.as_bytes());
         let first = of(Method::POST, "/a?b=1", "{}");
         assert_eq!(first, of(Method::POST, "/a?b=1", "{}"));

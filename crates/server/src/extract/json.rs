@@ -1,11 +1,11 @@
-//! JSON text → value, with an answer for each way it can be wrong. Pure.
+//! Parses JSON text, with a specific error for each kind of mistake. Pure.
 
 use crate::error::Problem;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, error::Category};
 use serde_path_to_error::{Path, Segment};
 
-/// Half of what the parser itself can take: what is accepted here is stored inside other JSON and parsed again.
+/// Half of the parser's own limit, because accepted values are stored inside other JSON and parsed again.
 pub const MAX_DEPTH: usize = 64;
 
 pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
@@ -29,18 +29,18 @@ pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
 
 fn explain(error: &serde_json::Error, json: &str, pointer: Option<&str>) -> Problem {
     let text = error.to_string();
-    let place = format!(" at line {} column {}", error.line(), error.column());
-    let what = text.strip_suffix(&place).unwrap_or(&text);
-    // A number where one of several words is expected is a syntax error to the parser, though the JSON is sound.
-    let is_sound = || serde_json::from_str::<Value>(json).is_ok();
-    match pointer.filter(|_| error.classify() == Category::Data || is_sound()) {
+    let location = format!(" at line {} column {}", error.line(), error.column());
+    let what = text.strip_suffix(&location).unwrap_or(&text);
+    // The parser reports a number in place of an enum's name as a syntax error, although the JSON is valid.
+    let is_valid = || serde_json::from_str::<Value>(json).is_ok();
+    match pointer.filter(|_| error.classify() == Category::Data || is_valid()) {
         Some("") => Problem::invalid(format!("The body does not fit: {what}.")).with("pointer", ""),
         Some(at) => Problem::invalid(format!("`{at}` does not fit: {what}.")).with("pointer", at),
-        None => Problem::invalid(format!("The body is not valid JSON{place}: {what}.")),
+        None => Problem::invalid(format!("The body is not valid JSON{location}: {what}.")),
     }
 }
 
-/// RFC 6901.
+/// The JSON pointer of a path (RFC 6901).
 fn pointer(path: &Path) -> String {
     let step = |segment: &Segment| match segment {
         Segment::Seq { index } => format!("/{index}"),
@@ -50,7 +50,8 @@ fn pointer(path: &Path) -> String {
     path.iter().map(step).collect()
 }
 
-/// How deep arrays and objects go. The parser skips unknown fields without counting, so this counts first.
+/// The nesting depth of arrays and objects. The parser does not limit the depth of unknown fields, so it is checked
+/// first.
 fn depth(json: &[u8]) -> usize {
     let (mut depth, mut deepest, mut in_string) = (0_usize, 0, false);
     let mut bytes = json.iter();
@@ -93,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn each_mistake_has_its_own_answer() {
+    fn each_mistake_has_its_own_error() {
         assert_eq!(
             refusal(br#"{"list":[{"a/b~c":1},{"a/b~c":"x"}]}"#),
             r#"`/list/1/a~1b~0c` does not fit: invalid type: string "x", expected u8."#
@@ -107,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn depth_is_limited_even_in_fields_nobody_reads() {
+    fn depth_is_limited_even_in_unknown_fields() {
         let deep = format!("{{\"list\":[],\"x\":{}{}}}", "[".repeat(100_000), "]".repeat(100_000));
         assert!(refusal(deep.as_bytes()).contains("64 levels"));
         let just = format!("{}{}", "[".repeat(64), "]".repeat(64));

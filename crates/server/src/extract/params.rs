@@ -1,4 +1,4 @@
-//! What the target of a request says: ids in the path, parameters in the query.
+//! Extractors for the request target: ids in the path, parameters in the query.
 
 use crate::{App, error::Problem};
 use axum::{
@@ -7,7 +7,7 @@ use axum::{
 };
 use serde::de::DeserializeOwned;
 
-/// The id in the path, or a tuple of the ids there. Something that is no id gets the answer of an id that is unknown.
+/// The id in the path, or a tuple of ids. A malformed id gets the same response as an unknown one.
 #[derive(Clone, Copy, Debug)]
 pub struct Id<T>(pub T);
 
@@ -22,13 +22,13 @@ impl<T: DeserializeOwned + Send> FromRequestParts<App> for Id<T> {
 
 /// The query string.
 #[derive(Clone, Copy, Debug)]
-pub struct Params<T>(pub T);
+pub struct QueryParams<T>(pub T);
 
-impl<T: DeserializeOwned> FromRequestParts<App> for Params<T> {
+impl<T: DeserializeOwned> FromRequestParts<App> for QueryParams<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut request::Parts, _: &App) -> Result<Self, Problem> {
-        // The decoder would put U+FFFD where bytes are wrong and go on with a text nobody sent.
+        // The decoder would replace invalid bytes with U+FFFD instead of refusing them.
         let query = parts.uri.query().unwrap_or_default();
         if percent_encoding::percent_decode_str(query).decode_utf8().is_err() {
             return Err(Problem::invalid("The query string is not valid UTF-8; percent-encode UTF-8 bytes."));

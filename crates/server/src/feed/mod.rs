@@ -1,15 +1,15 @@
-//! The live feed: one reader (`store`'s follower, a cursor over tail and store), three doors on it: `sse`, `websocket`
-//! and `page`. All of them give the same JSON for the same seq, because they share its bytes.
+//! The live feed: one reader (the store's follower, a cursor over tail and store) with three transports: `sse`,
+//! `websocket` and `page`. All of them send the same JSON for the same seq, because they share its bytes.
 //!
-//! `live` waits for the next thing to tell a single-room reader; `dialect` retells a run in the simple words of
-//! `/api/execute`; `roster` tells a WebSocket of all rooms at once.
+//! `room_reader` waits for the next update of a single room; `execute_stream` translates a run for `/api/execute`;
+//! `room_list_feed` tells a WebSocket about changes of all rooms.
 
-mod dialect;
-mod live;
+mod execute_stream;
 pub mod page;
-mod roster;
+mod room_list_feed;
+mod room_reader;
 pub mod sse;
 pub mod websocket;
 
-pub use dialect::Dialect;
-pub use live::Live;
+pub use execute_stream::ExecuteStream;
+pub use room_reader::RoomReader;

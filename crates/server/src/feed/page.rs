@@ -1,4 +1,4 @@
-//! A page of events as JSON, put together from the bytes each event already has.
+//! A page of events as JSON, assembled from the stored bytes of each event.
 
 use axum::{
     http::{HeaderValue, header},
@@ -24,7 +24,7 @@ pub fn respond(page: &Page, with_raw: bool) -> Response {
     ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], body).into_response()
 }
 
-/// What such a page looks like, for the API's description.
+/// A page of a room's events.
 #[derive(Serialize, utoipa::ToSchema)]
 pub struct EventPage {
     pub epoch: String,
@@ -38,21 +38,21 @@ pub struct EventPage {
 pub struct EventView {
     pub id: uuid::Uuid,
     pub room_id: uuid::Uuid,
-    /// 1, 2, 3 … without a gap.
+    /// 1, 2, 3 … without gaps.
     pub seq: u64,
     #[serde(rename = "type")]
     pub kind: domain::event::EventType,
     pub run_id: Option<uuid::Uuid>,
     pub agent_id: Option<uuid::Uuid>,
-    /// Depends on the type; see the guide to events.
+    /// Depends on the type; see the events guide.
     pub data: serde_json::Value,
     pub created_at: domain::time::Timestamp,
-    /// What the provider sent; only with `raw=true`.
+    /// The provider's original data; only with `raw=true`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub raw: Option<serde_json::Value>,
 }
 
-/// The same bytes that a stream gives, for one event.
+/// The bytes of one event as a stream sends them.
 #[cfg(test)]
 fn json(event: &domain::event::Event) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -70,7 +70,7 @@ mod tests {
     };
 
     #[test]
-    fn the_description_names_exactly_the_fields_that_are_sent() {
+    fn the_schema_has_exactly_the_fields_that_are_sent() {
         let new = NewEvent::new(ParticipantLeft { agent_id: AgentId::generate() });
         let event = Event {
             id: new.id,

@@ -1,6 +1,6 @@
 //! Server-sent events: `id: <epoch>-<seq>`, `event: <type>`, `data: <the event>`.
 
-use super::live::{Live, Next};
+use super::room_reader::{RoomReader, RoomUpdate};
 use crate::{App, error::Problem};
 use axum::{
     body::Body,
@@ -19,16 +19,16 @@ use store::journal::Frame;
 pub const MIME: &str = "text/event-stream";
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
-/// First of all: how soon to come back when the connection breaks. Also makes the client see an open stream at once.
-const HELLO: &str = "retry: 1000\n\n";
+/// Sent first: when to reconnect after the connection is lost. It also makes the client see the open stream at once.
+const RETRY_HINT: &str = "retry: 1000\n\n";
 
-/// Whether the client asked for a stream instead of a page.
+/// Returns whether the client asked for a stream instead of a page.
 pub fn is_wanted(headers: &HeaderMap) -> bool {
     let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
     accepted.flat_map(|value| value.split(',')).any(|kind| kind.split(';').next().unwrap_or("").trim() == MIME)
 }
 
-/// Where to go on: a reconnecting browser says it in `Last-Event-ID`, which wins over what the URL once said.
+/// The position to resume at. `Last-Event-ID`, which a reconnecting browser sends, wins over the URL.
 pub fn position(headers: &HeaderMap, after: Option<&str>) -> Result<Position, Problem> {
     let last = headers.get(LAST_EVENT_ID).filter(|value| !value.is_empty());
     let text = match last {
@@ -41,22 +41,22 @@ pub fn position(headers: &HeaderMap, after: Option<&str>) -> Result<Position, Pr
     text.parse().map_err(|error| Problem::invalid(format!("after: {error}")))
 }
 
-/// The whole room, for as long as the client likes.
-pub fn room(app: &App, live: Live) -> Response {
+/// Streams the whole room without an end.
+pub fn room(app: &App, live: RoomReader) -> Response {
     stream_of(app, live, None)
 }
 
-/// One run's events; ends after its terminal event.
-pub fn run(app: &App, live: Live, run: RunId) -> Response {
+/// Streams one run's events and ends after its terminal event.
+pub fn run(app: &App, live: RoomReader, run: RunId) -> Response {
     stream_of(app, live, Some(run))
 }
 
-fn stream_of(app: &App, live: Live, run: Option<RunId>) -> Response {
-    let state = State { live, epoch: app.engine.store().epoch().clone(), run, greeted: false, ended: false };
+fn stream_of(app: &App, live: RoomReader, run: Option<RunId>) -> Response {
+    let state = SseState { live, epoch: app.engine.store().epoch().clone(), run, started: false, ended: false };
     respond(stream::unfold(state, |mut state| async move { Some((state.next().await?, state)) }))
 }
 
-/// The headers that keep every proxy from buffering, caching or compressing a stream.
+/// Adds the headers that keep proxies from buffering, caching or compressing the stream.
 pub fn respond(bytes: impl Stream<Item = Bytes> + Send + 'static) -> Response {
     use futures_util::StreamExt as _;
     let headers = [
@@ -67,39 +67,39 @@ pub fn respond(bytes: impl Stream<Item = Bytes> + Send + 'static) -> Response {
     (headers, Body::from_stream(bytes.map(Ok::<_, Infallible>))).into_response()
 }
 
-struct State {
-    live: Live,
+struct SseState {
+    live: RoomReader,
     epoch: Epoch,
     run: Option<RunId>,
-    greeted: bool,
+    started: bool,
     ended: bool,
 }
 
-impl State {
+impl SseState {
     async fn next(&mut self) -> Option<Bytes> {
-        if !std::mem::replace(&mut self.greeted, true) {
-            return Some(Bytes::from_static(HELLO.as_bytes()));
+        if !std::mem::replace(&mut self.started, true) {
+            return Some(Bytes::from_static(RETRY_HINT.as_bytes()));
         }
         while !self.ended {
             let epoch = &self.epoch;
             let bytes: Bytes = match self.live.next().await {
-                Next::Frames(frames) => match self.select(&frames) {
+                RoomUpdate::Frames(frames) => match self.select(&frames) {
                     Some(bytes) => bytes,
                     None => continue,
                 },
-                Next::Reset { head } => {
+                RoomUpdate::Reset { head } => {
                     format!("event: reset\ndata: {{\"epoch\":\"{epoch}\",\"head\":{head}}}\n\n").into()
                 }
-                // Without an id: it must not move the position a client resumes from.
-                Next::Heartbeat { head } => {
+                // Without an id, so that it does not move the position that a client resumes from.
+                RoomUpdate::Heartbeat { head } => {
                     format!(": keep-alive\n\nevent: heartbeat\ndata: {{\"epoch\":\"{epoch}\",\"head\":{head}}}\n\n")
                         .into()
                 }
-                Next::Stopping => {
+                RoomUpdate::Stopping => {
                     self.ended = true;
                     Bytes::from_static(b": the server is stopping\nretry: 1000\n\n")
                 }
-                Next::Failed(problem) => {
+                RoomUpdate::Failed(problem) => {
                     self.ended = true;
                     problem.log("sse");
                     let data = serde_json::json!({"code": problem.code(), "message": problem.detail()});
@@ -111,7 +111,7 @@ impl State {
         None
     }
 
-    /// All frames that are ready in one piece: one socket write instead of many.
+    /// Joins all ready frames, for one socket write instead of many.
     fn select(&mut self, frames: &[Arc<Frame>]) -> Option<Bytes> {
         let Some(run) = self.run else { return Some(joined(frames.iter())) };
         let end = frames.iter().position(|frame| frame.run_id == Some(run) && frame.kind.ends_a_run());
@@ -125,7 +125,7 @@ impl State {
 fn joined<'a>(mut frames: impl Iterator<Item = &'a Arc<Frame>> + Clone) -> Bytes {
     let total = frames.clone().map(|frame| frame.len()).sum();
     match (frames.clone().next(), frames.clone().nth(1)) {
-        // The one frame is shared as it is.
+        // A single frame is shared without copying.
         (Some(only), None) => only.sse().clone(),
         _ => {
             let bytes = frames.try_fold(BytesMut::with_capacity(total), |mut all, frame| {

@@ -4,8 +4,8 @@ use crate::{
     App,
     auth::Caller,
     error::{Problem, ProblemSchema},
-    extract::{Body, Fingerprint, Id, IdempotencyKey, Params},
-    http::{Write, attempt, merge, once},
+    extract::{Fingerprint, Id, IdempotencyKey, JsonBody, QueryParams},
+    http::{WriteOutcome, apply_merge_patch, attempt, run_once},
 };
 use axum::{Json, extract::State, http::StatusCode};
 use domain::{
@@ -21,72 +21,72 @@ pub struct AgentList {
     agents: Vec<Agent>,
 }
 
-/// The agents there are
+/// List agents
 #[utoipa::path(get, path = "/api/agents", tag = "agents", responses((status = 200, body = AgentList)))]
 pub async fn list(State(app): State<App>, caller: Caller) -> Result<Json<AgentList>, Problem> {
     Ok(Json(AgentList { agents: app.engine.store().agents(&caller.owner).await? }))
 }
 
-/// Make an agent
+/// Create an agent
 #[utoipa::path(post, path = "/api/agents", tag = "agents", request_body = AgentSpec,
                responses((status = 201, body = Agent),
-                         (status = 422, description = "It names a skill or an MCP server that is not here",
+                         (status = 422, description = "The agent names an unknown skill or MCP server",
                           content_type = "application/problem+json", body = ProblemSchema)))]
 pub async fn create(
     State(app): State<App>,
     caller: Caller,
     key: IdempotencyKey,
-    Body(spec, fingerprint): Body<AgentSpec>,
+    JsonBody(spec, fingerprint): JsonBody<AgentSpec>,
 ) -> Result<(StatusCode, Json<Agent>), Problem> {
     check(&app, &caller.owner, &spec).await?;
     let (store, owner, attempt) = (app.engine.store(), &caller.owner, attempt(key, fingerprint));
     let write = async { Ok(store.create_agent(owner, spec, attempt.as_ref()).await?) };
-    let agent = match once(&app, owner, attempt.as_ref(), write).await? {
-        Write::Now(agent) => agent,
-        Write::Before(id) => store.agent(owner, id.parse().map_err(Problem::internal)?).await?,
+    let agent = match run_once(&app, owner, attempt.as_ref(), write).await? {
+        WriteOutcome::Done(agent) => agent,
+        WriteOutcome::AlreadyDone(id) => store.agent(owner, id.parse().map_err(Problem::internal)?).await?,
     };
     Ok((StatusCode::CREATED, Json(agent)))
 }
 
-/// One agent
+/// Get an agent
 #[utoipa::path(get, path = "/api/agents/{id}", tag = "agents", params(("id" = AgentId, Path)),
                responses((status = 200, body = Agent)))]
 pub async fn show(State(app): State<App>, caller: Caller, Id(id): Id<AgentId>) -> Result<Json<Agent>, Problem> {
     Ok(Json(app.engine.store().agent(&caller.owner, id).await?))
 }
 
-/// Change an agent
+/// Update an agent
 ///
-/// A merge patch (RFC 7396): what the body names is replaced, `null` clears, the rest stays. Runs that have begun keep
-/// the old settings.
+/// A merge patch (RFC 7396): fields in the body are replaced, `null` clears a field, all others stay. Runs that have
+/// started keep the old settings.
 #[utoipa::path(patch, path = "/api/agents/{id}", tag = "agents", params(("id" = AgentId, Path)),
                request_body = Value,
                responses((status = 200, body = Agent),
-                         (status = 422, description = "It names a skill or an MCP server that is not here",
+                         (status = 422, description = "The agent names an unknown skill or MCP server",
                           content_type = "application/problem+json", body = ProblemSchema)))]
 pub async fn change(
     State(app): State<App>,
     caller: Caller,
     Id(id): Id<AgentId>,
     key: IdempotencyKey,
-    Body(patch, fingerprint): Body<Value>,
+    JsonBody(patch, fingerprint): JsonBody<Value>,
 ) -> Result<Json<Agent>, Problem> {
     let (store, owner, attempt) = (app.engine.store(), &caller.owner, attempt(key, fingerprint));
     let write = async {
         let agent = store.agent(owner, id).await?;
-        let spec: AgentSpec = merge(&agent.spec, patch)?;
+        let spec: AgentSpec = apply_merge_patch(&agent.spec, patch)?;
         check(&app, owner, &spec).await?;
         Ok(store.update_agent(owner, id, spec, attempt.as_ref()).await?)
     };
-    Ok(Json(match once(&app, owner, attempt.as_ref(), write).await? {
-        Write::Now(agent) => agent,
-        Write::Before(_) => store.agent(owner, id).await?,
+    Ok(Json(match run_once(&app, owner, attempt.as_ref(), write).await? {
+        WriteOutcome::Done(agent) => agent,
+        WriteOutcome::AlreadyDone(_) => store.agent(owner, id).await?,
     }))
 }
 
 /// Delete an agent
 ///
-/// It leaves every room; what it said stays.
+/// The agent leaves every room. Its messages stay.
 #[utoipa::path(delete, path = "/api/agents/{id}", tag = "agents", params(("id" = AgentId, Path)),
                responses((status = 204)))]
 pub async fn delete(
@@ -98,18 +98,18 @@ pub async fn delete(
 ) -> Result<StatusCode, Problem> {
     let (owner, attempt) = (&caller.owner, attempt(key, fingerprint));
     let write = async { Ok(app.engine.store().delete_agent(owner, id, attempt.as_ref()).await?) };
-    once(&app, owner, attempt.as_ref(), write).await?;
+    run_once(&app, owner, attempt.as_ref(), write).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 const MAX_LIST: usize = 200;
-const MAX_WORD: usize = 200;
+const MAX_NAME: usize = 200;
 
 async fn check(app: &App, owner: &Owner, spec: &AgentSpec) -> Result<(), Problem> {
     let providers = app.engine.providers();
     if providers.get(&spec.provider).is_none() {
         return Err(Problem::invalid(format!(
-            "provider: this server has no provider {:?}; it has: {}.",
+            "provider: this server has no provider {:?}; choose one of: {}.",
             spec.provider,
             providers.names()
         ))
@@ -118,18 +118,18 @@ async fn check(app: &App, owner: &Owner, spec: &AgentSpec) -> Result<(), Problem
     if spec.system_prompt.as_ref().is_some_and(|prompt| prompt.len() > MAX_SYSTEM_PROMPT_BYTES) {
         return Err(Problem::invalid(format!("system_prompt: at most {MAX_SYSTEM_PROMPT_BYTES} bytes.")));
     }
-    let words = [&spec.skills, &spec.mcp_servers, &spec.tools.allow, &spec.tools.ask, &spec.tools.deny];
-    let too_long =
-        |word: &String| word.is_empty() || word.chars().count() > MAX_WORD || word.contains(char::is_control);
-    if words.iter().any(|list| list.len() > MAX_LIST || list.iter().any(too_long))
-        || spec.model.as_ref().is_some_and(too_long)
+    let name_lists = [&spec.skills, &spec.mcp_servers, &spec.tools.allow, &spec.tools.ask, &spec.tools.deny];
+    let is_bad_name =
+        |name: &String| name.is_empty() || name.chars().count() > MAX_NAME || name.contains(char::is_control);
+    if name_lists.iter().any(|list| list.len() > MAX_LIST || list.iter().any(is_bad_name))
+        || spec.model.as_ref().is_some_and(is_bad_name)
     {
         return Err(Problem::invalid(format!(
-            "model, skills, mcp_servers and tools take one-line names of 1 to {MAX_WORD} characters, at most {MAX_LIST} each."
+            "model, skills, mcp_servers and tools take one-line names of 1 to {MAX_NAME} characters, at most {MAX_LIST} each."
         )));
     }
     let values: usize = spec.skill_parameters.values().map(|given| given.len()).sum();
-    if values > MAX_LIST || spec.skill_parameters.keys().any(too_long) {
+    if values > MAX_LIST || spec.skill_parameters.keys().any(is_bad_name) {
         return Err(Problem::invalid(format!("skill_parameters: at most {MAX_LIST} values.")));
     }
     let limits = &spec.limits;
@@ -142,21 +142,21 @@ async fn check(app: &App, owner: &Owner, spec: &AgentSpec) -> Result<(), Problem
         limits.approval_seconds,
     ];
     if counts.contains(&Some(0)) || limits.output_bytes == Some(0) {
-        return Err(Problem::invalid("limits: a limit is at least 1; leave it out for the server's own."));
+        return Err(Problem::invalid("limits: a limit is at least 1; leave it out for the server's default."));
     }
     Ok(app.engine.check_agent(owner, spec).await?)
 }
 
-/// The page size of lists that grow.
+/// The page size of a list.
 #[derive(Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
-pub struct Limit {
-    /// At most this many, newest first.
+pub struct PageLimit {
+    /// Maximum number of entries, newest first.
     #[param(minimum = 1, maximum = 1000)]
     pub limit: Option<u32>,
 }
 
-impl Limit {
+impl PageLimit {
     pub fn get(&self) -> Result<u32, Problem> {
         match self.limit.unwrap_or(200) {
             limit @ 1..=1000 => Ok(limit),
@@ -165,4 +165,4 @@ impl Limit {
     }
 }
 
-pub type LimitParams = Params<Limit>;
+pub type LimitParams = QueryParams<PageLimit>;

@@ -1,5 +1,5 @@
-//! What the server found when it looked at itself and its machine. The looking is done elsewhere; here it is bounded and
-//! kept for a moment, because it starts programs.
+//! Checks of the server and its machine. The checks are implemented elsewhere; here they get a deadline and a short
+//! cache, because they start programs.
 
 use crate::{App, auth::Caller};
 use axum::{Json, extract::State};
@@ -8,12 +8,13 @@ use serde::Serialize;
 use std::time::Duration;
 use tokio::{sync::Mutex, time::Instant};
 
-const KEPT: Duration = Duration::from_secs(30);
+const CACHE: Duration = Duration::from_secs(30);
 const DEADLINE: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+#[schema(as = Verdict)]
+pub enum CheckStatus {
     Ok,
     /// Something optional is missing.
     Warn,
@@ -22,41 +23,42 @@ pub enum Verdict {
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, utoipa::ToSchema)]
-pub struct Check {
+#[schema(as = Check)]
+pub struct DoctorCheck {
     pub name: String,
-    pub status: Verdict,
-    /// What was found.
+    pub status: CheckStatus,
+    /// The finding.
     pub detail: String,
     /// What to do about it.
     pub advice: Option<String>,
 }
 
-/// Looks at the machine anew.
-pub type Examine = Box<dyn Fn() -> BoxFuture<'static, Vec<Check>> + Send + Sync>;
+/// Runs all checks.
+pub type RunDoctorChecks = Box<dyn Fn() -> BoxFuture<'static, Vec<DoctorCheck>> + Send + Sync>;
 
 pub struct Doctor {
-    examine: Examine,
-    last: Mutex<Option<(Instant, Vec<Check>)>>,
+    run_checks: RunDoctorChecks,
+    last: Mutex<Option<(Instant, Vec<DoctorCheck>)>>,
 }
 
 impl Doctor {
-    pub fn new(examine: Examine) -> Self {
-        Self { examine, last: Mutex::new(None) }
+    pub fn new(run_checks: RunDoctorChecks) -> Self {
+        Self { run_checks, last: Mutex::new(None) }
     }
 
-    async fn checks(&self) -> Vec<Check> {
-        // Held while looking: whoever asks meanwhile gets what this look finds.
+    async fn checks(&self) -> Vec<DoctorCheck> {
+        // Held while the checks run, so that concurrent requests share one result.
         let mut last = self.last.lock().await;
         if let Some((at, checks)) = &*last
-            && at.elapsed() < KEPT
+            && at.elapsed() < CACHE
         {
             return checks.clone();
         }
-        let checks = tokio::time::timeout(DEADLINE, (self.examine)()).await.unwrap_or_else(|_| {
-            vec![Check {
+        let checks = tokio::time::timeout(DEADLINE, (self.run_checks)()).await.unwrap_or_else(|_| {
+            vec![DoctorCheck {
                 name: "doctor".to_owned(),
-                status: Verdict::Fail,
-                detail: format!("the look at this machine took longer than {} s", DEADLINE.as_secs()),
+                status: CheckStatus::Fail,
+                detail: format!("the checks took longer than {} s", DEADLINE.as_secs()),
                 advice: Some("see the server's log".to_owned()),
             }]
         });
@@ -65,45 +67,45 @@ impl Doctor {
 }
 
 #[derive(Serialize, utoipa::ToSchema)]
-pub struct Examination {
+#[schema(as = Examination)]
+pub struct DoctorReport {
     version: &'static str,
-    checks: Vec<Check>,
+    checks: Vec<DoctorCheck>,
 }
 
-/// Is everything as it should be?
+/// Check the server
 ///
-/// What `greenroom doctor` finds on the server's machine, without saying where things lie there. Looked up at most twice a
-/// minute.
-#[utoipa::path(get, path = "/api/doctor", tag = "server", responses((status = 200, body = Examination)))]
-pub async fn examine(State(app): State<App>, _: Caller) -> Json<Examination> {
-    Json(Examination { version: env!("CARGO_PKG_VERSION"), checks: app.doctor.checks().await })
+/// The findings of `greenroom doctor` on the server's machine, without paths. Cached for 30 seconds.
+#[utoipa::path(get, path = "/api/doctor", tag = "server", responses((status = 200, body = DoctorReport)))]
+pub async fn examine(State(app): State<App>, _: Caller) -> Json<DoctorReport> {
+    Json(DoctorReport { version: env!("CARGO_PKG_VERSION"), checks: app.doctor.checks().await })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Check, DEADLINE, Doctor, KEPT, Verdict};
+    use super::{CACHE, CheckStatus, DEADLINE, Doctor, DoctorCheck};
     use std::sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     };
 
     #[tokio::test(start_paused = true)]
-    async fn a_look_is_kept_for_a_moment_and_has_a_deadline() {
-        let looks = Arc::new(AtomicUsize::new(0));
-        let counted = Arc::clone(&looks);
+    async fn checks_are_cached_and_have_a_deadline() {
+        let calls = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&calls);
         let doctor = Doctor::new(Box::new(move || {
-            let look = counted.fetch_add(1, Ordering::SeqCst);
+            let call = counted.fetch_add(1, Ordering::SeqCst);
             Box::pin(async move {
-                if look == 1 {
+                if call == 1 {
                     tokio::time::sleep(DEADLINE * 2).await;
                 }
-                let (name, detail) = ("disk".to_owned(), look.to_string());
-                vec![Check { name, status: Verdict::Ok, detail, advice: None }]
+                let (name, detail) = ("disk".to_owned(), call.to_string());
+                vec![DoctorCheck { name, status: CheckStatus::Ok, detail, advice: None }]
             })
         }));
         let (one, two) = tokio::join!(doctor.checks(), doctor.checks());
-        assert_eq!((one[0].detail.as_str(), one == two, looks.load(Ordering::SeqCst)), ("0", true, 1));
-        tokio::time::advance(KEPT).await;
-        assert_eq!(doctor.checks().await[0].status, Verdict::Fail, "it hangs");
+        assert_eq!((one[0].detail.as_str(), one == two, calls.load(Ordering::SeqCst)), ("0", true, 1));
+        tokio::time::advance(CACHE).await;
+        assert_eq!(doctor.checks().await[0].status, CheckStatus::Fail, "the second call hangs");
     }
 }

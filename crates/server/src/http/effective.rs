@@ -1,10 +1,10 @@
-//! What an agent really has.
+//! The effective configuration of an agent.
 
 use crate::{
     App,
     auth::Caller,
     error::Problem,
-    extract::{Id, Params},
+    extract::{Id, QueryParams},
 };
 use axum::{Json, extract::State};
 use domain::ids::{AgentId, RoomId};
@@ -15,23 +15,23 @@ use serde::Deserialize;
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct EffectiveParams {
-    /// Where it works: adds the servers of that folder's `.mcp.json` and what was allowed there for good.
+    /// A room: adds the servers of its project's `.mcp.json` and the tools that were permanently allowed in the room.
     room: Option<RoomId>,
-    /// With `false` no server is asked for its tools, and none is started.
+    /// With `false`, no server is started and no tools are listed.
     tools: Option<bool>,
 }
 
-/// What an agent really has
+/// Get an agent's effective configuration
 ///
-/// Every MCP server and tool with the tier that set it (skill over agent over project), what that hides, what keeps one from
-/// being used, and what the agent's tool policy says of each tool.
+/// Every MCP server and tool with the tier that defines it (skill over agent over project), the tiers it overrides, the
+/// reason if it is unavailable, and the decision of the agent's tool policy for each tool.
 #[utoipa::path(get, path = "/api/agents/{id}/effective", tag = "agents", params(("id" = AgentId, Path), EffectiveParams),
                responses((status = 200, body = EffectiveView)))]
 pub async fn effective(
     State(app): State<App>,
     caller: Caller,
     Id(id): Id<AgentId>,
-    Params(EffectiveParams { room, tools }): Params<EffectiveParams>,
+    QueryParams(EffectiveParams { room, tools }): QueryParams<EffectiveParams>,
 ) -> Result<Json<EffectiveView>, Problem> {
     Ok(Json(app.engine.effective(&caller.owner, id, room, tools.unwrap_or(true)).await?))
 }

@@ -4,9 +4,9 @@ use crate::{
     App,
     auth::Caller,
     error::{Code, Problem},
-    extract::{Id, Params},
+    extract::{Id, QueryParams},
     feed::{
-        Live,
+        RoomReader,
         page::{self, EventPage},
         sse, websocket,
     },
@@ -22,37 +22,37 @@ use serde::Deserialize;
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct After {
+pub struct EventsParams {
     /// `17`, or `7c9e6f2a-17` as in the id of a stream's frame. 0 is the beginning.
     #[param(example = "0")]
     after: Option<String>,
-    /// Of a page; a stream goes on for ever.
+    /// Page size; ignored by streams.
     #[param(minimum = 1, maximum = 10000)]
     limit: Option<u32>,
-    /// Adds what the provider sent to each event of a page.
+    /// Adds the provider's original data to each event of a page.
     raw: Option<bool>,
 }
 
-/// What happened in a room
+/// List a room's events
 ///
-/// A page of events after a position; with `Accept: text/event-stream` the live feed from that position on. A stream
-/// resumes by `Last-Event-ID`. A position that is not in this journal is answered with `position_reset`, in a stream
-/// with a `reset` event and the journal from its beginning.
-#[utoipa::path(get, path = "/api/rooms/{id}/events", tag = "events", params(("id" = RoomId, Path), After),
+/// A page of events after a position; with `Accept: text/event-stream`, the live feed from that position on. A stream
+/// resumes with `Last-Event-ID`. A position that is not in this journal returns `position_reset`; a stream sends a
+/// `reset` event and then the journal from its beginning.
+#[utoipa::path(get, path = "/api/rooms/{id}/events", tag = "events", params(("id" = RoomId, Path), EventsParams),
     responses((status = 200, content((EventPage = "application/json"), (String = "text/event-stream")))))]
 pub async fn read(
     State(app): State<App>,
     caller: Caller,
     Id(room): Id<RoomId>,
-    Params(after): Params<After>,
+    QueryParams(after): QueryParams<EventsParams>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let position = sse::position(&headers, after.after.as_deref())?;
     if sse::is_wanted(&headers) {
         if after.raw == Some(true) {
-            return Err(Problem::invalid("raw: only pages carry it; ask without Accept: text/event-stream."));
+            return Err(Problem::invalid("raw: streams do not support it; send no Accept: text/event-stream."));
         }
-        let live = Live::open(&app, &caller, room, &position).await?;
+        let live = RoomReader::open(&app, &caller, room, &position).await?;
         return Ok(sse::room(&app, live));
     }
     let limit = match after.limit.unwrap_or(page::DEFAULT_LIMIT) {
@@ -62,8 +62,8 @@ pub async fn read(
     let raw = after.raw.unwrap_or(false);
     let read = app.engine.store().page(&caller.owner, room, &position, limit, raw).await?;
     if read.reset {
-        let detail = "This position is not in the room's journal, which was restored or never got that far; \
-                      forget what you have and read again with after=0.";
+        let detail = "This position is not in the room's journal, which was restored or is shorter; discard what you \
+                      have and read again with after=0.";
         return Err(Problem::new(Code::PositionReset, detail)
             .with("epoch", read.epoch.as_str())
             .with("head", read.head));
@@ -71,9 +71,9 @@ pub async fn read(
     Ok(page::respond(&read, raw))
 }
 
-/// Many rooms over one WebSocket
+/// Follow many rooms over one WebSocket
 ///
-/// Send `{"type":"subscribe","room":"…","after":0}`; see the guide to events.
+/// Send `{"type":"subscribe","room":"…","after":0}`; see the events guide.
 #[utoipa::path(get, path = "/api/ws", tag = "events", responses((status = 101, description = "Switching protocols")))]
 pub async fn socket(
     State(app): State<App>,
@@ -81,7 +81,7 @@ pub async fn socket(
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Problem> {
     let upgrade = upgrade.map_err(|rejection| {
-        Problem::invalid(format!("This door speaks WebSocket: {}.", rejection.body_text().trim_end_matches('.')))
+        Problem::invalid(format!("This endpoint needs a WebSocket: {}.", rejection.body_text().trim_end_matches('.')))
     })?;
     let upgrade = upgrade
         .read_buffer_size(websocket::READ_BUFFER_BYTES)

@@ -1,4 +1,4 @@
-//! Whether the process lives, and whether it can do its work: ready means able to commit.
+//! Liveness and readiness. Ready means able to commit.
 
 use crate::{
     App,
@@ -12,19 +12,19 @@ use tokio::{sync::Mutex, time::Instant};
 
 const DEADLINE: Duration = Duration::from_secs(2);
 
-/// A probe commits, and this door is public: it is not to become a way to make the disk work.
+/// The probe commits and the route is public, so the result is cached to protect the disk.
 const CACHE: Duration = Duration::from_secs(1);
 
-/// Commits something small, or says why it cannot. May be dropped half-way.
-pub type Probe = Box<dyn Fn() -> BoxFuture<'static, Result<(), BoxError>> + Send + Sync>;
+/// Commits something small, or returns why it cannot. The future may be dropped at any time.
+pub type ReadinessProbe = Box<dyn Fn() -> BoxFuture<'static, Result<(), BoxError>> + Send + Sync>;
 
 pub struct Readiness {
-    probe: Probe,
+    probe: ReadinessProbe,
     succeeded: Mutex<Option<Instant>>,
 }
 
 impl Readiness {
-    pub fn new(probe: Probe) -> Self {
+    pub fn new(probe: ReadinessProbe) -> Self {
         Self { probe, succeeded: Mutex::new(None) }
     }
 
@@ -43,21 +43,22 @@ impl Readiness {
 }
 
 #[derive(Serialize, utoipa::ToSchema)]
-pub struct Health {
+#[schema(as = Health)]
+pub struct HealthStatus {
     status: &'static str,
 }
 
-/// Is the process alive?
-#[utoipa::path(get, path = "/healthz", tag = "server", responses((status = 200, body = Health)))]
-pub async fn healthz() -> Json<Health> {
-    Json(Health { status: "ok" })
+/// Check liveness
+#[utoipa::path(get, path = "/healthz", tag = "server", responses((status = 200, body = HealthStatus)))]
+pub async fn healthz() -> Json<HealthStatus> {
+    Json(HealthStatus { status: "ok" })
 }
 
-/// Can it do its work?
+/// Check readiness
 ///
 /// Ready means able to commit to the database.
-#[utoipa::path(get, path = "/readyz", tag = "server", responses((status = 200, body = Health)))]
-pub async fn readyz(State(app): State<App>) -> Result<Json<Health>, Problem> {
+#[utoipa::path(get, path = "/readyz", tag = "server", responses((status = 200, body = HealthStatus)))]
+pub async fn readyz(State(app): State<App>) -> Result<Json<HealthStatus>, Problem> {
     if app.stopping.is_cancelled() {
         return Err(Problem::new(Code::Unavailable, "The server is stopping."));
     }
@@ -65,5 +66,5 @@ pub async fn readyz(State(app): State<App>) -> Result<Json<Health>, Problem> {
     committed.map_err(|cause| {
         Problem::new(Code::Unavailable, "The server cannot commit to its database right now.").caused_by(cause)
     })?;
-    Ok(Json(Health { status: "ready" }))
+    Ok(Json(HealthStatus { status: "ready" }))
 }

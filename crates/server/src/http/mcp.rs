@@ -1,16 +1,16 @@
-//! The doors of MCP clients: `/mcp` for every revision of the protocol, `/sse` and `/message` for its first. An agent
-//! inside a run comes to `/mcp` too, with a pass, and finds its host tools there instead. What is said behind them is
-//! `crates/mcp`'s business; who may say it is decided here, as for every other door.
+//! Endpoints for MCP clients: `/mcp` for every protocol revision, `/sse` and `/message` for the first one. An agent
+//! inside a run uses `/mcp` with an agent token and gets its host tools. The protocol is implemented in `crates/mcp`;
+//! authentication happens here, as for every other route.
 
 use crate::{
     App,
-    auth::{Caller, Guest},
-    doors::{Doors, Policy},
+    auth::{Caller, Requester},
     error::{Code, Problem},
-    extract::{Params, PlainBody},
+    extract::{BodyBytes, QueryParams},
     feed::sse,
+    routing::{AccessPolicy, RouterBuilder},
 };
-use ::mcp::{Events, Reply};
+use ::mcp::{AuxiliaryEventFormat, McpResponse};
 use axum::{
     body::Body,
     extract::State,
@@ -20,81 +20,86 @@ use axum::{
 };
 use serde::Deserialize;
 
-pub fn open(doors: Doors) -> Doors {
+pub fn add_routes(builder: RouterBuilder) -> RouterBuilder {
     let streamable = get(streamable).post(streamable).delete(streamable);
-    doors
-        .beside(Policy::OwnerOrAgent, "/mcp", &[Method::GET, Method::POST, Method::DELETE], streamable)
-        .beside(Policy::Owner, "/sse", &[Method::GET, Method::DELETE], get(stream).head(no_head).delete(end))
-        .beside(Policy::Owner, "/message", &[Method::POST], post(message))
+    builder
+        .add_undocumented(AccessPolicy::OwnerOrAgent, "/mcp", &[Method::GET, Method::POST, Method::DELETE], streamable)
+        .add_undocumented(
+            AccessPolicy::Owner,
+            "/sse",
+            &[Method::GET, Method::DELETE],
+            get(stream).head(no_head).delete(end),
+        )
+        .add_undocumented(AccessPolicy::Owner, "/message", &[Method::POST], post(message))
 }
 
-fn respond(reply: Reply) -> Response {
+fn respond(reply: McpResponse) -> Response {
     reply.map(Body::new)
 }
 
 async fn streamable(
     State(app): State<App>,
-    guest: Guest,
+    requester: Requester,
     mut parts: request::Parts,
-    PlainBody(body): PlainBody,
+    BodyBytes(body): BodyBytes,
 ) -> Response {
-    // They have done their part; what is further on keeps whole requests and may show them.
+    // Not needed any more; the MCP library keeps whole requests and might show them.
     for secret in [header::AUTHORIZATION, header::COOKIE] {
         parts.headers.remove(secret);
     }
-    respond(match guest {
-        Guest::Owner(principal) => {
+    respond(match requester {
+        Requester::Owner(principal) => {
             parts.extensions.insert(principal.clone());
             app.mcp.streamable(principal, Request::from_parts(parts, body)).await
         }
-        Guest::Agent(pass) => app.mcp.host_tools(&pass, Request::from_parts(parts, body)).await,
+        Requester::Agent(token) => app.mcp.host_tools(&token, Request::from_parts(parts, body)).await,
     })
 }
 
 #[derive(Deserialize)]
-struct Opening {
+struct SseParams {
     #[serde(default)]
-    events: Option<Dialect>,
+    events: Option<SseFormatParam>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Dialect {
+enum SseFormatParam {
     Typed,
 }
 
 async fn stream(
     State(app): State<App>,
     Caller(principal): Caller,
-    Params(opening): Params<Opening>,
+    QueryParams(params): QueryParams<SseParams>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     if !sse::is_wanted(&headers) {
-        let why = "This path is a stream: ask for it with `Accept: text/event-stream`.";
+        let why = "This path is a stream; send `Accept: text/event-stream`.";
         let allow = HeaderValue::from_static("GET, DELETE");
         return Err(Problem::new(Code::MethodNotAllowed, why).header(header::ALLOW, allow));
     }
-    let events = opening.events.map_or(Events::Plain, |Dialect::Typed| Events::Typed);
+    let events = params.events.map_or(AuxiliaryEventFormat::Plain, |SseFormatParam::Typed| AuxiliaryEventFormat::Typed);
     Ok(respond(app.mcp.sse(principal, &headers, events)))
 }
 
-/// It would begin a session that nobody hears of.
+/// HEAD is refused: it would open a session that no client knows of.
 async fn no_head() -> StatusCode {
     StatusCode::METHOD_NOT_ALLOWED
 }
 
 #[derive(Deserialize)]
-struct InSession {
+struct SessionParams {
     #[serde(default, rename = "sessionId", alias = "session_id")]
     session_id: Option<String>,
 }
 
-impl InSession {
+impl SessionParams {
     fn id(self, headers: &HeaderMap) -> Result<String, Problem> {
         let by_header = || headers.get("mcp-session-id").and_then(|id| id.to_str().ok()).map(ToOwned::to_owned);
         let id = self.session_id.or_else(by_header);
         id.ok_or_else(|| {
-            Problem::invalid("Name the session: /message?sessionId=…, as the stream's endpoint event said.")
+            Problem::invalid("sessionId is missing: use /message?sessionId=… from the stream's endpoint event.")
         })
     }
 }
@@ -102,9 +107,9 @@ impl InSession {
 async fn message(
     State(app): State<App>,
     Caller(principal): Caller,
-    Params(session): Params<InSession>,
+    QueryParams(session): QueryParams<SessionParams>,
     headers: HeaderMap,
-    PlainBody(body): PlainBody,
+    BodyBytes(body): BodyBytes,
 ) -> Result<Response, Problem> {
     let session = session.id(&headers)?;
     Ok(respond(app.mcp.message(&principal, &session, &body).await))
@@ -113,7 +118,7 @@ async fn message(
 async fn end(
     State(app): State<App>,
     Caller(principal): Caller,
-    Params(session): Params<InSession>,
+    QueryParams(session): QueryParams<SessionParams>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let session = session.id(&headers)?;

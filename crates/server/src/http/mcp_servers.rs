@@ -1,15 +1,15 @@
-//! MCP servers: configured once, named by agents. What runs is in `mcp_servers_live`.
+//! MCP server configuration. Agents refer to servers by name. Running servers are in `mcp_servers_live`.
 
 use crate::{
     App,
     auth::Caller,
     error::{Problem, ProblemSchema},
-    extract::{Body, Fingerprint, Id, IdempotencyKey, Params},
-    http::{Write, attempt, once},
+    extract::{Fingerprint, Id, IdempotencyKey, JsonBody, QueryParams},
+    http::{WriteOutcome, attempt, run_once},
 };
 use axum::{Json, extract::State, http::StatusCode};
-use domain::mcp::Entry;
-use engine::commands::{Imported, McpServerView};
+use domain::mcp::McpServerEntry;
+use engine::commands::{ImportedServer, McpServerView};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -17,13 +17,13 @@ use std::collections::BTreeMap;
 #[derive(Serialize, utoipa::ToSchema)]
 pub struct McpServerList {
     servers: Vec<McpServerView>,
-    /// Whether the caller may say which programs are started.
+    /// Whether the caller may define stdio servers, which start programs.
     may_define_stdio: bool,
 }
 
-/// The MCP servers there are
+/// List MCP servers
 ///
-/// By name: those of the operator's file and the caller's own. No value of a variable or a header is ever shown.
+/// The servers of the operator's file and the caller's own, by name. Values of variables and headers are never shown.
 #[utoipa::path(get, path = "/api/mcp-servers", tag = "mcp-servers", responses((status = 200, body = McpServerList)))]
 pub async fn list(State(app): State<App>, caller: Caller) -> Result<Json<McpServerList>, Problem> {
     let servers = app.engine.mcp_servers(&caller.owner).await?;
@@ -32,43 +32,43 @@ pub async fn list(State(app): State<App>, caller: Caller) -> Result<Json<McpServ
 
 /// A server and its name.
 #[derive(utoipa::ToSchema)]
-#[expect(dead_code, reason = "it is only described")]
+#[expect(dead_code, reason = "only its schema is used")]
 pub struct McpServerSpec {
     #[schema(pattern = "^[A-Za-z0-9_-]{1,64}$")]
     name: String,
     #[schema(inline)]
     #[serde(flatten)]
-    entry: Entry,
+    entry: McpServerEntry,
 }
 
-/// Add an MCP server
+/// Create an MCP server
 ///
-/// The settings are those of an entry of `.mcp.json`. Only the operator may add one of type stdio.
+/// The settings are those of a `.mcp.json` entry. Only the operator may create a stdio server.
 #[utoipa::path(post, path = "/api/mcp-servers", tag = "mcp-servers", request_body = McpServerSpec,
                responses((status = 201, body = McpServerView),
-                         (status = 409, description = "There is one of this name",
+                         (status = 409, description = "A server with this name already exists",
                           content_type = "application/problem+json", body = ProblemSchema),
-                         (status = 422, description = "The settings make no server",
+                         (status = 422, description = "The settings are not valid",
                           content_type = "application/problem+json", body = ProblemSchema)))]
 pub async fn create(
     State(app): State<App>,
     caller: Caller,
     key: IdempotencyKey,
-    Body(mut settings, fingerprint): Body<Map<String, Value>>,
+    JsonBody(mut settings, fingerprint): JsonBody<Map<String, Value>>,
 ) -> Result<(StatusCode, Json<McpServerView>), Problem> {
     let Some(Value::String(name)) = settings.remove("name") else {
-        return Err(Problem::invalid("name: a text of 1 to 64 letters, digits, _ and -.").with("pointer", "/name"));
+        return Err(Problem::invalid("name: a string of 1 to 64 letters, digits, _ and -.").with("pointer", "/name"));
     };
     let (engine, owner, attempt) = (&app.engine, &caller.owner, attempt(key, fingerprint));
     let write = async { Ok(engine.create_mcp_server(owner, &name, settings, attempt.as_ref()).await?) };
-    let server = match once(&app, owner, attempt.as_ref(), write).await? {
-        Write::Now(server) => server,
-        Write::Before(name) => engine.mcp_server(owner, &name).await?,
+    let server = match run_once(&app, owner, attempt.as_ref(), write).await? {
+        WriteOutcome::Done(server) => server,
+        WriteOutcome::AlreadyDone(name) => engine.mcp_server(owner, &name).await?,
     };
     Ok((StatusCode::CREATED, Json(server)))
 }
 
-/// One MCP server
+/// Get an MCP server
 #[utoipa::path(get, path = "/api/mcp-servers/{name}", tag = "mcp-servers", params(("name" = String, Path)),
                responses((status = 200, body = McpServerView)))]
 pub async fn show(
@@ -79,38 +79,38 @@ pub async fn show(
     Ok(Json(app.engine.mcp_server(&caller.owner, &name).await?))
 }
 
-/// Change an MCP server
+/// Update an MCP server
 ///
-/// A merge patch (RFC 7396) on its settings: what the body names is replaced, `null` clears, the rest stays. A value
-/// `***` keeps what is stored. The name cannot be changed. Runs that have begun keep the old settings.
+/// A merge patch (RFC 7396) on its settings: fields in the body are replaced, `null` clears a field, all others stay.
+/// The value `***` keeps the stored value. The name cannot be changed. Runs that have started keep the old settings.
 #[utoipa::path(patch, path = "/api/mcp-servers/{name}", tag = "mcp-servers", params(("name" = String, Path)),
-               request_body = Entry,
+               request_body = McpServerEntry,
                responses((status = 200, body = McpServerView),
-                         (status = 409, description = "It is in the operator's file and is changed there",
+                         (status = 409, description = "The server is defined in the operator's file; change it there",
                           content_type = "application/problem+json", body = ProblemSchema),
-                         (status = 422, description = "The settings make no server",
+                         (status = 422, description = "The settings are not valid",
                           content_type = "application/problem+json", body = ProblemSchema)))]
 pub async fn change(
     State(app): State<App>,
     caller: Caller,
     Id(name): Id<String>,
     key: IdempotencyKey,
-    Body(patch, fingerprint): Body<Map<String, Value>>,
+    JsonBody(patch, fingerprint): JsonBody<Map<String, Value>>,
 ) -> Result<Json<McpServerView>, Problem> {
     let (engine, owner, attempt) = (&app.engine, &caller.owner, attempt(key, fingerprint));
     let write = async { Ok(engine.change_mcp_server(owner, &name, patch, attempt.as_ref()).await?) };
-    Ok(Json(match once(&app, owner, attempt.as_ref(), write).await? {
-        Write::Now(server) => server,
-        Write::Before(name) => engine.mcp_server(owner, &name).await?,
+    Ok(Json(match run_once(&app, owner, attempt.as_ref(), write).await? {
+        WriteOutcome::Done(server) => server,
+        WriteOutcome::AlreadyDone(name) => engine.mcp_server(owner, &name).await?,
     }))
 }
 
 /// Delete an MCP server
 ///
-/// The runs of agents that still name it fail with `mcp_server_missing`.
+/// Runs of agents that still name it fail with `mcp_server_missing`.
 #[utoipa::path(delete, path = "/api/mcp-servers/{name}", tag = "mcp-servers", params(("name" = String, Path)),
                responses((status = 204),
-                         (status = 409, description = "It is in the operator's file and is removed there",
+                         (status = 409, description = "The server is defined in the operator's file; remove it there",
                           content_type = "application/problem+json", body = ProblemSchema)))]
 pub async fn delete(
     State(app): State<App>,
@@ -121,43 +121,43 @@ pub async fn delete(
 ) -> Result<StatusCode, Problem> {
     let (owner, attempt) = (&caller.owner, attempt(key, fingerprint));
     let write = async { Ok(app.engine.delete_mcp_server(owner, &name, attempt.as_ref()).await?) };
-    once(&app, owner, attempt.as_ref(), write).await?;
+    run_once(&app, owner, attempt.as_ref(), write).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// What a `.mcp.json` holds; other keys in it are passed over.
+/// The content of a `.mcp.json` file. Other keys are ignored.
 #[derive(Deserialize, utoipa::ToSchema)]
 pub struct McpFile {
     #[serde(rename = "mcpServers")]
-    #[schema(value_type = BTreeMap<String, Entry>)]
+    #[schema(value_type = BTreeMap<String, McpServerEntry>)]
     servers: Map<String, Value>,
 }
 
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct ImportParams {
-    /// Those of the same name are replaced; otherwise they are refused.
+pub struct McpImportParams {
+    /// Replace servers with the same name; otherwise they are refused.
     #[serde(default)]
     replace: bool,
 }
 
 #[derive(Serialize, utoipa::ToSchema)]
 pub struct McpImportReport {
-    servers: Vec<Imported>,
+    servers: Vec<ImportedServer>,
 }
 
 /// Import a .mcp.json
 ///
-/// Says for each server what became of it; one that is wrong does not keep the others out.
-#[utoipa::path(post, path = "/api/mcp-servers/import", tag = "mcp-servers", params(ImportParams), request_body = McpFile,
+/// Reports the result for each server. An invalid server does not prevent the import of the others.
+#[utoipa::path(post, path = "/api/mcp-servers/import", tag = "mcp-servers", params(McpImportParams), request_body = McpFile,
                responses((status = 200, body = McpImportReport)))]
 pub async fn import(
     State(app): State<App>,
     caller: Caller,
-    Params(ImportParams { replace }): Params<ImportParams>,
+    QueryParams(McpImportParams { replace }): QueryParams<McpImportParams>,
     key: IdempotencyKey,
-    Body(McpFile { servers }, fingerprint): Body<McpFile>,
+    JsonBody(McpFile { servers }, fingerprint): JsonBody<McpFile>,
 ) -> Result<Json<McpImportReport>, Problem> {
     let attempt = attempt(key, fingerprint);
     let servers = app.engine.import_mcp_servers(&caller.owner, servers, replace, attempt.as_ref()).await?;
@@ -167,12 +167,13 @@ pub async fn import(
 #[derive(Serialize, utoipa::ToSchema)]
 pub struct McpExport {
     #[serde(rename = "mcpServers")]
-    servers: BTreeMap<String, Entry>,
+    servers: BTreeMap<String, McpServerEntry>,
 }
 
 /// Export as .mcp.json
 ///
-/// The caller's own, with `***` for every value of a variable or a header: imported here again, they are kept.
+/// The caller's own servers, with `***` for every value of a variable or header. Importing the file here keeps the
+/// stored values.
 #[utoipa::path(get, path = "/api/mcp-servers/export", tag = "mcp-servers", responses((status = 200, body = McpExport)))]
 pub async fn export(State(app): State<App>, caller: Caller) -> Result<Json<McpExport>, Problem> {
     Ok(Json(McpExport { servers: app.engine.export_mcp_servers(&caller.owner).await? }))

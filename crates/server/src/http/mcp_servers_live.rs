@@ -1,20 +1,20 @@
-//! MCP servers at work: how one does, its tools, trying it.
+//! Running MCP servers: status, tools, test calls, logs.
 
 use crate::{
     App,
     auth::Caller,
     error::{Problem, ProblemSchema},
-    extract::{Body, Id},
+    extract::{Id, JsonBody},
 };
 use axum::{Json, extract::State};
-use engine::commands::{McpCall, McpCallView, McpListingView, McpLogsView, McpStatusView, McpTestView};
+use engine::commands::{McpCallView, McpListingView, McpLogsView, McpStatusView, McpTestView, McpToolCall};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::time::Duration;
 
-/// How a server does
+/// Get server status
 ///
-/// Starts nothing.
+/// Does not start the server.
 #[utoipa::path(get, path = "/api/mcp-servers/{name}/status", tag = "mcp-servers", params(("name" = String, Path)),
                responses((status = 200, body = McpStatusView)))]
 pub async fn status(
@@ -25,22 +25,21 @@ pub async fn status(
     Ok(Json(app.engine.mcp_status(&caller.owner, &name).await?))
 }
 
-/// Try whether a server works
+/// Test a server
 ///
-/// Starts it beside the one that may run already, lists its tools and stops it. A server that fails is an answer, not an
-/// error.
+/// Starts a second instance, lists its tools and stops it. A failing server is reported in a successful response.
 #[utoipa::path(post, path = "/api/mcp-servers/{name}/test", tag = "mcp-servers", params(("name" = String, Path)),
                responses((status = 200, body = McpTestView)))]
 pub async fn test(State(app): State<App>, caller: Caller, Id(name): Id<String>) -> Result<Json<McpTestView>, Problem> {
     Ok(Json(app.engine.test_mcp_server(&caller.owner, &name).await?))
 }
 
-/// The tools of a server
+/// List a server's tools
 ///
-/// Starts it if need be. Those that cannot be used are there with the reason.
+/// Starts the server if necessary. Unavailable tools are listed with the reason.
 #[utoipa::path(get, path = "/api/mcp-servers/{name}/tools", tag = "mcp-servers", params(("name" = String, Path)),
                responses((status = 200, body = McpListingView),
-                         (status = 502, description = "The server failed; `failure` says how",
+                         (status = 502, description = "The server failed; see `failure`",
                           content_type = "application/problem+json", body = ProblemSchema)))]
 pub async fn tools(
     State(app): State<App>,
@@ -53,7 +52,7 @@ pub async fn tools(
 #[derive(Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct McpCallRequest {
-    /// The server's own name for it.
+    /// The tool's name on the server.
     tool: String,
     #[serde(default)]
     #[schema(value_type = Object)]
@@ -64,27 +63,29 @@ pub struct McpCallRequest {
     deadline_ms: Option<u64>,
 }
 
-/// Try a tool
+/// Call a tool
 ///
-/// It does what it does: no policy is asked. What the tool itself refuses is an answer with `is_error`.
+/// Really runs the tool, without checking any tool policy. An error of the tool itself is a successful response with
+/// `is_error`.
 #[utoipa::path(post, path = "/api/mcp-servers/{name}/call", tag = "mcp-servers", params(("name" = String, Path)),
                request_body = McpCallRequest,
                responses((status = 200, body = McpCallView),
-                         (status = 502, description = "The server failed; `failure` says how",
+                         (status = 502, description = "The server failed; see `failure`",
                           content_type = "application/problem+json", body = ProblemSchema)))]
 pub async fn call(
     State(app): State<App>,
     caller: Caller,
     Id(name): Id<String>,
-    Body(McpCallRequest { tool, arguments, deadline_ms }, _): Body<McpCallRequest>,
+    JsonBody(McpCallRequest { tool, arguments, deadline_ms }, _): JsonBody<McpCallRequest>,
 ) -> Result<Json<McpCallView>, Problem> {
-    let call = McpCall { tool, arguments, deadline: deadline_ms.map(Duration::from_millis) };
+    let call = McpToolCall { tool, arguments, deadline: deadline_ms.map(Duration::from_millis) };
     Ok(Json(app.engine.call_mcp_tool(&caller.owner, &name, call).await?))
 }
 
-/// What a server wrote
+/// Get a server's logs
 ///
-/// The end of its standard error and of what it logged. That of a server of the operator's file is for the operator.
+/// The last lines of its standard error and of its log messages. Only the operator sees the logs of servers in the
+/// operator's file.
 #[utoipa::path(get, path = "/api/mcp-servers/{name}/logs", tag = "mcp-servers", params(("name" = String, Path)),
                responses((status = 200, body = McpLogsView)))]
 pub async fn logs(State(app): State<App>, caller: Caller, Id(name): Id<String>) -> Result<Json<McpLogsView>, Problem> {

@@ -1,5 +1,5 @@
-//! One file per resource: handlers turn a request into one command or query and its result into JSON. They decide
-//! nothing. Start here: [`open`] lists every door there is.
+//! One file per resource: handlers turn a request into one command or query and its result into JSON. They make no
+//! decisions. Start here: [`add_routes`] lists every route.
 
 pub mod agents;
 pub mod doctor;
@@ -13,7 +13,7 @@ pub mod mcp_servers_live;
 pub mod mcp_trust;
 pub mod messages;
 pub mod providers;
-pub mod remembered;
+pub mod remembered_tools;
 pub mod rooms;
 pub mod runs;
 pub mod session;
@@ -28,99 +28,100 @@ pub mod usage;
 
 use crate::{
     App,
-    doors::{Doors, Gate, Policy},
     error::{Code, Problem},
     extract::{Fingerprint, IdempotencyKey},
-    metrics, openapi, web,
+    metrics, openapi,
+    routing::{AccessPolicy, RouteGuard, RouterBuilder},
+    web,
 };
 use domain::owner::Owner;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
-use store::Attempt;
+use store::IdempotentRequest;
 use utoipa_axum::routes;
 
-pub fn open(doors: Doors) -> Doors {
-    let for_files = Gate { policy: Policy::Owner, body_bytes: uploads::MAX_BYTES };
-    let doors = doors
-        .open(Policy::Public, routes!(health::healthz))
-        .open(Policy::Public, routes!(health::readyz))
-        .open(Policy::Public, routes!(openapi::openapi_json))
-        // How one comes to be let in, so it cannot ask for that.
-        .open(Policy::Public, routes!(session::show, session::sign_in, session::sign_out))
-        // Route names and counts tell of use; they are the owner's.
-        .open(Policy::Owner, routes!(metrics::prometheus))
-        .open(Policy::Owner, routes!(providers::list))
-        .open(Policy::Owner, routes!(agents::list, agents::create))
-        .open(Policy::Owner, routes!(agents::show, agents::change, agents::delete))
-        .open(Policy::Owner, routes!(effective::effective))
-        .open(Policy::Owner, routes!(mcp_servers::list, mcp_servers::create))
-        .open(Policy::Owner, routes!(mcp_servers::import))
-        .open(Policy::Owner, routes!(mcp_servers::export))
-        .open(Policy::Owner, routes!(mcp_servers::show, mcp_servers::change, mcp_servers::delete))
-        .open(Policy::Owner, routes!(mcp_servers_live::status))
-        .open(Policy::Owner, routes!(mcp_servers_live::test))
-        .open(Policy::Owner, routes!(mcp_servers_live::tools))
-        .open(Policy::Owner, routes!(mcp_servers_live::call))
-        .open(Policy::Owner, routes!(mcp_servers_live::logs))
-        .open(Policy::Owner, routes!(rooms::list, rooms::create))
-        .open(Policy::Owner, routes!(rooms::show, rooms::change, rooms::delete))
-        .open(Policy::Owner, routes!(rooms::cancel))
-        .open(Policy::Owner, routes!(remembered::remembered))
-        .open(Policy::Owner, routes!(remembered::forget))
-        .open(Policy::Owner, routes!(mcp_trust::mcp_trust, mcp_trust::trust_mcp, mcp_trust::distrust_mcp))
-        .open(Policy::Owner, routes!(messages::history, messages::post))
-        .open(Policy::Owner, routes!(events::read))
-        .open(Policy::Owner, routes!(events::socket))
-        .open(Policy::Owner, routes!(runs::list))
-        .open(Policy::Owner, routes!(runs::show))
-        .open(Policy::Owner, routes!(runs::timeline))
-        .open(Policy::Owner, routes!(runs::stream))
-        .open(Policy::Owner, routes!(runs::cancel))
-        .open(Policy::Owner, routes!(runs::approve))
-        .open_for(for_files, routes!(uploads::create))
-        .open(Policy::Owner, routes!(uploads::show, uploads::delete))
-        .open(Policy::Owner, routes!(usage::usage))
-        .open(Policy::Owner, routes!(tokens::list, tokens::create))
-        .open(Policy::Owner, routes!(tokens::revoke))
-        .open(Policy::Owner, routes!(doctor::examine))
-        .open(Policy::Owner, routes!(execute::get, execute::post));
-    web::open(mcp::open(skills::open(doors)))
+pub fn add_routes(builder: RouterBuilder) -> RouterBuilder {
+    let for_files = RouteGuard { policy: AccessPolicy::Owner, max_body_bytes: uploads::MAX_BYTES };
+    let builder = builder
+        .add(AccessPolicy::Public, routes!(health::healthz))
+        .add(AccessPolicy::Public, routes!(health::readyz))
+        .add(AccessPolicy::Public, routes!(openapi::openapi_json))
+        // Public, because this is how a browser signs in.
+        .add(AccessPolicy::Public, routes!(session::show, session::sign_in, session::sign_out))
+        // Not public: route names and counts reveal how the server is used.
+        .add(AccessPolicy::Owner, routes!(metrics::prometheus))
+        .add(AccessPolicy::Owner, routes!(providers::list))
+        .add(AccessPolicy::Owner, routes!(agents::list, agents::create))
+        .add(AccessPolicy::Owner, routes!(agents::show, agents::change, agents::delete))
+        .add(AccessPolicy::Owner, routes!(effective::effective))
+        .add(AccessPolicy::Owner, routes!(mcp_servers::list, mcp_servers::create))
+        .add(AccessPolicy::Owner, routes!(mcp_servers::import))
+        .add(AccessPolicy::Owner, routes!(mcp_servers::export))
+        .add(AccessPolicy::Owner, routes!(mcp_servers::show, mcp_servers::change, mcp_servers::delete))
+        .add(AccessPolicy::Owner, routes!(mcp_servers_live::status))
+        .add(AccessPolicy::Owner, routes!(mcp_servers_live::test))
+        .add(AccessPolicy::Owner, routes!(mcp_servers_live::tools))
+        .add(AccessPolicy::Owner, routes!(mcp_servers_live::call))
+        .add(AccessPolicy::Owner, routes!(mcp_servers_live::logs))
+        .add(AccessPolicy::Owner, routes!(rooms::list, rooms::create))
+        .add(AccessPolicy::Owner, routes!(rooms::show, rooms::change, rooms::delete))
+        .add(AccessPolicy::Owner, routes!(rooms::cancel))
+        .add(AccessPolicy::Owner, routes!(remembered_tools::remembered))
+        .add(AccessPolicy::Owner, routes!(remembered_tools::forget))
+        .add(AccessPolicy::Owner, routes!(mcp_trust::mcp_trust, mcp_trust::trust_mcp, mcp_trust::distrust_mcp))
+        .add(AccessPolicy::Owner, routes!(messages::history, messages::post))
+        .add(AccessPolicy::Owner, routes!(events::read))
+        .add(AccessPolicy::Owner, routes!(events::socket))
+        .add(AccessPolicy::Owner, routes!(runs::list))
+        .add(AccessPolicy::Owner, routes!(runs::show))
+        .add(AccessPolicy::Owner, routes!(runs::timeline))
+        .add(AccessPolicy::Owner, routes!(runs::stream))
+        .add(AccessPolicy::Owner, routes!(runs::cancel))
+        .add(AccessPolicy::Owner, routes!(runs::approve))
+        .add_guarded(for_files, routes!(uploads::create))
+        .add(AccessPolicy::Owner, routes!(uploads::show, uploads::delete))
+        .add(AccessPolicy::Owner, routes!(usage::usage))
+        .add(AccessPolicy::Owner, routes!(tokens::list, tokens::create))
+        .add(AccessPolicy::Owner, routes!(tokens::revoke))
+        .add(AccessPolicy::Owner, routes!(doctor::examine))
+        .add(AccessPolicy::Owner, routes!(execute::get, execute::post));
+    web::add_routes(mcp::add_routes(skills::add_routes(builder)))
 }
 
-/// The request as something that may be tried again, if its client said so.
-fn attempt(key: IdempotencyKey, fingerprint: Fingerprint) -> Option<Attempt> {
-    key.0.map(|key| Attempt { key, fingerprint: fingerprint.0 })
+/// The idempotency key of a request with its fingerprint, if the client sent a key.
+fn attempt(key: IdempotencyKey, fingerprint: Fingerprint) -> Option<IdempotentRequest> {
+    key.0.map(|key| IdempotentRequest { key, fingerprint: fingerprint.0 })
 }
 
-/// What a write that may be tried again came to.
-enum Write<T> {
-    Now(T),
-    /// A request with the same key did it, and this is the id of what it made.
-    Before(String),
+/// The outcome of an idempotent write.
+enum WriteOutcome<T> {
+    Done(T),
+    /// An earlier request with the same key did it; this is the id of its result.
+    AlreadyDone(String),
 }
 
-async fn once<T>(
+async fn run_once<T>(
     app: &App,
     owner: &Owner,
-    attempt: Option<&Attempt>,
+    attempt: Option<&IdempotentRequest>,
     write: impl Future<Output = Result<T, Problem>>,
-) -> Result<Write<T>, Problem> {
-    if let Some(id) = app.engine.earlier(owner, attempt).await? {
-        return Ok(Write::Before(id));
+) -> Result<WriteOutcome<T>, Problem> {
+    if let Some(id) = app.engine.earlier_result(owner, attempt).await? {
+        return Ok(WriteOutcome::AlreadyDone(id));
     }
     match write.await {
-        // Someone with the same key was quicker, perhaps in deleting it: answer as they were answered.
+        // A concurrent request with the same key, perhaps a delete, was faster: return its result.
         Err(problem) if matches!(problem.code(), Code::IdempotencyConflict | Code::NotFound) => {
-            app.engine.earlier(owner, attempt).await?.map(Write::Before).ok_or(problem)
+            app.engine.earlier_result(owner, attempt).await?.map(WriteOutcome::AlreadyDone).ok_or(problem)
         }
-        done => done.map(Write::Now),
+        done => done.map(WriteOutcome::Done),
     }
 }
 
-/// A merge patch (RFC 7396) on one level of settings: what is named is replaced, `null` clears.
-fn merge<T: Serialize + DeserializeOwned>(current: &T, patch: Value) -> Result<T, Problem> {
+/// Applies a merge patch (RFC 7396) to one level of settings: named fields are replaced, `null` clears a field.
+fn apply_merge_patch<T: Serialize + DeserializeOwned>(current: &T, patch: Value) -> Result<T, Problem> {
     let Value::Object(patch) = patch else {
-        return Err(Problem::invalid("The body is an object with the settings to change."));
+        return Err(Problem::invalid("The body must be an object with the settings to change."));
     };
     let mut merged = serde_json::to_value(current).map_err(Problem::internal)?;
     if let Value::Object(settings) = &mut merged {

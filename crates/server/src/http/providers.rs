@@ -1,4 +1,4 @@
-//! Providers: who can answer here.
+//! Providers: the adapters that can run agents on this server.
 
 use crate::{App, auth::Caller, error::Problem};
 use axum::{Json, extract::State};
@@ -10,9 +10,9 @@ pub struct ProviderList {
     providers: Vec<ProviderView>,
 }
 
-/// The providers there are
+/// List providers
 ///
-/// What each can do, and whether what it needs is on this machine. Looked up at most once a minute.
+/// The capabilities of each provider, and whether its requirements are installed. Cached for a minute.
 #[utoipa::path(get, path = "/api/providers", tag = "providers", responses((status = 200, body = ProviderList)))]
 pub async fn list(State(app): State<App>, _: Caller) -> Result<Json<ProviderList>, Problem> {
     Ok(Json(ProviderList { providers: app.engine.inspect_providers().await }))

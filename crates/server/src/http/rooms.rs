@@ -4,8 +4,8 @@ use crate::{
     App,
     auth::Caller,
     error::Problem,
-    extract::{Body, Fingerprint, Id, IdempotencyKey, Params},
-    http::{agents::LimitParams, attempt, once},
+    extract::{Fingerprint, Id, IdempotencyKey, JsonBody, QueryParams},
+    http::{agents::LimitParams, attempt, run_once},
 };
 use axum::{Json, extract::State, http::StatusCode};
 use domain::{
@@ -13,7 +13,7 @@ use domain::{
     name::Name,
     room::{RoomPolicy, RoomSummary},
 };
-use engine::commands::{NewRoom, Stopped};
+use engine::commands::{NewRoom, StoppedRun};
 use serde::{Deserialize, Serialize};
 
 #[derive(Serialize, utoipa::ToSchema)]
@@ -21,15 +21,15 @@ pub struct RoomList {
     rooms: Vec<RoomSummary>,
 }
 
-/// The rooms there are
+/// List rooms
 ///
-/// Newest activity first, each with what goes on in it and what was said last.
-#[utoipa::path(get, path = "/api/rooms", tag = "rooms", params(crate::http::agents::Limit),
+/// Most recent activity first, each with its current activity and its last message.
+#[utoipa::path(get, path = "/api/rooms", tag = "rooms", params(crate::http::agents::PageLimit),
                responses((status = 200, body = RoomList)))]
 pub async fn list(
     State(app): State<App>,
     caller: Caller,
-    Params(limit): LimitParams,
+    QueryParams(limit): LimitParams,
 ) -> Result<Json<RoomList>, Problem> {
     Ok(Json(RoomList { rooms: app.engine.store().rooms(&caller.owner, limit.get()?).await? }))
 }
@@ -38,7 +38,7 @@ pub async fn list(
 #[serde(deny_unknown_fields)]
 pub struct RoomSpec {
     name: Name,
-    /// They answer in this order.
+    /// The agents answer in this order.
     #[serde(default)]
     agents: Vec<AgentId>,
     #[serde(default)]
@@ -47,14 +47,14 @@ pub struct RoomSpec {
     policy: RoomPolicy,
 }
 
-/// Make a room
+/// Create a room
 #[utoipa::path(post, path = "/api/rooms", tag = "rooms", request_body = RoomSpec,
                responses((status = 201, body = RoomSummary)))]
 pub async fn create(
     State(app): State<App>,
     caller: Caller,
     key: IdempotencyKey,
-    Body(spec, fingerprint): Body<RoomSpec>,
+    JsonBody(spec, fingerprint): JsonBody<RoomSpec>,
 ) -> Result<(StatusCode, Json<RoomSummary>), Problem> {
     if spec.project_id.is_some() {
         return Err(Problem::invalid("project_id: this server has no projects yet; leave it out."));
@@ -64,7 +64,7 @@ pub async fn create(
     Ok((StatusCode::CREATED, Json(app.engine.store().room_summary(&caller.owner, room.id).await?)))
 }
 
-/// One room
+/// Get a room
 #[utoipa::path(get, path = "/api/rooms/{id}", tag = "rooms", params(("id" = RoomId, Path)),
                responses((status = 200, body = RoomSummary)))]
 pub async fn show(State(app): State<App>, caller: Caller, Id(id): Id<RoomId>) -> Result<Json<RoomSummary>, Problem> {
@@ -78,14 +78,14 @@ pub struct RoomChange {
     name: Option<Name>,
     #[serde(default)]
     policy: Option<RoomPolicy>,
-    /// Exactly these sit in the room from now on.
+    /// The new list of participants; it replaces the old one.
     #[serde(default)]
     agents: Option<Vec<AgentId>>,
 }
 
-/// Change a room
+/// Update a room
 ///
-/// What the body names is replaced, the rest stays. Who joins or leaves is an event of the room.
+/// Fields in the body are replaced, all others stay. Joining and leaving agents are events of the room.
 #[utoipa::path(patch, path = "/api/rooms/{id}", tag = "rooms", params(("id" = RoomId, Path)),
                request_body = RoomChange, responses((status = 200, body = RoomSummary)))]
 pub async fn change(
@@ -93,25 +93,25 @@ pub async fn change(
     caller: Caller,
     Id(id): Id<RoomId>,
     key: IdempotencyKey,
-    Body(change, fingerprint): Body<RoomChange>,
+    JsonBody(change, fingerprint): JsonBody<RoomChange>,
 ) -> Result<Json<RoomSummary>, Problem> {
     let (store, owner, attempt) = (app.engine.store(), &caller.owner, attempt(key, fingerprint));
     let write = async {
         let room = store.room(owner, id).await?;
         if let Some(agents) = &change.agents {
-            app.engine.seat(owner, id, agents).await?;
+            app.engine.set_participants(owner, id, agents).await?;
         }
         let name = change.name.unwrap_or(room.name);
         let policy = change.policy.unwrap_or(room.policy);
         Ok(store.update_room(owner, id, &name, &policy, attempt.as_ref()).await?)
     };
-    once(&app, owner, attempt.as_ref(), write).await?;
+    run_once(&app, owner, attempt.as_ref(), write).await?;
     Ok(Json(store.room_summary(owner, id).await?))
 }
 
 /// Delete a room
 ///
-/// What runs in it is stopped first.
+/// Its runs are stopped first.
 #[utoipa::path(delete, path = "/api/rooms/{id}", tag = "rooms", params(("id" = RoomId, Path)),
                responses((status = 204)))]
 pub async fn delete(
@@ -123,18 +123,18 @@ pub async fn delete(
 ) -> Result<StatusCode, Problem> {
     let (owner, attempt) = (&caller.owner, attempt(key, fingerprint));
     let write = async { Ok(app.engine.delete_room(owner, id, attempt.as_ref()).await?) };
-    once(&app, owner, attempt.as_ref(), write).await?;
+    run_once(&app, owner, attempt.as_ref(), write).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 #[derive(Serialize, utoipa::ToSchema)]
 pub struct StoppedRuns {
-    runs: Vec<Stopped>,
+    runs: Vec<StoppedRun>,
 }
 
-/// Stop everything in a room
+/// Cancel all runs of a room
 ///
-/// Returns when all of it has really stopped.
+/// Returns when all runs have stopped.
 #[utoipa::path(post, path = "/api/rooms/{id}/cancel", tag = "rooms", params(("id" = RoomId, Path)),
                responses((status = 200, body = StoppedRuns)))]
 pub async fn cancel(State(app): State<App>, caller: Caller, Id(id): Id<RoomId>) -> Result<Json<StoppedRuns>, Problem> {

@@ -1,14 +1,14 @@
-//! Signing in with a browser: a token is shown once and a cookie takes its place.
+//! Browser sessions: signing in exchanges a token for a cookie.
 
 use crate::{
     App,
     auth::{
-        origin::{Asker, Reach},
-        visit,
+        origin::{HostKind, OriginKind},
+        session_cookie,
     },
     error::{Code, Problem},
-    extract::Body,
-    listen::Peer,
+    extract::JsonBody,
+    listen::ConnectionAddrs,
 };
 use axum::{
     Extension, Json,
@@ -20,31 +20,32 @@ use domain::owner::Owner;
 use serde::{Deserialize, Serialize};
 
 #[derive(Serialize, utoipa::ToSchema)]
-pub struct Session {
-    /// Tokens exist: whoever is not signed in has to be.
+#[schema(as = Session)]
+pub struct SessionView {
+    /// Whether tokens exist. If so, every request must be authenticated.
     accounts: bool,
-    /// This request would be let in: by its cookie, its token, or as the local owner while there are no accounts.
+    /// Whether this request is authenticated: by its cookie, its token, or as the local owner while no accounts exist.
     signed_in: bool,
-    /// Whose things they see.
+    /// The owner whose data this request can see.
     name: Option<Owner>,
 }
 
-/// Am I signed in?
-#[utoipa::path(get, path = "/api/session", tag = "session", responses((status = 200, body = Session)))]
+/// Get the session
+#[utoipa::path(get, path = "/api/session", tag = "session", responses((status = 200, body = SessionView)))]
 pub async fn show(
     State(app): State<App>,
-    peer: Option<Extension<Peer>>,
-    reach: Option<Extension<Reach>>,
+    peer: Option<Extension<ConnectionAddrs>>,
+    host_kind: Option<Extension<HostKind>>,
     headers: HeaderMap,
-) -> Result<Json<Session>, Problem> {
-    let accounts = app.bearer.accounts_exist().await.map_err(Problem::unavailable)?;
-    let (peer, reach) = (peer.map(|Extension(peer)| peer), reach.map(|Extension(reach)| reach));
-    let name = match app.bearer.principal(&headers, peer, reach).await {
+) -> Result<Json<SessionView>, Problem> {
+    let accounts = app.authenticator.accounts_exist().await.map_err(Problem::unavailable)?;
+    let (peer, host_kind) = (peer.map(|Extension(peer)| peer), host_kind.map(|Extension(host_kind)| host_kind));
+    let name = match app.authenticator.authenticate(&headers, peer, host_kind).await {
         Ok(principal) => Some(principal.owner),
         Err(problem) if problem.code() == Code::Unauthorized => None,
         Err(problem) => return Err(problem),
     };
-    Ok(Json(Session { accounts, signed_in: name.is_some(), name }))
+    Ok(Json(SessionView { accounts, signed_in: name.is_some(), name }))
 }
 
 #[derive(Deserialize, utoipa::ToSchema)]
@@ -56,45 +57,46 @@ pub struct SignIn {
 
 /// Sign in
 ///
-/// Sets the cookie `greenroom_session`, which opens every door that the token opens, for pages of this server only. It ends
-/// with its token, after 30 days, or when it is signed out.
+/// Sets the cookie `greenroom_session`, which gives the same access as the token, for pages of this server only. The
+/// session ends when the token is revoked, after 30 days, or on sign-out.
 #[utoipa::path(post, path = "/api/session", tag = "session", request_body = SignIn,
                responses((status = 204, headers(("Set-Cookie" = String))),
-                         (status = 401, description = "There is no such token",
+                         (status = 401, description = "The token is not valid",
                           content_type = "application/problem+json", body = crate::error::ProblemSchema)))]
 pub async fn sign_in(
     State(app): State<App>,
-    asker: Option<Extension<Asker>>,
+    origin_kind: Option<Extension<OriginKind>>,
     headers: HeaderMap,
-    Body(sign_in, _): Body<SignIn>,
+    JsonBody(sign_in, _): JsonBody<SignIn>,
 ) -> Result<Response, Problem> {
-    refuse_neighbours(asker)?;
-    let cookie = app.bearer.sign_in(&sign_in.token).await?;
-    // Whoever was signed in here before is not any more.
-    app.bearer.sign_out(&headers).await?;
-    let value = visit::set(&cookie, &headers).ok_or_else(|| Problem::internal("a cookie that is no header"))?;
+    refuse_other_local_pages(origin_kind)?;
+    let cookie = app.authenticator.sign_in(&sign_in.token).await?;
+    // Ends the previous session of this browser.
+    app.authenticator.sign_out(&headers).await?;
+    let value =
+        session_cookie::set(&cookie, &headers).ok_or_else(|| Problem::internal("the cookie is not a valid header"))?;
     Ok((StatusCode::NO_CONTENT, [(header::SET_COOKIE, value)]).into_response())
 }
 
 /// Sign out
 ///
-/// Whoever is not signed in is answered alike.
+/// Succeeds even if the browser is not signed in.
 #[utoipa::path(delete, path = "/api/session", tag = "session", responses((status = 204)))]
 pub async fn sign_out(
     State(app): State<App>,
-    asker: Option<Extension<Asker>>,
+    origin_kind: Option<Extension<OriginKind>>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    refuse_neighbours(asker)?;
-    app.bearer.sign_out(&headers).await?;
-    let value = visit::clear(&headers).ok_or_else(|| Problem::internal("a cookie that is no header"))?;
+    refuse_other_local_pages(origin_kind)?;
+    app.authenticator.sign_out(&headers).await?;
+    let value = session_cookie::clear(&headers).ok_or_else(|| Problem::internal("the cookie is not a valid header"))?;
     Ok((StatusCode::NO_CONTENT, [(header::SET_COOKIE, value)]).into_response())
 }
 
-/// A page of another port of this machine is not to sign anybody in or out here.
-fn refuse_neighbours(asker: Option<Extension<Asker>>) -> Result<(), Problem> {
-    match asker {
-        Some(Extension(Asker::Neighbour)) => {
+/// Pages on other ports of this machine may not sign users in or out.
+fn refuse_other_local_pages(origin_kind: Option<Extension<OriginKind>>) -> Result<(), Problem> {
+    match origin_kind {
+        Some(Extension(OriginKind::OtherLocal)) => {
             Err(Problem::new(Code::ForbiddenOrigin, "Sign in and out from a page of this server."))
         }
         _ => Ok(()),

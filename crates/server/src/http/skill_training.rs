@@ -4,8 +4,8 @@ use crate::{
     App,
     auth::Caller,
     error::{Problem, ProblemSchema},
-    extract::{Body, Fingerprint, Id, IdempotencyKey},
-    http::{Write, attempt, once},
+    extract::{Fingerprint, Id, IdempotencyKey, JsonBody},
+    http::{WriteOutcome, attempt, run_once},
 };
 use axum::{Json, extract::State, http::StatusCode};
 use domain::{
@@ -17,7 +17,7 @@ use domain::{
 use engine::commands::{NewRating, ProposalSource};
 use serde::{Deserialize, Serialize};
 
-/// How much of the history is shown.
+/// How many rounds of the history are returned.
 const ROUNDS: u32 = 200;
 
 #[derive(Serialize, utoipa::ToSchema)]
@@ -36,13 +36,13 @@ pub struct TrainingView {
 pub struct ProposalView {
     id: ProposalId,
     status: ProposalStatus,
-    /// The version that it improves.
+    /// The version that the proposal improves.
     base_version: u32,
     note: Option<String>,
     message_id: Option<MessageId>,
     #[serde(skip_serializing_if = "Option::is_none")]
     body: Option<String>,
-    /// Unified, against the version that it improves.
+    /// Unified diff against the base version.
     #[serde(skip_serializing_if = "Option::is_none")]
     diff: Option<String>,
     accepted_version: Option<u32>,
@@ -65,7 +65,7 @@ impl ProposalView {
     }
 }
 
-/// The training of a skill
+/// Get a skill's training
 #[utoipa::path(get, path = "/api/skills/{name}/training", tag = "skills", params(("name" = String, Path)),
                responses((status = 200, body = TrainingView)))]
 pub async fn training(
@@ -77,7 +77,7 @@ pub async fn training(
     let (skill, rooms, rounds, proposals) = tokio::try_join!(
         store.skill(owner, &name),
         store.training_rooms(owner, &name),
-        store.rounds(owner, &name, ROUNDS),
+        store.training_rounds(owner, &name, ROUNDS),
         store.proposals(owner, &name)
     )?;
     let proposals = proposals.into_iter().map(ProposalView::brief).collect();
@@ -87,13 +87,13 @@ pub async fn training(
 #[derive(Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BeginTraining {
-    /// Who is to use the skill there.
+    /// The agent that uses the skill in the training room.
     agent_id: AgentId,
 }
 
-/// Open a training room
+/// Create a training room
 ///
-/// In it the agent has the skill, and its system prompt says how to propose an improved body.
+/// The agent has the skill there, and its system prompt says how to propose an improved body.
 #[utoipa::path(post, path = "/api/skills/{name}/training", tag = "skills", params(("name" = String, Path)),
                request_body = BeginTraining, responses((status = 201, body = TrainingRoom)))]
 pub async fn begin(
@@ -101,7 +101,7 @@ pub async fn begin(
     caller: Caller,
     Id(name): Id<SkillName>,
     key: IdempotencyKey,
-    Body(BeginTraining { agent_id }, fingerprint): Body<BeginTraining>,
+    JsonBody(BeginTraining { agent_id }, fingerprint): JsonBody<BeginTraining>,
 ) -> Result<(StatusCode, Json<TrainingRoom>), Problem> {
     let attempt = attempt(key, fingerprint);
     let room = app.engine.open_training(&caller.owner, &name, agent_id, attempt.as_ref()).await?;
@@ -111,7 +111,7 @@ pub async fn begin(
 #[derive(Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RateRequest {
-    /// An agent's answer in one of the skill's training rooms; without it, the skill as a whole is meant.
+    /// An agent's answer in one of the skill's training rooms. Without it, the rating is for the skill as a whole.
     message_id: Option<MessageId>,
     score: Score,
     comment: Option<String>,
@@ -123,28 +123,28 @@ pub struct RateRequest {
 
 /// Rate an answer
 ///
-/// Appends a round to the training history; the skill's experience follows from it.
+/// Appends a round to the training history and updates the skill's experience.
 #[utoipa::path(post, path = "/api/skills/{name}/training/rounds", tag = "skills", params(("name" = String, Path)),
                request_body = RateRequest,
                responses((status = 201, body = Round),
-                         (status = 422, description = "The message is no answer of a training room of this skill",
+                         (status = 422, description = "The message is not an answer in a training room of this skill",
                           content_type = "application/problem+json", body = ProblemSchema)))]
 pub async fn rate(
     State(app): State<App>,
     caller: Caller,
     Id(name): Id<SkillName>,
     key: IdempotencyKey,
-    Body(request, fingerprint): Body<RateRequest>,
+    JsonBody(request, fingerprint): JsonBody<RateRequest>,
 ) -> Result<(StatusCode, Json<Round>), Problem> {
     let RateRequest { message_id, score, comment, issues, improvements } = request;
     let rating = NewRating { score, remarks: Remarks { comment, issues, improvements }, message_id };
     let (owner, attempt) = (&caller.owner, attempt(key, fingerprint));
     let write = async { Ok(app.engine.rate_skill(owner, &name, rating, attempt.as_ref()).await?) };
-    let round = match once(&app, owner, attempt.as_ref(), write).await? {
-        Write::Now(round) => round,
-        Write::Before(id) => {
+    let round = match run_once(&app, owner, attempt.as_ref(), write).await? {
+        WriteOutcome::Done(round) => round,
+        WriteOutcome::AlreadyDone(id) => {
             let id: RoundId = id.parse().map_err(Problem::internal)?;
-            app.engine.store().round(owner, &name, id).await?
+            app.engine.store().training_round(owner, &name, id).await?
         }
     };
     Ok((StatusCode::CREATED, Json(round)))
@@ -153,9 +153,9 @@ pub async fn rate(
 #[derive(Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProposeRequest {
-    /// An agent's answer that holds the whole new body in a fenced block of the kind `skill`.
+    /// An agent's answer with the complete new body in a fenced `skill` block.
     message_id: Option<MessageId>,
-    /// Or the body itself.
+    /// The body itself, instead of `message_id`.
     body: Option<String>,
     note: Option<String>,
 }
@@ -164,14 +164,14 @@ pub struct ProposeRequest {
 #[utoipa::path(post, path = "/api/skills/{name}/training/proposals", tag = "skills", params(("name" = String, Path)),
                request_body = ProposeRequest,
                responses((status = 201, body = ProposalView),
-                         (status = 422, description = "The answer proposes nothing, or what it proposes breaks a rule",
+                         (status = 422, description = "The answer has no proposal, or the proposal breaks a rule",
                           content_type = "application/problem+json", body = ProblemSchema)))]
 pub async fn propose(
     State(app): State<App>,
     caller: Caller,
     Id(name): Id<SkillName>,
     key: IdempotencyKey,
-    Body(request, fingerprint): Body<ProposeRequest>,
+    JsonBody(request, fingerprint): JsonBody<ProposeRequest>,
 ) -> Result<(StatusCode, Json<ProposalView>), Problem> {
     let source = match (request.message_id, request.body) {
         (Some(message), None) => ProposalSource::Answer(message),
@@ -180,11 +180,11 @@ pub async fn propose(
     };
     let (owner, attempt) = (&caller.owner, attempt(key, fingerprint));
     let write = async { Ok(app.engine.propose_skill(owner, &name, source, request.note, attempt.as_ref()).await?) };
-    let done = once(&app, owner, attempt.as_ref(), write).await?;
-    Ok((StatusCode::CREATED, settled(&app, owner, &name, done).await?))
+    let done = run_once(&app, owner, attempt.as_ref(), write).await?;
+    Ok((StatusCode::CREATED, written_proposal(&app, owner, &name, done).await?))
 }
 
-/// One proposal, as a difference
+/// Get a proposal with its diff
 #[utoipa::path(get, path = "/api/skills/{name}/training/proposals/{id}", tag = "skills",
                params(("name" = String, Path), ("id" = ProposalId, Path)), responses((status = 200, body = ProposalView)))]
 pub async fn proposal(
@@ -202,7 +202,7 @@ pub async fn proposal(
 #[utoipa::path(post, path = "/api/skills/{name}/training/proposals/{id}/accept", tag = "skills",
                params(("name" = String, Path), ("id" = ProposalId, Path)),
                responses((status = 200, body = ProposalView),
-                         (status = 409, description = "It was decided already, or the skill has changed since",
+                         (status = 409, description = "The proposal was already decided, or the skill has changed",
                           content_type = "application/problem+json", body = ProblemSchema)))]
 pub async fn accept(
     State(app): State<App>,
@@ -213,45 +213,45 @@ pub async fn accept(
 ) -> Result<Json<ProposalView>, Problem> {
     let (owner, attempt) = (&caller.owner, attempt(key, fingerprint));
     let write = async { Ok(app.engine.accept_proposal(owner, &name, id, attempt.as_ref()).await?) };
-    let done = once(&app, owner, attempt.as_ref(), write).await?;
-    settled(&app, owner, &name, done).await
+    let done = run_once(&app, owner, attempt.as_ref(), write).await?;
+    written_proposal(&app, owner, &name, done).await
 }
 
 #[derive(Deserialize, Default, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DropRequest {
-    /// Why, for the training history.
+    /// The reason, for the training history.
     comment: Option<String>,
 }
 
-/// Drop a proposal
+/// Reject a proposal
 #[utoipa::path(post, path = "/api/skills/{name}/training/proposals/{id}/drop", tag = "skills",
                params(("name" = String, Path), ("id" = ProposalId, Path)), request_body = DropRequest,
                responses((status = 200, body = ProposalView),
-                         (status = 409, description = "It was decided already",
+                         (status = 409, description = "The proposal was already decided",
                           content_type = "application/problem+json", body = ProblemSchema)))]
 pub async fn reject(
     State(app): State<App>,
     caller: Caller,
     Id((name, id)): Id<(SkillName, ProposalId)>,
     key: IdempotencyKey,
-    Body(DropRequest { comment }, fingerprint): Body<DropRequest>,
+    JsonBody(DropRequest { comment }, fingerprint): JsonBody<DropRequest>,
 ) -> Result<Json<ProposalView>, Problem> {
     let (owner, attempt) = (&caller.owner, attempt(key, fingerprint));
     let write = async { Ok(app.engine.drop_proposal(owner, &name, id, comment, attempt.as_ref()).await?) };
-    let done = once(&app, owner, attempt.as_ref(), write).await?;
-    settled(&app, owner, &name, done).await
+    let done = run_once(&app, owner, attempt.as_ref(), write).await?;
+    written_proposal(&app, owner, &name, done).await
 }
 
-async fn settled(
+async fn written_proposal(
     app: &App,
     owner: &Owner,
     skill: &SkillName,
-    done: Write<Proposal>,
+    done: WriteOutcome<Proposal>,
 ) -> Result<Json<ProposalView>, Problem> {
     let proposal = match done {
-        Write::Now(proposal) => proposal,
-        Write::Before(id) => {
+        WriteOutcome::Done(proposal) => proposal,
+        WriteOutcome::AlreadyDone(id) => {
             let id: ProposalId = id.parse().map_err(Problem::internal)?;
             app.engine.store().proposal(owner, skill, id).await?
         }

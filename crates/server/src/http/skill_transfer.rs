@@ -1,14 +1,14 @@
-//! Skills in and out: archives, and folders of the data folder.
+//! Import and export of skills: archives, and folders in the data folder.
 
 use crate::{
     App,
     auth::Caller,
     error::{Problem, ProblemSchema},
-    extract::{Id, IdempotencyKey, Params, RawBody},
+    extract::{Id, IdempotencyKey, QueryParams, RawBody},
     http::{
-        attempt, once,
+        attempt, run_once,
         skill_files::{VersionParams, download},
-        skills::{SkillView, settled},
+        skills::{SkillView, written_skill},
     },
 };
 use axum::{
@@ -23,28 +23,28 @@ use serde::Deserialize;
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct ImportParams {
-    /// One of the same name gets a new version; otherwise it is a conflict.
+pub struct SkillImportParams {
+    /// Create a new version of an existing skill with the same name; otherwise it is a conflict.
     #[serde(default)]
     replace: bool,
-    /// Take the skill of this name from the data folder instead of the body.
+    /// Import the skill with this name from the data folder instead of the body.
     folder: Option<String>,
 }
 
 /// Import a skill
 ///
-/// From a zip archive in the body, with a `SKILL.md` at its top or in one folder there; or from the data folder.
-#[utoipa::path(post, path = "/api/skills/import", tag = "skills", params(ImportParams),
+/// From a zip archive in the body, with a `SKILL.md` at the top or in a single folder; or from the data folder.
+#[utoipa::path(post, path = "/api/skills/import", tag = "skills", params(SkillImportParams),
                request_body(content = Vec<u8>, content_type = "application/zip"),
                responses((status = 201, body = SkillView),
-                         (status = 409, description = "There is a skill of this name",
+                         (status = 409, description = "A skill with this name already exists",
                           content_type = "application/problem+json", body = ProblemSchema),
-                         (status = 422, description = "It is no skill, or leads out of its folder, or is too large",
+                         (status = 422, description = "It is not a skill, or leaves its folder, or is too large",
                           content_type = "application/problem+json", body = ProblemSchema)))]
 pub async fn import(
     State(app): State<App>,
     caller: Caller,
-    Params(ImportParams { replace, folder }): Params<ImportParams>,
+    QueryParams(SkillImportParams { replace, folder }): QueryParams<SkillImportParams>,
     key: IdempotencyKey,
     RawBody(archive, fingerprint): RawBody,
 ) -> Result<(StatusCode, Json<SkillView>), Problem> {
@@ -55,13 +55,13 @@ pub async fn import(
             None => engine.import_skill(owner, archive.to_vec(), replace, attempt.as_ref()).await?,
         })
     };
-    let done = once(&app, owner, attempt.as_ref(), write).await?;
-    Ok((StatusCode::CREATED, Json(settled(&app, owner, done).await?)))
+    let done = run_once(&app, owner, attempt.as_ref(), write).await?;
+    Ok((StatusCode::CREATED, Json(written_skill(&app, owner, done).await?)))
 }
 
 /// Export a skill
 ///
-/// As a zip archive that can be imported again, here or elsewhere.
+/// As a zip archive that can be imported again.
 #[utoipa::path(get, path = "/api/skills/{name}/export", tag = "skills",
                params(("name" = String, Path), VersionParams),
                responses((status = 200, description = "The archive", content_type = "application/zip")))]
@@ -69,7 +69,7 @@ pub async fn export(
     State(app): State<App>,
     caller: Caller,
     Id(name): Id<SkillName>,
-    Params(VersionParams { version }): Params<VersionParams>,
+    QueryParams(VersionParams { version }): QueryParams<VersionParams>,
 ) -> Result<Response, Problem> {
     let archive = app.engine.export_skill(&caller.owner, &name, version).await?;
     let mut response = download("application/zip", archive);

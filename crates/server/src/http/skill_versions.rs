@@ -1,13 +1,13 @@
-//! The versions of a skill: listed, compared, brought back.
+//! The versions of a skill: list, compare, restore.
 
 use crate::{
     App,
     auth::Caller,
     error::Problem,
-    extract::{Fingerprint, Id, IdempotencyKey, Params},
+    extract::{Fingerprint, Id, IdempotencyKey, QueryParams},
     http::{
-        attempt, once,
-        skills::{SkillView, settled},
+        attempt, run_once,
+        skills::{SkillView, written_skill},
     },
 };
 use axum::{Json, extract::State};
@@ -31,7 +31,7 @@ pub struct VersionSummary {
     created_at: Timestamp,
 }
 
-/// The versions of a skill, newest first
+/// List a skill's versions, newest first
 #[utoipa::path(get, path = "/api/skills/{name}/versions", tag = "skills", params(("name" = String, Path)),
                responses((status = 200, body = VersionList)))]
 pub async fn versions(
@@ -53,7 +53,7 @@ pub async fn versions(
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct AgainstParams {
-    /// The version to compare with; the one before, if left out.
+    /// The version to compare with; the previous one by default.
     against: Option<u32>,
 }
 
@@ -64,13 +64,13 @@ pub struct VersionView {
     created_at: Timestamp,
     skill: SkillSpec,
     files: Vec<FileEntry>,
-    /// What it is compared with.
+    /// The version it is compared with.
     against: Option<u32>,
-    /// Unified, of the whole `SKILL.md`, and a line for each file that differs.
+    /// Unified diff of the whole `SKILL.md`, and a line for each file that differs.
     diff: String,
 }
 
-/// One version, beside another
+/// Get a version with a diff
 #[utoipa::path(get, path = "/api/skills/{name}/versions/{version}", tag = "skills",
                params(("name" = String, Path), ("version" = u32, Path), AgainstParams),
                responses((status = 200, body = VersionView)))]
@@ -78,7 +78,7 @@ pub async fn version(
     State(app): State<App>,
     caller: Caller,
     Id((name, version)): Id<(SkillName, u32)>,
-    Params(AgainstParams { against }): Params<AgainstParams>,
+    QueryParams(AgainstParams { against }): QueryParams<AgainstParams>,
 ) -> Result<Json<VersionView>, Problem> {
     let compared = app.engine.compare_skill(&caller.owner, &name, version, against).await?;
     let SkillVersion { version, spec, note, files, created_at } = compared.version;
@@ -86,9 +86,9 @@ pub async fn version(
     Ok(Json(VersionView { version, note, created_at, skill: spec, files, against, diff }))
 }
 
-/// Bring a version back
+/// Restore a version
 ///
-/// As a new version, with its files.
+/// Creates a new version with its content and files.
 #[utoipa::path(post, path = "/api/skills/{name}/versions/{version}/restore", tag = "skills",
                params(("name" = String, Path), ("version" = u32, Path)), responses((status = 200, body = SkillView)))]
 pub async fn restore(
@@ -100,6 +100,6 @@ pub async fn restore(
 ) -> Result<Json<SkillView>, Problem> {
     let (owner, attempt) = (&caller.owner, attempt(key, fingerprint));
     let write = async { Ok(app.engine.restore_skill(owner, &name, version, attempt.as_ref()).await?) };
-    let done = once(&app, owner, attempt.as_ref(), write).await?;
-    Ok(Json(settled(&app, owner, done).await?))
+    let done = run_once(&app, owner, attempt.as_ref(), write).await?;
+    Ok(Json(written_skill(&app, owner, done).await?))
 }

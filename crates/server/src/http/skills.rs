@@ -1,47 +1,49 @@
-//! Skills. Versions, files, archives and training have files of their own.
+//! Skills. Versions, files, archives and training are in separate files.
 
 use crate::{
     App,
     auth::Caller,
-    doors::{Doors, Policy},
     error::{Code, Problem, ProblemSchema},
-    extract::{Body, Fingerprint, Id, IdempotencyKey, Params, json},
-    http::{Write, attempt, merge, once, skill_files, skill_training, skill_transfer, skill_versions},
+    extract::{Fingerprint, Id, IdempotencyKey, JsonBody, QueryParams, json},
+    http::{
+        WriteOutcome, apply_merge_patch, attempt, run_once, skill_files, skill_training, skill_transfer, skill_versions,
+    },
+    routing::{AccessPolicy, RouterBuilder},
 };
 use axum::{Json, extract::State, http::StatusCode};
 use domain::{
     ids::SkillId,
     name::Name,
     owner::Owner,
-    skill::{FileEntry, Finding, Given, Level, Parameter, Skill, SkillName, SkillSpec},
+    skill::{FileEntry, FindingLevel, Parameter, ParameterValues, Skill, SkillFinding, SkillName, SkillSpec},
     time::Timestamp,
 };
-use engine::commands::{CheckedSkill, Revision, check_document, check_spec};
+use engine::commands::{CheckedSkill, SkillRevision, check_document, check_spec};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use store::SkillFigures;
+use store::SkillStats;
 use utoipa_axum::routes;
 
-pub fn open(doors: Doors) -> Doors {
-    doors
-        .open(Policy::Owner, routes!(list, create))
-        .open(Policy::Owner, routes!(check))
-        .open(Policy::Owner, routes!(skill_transfer::import))
-        .open(Policy::Owner, routes!(show, change, delete))
-        .open(Policy::Owner, routes!(skill_versions::versions))
-        .open(Policy::Owner, routes!(skill_versions::version))
-        .open(Policy::Owner, routes!(skill_versions::restore))
-        .open(Policy::Owner, routes!(skill_files::read, skill_files::write, skill_files::remove))
-        .open(Policy::Owner, routes!(skill_transfer::export))
-        .open(Policy::Owner, routes!(skill_training::training, skill_training::begin))
-        .open(Policy::Owner, routes!(skill_training::rate))
-        .open(Policy::Owner, routes!(skill_training::propose))
-        .open(Policy::Owner, routes!(skill_training::proposal))
-        .open(Policy::Owner, routes!(skill_training::accept))
-        .open(Policy::Owner, routes!(skill_training::reject))
+pub fn add_routes(builder: RouterBuilder) -> RouterBuilder {
+    builder
+        .add(AccessPolicy::Owner, routes!(list, create))
+        .add(AccessPolicy::Owner, routes!(check))
+        .add(AccessPolicy::Owner, routes!(skill_transfer::import))
+        .add(AccessPolicy::Owner, routes!(show, change, delete))
+        .add(AccessPolicy::Owner, routes!(skill_versions::versions))
+        .add(AccessPolicy::Owner, routes!(skill_versions::version))
+        .add(AccessPolicy::Owner, routes!(skill_versions::restore))
+        .add(AccessPolicy::Owner, routes!(skill_files::read, skill_files::write, skill_files::remove))
+        .add(AccessPolicy::Owner, routes!(skill_transfer::export))
+        .add(AccessPolicy::Owner, routes!(skill_training::training, skill_training::begin))
+        .add(AccessPolicy::Owner, routes!(skill_training::rate))
+        .add(AccessPolicy::Owner, routes!(skill_training::propose))
+        .add(AccessPolicy::Owner, routes!(skill_training::proposal))
+        .add(AccessPolicy::Owner, routes!(skill_training::accept))
+        .add(AccessPolicy::Owner, routes!(skill_training::reject))
 }
 
-/// A skill as it is now
+/// The current version of a skill
 #[derive(Serialize, utoipa::ToSchema)]
 #[schema(as = Skill)]
 pub struct SkillView {
@@ -51,9 +53,9 @@ pub struct SkillView {
     /// The number of the newest version.
     version: u32,
     files: Vec<FileEntry>,
-    /// What is worth a look.
-    findings: Vec<Finding>,
-    /// 0 to 100, from its training; `null` before the first rating.
+    /// Warnings.
+    findings: Vec<SkillFinding>,
+    /// 0 to 100, from its training ratings; `null` before the first rating.
     experience: Option<u8>,
     usage: SkillUsage,
     created_at: Timestamp,
@@ -77,7 +79,7 @@ pub struct SkillSummary {
     updated_at: Timestamp,
 }
 
-/// `offered` counts runs that had the skill; the others are of runs that a person invoked it in.
+/// `offered` counts runs that had the skill; the other fields count runs in which a person invoked it.
 #[derive(Serialize, Default, utoipa::ToSchema)]
 pub struct SkillUsage {
     offered: u64,
@@ -91,7 +93,7 @@ pub struct SkillUsage {
 #[derive(Serialize, utoipa::ToSchema)]
 pub struct SkillList {
     skills: Vec<SkillSummary>,
-    /// Skills that lie in the data folder.
+    /// Skills in the data folder that can be imported.
     folders: Vec<FolderSkill>,
 }
 
@@ -101,11 +103,11 @@ pub struct FolderSkill {
     description: Option<String>,
 }
 
-/// The skills there are
+/// List skills
 #[utoipa::path(get, path = "/api/skills", tag = "skills", responses((status = 200, body = SkillList)))]
 pub async fn list(State(app): State<App>, caller: Caller) -> Result<Json<SkillList>, Problem> {
     let store = app.engine.store();
-    let (skills, figures) = tokio::try_join!(store.skills(&caller.owner), store.skill_figures(&caller.owner))?;
+    let (skills, figures) = tokio::try_join!(store.skills(&caller.owner), store.skill_stats(&caller.owner))?;
     let summary = |skill: Skill| {
         let usage = figures.get(&skill.id).copied().map_or_else(SkillUsage::default, usage);
         let Skill { id, spec, version, files, experience, created_at, updated_at } = skill;
@@ -132,24 +134,24 @@ pub async fn list(State(app): State<App>, caller: Caller) -> Result<Json<SkillLi
     Ok(Json(SkillList { skills: skills.into_iter().map(summary).collect(), folders }))
 }
 
-/// Make a skill
+/// Create a skill
 #[utoipa::path(post, path = "/api/skills", tag = "skills", request_body = SkillSpec,
                responses((status = 201, body = SkillView),
-                         (status = 422, description = "It breaks a rule; `findings` says which",
+                         (status = 422, description = "The skill breaks a rule; see `findings`",
                           content_type = "application/problem+json", body = ProblemSchema)))]
 pub async fn create(
     State(app): State<App>,
     caller: Caller,
     key: IdempotencyKey,
-    Body(spec, fingerprint): Body<SkillSpec>,
+    JsonBody(spec, fingerprint): JsonBody<SkillSpec>,
 ) -> Result<(StatusCode, Json<SkillView>), Problem> {
     let (owner, attempt) = (&caller.owner, attempt(key, fingerprint));
     let write = async { Ok(app.engine.create_skill(owner, spec, attempt.as_ref()).await?) };
-    let done = once(&app, owner, attempt.as_ref(), write).await?;
-    Ok((StatusCode::CREATED, Json(settled(&app, owner, done).await?)))
+    let done = run_once(&app, owner, attempt.as_ref(), write).await?;
+    Ok((StatusCode::CREATED, Json(written_skill(&app, owner, done).await?)))
 }
 
-/// One skill
+/// Get a skill
 #[utoipa::path(get, path = "/api/skills/{name}", tag = "skills", params(("name" = String, Path)),
                responses((status = 200, body = SkillView)))]
 pub async fn show(State(app): State<App>, caller: Caller, Id(name): Id<SkillName>) -> Result<Json<SkillView>, Problem> {
@@ -157,55 +159,55 @@ pub async fn show(State(app): State<App>, caller: Caller, Id(name): Id<SkillName
     Ok(Json(view(&app, &caller.owner, skill).await?))
 }
 
-/// What a change is made from, and why
+/// The base version and the note of a change
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct ChangeParams {
-    /// The version you have seen; 409 if there is a newer one.
+    /// The version that the change is based on; 409 if there is a newer one.
     base: Option<u32>,
-    /// Why, for the list of versions.
+    /// A note for the list of versions.
     note: Option<String>,
 }
 
-impl From<ChangeParams> for Revision {
+impl From<ChangeParams> for SkillRevision {
     fn from(ChangeParams { base, note }: ChangeParams) -> Self {
         Self { base, note }
     }
 }
 
-/// Change a skill
+/// Update a skill
 ///
-/// A merge patch (RFC 7396): what the body names is replaced, `null` clears, the rest stays. It makes a new version, which
-/// the next run gets; runs that have begun keep theirs.
+/// A merge patch (RFC 7396): fields in the body are replaced, `null` clears a field, all others stay. Creates a new
+/// version for the next run; runs that have started keep theirs.
 #[utoipa::path(patch, path = "/api/skills/{name}", tag = "skills", params(("name" = String, Path), ChangeParams),
                request_body = Value,
                responses((status = 200, body = SkillView),
                          (status = 409, description = "There is a newer version than `base`",
                           content_type = "application/problem+json", body = ProblemSchema),
-                         (status = 422, description = "It breaks a rule; `findings` says which",
+                         (status = 422, description = "The skill breaks a rule; see `findings`",
                           content_type = "application/problem+json", body = ProblemSchema)))]
 pub async fn change(
     State(app): State<App>,
     caller: Caller,
     Id(name): Id<SkillName>,
-    Params(params): Params<ChangeParams>,
+    QueryParams(params): QueryParams<ChangeParams>,
     key: IdempotencyKey,
-    Body(patch, fingerprint): Body<Value>,
+    JsonBody(patch, fingerprint): JsonBody<Value>,
 ) -> Result<Json<SkillView>, Problem> {
     let (owner, attempt) = (&caller.owner, attempt(key, fingerprint));
     let write = async {
         let current = app.engine.store().skill(owner, &name).await?;
-        let spec: SkillSpec = merge(&current.spec, patch)?;
+        let spec: SkillSpec = apply_merge_patch(&current.spec, patch)?;
         Ok(app.engine.change_skill(owner, current, spec, params.into(), attempt.as_ref()).await?)
     };
-    let done = once(&app, owner, attempt.as_ref(), write).await?;
-    Ok(Json(settled(&app, owner, done).await?))
+    let done = run_once(&app, owner, attempt.as_ref(), write).await?;
+    Ok(Json(written_skill(&app, owner, done).await?))
 }
 
 /// Delete a skill
 ///
-/// With its versions, files and training history. Agents that name it fail until they do not; runs that have begun go on.
+/// Also deletes its versions, files and training history. Agents that still name it fail; started runs continue.
 #[utoipa::path(delete, path = "/api/skills/{name}", tag = "skills", params(("name" = String, Path)),
                responses((status = 204)))]
 pub async fn delete(
@@ -217,49 +219,49 @@ pub async fn delete(
 ) -> Result<StatusCode, Problem> {
     let (owner, attempt) = (&caller.owner, attempt(key, fingerprint));
     let write = async { Ok(app.engine.store().delete_skill(owner, &name, attempt.as_ref()).await?) };
-    once(&app, owner, attempt.as_ref(), write).await?;
+    run_once(&app, owner, attempt.as_ref(), write).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// What is to be checked: a document, or settings
+/// What to check: a document or settings
 #[derive(Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CheckRequest {
-    /// A whole `SKILL.md`.
+    /// A complete `SKILL.md`.
     text: Option<String>,
-    /// Or the settings of a skill.
+    /// The settings of a skill, instead of `text`.
     skill: Option<Value>,
-    /// Values to fill in for the preview.
+    /// Parameter values for the preview.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
-    values: Given,
+    values: ParameterValues,
 }
 
 #[derive(Serialize, utoipa::ToSchema)]
 pub struct CheckView {
-    /// What was understood of it.
+    /// The parsed skill.
     skill: Option<SkillSpec>,
-    findings: Vec<Finding>,
+    findings: Vec<SkillFinding>,
     /// The `SKILL.md` that a run would get.
     preview: Option<String>,
 }
 
-/// Check a skill without keeping it
+/// Check a skill without saving it
 ///
-/// Takes a `SKILL.md` or a skill's settings and says what is wrong with it and how a run would get it.
+/// Takes a `SKILL.md` or a skill's settings, and returns findings and a preview of what a run would get.
 #[utoipa::path(post, path = "/api/skills/check", tag = "skills", request_body = CheckRequest,
                responses((status = 200, body = CheckView)))]
 pub async fn check(
     _: Caller,
     _: IdempotencyKey,
-    Body(request, _): Body<CheckRequest>,
+    JsonBody(request, _): JsonBody<CheckRequest>,
 ) -> Result<Json<CheckView>, Problem> {
     let checked = match (request.text, request.skill) {
         (Some(text), None) => check_document(&text, &request.values),
         (None, Some(skill)) => match json::parse::<SkillSpec>(skill.to_string().as_bytes()) {
             Ok(spec) => check_spec(spec, &request.values),
             Err(problem) => {
-                let finding = Finding::error(problem.pointer(), problem.detail().to_owned());
+                let finding = SkillFinding::error(problem.pointer(), problem.detail().to_owned());
                 CheckedSkill { skill: None, findings: vec![finding], preview: None }
             }
         },
@@ -269,12 +271,12 @@ pub async fn check(
     Ok(Json(CheckView { skill, findings, preview }))
 }
 
-/// The skill that a write made or changed, now or when it was first sent.
-pub(super) async fn settled(app: &App, owner: &Owner, done: Write<Skill>) -> Result<SkillView, Problem> {
+/// The skill after a write, whether this request or an earlier one with the same key did it.
+pub(super) async fn written_skill(app: &App, owner: &Owner, done: WriteOutcome<Skill>) -> Result<SkillView, Problem> {
     let skill = match done {
-        Write::Now(skill) => skill,
-        Write::Before(name) => {
-            let name = name.parse().map_err(|_| Problem::new(Code::NotFound, "The skill is gone."))?;
+        WriteOutcome::Done(skill) => skill,
+        WriteOutcome::AlreadyDone(name) => {
+            let name = name.parse().map_err(|_| Problem::new(Code::NotFound, "The skill was deleted."))?;
             app.engine.store().skill(owner, &name).await?
         }
     };
@@ -282,14 +284,14 @@ pub(super) async fn settled(app: &App, owner: &Owner, done: Write<Skill>) -> Res
 }
 
 async fn view(app: &App, owner: &Owner, skill: Skill) -> Result<SkillView, Problem> {
-    let figures = app.engine.store().skill_figures(owner).await?;
+    let figures = app.engine.store().skill_stats(owner).await?;
     let usage = figures.get(&skill.id).copied().map_or_else(SkillUsage::default, usage);
     let Skill { id, spec, version, files, experience, created_at, updated_at } = skill;
-    let findings = spec.findings().into_iter().filter(|finding| finding.level == Level::Warning).collect();
+    let findings = spec.findings().into_iter().filter(|finding| finding.level == FindingLevel::Warning).collect();
     Ok(SkillView { id, spec, version, files, findings, experience, usage, created_at, updated_at })
 }
 
-fn usage(figures: SkillFigures) -> SkillUsage {
-    let SkillFigures { offered, invoked, completed, failed, stopped, last_used_at } = figures;
+fn usage(figures: SkillStats) -> SkillUsage {
+    let SkillStats { offered, invoked, completed, failed, stopped, last_used_at } = figures;
     SkillUsage { offered, invoked, completed, failed, stopped, last_used_at }
 }

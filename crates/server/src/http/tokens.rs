@@ -1,11 +1,11 @@
-//! Tokens: what programs and browsers show to be let in. A secret is shown once, when it is made.
+//! Access tokens for programs and browsers. A secret is shown once, when the token is created.
 
 use crate::{
     App,
     auth::{Caller, token},
     error::{Code, Problem, ProblemSchema},
-    extract::{Body, Fingerprint, Id, IdempotencyKey},
-    http::{Write, attempt, once},
+    extract::{Fingerprint, Id, IdempotencyKey, JsonBody},
+    http::{WriteOutcome, attempt, run_once},
 };
 use axum::{Json, extract::State, http::StatusCode};
 use domain::{ids::TokenId, name::Name, time::Timestamp};
@@ -14,29 +14,30 @@ use store::TokenRecord;
 
 #[derive(Serialize, utoipa::ToSchema)]
 pub struct TokenList {
-    tokens: Vec<Token>,
+    tokens: Vec<TokenView>,
 }
 
 #[derive(Serialize, utoipa::ToSchema)]
-pub struct Token {
+#[schema(as = Token)]
+pub struct TokenView {
     id: TokenId,
     name: String,
     created_at: Timestamp,
-    /// To about a minute.
+    /// Accurate to about a minute.
     last_used_at: Option<Timestamp>,
-    /// This request was let in by it.
+    /// Whether this request was authenticated with it.
     current: bool,
 }
 
-/// Your tokens
+/// List your tokens
 ///
-/// Those that are good, without their secrets.
+/// Valid tokens only, without their secrets.
 #[utoipa::path(get, path = "/api/tokens", tag = "tokens", responses((status = 200, body = TokenList)))]
 pub async fn list(State(app): State<App>, caller: Caller) -> Result<Json<TokenList>, Problem> {
-    let found = app.engine.store().tokens_of(&caller.owner).await?.into_iter();
+    let found = app.engine.store().owner_tokens(&caller.owner).await?.into_iter();
     let view = |TokenRecord { id, label, created_at, last_used_at, .. }| {
         let current = caller.token == Some(id);
-        Token { id, name: label, created_at, last_used_at, current }
+        TokenView { id, name: label, created_at, last_used_at, current }
     };
     Ok(Json(TokenList { tokens: found.map(view).collect() }))
 }
@@ -44,7 +45,7 @@ pub async fn list(State(app): State<App>, caller: Caller) -> Result<Json<TokenLi
 #[derive(Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewToken {
-    /// What it is for.
+    /// What the token is for.
     name: Name,
 }
 
@@ -52,49 +53,49 @@ pub struct NewToken {
 pub struct CreatedToken {
     id: TokenId,
     name: Name,
-    /// Shown now and never again.
+    /// The secret. It is not shown again.
     token: String,
-    /// It was the first: from now on every request needs a token, or a browser that signed in with one.
+    /// Whether this was the first token. From now on every request must be authenticated.
     turned_accounts_on: bool,
 }
 
-/// Make a token
+/// Create a token
 ///
-/// It opens what you may open. The first one turns accounts on, and can only be made on this machine: until then nobody
-/// else is let in.
+/// It gives the same access that you have. The first token turns accounts on; it can only be created on the server's
+/// machine.
 #[utoipa::path(post, path = "/api/tokens", tag = "tokens", request_body = NewToken,
                responses((status = 201, body = CreatedToken),
-                         (status = 422, description = "There are too many already",
+                         (status = 422, description = "There are too many tokens",
                           content_type = "application/problem+json", body = ProblemSchema)))]
 pub async fn create(
     State(app): State<App>,
     caller: Caller,
     key: IdempotencyKey,
-    Body(NewToken { name }, fingerprint): Body<NewToken>,
+    JsonBody(NewToken { name }, fingerprint): JsonBody<NewToken>,
 ) -> Result<(StatusCode, Json<CreatedToken>), Problem> {
     let (store, owner, attempt) = (app.engine.store(), &caller.owner, attempt(key, fingerprint));
     let (secret, hash) = token::generate().map_err(Problem::internal)?;
     let first = !store.accounts_exist().await?;
     let write = async { Ok(store.add_token(owner, &name, &hash, attempt.as_ref()).await?) };
-    match once(&app, owner, attempt.as_ref(), write).await? {
-        Write::Now(id) => {
-            app.bearer.ask_again();
+    match run_once(&app, owner, attempt.as_ref(), write).await? {
+        WriteOutcome::Done(id) => {
+            app.authenticator.clear_accounts_cache();
             let token = secret.reveal().to_owned();
             Ok((StatusCode::CREATED, Json(CreatedToken { id, name, token, turned_accounts_on: first })))
         }
-        Write::Before(id) => Err(Problem::new(
+        WriteOutcome::AlreadyDone(id) => Err(Problem::new(
             Code::Conflict,
             format!(
-                "This Idempotency-Key has made token {id}, whose secret was shown once; revoke it and make another."
+                "This Idempotency-Key created token {id}, whose secret was shown once; revoke it and create another."
             ),
         )),
     }
 }
 
-/// Take a token back
+/// Revoke a token
 ///
-/// Whoever uses it is refused from now on, and whoever signed in with it is out. Taking back the last one locks the doors;
-/// `greenroom token create` on the server's machine opens them again.
+/// Requests with it are refused from now on, and browser sessions that were started with it end. After the last token
+/// is revoked, only `greenroom token create` on the server's machine restores access.
 #[utoipa::path(delete, path = "/api/tokens/{id}", tag = "tokens", params(("id" = TokenId, Path)),
                responses((status = 204)))]
 pub async fn revoke(
@@ -106,6 +107,6 @@ pub async fn revoke(
 ) -> Result<StatusCode, Problem> {
     let (owner, attempt) = (&caller.owner, attempt(key, fingerprint));
     let write = async { Ok(app.engine.store().revoke_own_token(owner, id, attempt.as_ref()).await?) };
-    once(&app, owner, attempt.as_ref(), write).await?;
+    run_once(&app, owner, attempt.as_ref(), write).await?;
     Ok(StatusCode::NO_CONTENT)
 }

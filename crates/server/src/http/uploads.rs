@@ -1,12 +1,12 @@
-//! Uploads: files for messages to attach. What they hold is a stranger's: it is given back as something to save, never as a
+//! Uploads: files that messages attach. Their content is untrusted: it is returned as a download, never as a
 //! page, a script or a style of this server.
 
 use crate::{
     App,
     auth::Caller,
     error::{Code, Problem, ProblemSchema},
-    extract::{Fingerprint, Fingerprinting, Id, IdempotencyKey, Params, body},
-    http::{Write, attempt, once},
+    extract::{Fingerprint, FingerprintBuilder, Id, IdempotencyKey, QueryParams, body},
+    http::{WriteOutcome, attempt, run_once},
 };
 use axum::{
     Json,
@@ -28,21 +28,21 @@ use tokio_util::io::ReaderStream;
 
 pub const PATH: &str = "/api/uploads";
 pub const MAX_BYTES: usize = upload::MAX_BYTES as usize;
-/// Of a whole upload.
+/// Time for a complete upload.
 pub const DEADLINE: Duration = Duration::from_secs(600);
-/// Between two pieces of it.
-const PIECE: Duration = Duration::from_secs(30);
+/// Time between two chunks of an upload.
+const CHUNK_DEADLINE: Duration = Duration::from_secs(30);
 
-/// Shown by browsers as a picture and as nothing else. SVG is not among them: it can hold scripts.
+/// Image types that browsers may display. SVG is excluded, because it can contain scripts.
 const SAFE_IMAGES: [&str; 5] = ["image/png", "image/jpeg", "image/gif", "image/webp", "image/avif"];
-/// What may stand in an extended value (RFC 8187).
+/// Characters that are allowed in an extended header value (RFC 8187).
 const ATTRIBUTE: &AsciiSet = &NON_ALPHANUMERIC.remove(b'.').remove(b'-').remove(b'_');
 
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub struct Named {
-    /// What the file is called: one line, at most 120 characters.
+pub struct UploadParams {
+    /// The file name: one line, at most 120 characters.
     #[param(value_type = String, min_length = 1, max_length = 120)]
     name: Name,
 }
@@ -54,7 +54,7 @@ pub struct UploadView {
     name: Name,
     media_type: String,
     bytes: u64,
-    /// What a message's attachment names.
+    /// The `url` for a message's attachment.
     #[schema(examples("/api/uploads/0199…"))]
     url: String,
 }
@@ -69,51 +69,56 @@ impl From<Upload> for UploadView {
 
 /// Upload a file
 ///
-/// The body is the file, its Content-Type what it is; at most 25 MB. Name it in a message's `attachments` by its `url`.
-#[utoipa::path(post, path = "/api/uploads", tag = "uploads", params(Named),
+/// The body is the file, at most 25 MB, with its Content-Type. Attach it to a message by its `url`.
+#[utoipa::path(post, path = "/api/uploads", tag = "uploads", params(UploadParams),
                request_body(content = Vec<u8>, content_type = "application/octet-stream"),
                responses((status = 201, body = UploadView),
-                         (status = 422, description = "There are too many already",
+                         (status = 422, description = "There are too many uploads",
                           content_type = "application/problem+json", body = ProblemSchema)))]
 pub async fn create(
     State(app): State<App>,
     caller: Caller,
     key: IdempotencyKey,
-    Params(Named { name }): Params<Named>,
+    QueryParams(UploadParams { name }): QueryParams<UploadParams>,
     request: Request,
 ) -> Result<(StatusCode, Json<UploadView>), Problem> {
     let owner = &caller.owner;
     let sent = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let media_type = upload::media_type(sent);
-    let mut print = Fingerprinting::of(request.method(), request.uri());
+    let mut print = FingerprintBuilder::of(request.method(), request.uri());
     let mut incoming = app.engine.begin_upload().await?;
-    let (mut pieces, mut bytes) = (request.into_body().into_data_stream(), 0);
-    while let Some(piece) = tokio::time::timeout(PIECE, pieces.next()).await.map_err(|_| too_slow())? {
-        let piece = piece.map_err(|_| Problem::invalid("The file ended before it was complete; send it again."))?;
-        bytes += piece.len();
+    let (mut chunks, mut bytes) = (request.into_body().into_data_stream(), 0);
+    while let Some(chunk) = tokio::time::timeout(CHUNK_DEADLINE, chunks.next()).await.map_err(|_| too_slow())? {
+        let chunk = chunk.map_err(|_| Problem::invalid("The file ended before it was complete; send it again."))?;
+        bytes += chunk.len();
         if bytes > MAX_BYTES {
-            body::discard(pieces).await;
+            body::discard(chunks).await;
             return Err(body::too_large(MAX_BYTES));
         }
-        print.add(&piece);
-        incoming.write(&piece).await?;
+        print.add(&chunk);
+        incoming.write(&chunk).await?;
     }
     let attempt = attempt(key, print.finish());
-    let write = async { Ok(incoming.keep(owner, name, media_type, attempt.as_ref()).await?) };
-    let upload = match once(&app, owner, attempt.as_ref(), write).await? {
-        Write::Now(upload) => upload,
-        Write::Before(id) => app.engine.store().upload(owner, id.parse().map_err(Problem::internal)?).await?,
+    let write = async { Ok(incoming.finish(owner, name, media_type, attempt.as_ref()).await?) };
+    let upload = match run_once(&app, owner, attempt.as_ref(), write).await? {
+        WriteOutcome::Done(upload) => upload,
+        WriteOutcome::AlreadyDone(id) => {
+            app.engine.store().upload(owner, id.parse().map_err(Problem::internal)?).await?
+        }
     };
     Ok((StatusCode::CREATED, Json(upload.into())))
 }
 
 fn too_slow() -> Problem {
-    Problem::new(Code::RequestTimeout, format!("Nothing of the file came for {} s; send it again.", PIECE.as_secs()))
+    Problem::new(
+        Code::RequestTimeout,
+        format!("No data arrived for {} s; send the file again.", CHUNK_DEADLINE.as_secs()),
+    )
 }
 
-/// The file again
+/// Download a file
 ///
-/// Pictures of the usual kinds are shown, everything else is a download.
+/// Common image types are displayed by browsers, everything else is a download.
 #[utoipa::path(get, path = "/api/uploads/{id}", tag = "uploads", params(("id" = UploadId, Path)),
                responses((status = 200, content_type = "application/octet-stream", body = Vec<u8>)))]
 pub async fn show(State(app): State<App>, caller: Caller, Id(id): Id<UploadId>) -> Result<Response, Problem> {
@@ -124,7 +129,7 @@ pub async fn show(State(app): State<App>, caller: Caller, Id(id): Id<UploadId>) 
 
 fn headers(upload: &Upload) -> Result<HeaderMap, Problem> {
     let image = SAFE_IMAGES.into_iter().find(|kind| *kind == upload.media_type);
-    // Under its own type, a script or a style of a stranger would be one of this server's.
+    // With its own type, a script or stylesheet in an upload would count as one of this server.
     let kind = image.unwrap_or("application/octet-stream");
     let disposition = if image.is_some() { "inline" } else { "attachment" };
     let name = utf8_percent_encode(upload.name.as_str(), ATTRIBUTE);
@@ -143,7 +148,7 @@ fn headers(upload: &Upload) -> Result<HeaderMap, Problem> {
 
 /// Delete a file
 ///
-/// Messages still name it; agents that were handed it keep their copy.
+/// Messages still refer to it; agents that received it keep their copy.
 #[utoipa::path(delete, path = "/api/uploads/{id}", tag = "uploads", params(("id" = UploadId, Path)),
                responses((status = 204)))]
 pub async fn delete(
@@ -155,7 +160,7 @@ pub async fn delete(
 ) -> Result<StatusCode, Problem> {
     let (owner, attempt) = (&caller.owner, attempt(key, fingerprint));
     let write = async { Ok(app.engine.delete_upload(owner, id, attempt.as_ref()).await?) };
-    once(&app, owner, attempt.as_ref(), write).await?;
+    run_once(&app, owner, attempt.as_ref(), write).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -165,7 +170,7 @@ mod tests {
     use domain::{ids::UploadId, name::Name, time::Timestamp, upload::Upload};
 
     #[test]
-    fn invariant_16_only_pictures_are_shown_and_a_name_stays_in_its_place() {
+    fn invariant_16_only_images_are_displayed_and_file_names_are_escaped() {
         let shown = |media_type: &str, name: &str| {
             let (id, name) = (UploadId::generate(), Name::parse(name).unwrap());
             let created_at = Timestamp::from_millis(0);

@@ -1,16 +1,17 @@
-//! The sockets: accept, hand to HTTP/1, and end in good order. Our own loop because a stream may last for days: it needs
-//! small buffers, a bound on connections and on readers that take nothing, and a signal to end.
+//! The accept loop: accepts connections, serves HTTP/1 on them, and shuts them down gracefully. It is our own because
+//! streams last for days: they need small buffers, a bound on connections, a timeout for readers that do not read, and
+//! a signal to end.
 //!
-//! It knows a router and nothing of what is behind it.
+//! It knows the router and nothing behind it.
 
 mod stall;
 
-use crate::Config;
+use crate::HttpServerConfig;
 use axum::Router;
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use socket2::{SockRef, TcpKeepalive};
-use stall::Guarded;
+use stall::StallTimeoutStream;
 use std::{io, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 use tokio::{
     net::{TcpListener, TcpStream},
@@ -27,31 +28,31 @@ const BUFFER_BYTES: usize = 16 * 1024;
 
 const KEEP_ALIVE: Duration = Duration::from_secs(60);
 
-/// How long a failed accept is waited for. Out of descriptors, it fails until something is closed.
+/// Pauses after a failed accept. Without free file descriptors it fails until a connection is closed.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// After the deadline: how long dropped connections get to be gone.
-const LAST_CALL: Duration = Duration::from_secs(1);
+/// How long aborted connections may take to end after the stop deadline.
+const ABORT_GRACE: Duration = Duration::from_secs(1);
 
-/// The two ends of the connection a request came in on; found in its extensions.
+/// The two addresses of the connection that a request came in on. Stored in the request's extensions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Peer {
+pub struct ConnectionAddrs {
     pub remote: SocketAddr,
     pub local: SocketAddr,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct ConnectionLimits {
     pub connections: usize,
     pub header_read: Duration,
     pub write_stall: Duration,
-    /// How long what is open gets to end after the cancel.
+    /// How long open connections may take to end after cancellation.
     pub stop: Duration,
 }
 
-impl From<&Config> for Limits {
-    fn from(config: &Config) -> Self {
+impl From<&HttpServerConfig> for ConnectionLimits {
+    fn from(config: &HttpServerConfig) -> Self {
         Self {
             connections: config.max_connections,
             header_read: config.header_read_timeout,
@@ -61,41 +62,42 @@ impl From<&Config> for Limits {
     }
 }
 
-/// A connection's place among the allowed number. It lies in the socket's wrapper, so that a WebSocket, which outlives
-/// its HTTP connection, keeps it until its own end.
-struct Place {
+/// Counts a connection against the limit. Owned by the socket's wrapper, so that a WebSocket, which outlives its HTTP
+/// connection, holds it until it closes.
+struct ConnectionPermit {
     _permit: OwnedSemaphorePermit,
     _tracked: TaskTrackerToken,
 }
 
-impl Place {
-    fn take(permit: OwnedSemaphorePermit, tracked: TaskTrackerToken) -> Self {
+impl ConnectionPermit {
+    fn new(permit: OwnedSemaphorePermit, tracked: TaskTrackerToken) -> Self {
         metrics::gauge!(crate::metrics::CONNECTIONS).increment(1);
         Self { _permit: permit, _tracked: tracked }
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         metrics::gauge!(crate::metrics::CONNECTIONS).decrement(1);
     }
 }
 
-/// Serves until cancelled and then for at most `limits.stop`. Streams must watch the same token: nobody else ends them.
-pub async fn serve(listener: TcpListener, router: Router, limits: Limits, cancel: CancellationToken) {
+/// Serves until cancelled and then for at most `limits.stop`. Streams must watch the same token: nothing else ends
+/// them.
+pub async fn serve(listener: TcpListener, router: Router, limits: ConnectionLimits, cancel: CancellationToken) {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(limits.header_read).max_buf_size(BUFFER_BYTES);
-    let places = Arc::new(Semaphore::new(limits.connections.min(Semaphore::MAX_PERMITS)));
+    let permits = Arc::new(Semaphore::new(limits.connections.min(Semaphore::MAX_PERMITS)));
     let connections = TaskTracker::new();
     let abort = CancellationToken::new();
 
-    while let Some((permit, stream, remote)) = next(&listener, &places, &cancel).await {
-        let place = Place::take(permit, connections.token());
+    while let Some((permit, stream, remote)) = accept_next(&listener, &permits, &cancel).await {
+        let permit = ConnectionPermit::new(permit, connections.token());
         let prepared = prepare(&stream, limits.write_stall).and_then(|()| stream.local_addr());
-        // The peer may be gone before we look at it.
+        // The client may already have disconnected.
         let Ok(local) = prepared else { continue };
-        let io = TokioIo::new(Guarded::new(stream, limits.write_stall, place));
-        let peer = Peer { remote, local };
+        let io = TokioIo::new(StallTimeoutStream::new(stream, limits.write_stall, permit));
+        let peer = ConnectionAddrs { remote, local };
         connections.spawn(connection(http.clone(), io, peer, router.clone(), cancel.clone(), abort.clone()));
     }
 
@@ -104,28 +106,30 @@ pub async fn serve(listener: TcpListener, router: Router, limits: Limits, cancel
     if tokio::time::timeout(limits.stop, connections.wait()).await.is_err() {
         tracing::warn!(connections = connections.len(), "closing connections that did not end in time");
         abort.cancel();
-        if tokio::time::timeout(LAST_CALL, connections.wait()).await.is_err() {
-            tracing::warn!(connections = connections.len(), "leaving upgraded connections to the end of the process");
+        if tokio::time::timeout(ABORT_GRACE, connections.wait()).await.is_err() {
+            tracing::warn!(connections = connections.len(), "upgraded connections did not end before the deadline");
         }
     }
 }
 
-/// The next connection there is a place for; `None` once cancelled. No error ends the loop.
-async fn next(
+/// Waits for a permit, then for a connection. Returns `None` once cancelled; no error ends the loop.
+async fn accept_next(
     listener: &TcpListener,
-    places: &Arc<Semaphore>,
+    permits: &Arc<Semaphore>,
     cancel: &CancellationToken,
 ) -> Option<(OwnedSemaphorePermit, TcpStream, SocketAddr)> {
     let arrival = async {
-        // Never closed, so there is no error to meet.
-        let permit = Arc::clone(places).acquire_owned().await.ok()?;
+        // The semaphore is never closed, so this does not fail.
+        let permit = Arc::clone(permits).acquire_owned().await.ok()?;
         let mut pause = FIRST_PAUSE;
         loop {
             match listener.accept().await {
                 Ok((stream, remote)) => return Some((permit, stream, remote)),
-                Err(error) if concerns_one_connection(&error) => tracing::debug!(%error, "a connection was gone"),
+                Err(error) if concerns_one_connection(&error) => {
+                    tracing::debug!(%error, "a connection was closed before it was accepted");
+                }
                 Err(error) => {
-                    tracing::error!(%error, "cannot accept connections; trying again");
+                    tracing::error!(%error, "could not accept a connection; retrying");
                     tokio::time::sleep(pause).await;
                     pause = (pause * 2).min(LONGEST_PAUSE);
                 }
@@ -146,11 +150,11 @@ fn concerns_one_connection(error: &io::Error) -> bool {
 
 #[cfg_attr(not(target_os = "linux"), allow(unused_variables))]
 fn prepare(stream: &TcpStream, stall: Duration) -> io::Result<()> {
-    // A token is one small write; waiting to fill a packet would hold back every one of them.
+    // Tokens are small writes; Nagle's algorithm would delay every one of them.
     stream.set_nodelay(true)?;
     let socket = SockRef::from(stream);
     socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEP_ALIVE).with_interval(KEEP_ALIVE / 4))?;
-    // A vanished reader acknowledges nothing, but heartbeats alone would take hours to fill its buffer.
+    // A vanished client acknowledges nothing, and heartbeats alone would take hours to fill the send buffer.
     #[cfg(target_os = "linux")]
     socket.set_tcp_user_timeout(Some(stall))?;
     Ok(())
@@ -158,8 +162,8 @@ fn prepare(stream: &TcpStream, stall: Duration) -> io::Result<()> {
 
 async fn connection(
     http: http1::Builder,
-    io: TokioIo<Guarded<Place>>,
-    peer: Peer,
+    io: TokioIo<StallTimeoutStream<ConnectionPermit>>,
+    peer: ConnectionAddrs,
     router: Router,
     cancel: CancellationToken,
     abort: CancellationToken,
@@ -179,7 +183,7 @@ async fn connection(
             }
         }
     };
-    // A client that leaves is no failure of ours.
+    // A client that disconnects is not a server failure.
     if let Err(error) = ended {
         tracing::debug!(%error, "connection ended early");
     }

@@ -1,5 +1,5 @@
-//! A socket whose writes fail once the other side has taken nothing for a while. A reader that never reads would
-//! otherwise hold its connection, and what is buffered for it, for ever (invariant 10).
+//! A socket whose writes fail when the client has read nothing for a while. Otherwise a client that never reads would
+//! hold its connection and its buffers indefinitely (invariant 10).
 
 use std::{
     io::{self, IoSlice},
@@ -13,18 +13,18 @@ use tokio::{
     time::{Sleep, sleep},
 };
 
-pub(super) struct Guarded<P> {
+pub(super) struct StallTimeoutStream<P> {
     stream: TcpStream,
     stall: Duration,
-    /// There only while a write is waiting: an idle connection pays nothing for it.
+    /// Set only while a write is waiting, so that an idle connection has no timer.
     waiting: Option<Pin<Box<Sleep>>>,
-    _place: P,
+    _permit: P,
 }
 
-impl<P: Unpin> Guarded<P> {
-    /// `place` is dropped with the socket.
-    pub(super) fn new(stream: TcpStream, stall: Duration, place: P) -> Self {
-        Self { stream, stall, waiting: None, _place: place }
+impl<P: Unpin> StallTimeoutStream<P> {
+    /// `permit` is dropped with the socket.
+    pub(super) fn new(stream: TcpStream, stall: Duration, permit: P) -> Self {
+        Self { stream, stall, waiting: None, _permit: permit }
     }
 
     fn watch(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
@@ -35,18 +35,18 @@ impl<P: Unpin> Guarded<P> {
         let waiting = self.waiting.get_or_insert_with(|| Box::pin(sleep(self.stall)));
         match waiting.as_mut().poll(cx) {
             Poll::Pending => Poll::Pending,
-            Poll::Ready(()) => Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the reader takes nothing"))),
+            Poll::Ready(()) => Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client does not read"))),
         }
     }
 }
 
-impl<P: Unpin> AsyncRead for Guarded<P> {
+impl<P: Unpin> AsyncRead for StallTimeoutStream<P> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_read(cx, buffer)
     }
 }
 
-impl<P: Unpin> AsyncWrite for Guarded<P> {
+impl<P: Unpin> AsyncWrite for StallTimeoutStream<P> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
         self.watch(cx, written)
@@ -65,7 +65,7 @@ impl<P: Unpin> AsyncWrite for Guarded<P> {
         self.stream.is_write_vectored()
     }
 
-    // Neither waits on a TCP socket, so neither says anything about progress.
+    // Neither blocks on a TCP socket, so neither is a sign of progress.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_flush(cx)
     }
@@ -77,7 +77,7 @@ impl<P: Unpin> AsyncWrite for Guarded<P> {
 
 #[cfg(test)]
 mod tests {
-    use super::Guarded;
+    use super::StallTimeoutStream;
     use std::{
         io,
         task::{Context, Poll, Waker},
@@ -91,15 +91,15 @@ mod tests {
 
     const STALL: Duration = Duration::from_secs(120);
 
-    async fn pair() -> (Guarded<()>, TcpStream) {
+    async fn pair() -> (StallTimeoutStream<()>, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let reader = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-        (Guarded::new(listener.accept().await.unwrap().0, STALL, ()), reader)
+        (StallTimeoutStream::new(listener.accept().await.unwrap().0, STALL, ()), reader)
     }
 
-    // Time is paused: it moves on only when nothing else can, that is, once the socket is full.
+    // The clock is paused: it advances only when nothing else can run, that is, once the socket is full.
     #[tokio::test(start_paused = true)]
-    async fn invariant_10_a_write_fails_after_the_time_without_progress() {
+    async fn invariant_10_a_write_fails_after_the_stall_timeout() {
         let (mut writer, _reader) = pair().await;
         let started = Instant::now();
         let block = vec![0; 1 << 20];
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn any_progress_starts_the_time_anew() {
+    async fn any_progress_restarts_the_stall_timeout() {
         let (mut writer, _reader) = pair().await;
         let mut context = Context::from_waker(Waker::noop());
         let mut step = |after: u64, written| {

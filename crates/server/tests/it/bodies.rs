@@ -1,20 +1,20 @@
-use crate::stage::{Stage, header};
+use crate::test_app::{TestApp, header};
 use axum::{body::Body, http::Method};
-use server::Config;
+use server::HttpServerConfig;
 
-fn small() -> Stage {
-    Stage::with(Config { max_body_bytes: 100_000, ..Config::default() })
+fn small() -> TestApp {
+    TestApp::with(HttpServerConfig { max_body_bytes: 100_000, ..HttpServerConfig::default() })
 }
 
 #[tokio::test]
-async fn a_good_body_arrives() {
+async fn a_valid_body_is_parsed() {
     let answer = small().post("/test/notes", r#"{"text":"hi \r\n there","numbers":[1,2]}"#).await.json();
     assert_eq!((&answer["text"], &answer["numbers"][1]), (&"hi \r\n there".into(), &2.into()));
 }
 
 #[tokio::test]
 async fn every_bad_body_is_a_400_that_says_why() {
-    let stage = small();
+    let test_app = small();
     let deep = format!(r#"{{"text":"x","y":{}{}}}"#, "[".repeat(40_000), "]".repeat(40_000));
     for (body, why) in [
         (&b"{\"text\":"[..], "not valid JSON at line 1 column 8"),
@@ -29,22 +29,22 @@ async fn every_bad_body_is_a_400_that_says_why() {
         (b"{\"text\":\"\\ud800\"}", "not valid JSON"),
         (deep.as_bytes(), "64 levels"),
     ] {
-        let answer = stage.post("/test/notes", body.to_vec()).await;
+        let answer = test_app.post("/test/notes", body.to_vec()).await;
         assert_eq!(answer.problem(400), "invalid_request");
         let detail = answer.json()["detail"].as_str().unwrap().to_owned();
         assert!(detail.contains(why), "{detail}");
     }
-    let pointed = stage.post("/test/notes", r#"{"text":"x","numbers":["a"]}"#).await.json();
+    let pointed = test_app.post("/test/notes", r#"{"text":"x","numbers":["a"]}"#).await.json();
     assert_eq!(pointed["pointer"], "/numbers/0");
     let huge = format!(r#"{{"text":{{"a":"{}"}},"numbers":"{}"}}"#, "b".repeat(9), "c".repeat(90_000));
-    assert!(stage.post("/test/notes", huge).await.text.len() < 2_000, "what was sent is not echoed whole");
+    assert!(test_app.post("/test/notes", huge).await.text.len() < 2_000, "the body is not echoed in full");
 }
 
 #[tokio::test]
 async fn too_large_is_413_however_it_is_sent() {
-    let stage = small();
+    let test_app = small();
     let body = format!(r#"{{"text":"{}"}}"#, "x".repeat(100_000));
-    let whole = stage.ask("/test/notes", |request| {
+    let whole = test_app.send("/test/notes", |request| {
         let length = body.len().to_string();
         let mut request = header(header(request, "content-type", "application/json"), "content-length", &length);
         *request.method_mut() = Method::POST;
@@ -55,27 +55,27 @@ async fn too_large_is_413_however_it_is_sent() {
     assert_eq!(whole.json()["max_bytes"], 100_000);
 
     let chunks = body.as_bytes().chunks(1000).map(|chunk| Ok::<_, std::io::Error>(chunk.to_vec())).collect::<Vec<_>>();
-    let chunked = stage.post("/test/notes", Body::from_stream(futures_util::stream::iter(chunks))).await;
+    let chunked = test_app.post("/test/notes", Body::from_stream(futures_util::stream::iter(chunks))).await;
     assert_eq!(chunked.problem(413), "payload_too_large");
-    let get = stage.ask("/test/whoami", |request| header(request, "content-length", "99999999999")).await;
-    assert_eq!(get.problem(413), "payload_too_large", "whatever the door");
+    let get = test_app.send("/test/whoami", |request| header(request, "content-length", "99999999999")).await;
+    assert_eq!(get.problem(413), "payload_too_large", "on every route");
     let just = format!(r#"{{"text":"{}"}}"#, "x".repeat(100_000 - 11));
-    assert_eq!(stage.post("/test/notes", just).await.status, 200);
+    assert_eq!(test_app.post("/test/notes", just).await.status, 200);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_that_never_ends_is_given_up() {
+async fn a_body_that_never_ends_times_out() {
     let endless = Body::from_stream(futures_util::stream::pending::<Result<Vec<u8>, std::io::Error>>());
     assert_eq!(small().post("/test/notes", endless).await.problem(408), "request_timeout");
-    let broken = futures_util::stream::iter([Ok(b"{".to_vec()), Err(std::io::Error::other("gone"))]);
+    let broken = futures_util::stream::iter([Ok(b"{".to_vec()), Err(std::io::Error::other("disconnected"))]);
     assert_eq!(small().post("/test/notes", Body::from_stream(broken)).await.problem(400), "invalid_request");
 }
 
 #[tokio::test]
-async fn only_json_is_taken() {
-    let stage = small();
+async fn only_json_is_accepted() {
+    let test_app = small();
     for kind in [None, Some("text/plain"), Some("application/x-www-form-urlencoded")] {
-        let answer = stage.ask("/test/notes", |mut request| {
+        let answer = test_app.send("/test/notes", |mut request| {
             *request.method_mut() = Method::POST;
             let request = kind.into_iter().fold(request, |request, kind| header(request, "content-type", kind));
             request.map(|_| Body::from(r#"{"text":"x"}"#))
@@ -87,26 +87,26 @@ async fn only_json_is_taken() {
 }
 
 #[tokio::test]
-async fn an_unknown_id_and_no_id_at_all_look_the_same() {
-    let stage = small();
-    let unknown = stage.get("/test/rooms/01234567-89ab-7def-8123-456789abcdef").await;
+async fn an_unknown_id_and_a_malformed_id_get_the_same_response() {
+    let test_app = small();
+    let unknown = test_app.get("/test/rooms/01234567-89ab-7def-8123-456789abcdef").await;
     for garbage in ["x", "1", "%ff", "..%2f", "01234567-89ab-7def-8123-456789abcde", "%00"] {
-        let answer = stage.get(&format!("/test/rooms/{garbage}")).await;
+        let answer = test_app.get(&format!("/test/rooms/{garbage}")).await;
         assert_eq!((answer.problem(404), &answer.text), ("not_found".into(), &unknown.text), "{garbage}");
     }
     let id = "01234567-89ab-7def-8123-456789abcde0";
-    assert_eq!(stage.get(&format!("/test/rooms/{id}")).await.json(), id);
-    assert_eq!(stage.get(&format!("/test/rooms/{id}/runs/{id}")).await.json(), serde_json::json!([id, id]));
-    assert_eq!(stage.get(&format!("/test/rooms/{id}/runs/x")).await.problem(404), "not_found");
+    assert_eq!(test_app.get(&format!("/test/rooms/{id}")).await.json(), id);
+    assert_eq!(test_app.get(&format!("/test/rooms/{id}/runs/{id}")).await.json(), serde_json::json!([id, id]));
+    assert_eq!(test_app.get(&format!("/test/rooms/{id}/runs/x")).await.problem(404), "not_found");
 }
 
 #[tokio::test]
-async fn parameters_are_read_strictly() {
-    let stage = small();
-    let good = stage.get("/test/list?limit=7&text=gr%C3%BCn+x").await.json();
+async fn query_parameters_are_parsed_strictly() {
+    let test_app = small();
+    let good = test_app.get("/test/list?limit=7&text=gr%C3%BCn+x").await.json();
     assert_eq!(good, serde_json::json!({"limit": 7, "text": "grün x"}));
     for bad in ["limit=-1", "limit=x", "limit=99999999999", "limit=1&limit=2", "text=%FF"] {
-        let answer = stage.get(&format!("/test/list?{bad}")).await;
+        let answer = test_app.get(&format!("/test/list?{bad}")).await;
         assert_eq!(answer.problem(400), "invalid_request", "{bad}");
         let name = if bad.starts_with("limit") { "limit" } else { "UTF-8" };
         assert!(answer.text.contains(name), "{}", answer.text);
@@ -114,10 +114,10 @@ async fn parameters_are_read_strictly() {
 }
 
 #[tokio::test]
-async fn an_idempotency_key_is_visible_ascii_and_comes_with_a_fingerprint() {
-    let stage = small();
+async fn an_idempotency_key_is_visible_ascii_and_has_a_fingerprint() {
+    let test_app = small();
     let sent = async |keys: &[&str], body: &str| {
-        let answer = stage.ask("/test/notes", |request| {
+        let answer = test_app.send("/test/notes", |request| {
             let request = header(request, "content-type", "application/json");
             let mut request = keys.iter().fold(request, |request, key| header(request, "idempotency-key", key));
             *request.method_mut() = Method::POST;

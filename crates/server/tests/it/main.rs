@@ -1,10 +1,10 @@
-//! The plumbing of the server, without store or engine: what every door owes to whoever knocks.
+//! Tests of what all routes share: authentication, bodies, errors, sockets.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its functions as well")]
+#![allow(clippy::unwrap_used, reason = "tests fail by panicking, and so do their helpers")]
 
 mod auth;
 mod bodies;
-mod doors;
 mod origin;
+mod routes;
 mod sockets;
-mod stage;
+mod test_app;

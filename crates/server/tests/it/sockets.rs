@@ -1,7 +1,6 @@
-//! The accept loop on real sockets. Nothing here waits for time to pass: each wait is for an event, under a deadline that
-//! only a failure meets.
+//! The accept loop on real sockets. Every wait is for an event, with a deadline that only a failing test reaches.
 
-use crate::stage::Stage;
+use crate::test_app::TestApp;
 use axum::{
     Router,
     body::Body,
@@ -10,7 +9,7 @@ use axum::{
 };
 use bytes::Bytes;
 use futures_util::stream;
-use server::listen::{Limits, serve};
+use server::listen::{ConnectionLimits, serve};
 use std::{future::Future, io, net::SocketAddr, time::Duration};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -20,10 +19,10 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const DEADLINE: Duration = Duration::from_secs(20);
 
-fn limits() -> Limits {
-    Limits { connections: 100, header_read: PATIENCE * 2, write_stall: PATIENCE * 2, stop: PATIENCE * 2 }
+fn limits() -> ConnectionLimits {
+    ConnectionLimits { connections: 100, header_read: DEADLINE * 2, write_stall: DEADLINE * 2, stop: DEADLINE * 2 }
 }
 
 struct Running {
@@ -33,7 +32,7 @@ struct Running {
 }
 
 #[expect(clippy::disallowed_methods, reason = "the test owns the handle and awaits it")]
-async fn run(router: impl FnOnce(&CancellationToken) -> Router, limits: Limits) -> Running {
+async fn run(router: impl FnOnce(&CancellationToken) -> Router, limits: ConnectionLimits) -> Running {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let cancel = CancellationToken::new();
@@ -42,10 +41,10 @@ async fn run(router: impl FnOnce(&CancellationToken) -> Router, limits: Limits) 
 }
 
 async fn soon<T>(what: &str, event: impl Future<Output = T>) -> T {
-    tokio::time::timeout(PATIENCE, event).await.unwrap_or_else(|_| panic!("{what} did not happen"))
+    tokio::time::timeout(DEADLINE, event).await.unwrap_or_else(|_| panic!("{what} did not happen"))
 }
 
-async fn knock(address: SocketAddr, path: &str) -> TcpStream {
+async fn request(address: SocketAddr, path: &str) -> TcpStream {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let head = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\n\r\n");
     stream.write_all(head.as_bytes()).await.unwrap();
@@ -70,44 +69,44 @@ async fn until(stream: &mut TcpStream, word: &str) -> String {
 
 async fn rest(stream: &mut TcpStream) -> Vec<u8> {
     let mut seen = Vec::new();
-    // A reset is an end as well.
+    // A reset also ends the stream.
     if let Err(error) = soon("the end", stream.read_to_end(&mut seen)).await {
         assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
     }
     seen
 }
 
-/// One frame, then nothing until `cancel`; a message when it is dropped.
+/// Sends one frame, then nothing until `cancel`. Sends a message on `dropped` when it is dropped.
 fn quiet_stream(cancel: CancellationToken, dropped: mpsc::Sender<()>) -> Body {
-    struct Told(mpsc::Sender<()>);
-    impl Drop for Told {
+    struct NotifyOnDrop(mpsc::Sender<()>);
+    impl Drop for NotifyOnDrop {
         fn drop(&mut self) {
             self.0.try_send(()).unwrap_or_default();
         }
     }
-    let told = Told(dropped);
-    Body::from_stream(stream::unfold((0, cancel, told), |(n, cancel, told)| async move {
+    let notifier = NotifyOnDrop(dropped);
+    Body::from_stream(stream::unfold((0, cancel, notifier), |(n, cancel, notifier)| async move {
         if n > 0 {
             cancel.cancelled().await;
             return None;
         }
-        Some((Ok::<_, io::Error>(Bytes::from_static(b"first")), (n + 1, cancel, told)))
+        Some((Ok::<_, io::Error>(Bytes::from_static(b"first")), (n + 1, cancel, notifier)))
     }))
 }
 
 #[tokio::test]
-async fn the_whole_server_answers_and_stops() {
-    let stage = Stage::new();
+async fn the_complete_server_answers_and_stops() {
+    let test_app = TestApp::new();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let serving = server::serve(stage.app.clone(), listener);
+    let serving = server::serve(test_app.app.clone(), listener);
     let asking = async {
-        let mut stream = knock(address, "/healthz").await;
+        let mut stream = request(address, "/healthz").await;
         let answer = until(&mut stream, "ok\"}").await;
         assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.contains("x-request-id"), "{answer}");
         stream.write_all(format!("GET /metrics HTTP/1.1\r\nhost: {address}\r\n\r\n").as_bytes()).await.unwrap();
         until(&mut stream, "greenroom_http_connections").await;
-        stage.app.stopping.cancel();
+        test_app.app.stopping.cancel();
         assert_eq!(rest(&mut stream).await.iter().filter(|b| **b == b'\0').count(), 0);
     };
     let (served, ()) = soon("the end", async { tokio::join!(serving, asking) }).await;
@@ -115,17 +114,17 @@ async fn the_whole_server_answers_and_stops() {
 }
 
 #[tokio::test]
-async fn an_open_address_without_accounts_is_not_served() {
-    let stage = Stage::new();
+async fn a_public_address_without_accounts_is_refused() {
+    let test_app = TestApp::new();
     let listener = TcpListener::bind("0.0.0.0:0").await.unwrap();
-    let refused = soon("the refusal", server::serve(stage.app.clone(), listener)).await.unwrap_err();
+    let refused = soon("the refusal", server::serve(test_app.app.clone(), listener)).await.unwrap_err();
     assert!(refused.to_string().contains("greenroom token create"), "{refused}");
 }
 
 #[tokio::test]
 async fn a_large_body_is_answered_while_it_is_still_being_sent() {
-    let stage = Stage::new();
-    let running = run(|_| stage.router.clone(), limits()).await;
+    let test_app = TestApp::new();
+    let running = run(|_| test_app.router.clone(), limits()).await;
     let mut stream = TcpStream::connect(running.address).await.unwrap();
     let length = 20 * 1024 * 1024;
     let head = format!(
@@ -140,33 +139,33 @@ async fn a_large_body_is_answered_while_it_is_still_being_sent() {
     let answer = until(&mut stream, "payload_too_large").await;
     assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
 
-    let mut polite = TcpStream::connect(running.address).await.unwrap();
+    let mut expecting = TcpStream::connect(running.address).await.unwrap();
     let asking = head.replace("\r\n\r\n", "\r\nexpect: 100-continue\r\n\r\n");
-    polite.write_all(asking.as_bytes()).await.unwrap();
-    let answer = until(&mut polite, "payload_too_large").await;
-    assert!(answer.starts_with("HTTP/1.1 413"), "not invited to send it: {answer}");
+    expecting.write_all(asking.as_bytes()).await.unwrap();
+    let answer = until(&mut expecting, "payload_too_large").await;
+    assert!(answer.starts_with("HTTP/1.1 413"), "the client is not asked to send the body: {answer}");
 }
 
 #[tokio::test]
-async fn stopping_ends_streams_that_watch_and_lets_them_finish() {
+async fn stopping_lets_streams_that_watch_the_token_finish() {
     let (dropped, _keep) = mpsc::channel(1);
     let stream = |cancel: &CancellationToken| {
         let cancel = cancel.clone();
         Router::new().route("/", get(move || async move { quiet_stream(cancel.clone(), dropped.clone()) }))
     };
     let running = run(stream, limits()).await;
-    let mut open = knock(running.address, "/").await;
+    let mut open = request(running.address, "/").await;
     until(&mut open, "first").await;
     let mut idle = TcpStream::connect(running.address).await.unwrap();
     running.cancel.cancel();
-    assert!(rest(&mut open).await.ends_with(b"0\r\n\r\n"), "the stream ends as a whole one");
+    assert!(rest(&mut open).await.ends_with(b"0\r\n\r\n"), "the stream ends properly");
     assert!(rest(&mut idle).await.is_empty());
     soon("the server's end", running.server).await.unwrap();
-    assert!(TcpStream::connect(running.address).await.is_err(), "nobody listens any more");
+    assert!(TcpStream::connect(running.address).await.is_err(), "the listener is closed");
 }
 
 #[tokio::test]
-async fn a_websocket_keeps_its_place_and_is_waited_for() {
+async fn a_websocket_keeps_its_permit_and_is_waited_for() {
     let talk = |cancel: &CancellationToken| {
         let cancel = cancel.clone();
         let upgrade = |upgrade: WebSocketUpgrade| async move {
@@ -178,7 +177,7 @@ async fn a_websocket_keeps_its_place_and_is_waited_for() {
         };
         Router::new().route("/", get(upgrade))
     };
-    let running = run(talk, Limits { connections: 1, ..limits() }).await;
+    let running = run(talk, ConnectionLimits { connections: 1, ..limits() }).await;
     let mut open = TcpStream::connect(running.address).await.unwrap();
     let head = format!(
         "GET / HTTP/1.1\r\nhost: {}\r\nconnection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n\
@@ -187,77 +186,78 @@ async fn a_websocket_keeps_its_place_and_is_waited_for() {
     );
     open.write_all(head.as_bytes()).await.unwrap();
     assert!(until(&mut open, "hello").await.starts_with("HTTP/1.1 101"));
-    let second = knock(running.address, "/").await;
+    let second = request(running.address, "/").await;
     let early = tokio::time::timeout(Duration::from_millis(100), second.readable()).await;
-    assert!(early.is_err(), "there is one place and it is taken");
+    assert!(early.is_err(), "the only permit is taken");
     running.cancel.cancel();
     until(&mut open, "goodbye").await;
     soon("the server's end", running.server).await.unwrap();
 }
 
 #[tokio::test]
-async fn stopping_does_not_wait_for_ever_for_a_stream_that_does_not() {
-    let (dropped, mut gone) = mpsc::channel(1);
-    let deaf = |_: &CancellationToken| {
+async fn stopping_aborts_a_stream_that_does_not_end() {
+    let (dropped, mut was_dropped) = mpsc::channel(1);
+    let silent = |_: &CancellationToken| {
         Router::new().route("/", get(move || async move { quiet_stream(CancellationToken::new(), dropped.clone()) }))
     };
-    let running = run(deaf, Limits { stop: Duration::from_millis(50), ..limits() }).await;
-    let mut open = knock(running.address, "/").await;
+    let running = run(silent, ConnectionLimits { stop: Duration::from_millis(50), ..limits() }).await;
+    let mut open = request(running.address, "/").await;
     until(&mut open, "first").await;
     running.cancel.cancel();
     soon("the server's end", running.server).await.unwrap();
-    soon("the stream's drop", gone.recv()).await;
+    soon("the stream's drop", was_dropped.recv()).await;
     rest(&mut open).await;
 }
 
 #[tokio::test]
-async fn invariant_10_a_reader_that_never_reads_is_let_go() {
-    let (dropped, mut gone) = mpsc::channel(1);
+async fn invariant_10_a_client_that_never_reads_is_disconnected() {
+    let (dropped, mut was_dropped) = mpsc::channel(1);
     let flood = |_: &CancellationToken| {
         Router::new().route(
             "/",
             get(move || async move {
-                struct Told(mpsc::Sender<()>);
-                impl Drop for Told {
+                struct NotifyOnDrop(mpsc::Sender<()>);
+                impl Drop for NotifyOnDrop {
                     fn drop(&mut self) {
                         self.0.try_send(()).unwrap_or_default();
                     }
                 }
                 let block = Bytes::from(vec![b'x'; 64 * 1024]);
-                let told = Told(dropped.clone());
-                Body::from_stream(stream::unfold((block, told), |(block, told)| async {
-                    Some((Ok::<_, io::Error>(block.clone()), (block, told)))
+                let notifier = NotifyOnDrop(dropped.clone());
+                Body::from_stream(stream::unfold((block, notifier), |(block, notifier)| async {
+                    Some((Ok::<_, io::Error>(block.clone()), (block, notifier)))
                 }))
             }),
         )
     };
-    let running = run(flood, Limits { write_stall: Duration::from_millis(300), ..limits() }).await;
+    let running = run(flood, ConnectionLimits { write_stall: Duration::from_millis(300), ..limits() }).await;
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4096).unwrap();
-    let mut deaf = socket.connect(running.address).await.unwrap();
-    deaf.write_all(format!("GET / HTTP/1.1\r\nhost: {}\r\n\r\n", running.address).as_bytes()).await.unwrap();
-    soon("letting go", gone.recv()).await;
+    let mut silent = socket.connect(running.address).await.unwrap();
+    silent.write_all(format!("GET / HTTP/1.1\r\nhost: {}\r\n\r\n", running.address).as_bytes()).await.unwrap();
+    soon("the disconnect", was_dropped.recv()).await;
     running.cancel.cancel();
     soon("the server's end", running.server).await.unwrap();
 }
 
 #[tokio::test]
-async fn a_connection_beyond_the_limit_waits_for_a_place() {
-    let stage = Stage::new();
-    let running = run(|_| stage.router.clone(), Limits { connections: 1, ..limits() }).await;
-    let mut first = knock(running.address, "/healthz").await;
+async fn a_connection_over_the_limit_waits_for_a_permit() {
+    let test_app = TestApp::new();
+    let running = run(|_| test_app.router.clone(), ConnectionLimits { connections: 1, ..limits() }).await;
+    let mut first = request(running.address, "/healthz").await;
     until(&mut first, "ok\"}").await;
-    let mut second = knock(running.address, "/healthz").await;
+    let mut second = request(running.address, "/healthz").await;
     let early = tokio::time::timeout(Duration::from_millis(100), second.readable()).await;
-    assert!(early.is_err(), "there is no place yet");
+    assert!(early.is_err(), "there is no free permit yet");
     drop(first);
     until(&mut second, "ok\"}").await;
 }
 
 #[tokio::test]
-async fn a_head_that_does_not_come_is_not_waited_for() {
-    let stage = Stage::new();
-    let running = run(|_| stage.router.clone(), Limits { header_read: Duration::from_millis(50), ..limits() }).await;
+async fn a_slow_or_huge_request_head_is_refused() {
+    let test_app = TestApp::new();
+    let running =
+        run(|_| test_app.router.clone(), ConnectionLimits { header_read: Duration::from_millis(50), ..limits() }).await;
     let mut slow = TcpStream::connect(running.address).await.unwrap();
     slow.write_all(b"GET / HTTP/1.1\r\nhost: ").await.unwrap();
     rest(&mut slow).await;

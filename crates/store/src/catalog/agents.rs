@@ -1,11 +1,11 @@
-//! Agents.
+//! Agents and the participants of a room.
 
-use super::idempotency::{Attempt, remember};
+use super::idempotency::{IdempotentRequest, store_key};
 use crate::{
-    Error, Store,
+    Store, StoreError,
     database::{reading, writing},
     error::Result,
-    journal::List,
+    journal::WatchedList,
 };
 use domain::{
     agent::{Agent, AgentSpec},
@@ -17,16 +17,16 @@ use domain::{
 use uuid::Uuid;
 
 #[derive(sqlx::FromRow)]
-struct Row {
+struct AgentRow {
     id: Uuid,
     spec: String,
     created_at: i64,
     updated_at: i64,
 }
 
-/// A room, and one who sits there. In an empty room there is nobody beside it.
+/// A room joined with one participant; agent columns are NULL for an empty room.
 #[derive(sqlx::FromRow)]
-struct SeatRow {
+struct RoomAgentRow {
     policy: String,
     id: Option<Uuid>,
     spec: Option<String>,
@@ -34,16 +34,16 @@ struct SeatRow {
     updated_at: Option<i64>,
 }
 
-impl SeatRow {
-    fn agent(self) -> Option<Row> {
+impl RoomAgentRow {
+    fn agent(self) -> Option<AgentRow> {
         let Self { id, spec, created_at, updated_at, .. } = self;
-        Some(Row { id: id?, spec: spec?, created_at: created_at?, updated_at: updated_at? })
+        Some(AgentRow { id: id?, spec: spec?, created_at: created_at?, updated_at: updated_at? })
     }
 }
 
-impl TryFrom<Row> for Agent {
-    type Error = Error;
-    fn try_from(row: Row) -> Result<Self> {
+impl TryFrom<AgentRow> for Agent {
+    type Error = StoreError;
+    fn try_from(row: AgentRow) -> Result<Self> {
         Ok(Self {
             id: AgentId(row.id),
             spec: serde_json::from_str(&row.spec)?,
@@ -53,17 +53,17 @@ impl TryFrom<Row> for Agent {
     }
 }
 
-/// A name that is taken is the caller's mistake, not the database's.
-fn name_taken(error: sqlx::Error, name: &str) -> Error {
+/// Maps a unique violation to a duplicate name.
+fn name_taken(error: sqlx::Error, name: &str) -> StoreError {
     match &error {
-        sqlx::Error::Database(inner) if inner.is_unique_violation() => Error::NameTaken(name.to_owned()),
+        sqlx::Error::Database(inner) if inner.is_unique_violation() => StoreError::AgentNameTaken(name.to_owned()),
         _ => error.into(),
     }
 }
 
 impl Store {
     pub async fn agents(&self, owner: &Owner) -> Result<Vec<Agent>> {
-        let rows: Vec<Row> = reading!(self.database(), |pool| {
+        let rows: Vec<AgentRow> = reading!(self.database(), |pool| {
             sqlx::query_as(
                 "SELECT id, spec, created_at, updated_at FROM agents WHERE owner = $1 AND deleted_at IS NULL ORDER BY id",
             )
@@ -75,7 +75,7 @@ impl Store {
     }
 
     pub async fn agent(&self, owner: &Owner, id: AgentId) -> Result<Agent> {
-        let row: Row = reading!(self.database(), |pool| {
+        let row: AgentRow = reading!(self.database(), |pool| {
             sqlx::query_as(
                 "SELECT id, spec, created_at, updated_at FROM agents WHERE id = $1 AND owner = $2 AND deleted_at IS NULL",
             )
@@ -87,9 +87,9 @@ impl Store {
         row.try_into()
     }
 
-    /// How a room is to be treated, and who sits in it, in the order they joined.
-    pub async fn seating(&self, owner: &Owner, room: RoomId) -> Result<(RoomPolicy, Vec<Agent>)> {
-        let rows: Vec<SeatRow> = reading!(self.database(), |pool| {
+    /// Returns the policy of a room and its agents, in the order they joined.
+    pub async fn room_with_agents(&self, owner: &Owner, room: RoomId) -> Result<(RoomPolicy, Vec<Agent>)> {
+        let rows: Vec<RoomAgentRow> = reading!(self.database(), |pool| {
             sqlx::query_as(
                 "SELECT r.policy, a.id, a.spec, a.created_at, a.updated_at FROM rooms r \
                  LEFT JOIN participants p ON p.room_id = r.id \
@@ -101,18 +101,23 @@ impl Store {
             .fetch_all(pool)
             .await
         })?;
-        let policy = serde_json::from_str(&rows.first().ok_or(Error::NotFound)?.policy)?;
-        let agents = rows.into_iter().filter_map(SeatRow::agent).map(Agent::try_from).collect::<Result<_>>()?;
+        let policy = serde_json::from_str(&rows.first().ok_or(StoreError::NotFound)?.policy)?;
+        let agents = rows.into_iter().filter_map(RoomAgentRow::agent).map(Agent::try_from).collect::<Result<_>>()?;
         Ok((policy, agents))
     }
 
-    pub async fn create_agent(&self, owner: &Owner, spec: AgentSpec, attempt: Option<&Attempt>) -> Result<Agent> {
+    pub async fn create_agent(
+        &self,
+        owner: &Owner,
+        spec: AgentSpec,
+        attempt: Option<&IdempotentRequest>,
+    ) -> Result<Agent> {
         let now = Timestamp::now();
         let agent = Agent { id: AgentId::generate(), spec, created_at: now, updated_at: now };
         let json = serde_json::to_string(&agent.spec)?;
         let name = agent.spec.name.as_str();
         writing!(self.database(), |transaction| {
-            remember!(transaction, owner, attempt, agent.id, now);
+            store_key!(transaction, owner, attempt, agent.id, now);
             sqlx::query(
                 "INSERT INTO agents (id, owner, name, spec, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $5)",
             )
@@ -125,7 +130,7 @@ impl Store {
             .await
             .map_err(|error| name_taken(error, name))?;
         });
-        self.watches().listed(owner, List::Agents);
+        self.watch_registry().list_changed(owner, WatchedList::Agents);
         Ok(agent)
     }
 
@@ -134,12 +139,12 @@ impl Store {
         owner: &Owner,
         id: AgentId,
         spec: AgentSpec,
-        attempt: Option<&Attempt>,
+        attempt: Option<&IdempotentRequest>,
     ) -> Result<Agent> {
         let now = Timestamp::now();
         let json = serde_json::to_string(&spec)?;
         writing!(self.database(), |transaction| {
-            remember!(transaction, owner, attempt, id, now);
+            store_key!(transaction, owner, attempt, id, now);
             let changed = sqlx::query(
                 "UPDATE agents SET name = $3, spec = $4, updated_at = $5 WHERE id = $1 AND owner = $2 \
                  AND deleted_at IS NULL",
@@ -153,18 +158,18 @@ impl Store {
             .await
             .map_err(|error| name_taken(error, spec.name.as_str()))?;
             if changed.rows_affected() == 0 {
-                return Err(Error::NotFound);
+                return Err(StoreError::NotFound);
             }
         });
-        self.watches().listed(owner, List::Agents);
+        self.watch_registry().list_changed(owner, WatchedList::Agents);
         self.agent(owner, id).await
     }
 
-    /// It leaves every room; what it said stays.
-    pub async fn delete_agent(&self, owner: &Owner, id: AgentId, attempt: Option<&Attempt>) -> Result<()> {
+    /// Deletes an agent. It leaves every room; its messages stay.
+    pub async fn delete_agent(&self, owner: &Owner, id: AgentId, attempt: Option<&IdempotentRequest>) -> Result<()> {
         let now = Timestamp::now();
         writing!(self.database(), |transaction| {
-            remember!(transaction, owner, attempt, id, now);
+            store_key!(transaction, owner, attempt, id, now);
             let changed =
                 sqlx::query("UPDATE agents SET deleted_at = $3 WHERE id = $1 AND owner = $2 AND deleted_at IS NULL")
                     .bind(id.0)
@@ -173,10 +178,10 @@ impl Store {
                     .execute(&mut *transaction)
                     .await?;
             if changed.rows_affected() == 0 {
-                return Err(Error::NotFound);
+                return Err(StoreError::NotFound);
             }
         });
-        self.watches().listed(owner, List::Agents);
+        self.watch_registry().list_changed(owner, WatchedList::Agents);
         Ok(())
     }
 }

@@ -1,27 +1,27 @@
-//! Row changes that are made in the transaction of the events they go with, as statements that both engines take.
+//! Row changes that are made in the transaction of their events, as statements for both databases.
 
 use crate::{
-    Error,
+    StoreError,
     error::signed,
-    journal::{Change, Context, Ending, FIRST_FENCE, Statement},
+    journal::{ChangeContext, FIRST_FENCE, RowChange, RunEnding, Statement},
 };
 use domain::{run::RunStatus, usage::Usage};
 
-use super::{messages::StoredBody, rooms::StoredLast};
+use super::{messages::StoredMessageBody, rooms::StoredLastMessage};
 
-/// What a provider calls its models, tools and sessions is not ours, and PostgreSQL's text holds no NUL: left in, it would keep
-/// the run from ever ending.
+/// Names of models, tools and sessions come from providers, and PostgreSQL text cannot contain NUL: a NUL would make
+/// the commit that ends the run fail.
 fn without_nul(text: &str) -> String {
     text.replace('\0', "")
 }
 
-pub(crate) fn statements(context: Context, change: &Change) -> Result<Vec<Statement>, Error> {
+pub(crate) fn statements(context: ChangeContext, change: &RowChange) -> Result<Vec<Statement>, StoreError> {
     let room = context.room.0;
     let now = context.now.as_millis();
-    let mut made = Vec::new();
+    let mut statements = Vec::new();
     match change {
-        Change::Remember { owner, attempt, result } => {
-            made.push(
+        RowChange::StoreIdempotencyKey { owner, attempt, result } => {
+            statements.push(
                 Statement::new(
                     "INSERT INTO idempotency (owner, key, fingerprint, result, created_at) \
                  VALUES ($1, $2, $3, $4, $5) ON CONFLICT (owner, key) DO NOTHING",
@@ -34,8 +34,8 @@ pub(crate) fn statements(context: Context, change: &Change) -> Result<Vec<Statem
                 .that_must_change(),
             );
         }
-        Change::CreateRoom { owner, room: new } => {
-            made.push(
+        RowChange::CreateRoom { owner, room: new } => {
+            statements.push(
                 Statement::new(
                     "INSERT INTO rooms (id, owner, name, policy, project_id, created_at, updated_at) \
                  VALUES ($1, $2, $3, $4, $5, $6, $6)",
@@ -47,10 +47,10 @@ pub(crate) fn statements(context: Context, change: &Change) -> Result<Vec<Statem
                 .with(new.project_id.map(|id| id.0))
                 .with(now),
             );
-            made.push(Statement::new("INSERT INTO journals (room_id, head) VALUES ($1, 0)").with(new.id.0));
+            statements.push(Statement::new("INSERT INTO journals (room_id, head) VALUES ($1, 0)").with(new.id.0));
         }
-        Change::Join { agent_id } => {
-            made.push(
+        RowChange::Join { agent_id } => {
+            statements.push(
                 Statement::new(
                     "INSERT INTO participants (room_id, agent_id, ordinal) \
                  SELECT $1, $2, COALESCE(MAX(ordinal), 0) + 1 FROM participants WHERE room_id = $1 \
@@ -60,15 +60,15 @@ pub(crate) fn statements(context: Context, change: &Change) -> Result<Vec<Statem
                 .with(agent_id.0),
             );
         }
-        Change::Leave { agent_id } => {
-            made.push(
+        RowChange::Leave { agent_id } => {
+            statements.push(
                 Statement::new("DELETE FROM participants WHERE room_id = $1 AND agent_id = $2")
                     .with(room)
                     .with(agent_id.0),
             );
         }
-        Change::PutMessage { message, seq } => {
-            made.push(
+        RowChange::PutMessage { message, seq } => {
+            statements.push(
                 Statement::new(
                     "INSERT INTO messages (id, room_id, seq, run_id, body, created_at) \
                  VALUES ($1, $2, $3, $4, $5, $6)",
@@ -77,11 +77,11 @@ pub(crate) fn statements(context: Context, change: &Change) -> Result<Vec<Statem
                 .with(room)
                 .with(signed(context.seq(*seq)))
                 .with(message.run_id.map(|id| id.0))
-                .with(serde_json::to_string(&StoredBody::of(message))?)
+                .with(serde_json::to_string(&StoredMessageBody::of(message))?)
                 .with(message.created_at.as_millis()),
             );
-            let last = StoredLast::of(message, context.seq(*seq)).map(|last| serde_json::to_string(&last));
-            made.push(
+            let last = StoredLastMessage::of(message, context.seq(*seq)).map(|last| serde_json::to_string(&last));
+            statements.push(
                 Statement::new(
                     "UPDATE rooms SET updated_at = $2, last_message = COALESCE($3, last_message) WHERE id = $1",
                 )
@@ -90,11 +90,11 @@ pub(crate) fn statements(context: Context, change: &Change) -> Result<Vec<Statem
                 .with(last.transpose()?),
             );
         }
-        Change::QueueRun { owner, run_id, agent_id, message_id, seq, claim } => {
+        RowChange::QueueRun { owner, run_id, agent_id, message_id, seq, claim } => {
             let queued_seq = signed(context.seq(*seq));
-            let claim = context.granted(claim.as_ref());
+            let claim = context.granted_claim(claim.as_ref());
             let status = if claim.is_some() { RunStatus::Running } else { RunStatus::Queued };
-            made.push(
+            statements.push(
                 Statement::new(
                     "INSERT INTO runs (id, owner, room_id, agent_id, message_id, status, queued_seq, usage, \
                  created_at, started_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
@@ -110,7 +110,7 @@ pub(crate) fn statements(context: Context, change: &Change) -> Result<Vec<Statem
                 .with(now)
                 .with(claim.map(|_| now)),
             );
-            made.push(
+            statements.push(
                 Statement::new(
                     "INSERT INTO queue (run_id, room_id, owner, queued_seq, fence, holder, lease_until) \
                  VALUES ($1, $2, $3, $4, $5, $6, $7)",
@@ -124,25 +124,25 @@ pub(crate) fn statements(context: Context, change: &Change) -> Result<Vec<Statem
                 .with(claim.map(|claim| (context.now + claim.lease).as_millis())),
             );
         }
-        Change::StopEarlier { stop } => {
-            made.push(
+        RowChange::StopEarlierRuns { stop } => {
+            statements.push(
                 Statement::new("UPDATE queue SET stop = $3 WHERE room_id = $1 AND queued_seq < $2 AND stop IS NULL")
                     .with(room)
-                    .with(signed(context.first))
+                    .with(signed(context.first_seq))
                     .with(stop.as_str()),
             );
         }
-        Change::RunStatus { run_id, status } => {
-            made.push(
+        RowChange::RunStatus { run_id, status } => {
+            statements.push(
                 Statement::new("UPDATE runs SET status = $2, started_at = COALESCE(started_at, $3) WHERE id = $1")
                     .with(run_id.0)
                     .with(status.as_str())
                     .with(now),
             );
         }
-        Change::EndRun { run_id, ending } => {
-            let Ending { status, usage, cost, model, duration_ms, error, receipt } = ending;
-            made.push(
+        RowChange::EndRun { run_id, ending } => {
+            let RunEnding { status, usage, cost, model, duration_ms, error, receipt } = ending;
+            statements.push(
                 Statement::new(
                     "UPDATE runs SET status = $2, usage = $3, cost = $4, model = $5, duration_ms = $6, \
                  error = $7, receipt = $8, ended_at = $9 WHERE id = $1",
@@ -157,10 +157,10 @@ pub(crate) fn statements(context: Context, change: &Change) -> Result<Vec<Statem
                 .with(receipt.as_ref().map(serde_json::to_string).transpose()?)
                 .with(now),
             );
-            made.push(Statement::new("DELETE FROM queue WHERE run_id = $1").with(run_id.0));
+            statements.push(Statement::new("DELETE FROM queue WHERE run_id = $1").with(run_id.0));
         }
-        Change::PutSession { agent_id, provider, session } => {
-            made.push(
+        RowChange::PutSession { agent_id, provider, session } => {
+            statements.push(
                 Statement::new(
                     "INSERT INTO provider_sessions \
                  (room_id, agent_id, provider, session_id, heard_seq, spoke_seq, updated_at) \
@@ -177,8 +177,8 @@ pub(crate) fn statements(context: Context, change: &Change) -> Result<Vec<Statem
                 .with(now),
             );
         }
-        Change::RememberTool { agent_id, tool } => {
-            made.push(
+        RowChange::RememberTool { agent_id, tool } => {
+            statements.push(
                 Statement::new(
                     "INSERT INTO room_tools (room_id, agent_id, tool, created_at) VALUES ($1, $2, $3, $4) \
                  ON CONFLICT (room_id, agent_id, tool) DO NOTHING",
@@ -190,5 +190,5 @@ pub(crate) fn statements(context: Context, change: &Change) -> Result<Vec<Statem
             );
         }
     }
-    Ok(made)
+    Ok(statements)
 }

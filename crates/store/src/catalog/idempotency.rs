@@ -1,36 +1,36 @@
-//! Idempotency keys: the same key twice gives one result, the same key with another body is refused (invariant 7). A
-//! key is stored in the transaction of the write it belongs to, so that a crash cannot leave one without the other.
+//! Idempotency keys: repeating a request with the same key returns the first result; the same key with another body is
+//! rejected (invariant 7). A key is stored in the transaction of its write, so that a crash cannot separate them.
 
 use crate::{
-    Error, Store,
+    Store, StoreError,
     database::{reading, writing},
     error::Result,
 };
 use domain::{owner::Owner, time::Timestamp};
 use std::time::Duration;
 
-/// A write that may be tried again.
+/// A write request with an idempotency key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Attempt {
+pub struct IdempotentRequest {
     pub key: String,
-    /// Tells apart what was asked: a hash of method, path and body.
+    /// Identifies the request: a hash of method, path and body.
     pub fingerprint: [u8; 32],
 }
 
-/// What an earlier attempt with the same key led to.
+/// The result of an earlier request with the same key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Remembered {
-    /// It asked for the same thing.
-    pub same: bool,
-    /// The id of what it made.
+pub struct EarlierResult {
+    /// Whether the earlier request was the same.
+    pub same_request: bool,
+    /// The id of the created object.
     pub result: String,
 }
 
-/// How long a key is good for.
-const KEPT: Duration = Duration::from_secs(24 * 3600);
+/// How long a key is valid.
+const KEY_LIFETIME: Duration = Duration::from_secs(24 * 3600);
 
 /// Stores the key inside a transaction of the catalog, or returns `KeyUsed`.
-macro_rules! remember {
+macro_rules! store_key {
     ($transaction:ident, $owner:expr, $attempt:expr, $result:expr, $now:expr) => {
         if let Some(attempt) = $attempt {
             let stored = sqlx::query(
@@ -45,15 +45,16 @@ macro_rules! remember {
             .execute(&mut *$transaction)
             .await?;
             if stored.rows_affected() == 0 {
-                return Err($crate::Error::KeyUsed);
+                return Err($crate::StoreError::KeyUsed);
             }
         }
     };
 }
-pub(crate) use remember;
+pub(crate) use store_key;
 
 impl Store {
-    pub async fn remembered(&self, owner: &Owner, attempt: &Attempt) -> Result<Option<Remembered>> {
+    /// Returns the result of an earlier request with the same key, if there is one.
+    pub async fn earlier_result(&self, owner: &Owner, attempt: &IdempotentRequest) -> Result<Option<EarlierResult>> {
         let row: Option<(Vec<u8>, String)> = reading!(self.database(), |pool| {
             sqlx::query_as("SELECT fingerprint, result FROM idempotency WHERE owner = $1 AND key = $2")
                 .bind(owner.as_str())
@@ -61,18 +62,18 @@ impl Store {
                 .fetch_optional(pool)
                 .await
         })?;
-        Ok(row.map(|(fingerprint, result)| Remembered { same: fingerprint == attempt.fingerprint, result }))
+        Ok(row.map(|(fingerprint, result)| EarlierResult { same_request: fingerprint == attempt.fingerprint, result }))
     }
 
-    /// Drops keys that are older than a day.
-    pub async fn forget_old_keys(&self) -> Result<()> {
-        let before = Timestamp::now().as_millis() - i64::try_from(KEPT.as_millis()).unwrap_or(i64::MAX);
+    /// Deletes keys that are older than a day.
+    pub async fn delete_expired_keys(&self) -> Result<()> {
+        let before = Timestamp::now().as_millis() - i64::try_from(KEY_LIFETIME.as_millis()).unwrap_or(i64::MAX);
         writing!(self.database(), |transaction| {
             sqlx::query("DELETE FROM idempotency WHERE created_at < $1")
                 .bind(before)
                 .execute(&mut *transaction)
                 .await?;
         });
-        Ok::<(), Error>(())
+        Ok::<(), StoreError>(())
     }
 }

@@ -1,8 +1,7 @@
-//! Which `.mcp.json` files somebody has looked at and trusts: a folder, and the digest of what was in its file. Another
-//! content is another file.
+//! Trusted `.mcp.json` files: a folder and the digest of the file's content. Changed content is not trusted.
 
 use crate::{
-    Error, Store,
+    Store, StoreError,
     database::{reading, writing},
     error::Result,
 };
@@ -15,7 +14,7 @@ pub struct TrustedFile {
 }
 
 impl Store {
-    /// `folder` is a path as the operating system writes it.
+    /// Returns the trusted file of a folder. `folder` is the bytes of an OS path.
     pub async fn trusted_file(&self, owner: &Owner, folder: &[u8]) -> Result<Option<TrustedFile>> {
         let row: Option<(Vec<u8>, i64)> = reading!(self.database(), |pool| {
             sqlx::query_as("SELECT digest, trusted_at FROM mcp_trust WHERE owner = $1 AND folder = $2")
@@ -25,13 +24,14 @@ impl Store {
                 .await
         })?;
         let file = |(digest, trusted_at): (Vec<u8>, i64)| {
-            let digest = digest.try_into().map_err(|_| Error::Unreadable("a digest of another length".into()))?;
+            let digest =
+                digest.try_into().map_err(|_| StoreError::Unreadable("a digest has the wrong length".into()))?;
             Ok(TrustedFile { digest, trusted_at: Timestamp::from_millis(trusted_at) })
         };
         row.map(file).transpose()
     }
 
-    /// In the place of what was trusted in this folder before.
+    /// Trusts a file, replacing the trusted file of the folder.
     pub async fn trust_file(&self, owner: &Owner, folder: &[u8], digest: &[u8; 32]) -> Result<TrustedFile> {
         let trusted_at = Timestamp::now();
         writing!(self.database(), |transaction| {
@@ -46,10 +46,10 @@ impl Store {
             .execute(&mut *transaction)
             .await?;
         });
-        Ok::<_, Error>(TrustedFile { digest: *digest, trusted_at })
+        Ok::<_, StoreError>(TrustedFile { digest: *digest, trusted_at })
     }
 
-    /// What was not trusted is not trusted afterwards either.
+    /// Removes trust. Succeeds if the folder had no trusted file.
     pub async fn distrust_file(&self, owner: &Owner, folder: &[u8]) -> Result<()> {
         writing!(self.database(), |transaction| {
             sqlx::query("DELETE FROM mcp_trust WHERE owner = $1 AND folder = $2")
@@ -58,6 +58,6 @@ impl Store {
                 .execute(&mut *transaction)
                 .await?;
         });
-        Ok::<(), Error>(())
+        Ok::<(), StoreError>(())
     }
 }

@@ -1,18 +1,18 @@
-//! Notes that an agent keeps for itself, beyond any one room.
+//! Memories: notes that an agent saves for itself, across all rooms.
 
 use crate::{
-    Error, Store,
+    Store, StoreError,
     database::{snapshot, writing},
     error::Result,
 };
 use domain::{ids::AgentId, owner::Owner, time::Timestamp};
 use uuid::Uuid;
 
-/// Of one agent; older ones are not forgotten by themselves.
+/// The limit per agent; old memories are not deleted automatically.
 pub const MAX_MEMORIES: usize = 1000;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Memory {
+pub struct MemoryRecord {
     pub text: String,
     pub created_at: Timestamp,
 }
@@ -20,9 +20,9 @@ pub struct Memory {
 const AGENT: &str = "SELECT created_at FROM agents WHERE id = $1 AND owner = $2 AND deleted_at IS NULL";
 
 impl Store {
-    /// What is remembered already, word for word, is not remembered twice. False when there is no room for more.
+    /// Saves a memory unless the same text is already saved. Returns false if the limit is reached.
     pub async fn save_memory(&self, owner: &Owner, agent: AgentId, text: &str) -> Result<bool> {
-        // PostgreSQL's text holds no NUL.
+        // PostgreSQL text cannot contain NUL.
         let text = text.replace('\0', "");
         let saved = writing!(self.database(), |transaction| {
             let _: i64 =
@@ -49,11 +49,11 @@ impl Store {
             }
             known.is_some() || has_room
         });
-        Ok::<bool, Error>(saved)
+        Ok::<bool, StoreError>(saved)
     }
 
-    /// All of them, the newest first.
-    pub async fn memories(&self, owner: &Owner, agent: AgentId) -> Result<Vec<Memory>> {
+    /// Returns all memories of an agent, newest first.
+    pub async fn memories(&self, owner: &Owner, agent: AgentId) -> Result<Vec<MemoryRecord>> {
         let rows: Vec<(String, i64)> = snapshot!(self.database(), |transaction| {
             let _: i64 =
                 sqlx::query_scalar(AGENT).bind(agent.0).bind(owner.as_str()).fetch_one(&mut *transaction).await?;
@@ -62,7 +62,7 @@ impl Store {
                 .fetch_all(&mut *transaction)
                 .await?
         });
-        let memory = |(text, created_at)| Memory { text, created_at: Timestamp::from_millis(created_at) };
+        let memory = |(text, created_at)| MemoryRecord { text, created_at: Timestamp::from_millis(created_at) };
         Ok(rows.into_iter().map(memory).collect())
     }
 }

@@ -1,7 +1,7 @@
-//! Messages: the folded view, written in the transaction of the event that ends them.
+//! Messages: the folded view, written in the transaction of the event that completes them.
 
 use crate::{
-    Error, ProviderSession, Store,
+    ProviderSessionRecord, Store, StoreError,
     database::{reading, snapshot},
     error::{Result, signed, unsigned},
     journal::EventRow,
@@ -10,7 +10,7 @@ use domain::{
     event::{Event, EventBody, EventType},
     fold::Answer,
     ids::{AgentId, MessageId, RoomId, RunId},
-    message::{Attachment, Author, Message, MessageStatus, Part, joined},
+    message::{Attachment, Author, Message, MessageStatus, Part, join_texts},
     name::Name,
     owner::Owner,
     position::{Epoch, Seq},
@@ -19,17 +19,17 @@ use domain::{
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// Folded up to exactly `head`: follow the events after it and nothing is missing or doubled.
+/// Messages folded up to exactly `head`: events after it are neither missing nor repeated.
 #[derive(Debug)]
-pub struct History {
+pub struct MessageHistory {
     pub epoch: Epoch,
     pub head: Seq,
     pub messages: Vec<Message>,
 }
 
-/// What of a message is not in a column. Text is derived from the parts.
+/// The parts of a message that have no column. Text is derived from the parts.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct StoredBody {
+pub(crate) struct StoredMessageBody {
     author: Author,
     status: MessageStatus,
     parts: Vec<Part>,
@@ -37,7 +37,7 @@ pub(crate) struct StoredBody {
     attachments: Vec<Attachment>,
 }
 
-impl StoredBody {
+impl StoredMessageBody {
     pub(crate) fn of(message: &Message) -> Self {
         Self {
             author: message.author.clone(),
@@ -49,7 +49,7 @@ impl StoredBody {
 }
 
 #[derive(sqlx::FromRow)]
-struct Row {
+struct MessageRow {
     id: Uuid,
     room_id: Uuid,
     seq: i64,
@@ -58,11 +58,11 @@ struct Row {
     created_at: i64,
 }
 
-impl TryFrom<Row> for Message {
-    type Error = Error;
-    fn try_from(row: Row) -> Result<Self> {
-        let body: StoredBody = serde_json::from_str(&row.body)?;
-        let (text, thinking) = joined(&body.parts);
+impl TryFrom<MessageRow> for Message {
+    type Error = StoreError;
+    fn try_from(row: MessageRow) -> Result<Self> {
+        let body: StoredMessageBody = serde_json::from_str(&row.body)?;
+        let (text, thinking) = join_texts(&body.parts);
         Ok(Self {
             id: MessageId(row.id),
             room_id: RoomId(row.room_id),
@@ -81,9 +81,9 @@ impl TryFrom<Row> for Message {
 
 const COLUMNS_IN_RANGE: &str = "SELECT id, room_id, seq, run_id, body, created_at FROM messages \
      WHERE room_id = $1 AND seq > $2 AND seq < $3 ORDER BY seq DESC LIMIT $4";
-/// An answer is written when it ends. `$4` and `$5` are the marks of a session that knows what is before them. One question:
-/// every run asks it before its first word.
-const SAID_BEFORE: &str = "SELECT id, room_id, seq, run_id, body, created_at FROM messages \
+/// An answer is stored when it ends. `$4` and `$5` are the seqs up to which the session knows posts and answers. One
+/// query, because every run waits for it before its first token.
+const MESSAGES_BEFORE_RUN: &str = "SELECT id, room_id, seq, run_id, body, created_at FROM messages \
      WHERE room_id = $1 AND seq > $6 AND ((run_id IS NULL AND seq > $4 AND seq < $2) \
      OR (run_id IS NOT NULL AND seq > $5)) \
      AND EXISTS (SELECT 1 FROM rooms r WHERE r.id = $1 AND r.owner = $7 AND r.deleted_at IS NULL) \
@@ -93,7 +93,7 @@ const STREAMING: &str = "SELECT e.room_id, e.seq, e.id, e.kind, e.run_id, e.agen
      AND e.run_id = q.run_id WHERE q.room_id = $1 AND q.holder IS NOT NULL ORDER BY e.seq";
 
 impl Store {
-    /// The newest `limit` messages with `since < seq < before`, oldest first, the answers under way included.
+    /// Returns the newest `limit` messages with `since < seq < before`, oldest first, including unfinished answers.
     pub async fn history(
         &self,
         owner: &Owner,
@@ -101,7 +101,7 @@ impl Store {
         since: Seq,
         before: Option<Seq>,
         limit: u32,
-    ) -> Result<History> {
+    ) -> Result<MessageHistory> {
         let before = before.map_or(i64::MAX, signed);
         let (head, rows, events, agents) = snapshot!(self.database(), |transaction| {
             let head: i64 = sqlx::query_scalar(
@@ -112,7 +112,7 @@ impl Store {
             .bind(owner.as_str())
             .fetch_one(&mut *transaction)
             .await?;
-            let rows: Vec<Row> = sqlx::query_as(COLUMNS_IN_RANGE)
+            let rows: Vec<MessageRow> = sqlx::query_as(COLUMNS_IN_RANGE)
                 .bind(room.0)
                 .bind(signed(since))
                 .bind(before)
@@ -133,14 +133,14 @@ impl Store {
         let streaming = streaming(&events, name_of)?;
         messages.extend(streaming.into_iter().filter(|m| m.seq > since && signed(m.seq) < before));
         messages.sort_by_key(|message| message.seq);
-        // An old answer that is still under way must not make a page that skips what came after it.
+        // An old unfinished answer must not displace newer messages of the page.
         let surplus = messages.len().saturating_sub(limit as usize);
         messages.drain(..surplus);
-        Ok(History { epoch: self.epoch().clone(), head: unsigned(head)?, messages })
+        Ok(MessageHistory { epoch: self.epoch().clone(), head: unsigned(head)?, messages })
     }
 
     pub async fn message(&self, owner: &Owner, room: RoomId, id: MessageId) -> Result<Message> {
-        let row: Row = reading!(self.database(), |pool| {
+        let row: MessageRow = reading!(self.database(), |pool| {
             sqlx::query_as(
                 "SELECT m.id, m.room_id, m.seq, m.run_id, m.body, m.created_at FROM messages m \
                  JOIN rooms r ON r.id = m.room_id WHERE m.id = $1 AND m.room_id = $2 AND r.owner = $3 \
@@ -169,33 +169,33 @@ impl Store {
         Ok(RoomId(room))
     }
 
-    /// What an agent is told when a run that was queued at `seq` begins: what people had said by then, and every answer
-    /// that has ended since, the one before it in the row among them. What people said later waits for its own turn. Of
-    /// that, the newest `limit` messages that `session` does not know, oldest first.
-    pub async fn said_before(
+    /// Returns the messages that an agent gets when a run that was queued at `seq` starts: all posts before `seq`, and
+    /// every answer that has ended, including later ones. Later posts are left to their own runs. Limited to the newest
+    /// `limit` messages that `session` does not know, oldest first.
+    pub async fn messages_before_run(
         &self,
         owner: &Owner,
         room: RoomId,
         seq: Seq,
-        session: Option<&ProviderSession>,
+        session: Option<&ProviderSessionRecord>,
         limit: u32,
     ) -> Result<Vec<Message>> {
         let heard = session.map_or(0, |session| signed(session.heard_seq));
         let spoke = session.and_then(|session| session.spoke_seq).map_or(0, signed);
-        let rows: Vec<Row> = reading!(self.database(), |pool| {
-            sqlx::query_as(SAID_BEFORE)
+        let rows: Vec<MessageRow> = reading!(self.database(), |pool| {
+            sqlx::query_as(MESSAGES_BEFORE_RUN)
                 .bind(room.0)
                 .bind(signed(seq))
                 .bind(i64::from(limit))
                 .bind(heard)
                 .bind(spoke)
-                // What both marks have behind them need not be looked at.
+                // Messages before both seqs can be skipped.
                 .bind(heard.min(spoke))
                 .bind(owner.as_str())
                 .fetch_all(pool)
                 .await
         })?;
-        // Nothing was said, or there is no such room. Who has a session there need not ask.
+        // Either there are no messages or the room does not exist. With a session, the room exists.
         if rows.is_empty() && session.is_none() {
             self.head(owner, room).await?;
         }
@@ -203,7 +203,7 @@ impl Store {
     }
 }
 
-/// Folds the answers that have begun and not ended.
+/// Folds the unfinished answers.
 fn streaming<'a>(events: &[Event], name_of: impl Fn(AgentId) -> &'a str) -> Result<Vec<Message>> {
     let mut messages = Vec::new();
     for start in events.iter().filter(|event| event.kind == EventType::StreamStart) {
@@ -218,7 +218,7 @@ fn streaming<'a>(events: &[Event], name_of: impl Fn(AgentId) -> &'a str) -> Resu
             continue;
         }
         let (text, thinking) = answer.texts();
-        let name = Name::parse(name_of(agent_id)).map_err(|error| Error::Unreadable(error.to_string()))?;
+        let name = Name::parse(name_of(agent_id)).map_err(|error| StoreError::Unreadable(error.to_string()))?;
         messages.push(Message {
             id: body.stream_id,
             room_id: start.room_id,

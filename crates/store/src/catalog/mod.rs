@@ -1,16 +1,17 @@
-//! The nouns, one file each: row, queries and conversion. Every query takes the owner; a foreign id and an unknown id
-//! look the same (invariant 15). `changes` holds the row changes that travel with events.
+//! The stored objects, one file each: row, queries and conversion. Every query takes the owner; a foreign id and an
+//! unknown id look the same (invariant 15). `changes` holds the row changes that are committed with events.
 
 pub(crate) mod agents;
+pub(crate) mod browser_sessions;
 pub(crate) mod changes;
 pub(crate) mod idempotency;
 pub(crate) mod mcp_servers;
 pub(crate) mod mcp_trust;
 pub(crate) mod memory;
 pub(crate) mod messages;
+pub(crate) mod provider_sessions;
 pub(crate) mod rooms;
 pub(crate) mod runs;
-pub(crate) mod sessions;
 pub(crate) mod skill_files;
 pub(crate) mod skill_training;
 pub(crate) mod skill_uses;
@@ -19,4 +20,3 @@ pub(crate) mod tokens;
 pub(crate) mod tools;
 pub(crate) mod uploads;
 pub(crate) mod usage;
-pub(crate) mod visits;

@@ -1,11 +1,11 @@
-//! Rooms and who sits in them.
+//! Rooms and their participants.
 
-use super::idempotency::{Attempt, remember};
+use super::idempotency::{IdempotentRequest, store_key};
 use crate::{
-    Error, Store,
+    Store, StoreError,
     database::{snapshot, writing},
     error::{Result, unsigned},
-    journal::List,
+    journal::WatchedList,
 };
 use domain::{
     ids::{AgentId, ProjectId, RoomId},
@@ -21,7 +21,7 @@ use std::collections::HashMap;
 use uuid::Uuid;
 
 #[derive(sqlx::FromRow)]
-struct Row {
+struct RoomRow {
     id: Uuid,
     name: String,
     policy: String,
@@ -32,25 +32,25 @@ struct Row {
 }
 
 #[derive(sqlx::FromRow)]
-struct SummaryRow {
+struct RoomSummaryRow {
     #[sqlx(flatten)]
-    room: Row,
+    room: RoomRow,
     last_message: Option<String>,
     unfinished: i64,
     waiting: i64,
 }
 
-/// What was said last, in the room's own row.
+/// The last message, stored in the room's row.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct StoredLast {
+pub(crate) struct StoredLastMessage {
     seq: Seq,
     author: Author,
     text: String,
     at: i64,
 }
 
-impl StoredLast {
-    /// `None` for who said nothing.
+impl StoredLastMessage {
+    /// Returns `None` for an empty message.
     pub(crate) fn of(message: &Message, seq: Seq) -> Option<Self> {
         if message.text.is_empty() && message.attachments.is_empty() {
             return None;
@@ -60,16 +60,16 @@ impl StoredLast {
     }
 }
 
-impl From<StoredLast> for LastMessage {
-    fn from(last: StoredLast) -> Self {
-        let StoredLast { seq, author, text, at } = last;
+impl From<StoredLastMessage> for LastMessage {
+    fn from(last: StoredLastMessage) -> Self {
+        let StoredLastMessage { seq, author, text, at } = last;
         Self { seq, author, text, created_at: Timestamp::from_millis(at) }
     }
 }
 
-impl SummaryRow {
+impl RoomSummaryRow {
     fn with(self, agents: Vec<AgentId>) -> Result<RoomSummary> {
-        let last: Option<StoredLast> = self.last_message.as_deref().map(serde_json::from_str).transpose()?;
+        let last: Option<StoredLastMessage> = self.last_message.as_deref().map(serde_json::from_str).transpose()?;
         Ok(RoomSummary {
             room: self.room.with(agents)?,
             busy: self.unfinished > 0,
@@ -79,10 +79,10 @@ impl SummaryRow {
     }
 }
 
-const SEATS: &str = "SELECT p.agent_id FROM participants p JOIN agents a ON a.id = p.agent_id \
+const PARTICIPANTS: &str = "SELECT p.agent_id FROM participants p JOIN agents a ON a.id = p.agent_id \
      WHERE p.room_id = $1 AND a.deleted_at IS NULL ORDER BY p.ordinal";
 
-/// Everything a list shows of a room, each part found by an index.
+/// All columns of a room summary, each found by an index.
 macro_rules! select_summaries {
     ($rest:literal) => {
         concat!(
@@ -96,11 +96,11 @@ macro_rules! select_summaries {
     };
 }
 
-impl Row {
+impl RoomRow {
     fn with(self, agents: Vec<AgentId>) -> Result<Room> {
         Ok(Room {
             id: RoomId(self.id),
-            name: Name::parse(&self.name).map_err(|error| Error::Unreadable(error.to_string()))?,
+            name: Name::parse(&self.name).map_err(|error| StoreError::Unreadable(error.to_string()))?,
             agents,
             project_id: self.project_id.map(ProjectId),
             policy: serde_json::from_str(&self.policy)?,
@@ -112,16 +112,16 @@ impl Row {
 }
 
 impl Store {
-    /// Newest activity first. Two queries, however many rooms there are.
+    /// Returns rooms, most recently active first. Always two queries.
     pub async fn rooms(&self, owner: &Owner, limit: u32) -> Result<Vec<RoomSummary>> {
-        let (rows, seats) = snapshot!(self.database(), |transaction| {
-            let rows: Vec<SummaryRow> =
+        let (rows, participants) = snapshot!(self.database(), |transaction| {
+            let rows: Vec<RoomSummaryRow> =
                 sqlx::query_as(select_summaries!("ORDER BY r.updated_at DESC, r.id DESC LIMIT $2"))
                     .bind(owner.as_str())
                     .bind(i64::from(limit))
                     .fetch_all(&mut *transaction)
                     .await?;
-            let seats: Vec<(Uuid, Uuid)> = sqlx::query_as(
+            let participants: Vec<(Uuid, Uuid)> = sqlx::query_as(
                 "SELECT p.room_id, p.agent_id FROM participants p JOIN agents a ON a.id = p.agent_id \
                  JOIN rooms r ON r.id = p.room_id WHERE r.owner = $1 AND r.deleted_at IS NULL \
                  AND a.deleted_at IS NULL ORDER BY p.ordinal",
@@ -129,36 +129,37 @@ impl Store {
             .bind(owner.as_str())
             .fetch_all(&mut *transaction)
             .await?;
-            (rows, seats)
+            (rows, participants)
         });
         let mut agents: HashMap<Uuid, Vec<AgentId>> = HashMap::new();
-        for (room, agent) in seats {
+        for (room, agent) in participants {
             agents.entry(room).or_default().push(AgentId(agent));
         }
         rows.into_iter()
             .map(|row| {
-                let seats = agents.remove(&row.room.id).unwrap_or_default();
-                row.with(seats)
+                let participants = agents.remove(&row.room.id).unwrap_or_default();
+                row.with(participants)
             })
             .collect()
     }
 
     pub async fn room_summary(&self, owner: &Owner, id: RoomId) -> Result<RoomSummary> {
-        let (row, seats) = snapshot!(self.database(), |transaction| {
-            let row: SummaryRow = sqlx::query_as(select_summaries!("AND r.id = $2"))
+        let (row, participants) = snapshot!(self.database(), |transaction| {
+            let row: RoomSummaryRow = sqlx::query_as(select_summaries!("AND r.id = $2"))
                 .bind(owner.as_str())
                 .bind(id.0)
                 .fetch_one(&mut *transaction)
                 .await?;
-            let seats: Vec<(Uuid,)> = sqlx::query_as(SEATS).bind(id.0).fetch_all(&mut *transaction).await?;
-            (row, seats)
+            let participants: Vec<(Uuid,)> =
+                sqlx::query_as(PARTICIPANTS).bind(id.0).fetch_all(&mut *transaction).await?;
+            (row, participants)
         });
-        row.with(seats.into_iter().map(|(agent,)| AgentId(agent)).collect())
+        row.with(participants.into_iter().map(|(agent,)| AgentId(agent)).collect())
     }
 
     pub async fn room(&self, owner: &Owner, id: RoomId) -> Result<Room> {
-        let (row, seats) = snapshot!(self.database(), |transaction| {
-            let row: Row = sqlx::query_as(
+        let (row, participants) = snapshot!(self.database(), |transaction| {
+            let row: RoomRow = sqlx::query_as(
                 "SELECT r.id, r.name, r.policy, r.project_id, j.head, r.created_at, r.updated_at FROM rooms r \
                  JOIN journals j ON j.room_id = r.id WHERE r.id = $1 AND r.owner = $2 AND r.deleted_at IS NULL",
             )
@@ -166,10 +167,11 @@ impl Store {
             .bind(owner.as_str())
             .fetch_one(&mut *transaction)
             .await?;
-            let seats: Vec<(Uuid,)> = sqlx::query_as(SEATS).bind(id.0).fetch_all(&mut *transaction).await?;
-            (row, seats)
+            let participants: Vec<(Uuid,)> =
+                sqlx::query_as(PARTICIPANTS).bind(id.0).fetch_all(&mut *transaction).await?;
+            (row, participants)
         });
-        row.with(seats.into_iter().map(|(agent,)| AgentId(agent)).collect())
+        row.with(participants.into_iter().map(|(agent,)| AgentId(agent)).collect())
     }
 
     pub async fn update_room(
@@ -178,12 +180,12 @@ impl Store {
         id: RoomId,
         name: &Name,
         policy: &RoomPolicy,
-        attempt: Option<&Attempt>,
+        attempt: Option<&IdempotentRequest>,
     ) -> Result<Room> {
         let now = Timestamp::now();
         let policy = serde_json::to_string(policy)?;
         writing!(self.database(), |transaction| {
-            remember!(transaction, owner, attempt, id, now);
+            store_key!(transaction, owner, attempt, id, now);
             let changed = sqlx::query(
                 "UPDATE rooms SET name = $3, policy = $4, updated_at = $5 WHERE id = $1 AND owner = $2 \
                  AND deleted_at IS NULL",
@@ -196,17 +198,17 @@ impl Store {
             .execute(&mut *transaction)
             .await?;
             if changed.rows_affected() == 0 {
-                return Err(Error::NotFound);
+                return Err(StoreError::NotFound);
             }
         });
-        self.watches().listed(owner, List::Rooms);
+        self.watch_registry().list_changed(owner, WatchedList::Rooms);
         self.room(owner, id).await
     }
 
-    pub async fn delete_room(&self, owner: &Owner, id: RoomId, attempt: Option<&Attempt>) -> Result<()> {
+    pub async fn delete_room(&self, owner: &Owner, id: RoomId, attempt: Option<&IdempotentRequest>) -> Result<()> {
         let now = Timestamp::now();
         writing!(self.database(), |transaction| {
-            remember!(transaction, owner, attempt, id, now);
+            store_key!(transaction, owner, attempt, id, now);
             let changed =
                 sqlx::query("UPDATE rooms SET deleted_at = $3 WHERE id = $1 AND owner = $2 AND deleted_at IS NULL")
                     .bind(id.0)
@@ -215,10 +217,10 @@ impl Store {
                     .execute(&mut *transaction)
                     .await?;
             if changed.rows_affected() == 0 {
-                return Err(Error::NotFound);
+                return Err(StoreError::NotFound);
             }
         });
-        self.watches().listed(owner, List::Rooms);
+        self.watch_registry().list_changed(owner, WatchedList::Rooms);
         Ok(())
     }
 }

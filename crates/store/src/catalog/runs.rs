@@ -1,7 +1,7 @@
-//! Runs: what became of each attempt to answer.
+//! Runs and their outcomes.
 
 use crate::{
-    Error, Store,
+    Store, StoreError,
     database::reading,
     error::{Result, signed, unsigned},
     journal::EventRow,
@@ -23,12 +23,12 @@ pub struct RunFilter {
     pub agent_id: Option<AgentId>,
     pub message_id: Option<MessageId>,
     pub status: Option<RunStatus>,
-    /// Only what comes after this one in the list.
+    /// Only runs after this position in the list.
     pub before: Option<RunCursor>,
     pub limit: u32,
 }
 
-/// A place in the list of runs, newest first.
+/// A position in the list of runs, newest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RunCursor {
     created_at: Timestamp,
@@ -36,7 +36,7 @@ pub struct RunCursor {
 }
 
 impl RunCursor {
-    /// The place of this run.
+    /// The position of this run.
     pub fn of(run: &Run) -> Self {
         Self { created_at: run.created_at, id: run.id }
     }
@@ -49,19 +49,19 @@ impl fmt::Display for RunCursor {
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("it is not the `next` of a page of runs")]
-pub struct NoCursor;
+#[error("it is not a `next` value from a page of runs")]
+pub struct InvalidRunCursor;
 
 impl FromStr for RunCursor {
-    type Err = NoCursor;
-    fn from_str(text: &str) -> std::result::Result<Self, NoCursor> {
-        let (millis, id) = text.split_once('.').ok_or(NoCursor)?;
-        let created_at = Timestamp::from_millis(millis.parse().map_err(|_| NoCursor)?);
-        Ok(Self { created_at, id: RunId(id.parse().map_err(|_| NoCursor)?) })
+    type Err = InvalidRunCursor;
+    fn from_str(text: &str) -> std::result::Result<Self, InvalidRunCursor> {
+        let (millis, id) = text.split_once('.').ok_or(InvalidRunCursor)?;
+        let created_at = Timestamp::from_millis(millis.parse().map_err(|_| InvalidRunCursor)?);
+        Ok(Self { created_at, id: RunId(id.parse().map_err(|_| InvalidRunCursor)?) })
     }
 }
 
-/// A run, and what its room and its agent are called.
+/// A run with the names of its room and its agent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NamedRun {
     pub run: Run,
@@ -70,15 +70,15 @@ pub struct NamedRun {
 }
 
 #[derive(sqlx::FromRow)]
-struct NamedRow {
+struct NamedRunRow {
     #[sqlx(flatten)]
-    run: Row,
+    run: RunRow,
     room_name: Option<String>,
     agent_name: Option<String>,
 }
 
 #[derive(sqlx::FromRow)]
-struct Row {
+struct RunRow {
     id: Uuid,
     room_id: Uuid,
     agent_id: Uuid,
@@ -96,15 +96,15 @@ struct Row {
     ended_at: Option<i64>,
 }
 
-impl TryFrom<Row> for Run {
-    type Error = Error;
-    fn try_from(row: Row) -> Result<Self> {
+impl TryFrom<RunRow> for Run {
+    type Error = StoreError;
+    fn try_from(row: RunRow) -> Result<Self> {
         Ok(Self {
             id: RunId(row.id),
             room_id: RoomId(row.room_id),
             agent_id: AgentId(row.agent_id),
             message_id: MessageId(row.message_id),
-            status: row.status.parse().map_err(|error| Error::Unreadable(format!("{error}")))?,
+            status: row.status.parse().map_err(|error| StoreError::Unreadable(format!("{error}")))?,
             queued_seq: unsigned(row.queued_seq)?,
             usage: serde_json::from_str(&row.usage)?,
             cost: row.cost.map(Cost::from_nanos),
@@ -136,32 +136,33 @@ macro_rules! select_runs {
     };
 }
 
-/// Seqs looked through at once for the events of one run: an old run of a long journal is not to read all that came after.
-const STRETCH: u64 = 5000;
-/// No timeline is made of more events than this.
+/// The number of seqs scanned per query for the events of one run, so that an old run of a long journal does not read
+/// everything after it.
+const SCAN_SEQS: u64 = 5000;
+/// The maximum number of events in a timeline.
 const MAX_MILESTONES: usize = 100_000;
 
 impl Store {
     pub async fn run(&self, owner: &Owner, id: RunId) -> Result<Run> {
-        let row: Row = reading!(self.database(), |pool| {
+        let row: RunRow = reading!(self.database(), |pool| {
             sqlx::query_as(select_runs!("u.id = $2")).bind(owner.as_str()).bind(id.0).fetch_one(pool).await
         })?;
         row.try_into()
     }
 
-    /// Newest first.
+    /// Returns runs, newest first.
     pub async fn runs(&self, owner: &Owner, filter: &RunFilter) -> Result<Vec<Run>> {
         Ok(self.named_runs(owner, filter).await?.into_iter().map(|named| named.run).collect())
     }
 
-    /// Newest first, with the names that rooms and agents have now.
+    /// Returns runs, newest first, with the current names of their rooms and agents.
     pub async fn named_runs(&self, owner: &Owner, filter: &RunFilter) -> Result<Vec<NamedRun>> {
         let (before, last) = match filter.before {
             Some(cursor) => (cursor.created_at.as_millis(), cursor.id.0),
             None => (i64::MAX, Uuid::max()),
         };
         // One statement for every combination: a filter that is not set matches everything.
-        let rows: Vec<NamedRow> = reading!(self.database(), |pool| {
+        let rows: Vec<NamedRunRow> = reading!(self.database(), |pool| {
             sqlx::query_as(select_runs!(
                 ", r.name AS room_name, a.name AS agent_name",
                 "LEFT JOIN rooms r ON r.id = u.room_id LEFT JOIN agents a ON a.id = u.agent_id ",
@@ -180,15 +181,15 @@ impl Store {
             .fetch_all(pool)
             .await
         })?;
-        let named = |row: NamedRow| {
+        let named = |row: NamedRunRow| {
             let (room_name, agent_name) = (row.room_name.unwrap_or_default(), row.agent_name.unwrap_or_default());
             Ok(NamedRun { run: row.run.try_into()?, room_name, agent_name })
         };
         rows.into_iter().map(named).collect()
     }
 
-    /// The events that say what a run spent its time on, without the text of its deltas. The run must have been checked
-    /// against its owner.
+    /// Returns the events for the timeline of a run, without the text of deltas. The caller must have checked the run's
+    /// owner.
     pub async fn run_milestones(&self, run: &Run) -> Result<Vec<Event>> {
         const SQL: &str = "SELECT room_id, seq, id, kind, run_id, agent_id, created_at, \
              CASE WHEN kind IN ('content_delta', 'thinking_delta', 'tool_output_delta', 'stream_end') THEN '{}' \
@@ -199,7 +200,7 @@ impl Store {
         })?;
         let (mut events, mut from): (Vec<Event>, u64) = (Vec::new(), run.queued_seq);
         while from <= unsigned(head)? && events.len() < MAX_MILESTONES {
-            let until = from.saturating_add(STRETCH);
+            let until = from.saturating_add(SCAN_SEQS);
             let rows: Vec<EventRow> = reading!(self.database(), |pool| {
                 sqlx::query_as(SQL)
                     .bind(run.room_id.0)

@@ -1,7 +1,7 @@
-//! The files of skills, by version. Content is stored once per skill, whatever number of versions has it.
+//! The files of skills, by version. Content is stored once per skill, even if many versions share it.
 
 use crate::{
-    Error, Store,
+    Store, StoreError,
     database::reading,
     error::{Result, unsigned},
 };
@@ -11,23 +11,23 @@ use domain::{
 };
 use sha2::{Digest as _, Sha256};
 
-/// How the files of a new version differ from those of another.
+/// The files of a new version, relative to an earlier version.
 #[derive(Debug, Clone)]
-pub enum FileChange {
-    /// As in this version.
-    From(u32),
-    /// As in this version, with this one added or replaced.
+pub enum SkillFilesChange {
+    /// The same files as in this version.
+    SameAs(u32),
+    /// The files of this version, with one file added or replaced.
     Put(u32, SkillFile),
-    /// As in this version, without this one.
+    /// The files of this version, without one file.
     Remove(u32, FilePath),
-    /// These and no others.
+    /// Exactly these files.
     All(Vec<SkillFile>),
 }
 
-impl FileChange {
-    pub(super) fn from(&self) -> Option<u32> {
+impl SkillFilesChange {
+    pub(super) fn base_version(&self) -> Option<u32> {
         match self {
-            Self::From(version) | Self::Put(version, _) | Self::Remove(version, _) => Some(*version),
+            Self::SameAs(version) | Self::Put(version, _) | Self::Remove(version, _) => Some(*version),
             Self::All(_) => None,
         }
     }
@@ -36,16 +36,16 @@ impl FileChange {
         match self {
             Self::Put(_, file) => std::slice::from_ref(file),
             Self::All(files) => files,
-            Self::From(_) | Self::Remove(..) => &[],
+            Self::SameAs(_) | Self::Remove(..) => &[],
         }
     }
 
-    /// Replaced or removed: not taken over.
-    pub(super) fn gone(&self) -> Option<&FilePath> {
+    /// The file that is not copied because it is replaced or removed.
+    pub(super) fn replaced_path(&self) -> Option<&FilePath> {
         match self {
             Self::Put(_, file) => Some(&file.path),
             Self::Remove(_, path) => Some(path),
-            Self::From(_) | Self::All(_) => None,
+            Self::SameAs(_) | Self::All(_) => None,
         }
     }
 }
@@ -54,28 +54,28 @@ pub(super) fn hash(content: &[u8]) -> [u8; 32] {
     Sha256::digest(content).into()
 }
 
-/// What a version may hold at most.
-pub(super) fn check_size(count: i64, bytes: i64) -> Result<()> {
+/// Checks the total number and size of a version's files.
+pub(super) fn check_total_size(count: i64, bytes: i64) -> Result<()> {
     match count <= MAX_FILES as i64 && unsigned(bytes)? <= MAX_TOTAL_BYTES {
         true => Ok(()),
-        false => Err(Error::Full("a skill has at most 200 files and 8 MB of them".into())),
+        false => Err(StoreError::LimitReached("a skill has at most 200 files with 8 MB in total".into())),
     }
 }
 
-/// No file may stand where others need a folder.
+/// Checks that no file has the path of another file's folder.
 pub(super) fn check_paths(paths: &[String]) -> Result<()> {
     let is_folder_of =
         |file: &String, other: &String| other.strip_prefix(file.as_str()).is_some_and(|r| r.starts_with('/'));
     match paths.iter().find(|file| paths.iter().any(|other| is_folder_of(file, other))) {
-        Some(file) => Err(Error::Full(format!("{file:?} cannot be a file and a folder of others at once"))),
+        Some(file) => Err(StoreError::LimitReached(format!("{file:?} cannot be both a file and a folder"))),
         None => Ok(()),
     }
 }
 
-pub(super) fn check_one(file: &SkillFile) -> Result<()> {
+pub(super) fn check_file_size(file: &SkillFile) -> Result<()> {
     match file.content.len() as u64 <= MAX_FILE_BYTES {
         true => Ok(()),
-        false => Err(Error::Full("a file of a skill has at most 4 MB".into())),
+        false => Err(StoreError::LimitReached("a file of a skill has at most 4 MB".into())),
     }
 }
 
@@ -83,8 +83,8 @@ pub(super) fn check_one(file: &SkillFile) -> Result<()> {
 macro_rules! change_files {
     ($transaction:ident, $id:expr, $version:expr, $change:expr) => {{
         use $crate::catalog::skill_files as files;
-        let change: &files::FileChange = $change;
-        if let Some(from) = change.from() {
+        let change: &files::SkillFilesChange = $change;
+        if let Some(from) = change.base_version() {
             sqlx::query(
                 "INSERT INTO skill_files (skill_id, version, path, hash, bytes, executable) \
                  SELECT skill_id, $2, path, hash, bytes, executable FROM skill_files \
@@ -93,12 +93,12 @@ macro_rules! change_files {
             .bind($id.0)
             .bind($version)
             .bind(i64::from(from))
-            .bind(change.gone().map_or("", |path| path.as_str()))
+            .bind(change.replaced_path().map_or("", |path| path.as_str()))
             .execute(&mut *$transaction)
             .await?;
         }
         for file in change.added() {
-            files::check_one(file)?;
+            files::check_file_size(file)?;
             let hash = files::hash(&file.content);
             sqlx::query(
                 "INSERT INTO skill_contents (skill_id, hash, content) VALUES ($1, $2, $3) \
@@ -130,7 +130,7 @@ macro_rules! change_files {
         .bind($version)
         .fetch_one(&mut *$transaction)
         .await?;
-        files::check_size(count, bytes)?;
+        files::check_total_size(count, bytes)?;
         let paths: Vec<String> =
             sqlx::query_scalar("SELECT path FROM skill_files WHERE skill_id = $1 AND version = $2 ORDER BY path")
                 .bind($id.0)
@@ -138,7 +138,7 @@ macro_rules! change_files {
                 .fetch_all(&mut *$transaction)
                 .await?;
         files::check_paths(&paths)?;
-        // What no version has any more.
+        // Content that no version uses.
         sqlx::query(
             "DELETE FROM skill_contents WHERE skill_id = $1 AND hash NOT IN \
              (SELECT hash FROM skill_files WHERE skill_id = $1)",
@@ -158,14 +158,14 @@ pub(super) struct FileRow {
 }
 
 impl TryFrom<FileRow> for FileEntry {
-    type Error = Error;
+    type Error = StoreError;
     fn try_from(row: FileRow) -> Result<Self> {
         Ok(Self { path: path(&row.path)?, bytes: unsigned(row.bytes)?, executable: row.executable != 0 })
     }
 }
 
 fn path(text: &str) -> Result<FilePath> {
-    text.parse().map_err(|error| Error::Unreadable(format!("{error}")))
+    text.parse().map_err(|error| StoreError::Unreadable(format!("{error}")))
 }
 
 const FILES: &str = "SELECT f.path, f.executable, c.content FROM skills s \
@@ -178,7 +178,7 @@ const FILE: &str = "SELECT f.path, f.executable, c.content FROM skills s \
      WHERE s.owner = $1 AND s.name = $2 AND f.version = $3 AND f.path = $4";
 
 impl Store {
-    /// All files of a version. They are bounded when they are written.
+    /// Returns all files of a version. Their size is limited on write.
     pub async fn skill_files(&self, owner: &Owner, name: &SkillName, version: u32) -> Result<Vec<SkillFile>> {
         let rows: Vec<(String, i64, Vec<u8>)> = reading!(self.database(), |pool| {
             sqlx::query_as(FILES)

@@ -1,13 +1,13 @@
-//! The training of skills: rooms, rounds, proposals. Each write takes the skill's row first, so that two at once are one
-//! after the other.
+//! The training of skills: rooms, rounds, proposals. Each write locks the skill's row first, so that concurrent writes
+//! are serialized.
 
 use super::{
-    idempotency::{Attempt, remember},
-    skill_files::{FileChange, change_files},
-    skills::{number, write_version},
+    idempotency::{IdempotentRequest, store_key},
+    skill_files::{SkillFilesChange, change_files},
+    skills::{checked_number, write_version},
 };
 use crate::{
-    Error, Store,
+    Store, StoreError,
     database::{reading, writing},
     error::Result,
 };
@@ -25,7 +25,7 @@ const KEPT_ROUNDS: i64 = 2000;
 const KEPT_PROPOSALS: i64 = 200;
 const MAX_ROOMS: i64 = 200;
 
-/// A rating. What it says of the skill follows from it and those before.
+/// A new rating. The skill's experience is computed from all ratings.
 #[derive(Debug, Clone)]
 pub struct NewRound {
     pub score: Score,
@@ -57,25 +57,25 @@ struct RoundRow {
 }
 
 impl TryFrom<RoundRow> for Round {
-    type Error = Error;
+    type Error = StoreError;
     fn try_from(row: RoundRow) -> Result<Self> {
         Ok(Self {
             id: RoundId(row.id),
-            kind: row.kind.parse().map_err(Error::Unreadable)?,
+            kind: row.kind.parse().map_err(StoreError::Unreadable)?,
             score: row.score.map(score).transpose()?,
             remarks: serde_json::from_str(&row.remarks)?,
-            version: number(row.version)?,
+            version: checked_number(row.version)?,
             room_id: row.room_id.map(RoomId),
             message_id: row.message_id.map(MessageId),
             proposal_id: row.proposal_id.map(ProposalId),
-            experience: row.experience.map(number).transpose()?,
+            experience: row.experience.map(checked_number).transpose()?,
             created_at: Timestamp::from_millis(row.created_at),
         })
     }
 }
 
 fn score(stored: i64) -> Result<Score> {
-    Score::try_from(number::<u8>(stored)?).map_err(|error| Error::Unreadable(error.into()))
+    Score::try_from(checked_number::<u8>(stored)?).map_err(|error| StoreError::Unreadable(error.into()))
 }
 
 #[derive(sqlx::FromRow)]
@@ -92,16 +92,16 @@ struct ProposalRow {
 }
 
 impl TryFrom<ProposalRow> for Proposal {
-    type Error = Error;
+    type Error = StoreError;
     fn try_from(row: ProposalRow) -> Result<Self> {
         Ok(Self {
             id: ProposalId(row.id),
-            status: row.status.parse().map_err(Error::Unreadable)?,
-            base_version: number(row.base_version)?,
+            status: row.status.parse().map_err(StoreError::Unreadable)?,
+            base_version: checked_number(row.base_version)?,
             body: row.body,
             note: row.note,
             message_id: row.message_id.map(MessageId),
-            accepted_version: row.accepted_version.map(number).transpose()?,
+            accepted_version: row.accepted_version.map(checked_number).transpose()?,
             created_at: Timestamp::from_millis(row.created_at),
             decided_at: row.decided_at.map(Timestamp::from_millis),
         })
@@ -121,22 +121,22 @@ const PROPOSAL: &str = "SELECT p.id, p.status, p.base_version, p.body, p.note, p
      p.created_at, p.decided_at FROM skills s JOIN skill_proposals p ON p.skill_id = s.id \
      WHERE s.owner = $1 AND s.name = $2 AND p.id = $3";
 
-/// Takes the skill's row: its id, its version and its experience.
-macro_rules! hold_skill {
+/// Locks the skill's row. Returns its id, version and experience.
+macro_rules! lock_skill {
     ($transaction:ident, $owner:expr, $name:expr) => {{
-        let held: (Uuid, i64, Option<i64>) = sqlx::query_as(
+        let locked: (Uuid, i64, Option<i64>) = sqlx::query_as(
             "UPDATE skills SET updated_at = updated_at WHERE owner = $1 AND name = $2 RETURNING id, version, experience",
         )
         .bind($owner.as_str())
         .bind($name.as_str())
         .fetch_one(&mut *$transaction)
         .await?;
-        held
+        locked
     }};
 }
 
-/// The newest rows of a skill stay.
-macro_rules! keep {
+/// Deletes all but the newest rows of a skill.
+macro_rules! keep_newest {
     ($transaction:ident, $skill:expr, $table:literal, $most:expr) => {
         sqlx::query(concat!(
             "DELETE FROM ",
@@ -172,11 +172,11 @@ macro_rules! append_round {
         .bind(round.created_at.as_millis())
         .execute(&mut *$transaction)
         .await?;
-        keep!($transaction, $skill, "skill_rounds", KEPT_ROUNDS);
+        keep_newest!($transaction, $skill, "skill_rounds", KEPT_ROUNDS);
     }};
 }
 
-/// Once: what was decided already stays.
+/// Decides a proposal. Fails if it is already decided.
 macro_rules! decide {
     ($transaction:ident, $id:expr, $status:expr, $version:expr, $now:expr) => {
         let decided = sqlx::query(
@@ -190,17 +190,17 @@ macro_rules! decide {
         .execute(&mut *$transaction)
         .await?;
         if decided.rows_affected() == 0 {
-            return Err(Error::SkillChanged);
+            return Err(StoreError::SkillChanged);
         }
     };
 }
 
 impl Store {
-    /// The room must be the owner's.
-    pub async fn open_training(&self, owner: &Owner, name: &SkillName, room: RoomId, agent: AgentId) -> Result<()> {
+    /// Adds a training room of a skill. The room must belong to the owner.
+    pub async fn add_training_room(&self, owner: &Owner, name: &SkillName, room: RoomId, agent: AgentId) -> Result<()> {
         let now = Timestamp::now();
         writing!(self.database(), |transaction| {
-            let (skill, ..) = hold_skill!(transaction, owner, name);
+            let (skill, ..) = lock_skill!(transaction, owner, name);
             sqlx::query(
                 "INSERT INTO skill_rooms (room_id, skill_id, agent_id, created_at) SELECT id, $2, $3, $4 FROM rooms \
                  WHERE id = $1 AND owner = $5 ON CONFLICT (room_id) DO NOTHING",
@@ -213,10 +213,10 @@ impl Store {
             .execute(&mut *transaction)
             .await?;
         });
-        Ok::<(), Error>(())
+        Ok::<(), StoreError>(())
     }
 
-    /// Newest first; those that were deleted are left out.
+    /// Returns the training rooms of a skill, newest first, without deleted rooms.
     pub async fn training_rooms(&self, owner: &Owner, name: &SkillName) -> Result<Vec<TrainingRoom>> {
         let rows: Vec<(Uuid, Uuid, i64)> = reading!(self.database(), |pool| {
             sqlx::query_as(
@@ -238,7 +238,7 @@ impl Store {
         Ok(rows.into_iter().map(room).collect())
     }
 
-    /// The skill that a room is for, if it is for one.
+    /// Returns the skill that is trained in a room, if any.
     pub async fn skill_trained_in(&self, owner: &Owner, room: RoomId) -> Result<Option<SkillName>> {
         let name: Option<String> = reading!(self.database(), |pool| {
             sqlx::query_scalar(
@@ -249,35 +249,35 @@ impl Store {
             .fetch_optional(pool)
             .await
         })?;
-        name.map(|name| name.parse().map_err(|error| Error::Unreadable(format!("{error}")))).transpose()
+        name.map(|name| name.parse().map_err(|error| StoreError::Unreadable(format!("{error}")))).transpose()
     }
 
-    /// Newest first.
-    pub async fn rounds(&self, owner: &Owner, name: &SkillName, limit: u32) -> Result<Vec<Round>> {
+    /// Returns training rounds, newest first.
+    pub async fn training_rounds(&self, owner: &Owner, name: &SkillName, limit: u32) -> Result<Vec<Round>> {
         let rows: Vec<RoundRow> = reading!(self.database(), |pool| {
             sqlx::query_as(ROUNDS).bind(owner.as_str()).bind(name.as_str()).bind(i64::from(limit)).fetch_all(pool).await
         })?;
         rows.into_iter().map(Round::try_from).collect()
     }
 
-    pub async fn round(&self, owner: &Owner, name: &SkillName, id: RoundId) -> Result<Round> {
+    pub async fn training_round(&self, owner: &Owner, name: &SkillName, id: RoundId) -> Result<Round> {
         let row: RoundRow = reading!(self.database(), |pool| {
             sqlx::query_as(ROUND).bind(owner.as_str()).bind(name.as_str()).bind(id.0).fetch_one(pool).await
         })?;
         row.try_into()
     }
 
-    pub async fn rate(
+    pub async fn rate_skill(
         &self,
         owner: &Owner,
         name: &SkillName,
         new: NewRound,
-        attempt: Option<&Attempt>,
+        attempt: Option<&IdempotentRequest>,
     ) -> Result<Round> {
         let (id, created_at) = (RoundId::generate(), Timestamp::now());
         let round = writing!(self.database(), |transaction| {
-            remember!(transaction, owner, attempt, id, created_at);
-            let (skill, version, _) = hold_skill!(transaction, owner, name);
+            store_key!(transaction, owner, attempt, id, created_at);
+            let (skill, version, _) = lock_skill!(transaction, owner, name);
             let scores: Vec<i64> = sqlx::query_scalar(
                 "SELECT score FROM skill_rounds WHERE skill_id = $1 AND score IS NOT NULL ORDER BY id",
             )
@@ -291,7 +291,7 @@ impl Store {
                 kind: RoundKind::Rating,
                 score: Some(new.score),
                 remarks: new.remarks.clone(),
-                version: number(version)?,
+                version: checked_number(version)?,
                 room_id: new.room_id,
                 message_id: new.message_id,
                 proposal_id: None,
@@ -309,7 +309,7 @@ impl Store {
         Ok(round)
     }
 
-    /// Newest first.
+    /// Returns proposals, newest first.
     pub async fn proposals(&self, owner: &Owner, name: &SkillName) -> Result<Vec<Proposal>> {
         let rows: Vec<ProposalRow> = reading!(self.database(), |pool| {
             sqlx::query_as(PROPOSALS)
@@ -329,17 +329,17 @@ impl Store {
         row.try_into()
     }
 
-    pub async fn propose(
+    pub async fn create_proposal(
         &self,
         owner: &Owner,
         name: &SkillName,
         new: NewProposal,
-        attempt: Option<&Attempt>,
+        attempt: Option<&IdempotentRequest>,
     ) -> Result<Proposal> {
         let (id, now) = (ProposalId::generate(), Timestamp::now());
         writing!(self.database(), |transaction| {
-            remember!(transaction, owner, attempt, id, now);
-            let (skill, ..) = hold_skill!(transaction, owner, name);
+            store_key!(transaction, owner, attempt, id, now);
+            let (skill, ..) = lock_skill!(transaction, owner, name);
             sqlx::query(
                 "INSERT INTO skill_proposals (id, skill_id, status, base_version, body, note, message_id, created_at) \
                  VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
@@ -354,26 +354,26 @@ impl Store {
             .bind(now.as_millis())
             .execute(&mut *transaction)
             .await?;
-            keep!(transaction, skill, "skill_proposals", KEPT_PROPOSALS);
+            keep_newest!(transaction, skill, "skill_proposals", KEPT_PROPOSALS);
         });
         self.proposal(owner, name, id).await
     }
 
-    /// The proposed body becomes a new version, in one transaction with what is remembered of it.
+    /// Creates a new version with the proposed body and adds a training round, in one transaction.
     pub async fn accept_proposal(
         &self,
         owner: &Owner,
         name: &SkillName,
         proposal: &Proposal,
         spec: &SkillSpec,
-        attempt: Option<&Attempt>,
+        attempt: Option<&IdempotentRequest>,
     ) -> Result<Proposal> {
         let (now, json) = (Timestamp::now(), serde_json::to_string(spec)?);
         writing!(self.database(), |transaction| {
-            remember!(transaction, owner, attempt, proposal.id, now);
-            let (skill, base, experience) = hold_skill!(transaction, owner, name);
+            store_key!(transaction, owner, attempt, proposal.id, now);
+            let (skill, base, experience) = lock_skill!(transaction, owner, name);
             if base != i64::from(proposal.base_version) {
-                return Err(Error::SkillChanged);
+                return Err(StoreError::SkillChanged);
             }
             let version = base + 1;
             decide!(transaction, proposal.id, ProposalStatus::Accepted, Some(version), now);
@@ -385,7 +385,7 @@ impl Store {
                 .await?;
             let id = SkillId(skill);
             write_version!(transaction, id, version, json.as_str(), proposal.note.as_deref(), now);
-            change_files!(transaction, id, version, &FileChange::From(proposal.base_version));
+            change_files!(transaction, id, version, &SkillFilesChange::SameAs(proposal.base_version));
             let round = decision(proposal, RoundKind::Accepted, Remarks::default(), version, experience, now)?;
             append_round!(transaction, skill, &round);
         });
@@ -398,12 +398,12 @@ impl Store {
         name: &SkillName,
         proposal: &Proposal,
         remarks: Remarks,
-        attempt: Option<&Attempt>,
+        attempt: Option<&IdempotentRequest>,
     ) -> Result<Proposal> {
         let now = Timestamp::now();
         writing!(self.database(), |transaction| {
-            remember!(transaction, owner, attempt, proposal.id, now);
-            let (skill, version, experience) = hold_skill!(transaction, owner, name);
+            store_key!(transaction, owner, attempt, proposal.id, now);
+            let (skill, version, experience) = lock_skill!(transaction, owner, name);
             decide!(transaction, proposal.id, ProposalStatus::Dropped, None::<i64>, now);
             let round = decision(proposal, RoundKind::Dropped, remarks.clone(), version, experience, now)?;
             append_round!(transaction, skill, &round);
@@ -425,11 +425,11 @@ fn decision(
         kind,
         score: None,
         remarks,
-        version: number(version)?,
+        version: checked_number(version)?,
         room_id: None,
         message_id: proposal.message_id,
         proposal_id: Some(proposal.id),
-        experience: experience.map(number).transpose()?,
+        experience: experience.map(checked_number).transpose()?,
         created_at,
     })
 }

@@ -1,8 +1,8 @@
-//! Which runs had a skill, and what became of them.
+//! Which runs had a skill, and how they ended.
 
-use super::skills::number;
+use super::skills::checked_number;
 use crate::{
-    Error, Store,
+    Store, StoreError,
     database::{reading, writing},
     error::{Result, unsigned},
 };
@@ -14,30 +14,30 @@ use domain::{
 use std::collections::BTreeMap;
 use uuid::Uuid;
 
-/// A skill that a run was given.
+/// A skill that was available to a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SkillUse {
     pub skill: SkillId,
     pub version: u32,
-    /// A person called it by name.
+    /// Whether a user invoked the skill by name.
     pub invoked: bool,
 }
 
-/// How the runs ended that a person invoked the skill in.
+/// How the runs ended in which a user invoked the skill.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct SkillFigures {
-    /// Runs that had it.
+pub struct SkillStats {
+    /// The number of runs that had the skill.
     pub offered: u64,
     pub invoked: u64,
     pub completed: u64,
     pub failed: u64,
     pub stopped: u64,
-    /// When it was last invoked.
+    /// The time of the last invocation.
     pub last_used_at: Option<Timestamp>,
 }
 
 #[derive(sqlx::FromRow)]
-struct Row {
+struct SkillStatsRow {
     skill_id: Uuid,
     offered: i64,
     invoked: i64,
@@ -56,8 +56,8 @@ const FIGURES: &str = "SELECT u.skill_id, COUNT(*) AS offered, COUNT(CASE WHEN u
      WHERE s.owner = $1 GROUP BY u.skill_id";
 
 impl Store {
-    /// Said again for the same run, it counts once.
-    pub async fn used_skills(&self, owner: &Owner, run: RunId, uses: &[SkillUse]) -> Result<()> {
+    /// Records the skills of a run. Repeating it has no effect.
+    pub async fn record_skill_uses(&self, owner: &Owner, run: RunId, uses: &[SkillUse]) -> Result<()> {
         let now = Timestamp::now();
         writing!(self.database(), |transaction| {
             for one in uses {
@@ -76,20 +76,20 @@ impl Store {
                 .await?;
             }
         });
-        Ok::<(), Error>(())
+        Ok::<(), StoreError>(())
     }
 
-    /// Of all skills that were ever used.
-    pub async fn skill_figures(&self, owner: &Owner) -> Result<BTreeMap<SkillId, SkillFigures>> {
-        let rows: Vec<Row> =
+    /// Returns statistics of all skills that were ever used.
+    pub async fn skill_stats(&self, owner: &Owner) -> Result<BTreeMap<SkillId, SkillStats>> {
+        let rows: Vec<SkillStatsRow> =
             reading!(self.database(), |pool| sqlx::query_as(FIGURES).bind(owner.as_str()).fetch_all(pool).await)?;
-        let figures = |row: Row| {
-            let figures = SkillFigures {
+        let figures = |row: SkillStatsRow| {
+            let figures = SkillStats {
                 offered: unsigned(row.offered)?,
                 invoked: unsigned(row.invoked)?,
                 completed: unsigned(row.completed)?,
                 failed: unsigned(row.failed)?,
-                stopped: number(row.stopped)?,
+                stopped: checked_number(row.stopped)?,
                 last_used_at: row.last_used_at.map(Timestamp::from_millis),
             };
             Ok((SkillId(row.skill_id), figures))

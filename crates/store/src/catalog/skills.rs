@@ -1,14 +1,14 @@
-//! Skills and their versions. A version is written once and never altered; the newest [`KEPT_VERSIONS`] are kept.
+//! Skills and their versions. A version never changes; the newest [`KEPT_VERSIONS`] are kept.
 
 use super::{
-    idempotency::{Attempt, remember},
-    skill_files::{FileChange, FileRow, change_files},
+    idempotency::{IdempotentRequest, store_key},
+    skill_files::{FileRow, SkillFilesChange, change_files},
 };
 use crate::{
-    Error, Store,
+    Store, StoreError,
     database::{reading, snapshot, writing},
     error::Result,
-    journal::List,
+    journal::WatchedList,
 };
 use domain::{
     ids::SkillId,
@@ -21,7 +21,7 @@ use uuid::Uuid;
 const MAX_SKILLS: i64 = 1000;
 pub(super) const KEPT_VERSIONS: i64 = 200;
 
-/// One version, as it was written.
+/// One version of a skill.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SkillVersion {
     pub version: u32,
@@ -31,18 +31,18 @@ pub struct SkillVersion {
     pub created_at: Timestamp,
 }
 
-/// What becomes the next version.
+/// The content of the next version.
 #[derive(Debug, Clone)]
 pub struct SkillChange {
-    /// The version that this was made from; another one by now is a conflict.
-    pub base: u32,
+    /// The version that the change is based on; if it is no longer the newest, the change conflicts.
+    pub base_version: u32,
     pub spec: SkillSpec,
-    pub files: FileChange,
+    pub files: SkillFilesChange,
     pub note: Option<String>,
 }
 
 #[derive(sqlx::FromRow)]
-struct Row {
+struct SkillRow {
     id: Uuid,
     version: i64,
     experience: Option<i64>,
@@ -51,14 +51,14 @@ struct Row {
     updated_at: i64,
 }
 
-impl Row {
+impl SkillRow {
     fn skill(self, files: Vec<FileEntry>) -> Result<Skill> {
         Ok(Skill {
             id: SkillId(self.id),
             spec: serde_json::from_str(&self.spec)?,
-            version: number(self.version)?,
+            version: checked_number(self.version)?,
             files,
-            experience: self.experience.map(number).transpose()?,
+            experience: self.experience.map(checked_number).transpose()?,
             created_at: Timestamp::from_millis(self.created_at),
             updated_at: Timestamp::from_millis(self.updated_at),
         })
@@ -76,7 +76,7 @@ struct VersionRow {
 impl VersionRow {
     fn version(self, files: Vec<FileEntry>) -> Result<SkillVersion> {
         Ok(SkillVersion {
-            version: number(self.version)?,
+            version: checked_number(self.version)?,
             spec: serde_json::from_str(&self.spec)?,
             note: self.note,
             files,
@@ -85,9 +85,9 @@ impl VersionRow {
     }
 }
 
-/// Counts here are small; one that is not cannot be read.
-pub(super) fn number<T: TryFrom<i64>>(number: i64) -> Result<T> {
-    T::try_from(number).map_err(|_| Error::Unreadable(format!("an impossible count: {number}")))
+/// Converts a stored number; one that is out of range is unreadable.
+pub(super) fn checked_number<T: TryFrom<i64>>(number: i64) -> Result<T> {
+    T::try_from(number).map_err(|_| StoreError::Unreadable(format!("a number is out of range: {number}")))
 }
 
 const ONE: &str = "SELECT s.id, s.version, s.experience, v.spec, s.created_at, s.updated_at FROM skills s \
@@ -102,11 +102,11 @@ const VERSIONS: &str = "SELECT v.version, v.spec, v.note, v.created_at FROM skil
      ON v.skill_id = s.id WHERE s.owner = $1 AND s.name = $2 ORDER BY v.version DESC LIMIT $3";
 const VERSION: &str = "SELECT v.version, v.spec, v.note, v.created_at FROM skills s JOIN skill_versions v \
      ON v.skill_id = s.id WHERE s.owner = $1 AND s.name = $2 AND v.version = $3";
-/// Takes the row, so that two changes at once are one after the other.
+/// Locks the row, so that concurrent changes are serialized.
 const ADVANCE: &str = "UPDATE skills SET version = version + 1, updated_at = $4 WHERE owner = $1 AND name = $2 \
      AND version = $3";
 
-/// Writes the rows of a new version and lets go of those that are too old.
+/// Writes the rows of a new version and deletes old versions.
 macro_rules! write_version {
     ($transaction:ident, $id:expr, $version:expr, $spec:expr, $note:expr, $now:expr) => {{
         sqlx::query(
@@ -131,15 +131,15 @@ macro_rules! write_version {
 pub(super) use write_version;
 
 impl Store {
-    /// By name.
+    /// Returns all skills, sorted by name.
     pub async fn skills(&self, owner: &Owner) -> Result<Vec<Skill>> {
         let (rows, files) = snapshot!(self.database(), |transaction| {
-            let rows: Vec<Row> = sqlx::query_as(ALL).bind(owner.as_str()).fetch_all(&mut *transaction).await?;
+            let rows: Vec<SkillRow> = sqlx::query_as(ALL).bind(owner.as_str()).fetch_all(&mut *transaction).await?;
             let files: Vec<(Uuid, String, i64, i64)> =
                 sqlx::query_as(FILES_OF_ALL).bind(owner.as_str()).fetch_all(&mut *transaction).await?;
             (rows, files)
         });
-        let skill = |row: Row| {
+        let skill = |row: SkillRow| {
             let of_skill = files.iter().filter(|(id, ..)| *id == row.id);
             let entries = of_skill.map(|(_, path, bytes, executable)| {
                 FileRow { path: path.clone(), bytes: *bytes, executable: *executable }.try_into()
@@ -148,14 +148,14 @@ impl Store {
             row.skill(entries)
         };
         let mut skills = rows.into_iter().map(skill).collect::<Result<Vec<Skill>>>()?;
-        // Here, not in SQL: databases do not agree on the order of letters.
+        // Sorted here because the databases collate text differently.
         skills.sort_unstable_by(|a, b| a.spec.name.cmp(&b.spec.name));
         Ok(skills)
     }
 
     pub async fn skill(&self, owner: &Owner, name: &SkillName) -> Result<Skill> {
         let (row, files) = snapshot!(self.database(), |transaction| {
-            let row: Row =
+            let row: SkillRow =
                 sqlx::query_as(ONE).bind(owner.as_str()).bind(name.as_str()).fetch_one(&mut *transaction).await?;
             let files: Vec<FileRow> =
                 sqlx::query_as(FILES).bind(row.id).bind(row.version).fetch_all(&mut *transaction).await?;
@@ -164,13 +164,13 @@ impl Store {
         row.skill(files.into_iter().map(FileEntry::try_from).collect::<Result<_>>()?)
     }
 
-    /// Newest first, without their files.
+    /// Returns all versions, newest first, without their files.
     pub async fn skill_versions(&self, owner: &Owner, name: &SkillName) -> Result<Vec<SkillVersion>> {
         let rows: Vec<VersionRow> = reading!(self.database(), |pool| {
             sqlx::query_as(VERSIONS).bind(owner.as_str()).bind(name.as_str()).bind(KEPT_VERSIONS).fetch_all(pool).await
         })?;
         match rows.is_empty() {
-            true => Err(Error::NotFound),
+            true => Err(StoreError::NotFound),
             false => rows.into_iter().map(|row| row.version(Vec::new())).collect(),
         }
     }
@@ -201,15 +201,15 @@ impl Store {
         &self,
         owner: &Owner,
         spec: &SkillSpec,
-        files: FileChange,
+        files: SkillFilesChange,
         note: Option<&str>,
-        attempt: Option<&Attempt>,
+        attempt: Option<&IdempotentRequest>,
     ) -> Result<Skill> {
         let (id, now, json) = (SkillId::generate(), Timestamp::now(), serde_json::to_string(spec)?);
         let name = spec.name.as_str();
         writing!(self.database(), |transaction| {
-            remember!(transaction, owner, attempt, name, now);
-            let made = sqlx::query(
+            store_key!(transaction, owner, attempt, name, now);
+            let inserted = sqlx::query(
                 "INSERT INTO skills (id, owner, name, version, created_at, updated_at) SELECT $1, $2, $3, 1, $4, $4 \
                  WHERE (SELECT COUNT(*) FROM skills WHERE owner = $2) < $5",
             )
@@ -220,14 +220,14 @@ impl Store {
             .bind(MAX_SKILLS)
             .execute(&mut *transaction)
             .await
-            .map_err(|error| taken(error, name))?;
-            if made.rows_affected() == 0 {
-                return Err(Error::Full("there are 1000 skills already; delete some".into()));
+            .map_err(|error| name_taken(error, name))?;
+            if inserted.rows_affected() == 0 {
+                return Err(StoreError::LimitReached("the limit of 1000 skills is reached; delete some first".into()));
             }
             write_version!(transaction, id, 1_i64, json.as_str(), note, now);
             change_files!(transaction, id, 1_i64, &files);
         });
-        self.watches().listed(owner, List::Skills);
+        self.watch_registry().list_changed(owner, WatchedList::Skills);
         self.skill(owner, &spec.name).await
     }
 
@@ -236,12 +236,12 @@ impl Store {
         owner: &Owner,
         name: &SkillName,
         change: SkillChange,
-        attempt: Option<&Attempt>,
+        attempt: Option<&IdempotentRequest>,
     ) -> Result<Skill> {
-        let SkillChange { base, spec, files, note } = change;
+        let SkillChange { base_version: base, spec, files, note } = change;
         let (now, json) = (Timestamp::now(), serde_json::to_string(&spec)?);
         writing!(self.database(), |transaction| {
-            remember!(transaction, owner, attempt, name, now);
+            store_key!(transaction, owner, attempt, name, now);
             let advanced = sqlx::query(ADVANCE)
                 .bind(owner.as_str())
                 .bind(name.as_str())
@@ -255,21 +255,26 @@ impl Store {
                 .fetch_one(&mut *transaction)
                 .await?;
             if advanced.rows_affected() == 0 {
-                return Err(Error::SkillChanged);
+                return Err(StoreError::SkillChanged);
             }
             let (id, version) = (SkillId(id), i64::from(base) + 1);
             write_version!(transaction, id, version, json.as_str(), note.as_deref(), now);
             change_files!(transaction, id, version, &files);
         });
-        self.watches().listed(owner, List::Skills);
+        self.watch_registry().list_changed(owner, WatchedList::Skills);
         self.skill(owner, name).await
     }
 
-    /// With its versions, its files and its training; the rooms it was trained in stay.
-    pub async fn delete_skill(&self, owner: &Owner, name: &SkillName, attempt: Option<&Attempt>) -> Result<()> {
+    /// Deletes a skill with its versions, files and training history; its training rooms stay.
+    pub async fn delete_skill(
+        &self,
+        owner: &Owner,
+        name: &SkillName,
+        attempt: Option<&IdempotentRequest>,
+    ) -> Result<()> {
         let now = Timestamp::now();
         writing!(self.database(), |transaction| {
-            remember!(transaction, owner, attempt, name, now);
+            store_key!(transaction, owner, attempt, name, now);
             let id: Uuid = sqlx::query_scalar("DELETE FROM skills WHERE owner = $1 AND name = $2 RETURNING id")
                 .bind(owner.as_str())
                 .bind(name.as_str())
@@ -287,14 +292,14 @@ impl Store {
                 sqlx::query(rows).bind(id).execute(&mut *transaction).await?;
             }
         });
-        self.watches().listed(owner, List::Skills);
+        self.watch_registry().list_changed(owner, WatchedList::Skills);
         Ok(())
     }
 }
 
-fn taken(error: sqlx::Error, name: &str) -> Error {
+fn name_taken(error: sqlx::Error, name: &str) -> StoreError {
     match &error {
-        sqlx::Error::Database(inner) if inner.is_unique_violation() => Error::SkillTaken(name.to_owned()),
+        sqlx::Error::Database(inner) if inner.is_unique_violation() => StoreError::SkillNameTaken(name.to_owned()),
         _ => error.into(),
     }
 }

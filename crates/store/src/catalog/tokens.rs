@@ -1,8 +1,8 @@
 //! Bearer tokens. Only their SHA-256 is stored (invariant 17).
 
-use super::idempotency::{Attempt, remember};
+use super::idempotency::{IdempotentRequest, store_key};
 use crate::{
-    Error, Store,
+    Store, StoreError,
     database::{reading, writing},
     error::Result,
 };
@@ -25,7 +25,7 @@ pub struct TokenRecord {
 }
 
 #[derive(sqlx::FromRow)]
-struct Row {
+struct TokenRow {
     id: Uuid,
     owner: String,
     label: String,
@@ -34,12 +34,12 @@ struct Row {
     revoked_at: Option<i64>,
 }
 
-impl TryFrom<Row> for TokenRecord {
-    type Error = Error;
-    fn try_from(row: Row) -> Result<Self> {
+impl TryFrom<TokenRow> for TokenRecord {
+    type Error = StoreError;
+    fn try_from(row: TokenRow) -> Result<Self> {
         Ok(Self {
             id: TokenId(row.id),
-            owner: owner(&row.owner)?,
+            owner: parse_owner(&row.owner)?,
             label: row.label,
             created_at: Timestamp::from_millis(row.created_at),
             last_used_at: row.last_used_at.map(Timestamp::from_millis),
@@ -48,30 +48,30 @@ impl TryFrom<Row> for TokenRecord {
     }
 }
 
-/// Tokens that one owner may have at a time.
+/// The maximum number of valid tokens per owner.
 pub const MAX_TOKENS: i64 = 100;
 
-pub(super) fn owner(text: &str) -> Result<Owner> {
-    Name::parse(text).map(Owner::new).map_err(|error| Error::Unreadable(error.to_string()))
+pub(super) fn parse_owner(text: &str) -> Result<Owner> {
+    Name::parse(text).map(Owner::new).map_err(|error| StoreError::Unreadable(error.to_string()))
 }
 
 impl Store {
-    /// For the operator, who makes tokens for anybody.
+    /// Creates a token for any owner. Only for the operator.
     pub async fn create_token(&self, owner: &Owner, label: &Name, hash: &[u8; 32]) -> Result<TokenId> {
         self.add_token(owner, label, hash, None).await
     }
 
-    /// One of their own, unless they have too many.
+    /// Creates a token for the owner, up to the limit.
     pub async fn add_token(
         &self,
         owner: &Owner,
         label: &Name,
         hash: &[u8; 32],
-        attempt: Option<&Attempt>,
+        attempt: Option<&IdempotentRequest>,
     ) -> Result<TokenId> {
         let (id, now) = (TokenId::generate(), Timestamp::now());
         writing!(self.database(), |transaction| {
-            remember!(transaction, owner, attempt, id, now);
+            store_key!(transaction, owner, attempt, id, now);
             sqlx::query("INSERT INTO tokens (id, owner, label, hash, created_at) VALUES ($1, $2, $3, $4, $5)")
                 .bind(id.0)
                 .bind(owner.as_str())
@@ -85,15 +85,17 @@ impl Store {
                 .fetch_one(&mut *transaction)
                 .await?;
             if valid > MAX_TOKENS {
-                return Err(Error::Full(format!("there are {MAX_TOKENS} tokens already; revoke one first")));
+                return Err(StoreError::LimitReached(format!(
+                    "the limit of {MAX_TOKENS} tokens is reached; revoke one first"
+                )));
             }
         });
         Ok(id)
     }
 
-    /// For the operator, who may see every owner's.
+    /// Returns the tokens of all owners. Only for the operator.
     pub async fn tokens(&self) -> Result<Vec<TokenRecord>> {
-        let rows: Vec<Row> = reading!(self.database(), |pool| {
+        let rows: Vec<TokenRow> = reading!(self.database(), |pool| {
             sqlx::query_as("SELECT id, owner, label, created_at, last_used_at, revoked_at FROM tokens ORDER BY id")
                 .fetch_all(pool)
                 .await
@@ -101,9 +103,9 @@ impl Store {
         rows.into_iter().map(TokenRecord::try_from).collect()
     }
 
-    /// Those of one owner that are still good, oldest first.
-    pub async fn tokens_of(&self, owner: &Owner) -> Result<Vec<TokenRecord>> {
-        let rows: Vec<Row> = reading!(self.database(), |pool| {
+    /// Returns the valid tokens of one owner, oldest first.
+    pub async fn owner_tokens(&self, owner: &Owner) -> Result<Vec<TokenRecord>> {
+        let rows: Vec<TokenRow> = reading!(self.database(), |pool| {
             sqlx::query_as(
                 "SELECT id, owner, label, created_at, last_used_at, revoked_at FROM tokens \
                  WHERE owner = $1 AND revoked_at IS NULL ORDER BY id",
@@ -115,7 +117,7 @@ impl Store {
         rows.into_iter().map(TokenRecord::try_from).collect()
     }
 
-    /// For the operator. Whoever is signed in with it is out.
+    /// Revokes any token and signs out its browser sessions. Only for the operator.
     pub async fn revoke_token(&self, id: TokenId) -> Result<()> {
         let now = Timestamp::now();
         writing!(self.database(), |transaction| {
@@ -125,17 +127,22 @@ impl Store {
                 .execute(&mut *transaction)
                 .await?;
             if changed.rows_affected() == 0 {
-                return Err(Error::NotFound);
+                return Err(StoreError::NotFound);
             }
         });
         Ok(())
     }
 
-    /// One of their own.
-    pub async fn revoke_own_token(&self, owner: &Owner, id: TokenId, attempt: Option<&Attempt>) -> Result<()> {
+    /// Revokes one of the owner's tokens.
+    pub async fn revoke_own_token(
+        &self,
+        owner: &Owner,
+        id: TokenId,
+        attempt: Option<&IdempotentRequest>,
+    ) -> Result<()> {
         let now = Timestamp::now();
         writing!(self.database(), |transaction| {
-            remember!(transaction, owner, attempt, id, now);
+            store_key!(transaction, owner, attempt, id, now);
             let changed =
                 sqlx::query("UPDATE tokens SET revoked_at = $3 WHERE id = $1 AND owner = $2 AND revoked_at IS NULL")
                     .bind(id.0)
@@ -144,13 +151,13 @@ impl Store {
                     .execute(&mut *transaction)
                     .await?;
             if changed.rows_affected() == 0 {
-                return Err(Error::NotFound);
+                return Err(StoreError::NotFound);
             }
         });
         Ok(())
     }
 
-    pub async fn note_token_use(&self, id: TokenId) -> Result<()> {
+    pub async fn record_token_use(&self, id: TokenId) -> Result<()> {
         writing!(self.database(), |transaction| {
             sqlx::query("UPDATE tokens SET last_used_at = $2 WHERE id = $1")
                 .bind(id.0)
@@ -158,22 +165,25 @@ impl Store {
                 .execute(&mut *transaction)
                 .await?;
         });
-        Ok::<(), Error>(())
+        Ok::<(), StoreError>(())
     }
 
-    /// Whose token this is, if it is one and still good.
-    pub async fn principal_of(&self, hash: &[u8; 32]) -> Result<Option<Principal>> {
+    /// Returns the principal of a token, if the token is valid.
+    pub async fn principal_for_token(&self, hash: &[u8; 32]) -> Result<Option<Principal>> {
         let row: Option<(Uuid, String)> = reading!(self.database(), |pool| {
             sqlx::query_as("SELECT id, owner FROM tokens WHERE hash = $1 AND revoked_at IS NULL")
                 .bind(hash.as_slice())
                 .fetch_optional(pool)
                 .await
         })?;
-        row.map(|(id, name)| Ok(Principal { owner: owner(&name)?, token: Some(TokenId(id)), visit: None })).transpose()
+        row.map(|(id, name)| {
+            Ok(Principal { owner: parse_owner(&name)?, token: Some(TokenId(id)), browser_session: None })
+        })
+        .transpose()
     }
 
-    /// Whether a token that was good when a stream began still is.
-    pub async fn token_is_good(&self, id: TokenId) -> Result<bool> {
+    /// Returns whether a token is still valid. Used by open streams.
+    pub async fn is_token_valid(&self, id: TokenId) -> Result<bool> {
         let created: Option<i64> = reading!(self.database(), |pool| {
             sqlx::query_scalar("SELECT created_at FROM tokens WHERE id = $1 AND revoked_at IS NULL")
                 .bind(id.0)
@@ -183,7 +193,7 @@ impl Store {
         Ok(created.is_some())
     }
 
-    /// Accounts are on as soon as a token was ever made: revoking the last one locks the doors, it does not open them.
+    /// Returns whether a token was ever created. Revoking the last token must not turn authentication off.
     pub async fn accounts_exist(&self) -> Result<bool> {
         let any: Option<i64> = reading!(self.database(), |pool| {
             sqlx::query_scalar("SELECT created_at FROM tokens LIMIT 1").fetch_optional(pool).await

@@ -1,7 +1,7 @@
-//! Tools that a person has allowed once and for all, for one agent in one room.
+//! Tools that a user has always allowed, for one agent in one room.
 
 use crate::{
-    Error, Store,
+    Store, StoreError,
     database::{reading, writing},
     error::Result,
 };
@@ -22,9 +22,9 @@ pub struct RememberedTool {
 const ROOM: &str = "SELECT created_at FROM rooms WHERE id = $1 AND owner = $2 AND deleted_at IS NULL";
 
 impl Store {
-    /// By agent and name.
+    /// Returns the tools of a room, sorted by agent and name.
     pub async fn remembered_tools(&self, owner: &Owner, room: RoomId) -> Result<Vec<RememberedTool>> {
-        // One question: every run asks it before its first word. A room without tools is a row of nothing.
+        // One query, because every run waits for it before its first token. A room without tools gives a row of NULLs.
         let rows: Vec<(Option<Uuid>, Option<String>, Option<i64>)> = reading!(self.database(), |pool| {
             sqlx::query_as(
                 "SELECT t.agent_id, t.tool, t.created_at FROM rooms r LEFT JOIN room_tools t ON t.room_id = r.id \
@@ -36,19 +36,19 @@ impl Store {
             .await
         })?;
         if rows.is_empty() {
-            return Err(Error::NotFound);
+            return Err(StoreError::NotFound);
         }
         let tool = |(agent, tool, created_at): (Option<Uuid>, _, Option<i64>)| {
             let (agent_id, created_at) = (AgentId(agent?), Timestamp::from_millis(created_at?));
             Some(RememberedTool { agent_id, tool: tool?, created_at })
         };
         let mut tools: Vec<RememberedTool> = rows.into_iter().filter_map(tool).collect();
-        // Here, not in SQL: databases do not agree on the order of letters.
+        // Sorted here because the databases collate text differently.
         tools.sort_unstable_by(|a, b| (a.agent_id, &a.tool).cmp(&(b.agent_id, &b.tool)));
         Ok(tools)
     }
 
-    /// What was not remembered is forgotten as well.
+    /// Removes a tool. Succeeds if it was not remembered.
     pub async fn forget_tool(&self, owner: &Owner, room: RoomId, agent: AgentId, tool: &str) -> Result<()> {
         writing!(self.database(), |transaction| {
             let _: i64 =
@@ -60,6 +60,6 @@ impl Store {
                 .execute(&mut *transaction)
                 .await?;
         });
-        Ok::<(), Error>(())
+        Ok::<(), StoreError>(())
     }
 }

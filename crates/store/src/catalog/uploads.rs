@@ -1,9 +1,9 @@
-//! Uploads: what is known of files that people uploaded. Their bytes are files of the data folder and no concern of the
-//! database: a file of 25 MB in the one transaction would hold up every journal.
+//! Metadata of uploads. Their content is stored as files in the data folder, not in the database: 25 MB in a
+//! transaction would delay every journal.
 
-use super::idempotency::{Attempt, remember};
+use super::idempotency::{IdempotentRequest, store_key};
 use crate::{
-    Error, Store,
+    Store, StoreError,
     database::{reading, writing},
     error::{Result, signed, unsigned},
 };
@@ -17,7 +17,7 @@ use domain::{
 use uuid::Uuid;
 
 #[derive(sqlx::FromRow)]
-struct Row {
+struct UploadRow {
     id: Uuid,
     name: String,
     media_type: String,
@@ -25,12 +25,12 @@ struct Row {
     created_at: i64,
 }
 
-impl TryFrom<Row> for Upload {
-    type Error = Error;
-    fn try_from(row: Row) -> Result<Self> {
+impl TryFrom<UploadRow> for Upload {
+    type Error = StoreError;
+    fn try_from(row: UploadRow) -> Result<Self> {
         Ok(Self {
             id: UploadId(row.id),
-            name: Name::parse(&row.name).map_err(|error| Error::Unreadable(error.to_string()))?,
+            name: Name::parse(&row.name).map_err(|error| StoreError::Unreadable(error.to_string()))?,
             media_type: row.media_type,
             bytes: unsigned(row.bytes)?,
             created_at: Timestamp::from_millis(row.created_at),
@@ -39,11 +39,11 @@ impl TryFrom<Row> for Upload {
 }
 
 impl Store {
-    /// For a file that is on disk. Refused when the owner would have too much.
-    pub async fn add_upload(&self, owner: &Owner, upload: &Upload, attempt: Option<&Attempt>) -> Result<()> {
+    /// Adds an upload whose file is on disk. Fails if the owner's total would exceed the limit.
+    pub async fn add_upload(&self, owner: &Owner, upload: &Upload, attempt: Option<&IdempotentRequest>) -> Result<()> {
         let now = upload.created_at;
         writing!(self.database(), |transaction| {
-            remember!(transaction, owner, attempt, upload.id, now);
+            store_key!(transaction, owner, attempt, upload.id, now);
             sqlx::query(
                 "INSERT INTO uploads (id, owner, name, media_type, bytes, created_at) VALUES ($1, $2, $3, $4, $5, $6)",
             )
@@ -61,8 +61,8 @@ impl Store {
                     .fetch_one(&mut *transaction)
                     .await?;
             if unsigned(total)? > MAX_OWNER_BYTES {
-                return Err(Error::Full(format!(
-                    "your uploads would be more than {} MB in all; delete some first",
+                return Err(StoreError::LimitReached(format!(
+                    "your uploads would exceed {} MB in total; delete some first",
                     MAX_OWNER_BYTES / 1_000_000
                 )));
             }
@@ -71,7 +71,7 @@ impl Store {
     }
 
     pub async fn upload(&self, owner: &Owner, id: UploadId) -> Result<Upload> {
-        let row: Row = reading!(self.database(), |pool| {
+        let row: UploadRow = reading!(self.database(), |pool| {
             sqlx::query_as("SELECT id, name, media_type, bytes, created_at FROM uploads WHERE id = $1 AND owner = $2")
                 .bind(id.0)
                 .bind(owner.as_str())
@@ -81,17 +81,17 @@ impl Store {
         row.try_into()
     }
 
-    pub async fn delete_upload(&self, owner: &Owner, id: UploadId, attempt: Option<&Attempt>) -> Result<()> {
+    pub async fn delete_upload(&self, owner: &Owner, id: UploadId, attempt: Option<&IdempotentRequest>) -> Result<()> {
         let now = Timestamp::now();
         writing!(self.database(), |transaction| {
-            remember!(transaction, owner, attempt, id, now);
+            store_key!(transaction, owner, attempt, id, now);
             let deleted = sqlx::query("DELETE FROM uploads WHERE id = $1 AND owner = $2")
                 .bind(id.0)
                 .bind(owner.as_str())
                 .execute(&mut *transaction)
                 .await?;
             if deleted.rows_affected() == 0 {
-                return Err(Error::NotFound);
+                return Err(StoreError::NotFound);
             }
         });
         Ok(())

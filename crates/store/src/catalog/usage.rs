@@ -1,4 +1,4 @@
-//! What runs took, summed by the database: by agent, model or room, and by stretches of time.
+//! Usage of runs, summed by the database: by agent, model or room, and by time bucket.
 
 use crate::{
     Store,
@@ -13,37 +13,37 @@ use domain::{
 use std::{ops::AddAssign, time::Duration};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum UsageBy {
+pub enum UsageGrouping {
     Agent,
     Model,
     Room,
 }
 
-/// Runs are counted where they were queued: `from` included, `to` not.
+/// Selects runs by their queue time: `from` is inclusive, `to` is exclusive.
 #[derive(Debug, Clone, Copy)]
 pub struct UsageQuery {
     pub from: Timestamp,
     pub to: Timestamp,
-    pub by: UsageBy,
+    pub by: UsageGrouping,
     pub bucket: Duration,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Figures {
+pub struct UsageTotals {
     pub runs: u64,
     pub completed: u64,
     pub failed: u64,
     /// Cancelled or interrupted.
     pub stopped: u64,
     pub usage: Usage,
-    /// Of the runs whose price is known; `None` when that is none of them.
+    /// The sum over runs with a known price; `None` if there are none.
     pub cost: Option<Cost>,
-    /// Runs that used tokens of a model whose price is not known.
+    /// The number of runs that used tokens of a model with an unknown price.
     pub unpriced: u64,
     pub duration_ms: u64,
 }
 
-impl AddAssign for Figures {
+impl AddAssign for UsageTotals {
     fn add_assign(&mut self, other: Self) {
         self.runs += other.runs;
         self.completed += other.completed;
@@ -59,18 +59,18 @@ impl AddAssign for Figures {
     }
 }
 
-/// One agent, model or room in one stretch of time.
+/// One agent, model or room in one time bucket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UsageRow {
-    /// An id without hyphens, or the model; `None` where the model is not known.
+    /// An id or a model name; `None` if the model is not known.
     pub key: Option<String>,
     pub name: Option<String>,
     pub at: Timestamp,
-    pub figures: Figures,
+    pub totals: UsageTotals,
 }
 
 #[derive(sqlx::FromRow)]
-struct Row {
+struct UsageSumRow {
     item: Option<String>,
     name: Option<String>,
     bucket: i64,
@@ -87,7 +87,7 @@ struct Row {
     duration: i64,
 }
 
-/// More tokens than any run has ever used: what a provider reports must not make a sum overflow.
+/// Caps the tokens of a run: numbers reported by a provider must not overflow the sum.
 macro_rules! tokens {
     (sqlite, $field:literal) => {
         concat!("MIN(COALESCE(json_extract(usage, '$.", $field, "'), 0), 1000000000000)")
@@ -97,7 +97,7 @@ macro_rules! tokens {
     };
 }
 
-/// $1 owner, $2 from, $3 to, $4 the length of a bucket in milliseconds. The range is one stretch of `runs_by_owner`.
+/// $1 owner, $2 from, $3 to, $4 the length of a bucket in milliseconds. The range uses the index `runs_by_owner`.
 macro_rules! select_usage {
     ($dialect:ident, $key:literal, $item:literal, $name:literal, $join:literal) => {
         concat!(
@@ -142,31 +142,31 @@ macro_rules! select_usage {
     };
 }
 
-fn statement(database: &Database, by: UsageBy) -> &'static str {
+fn statement(database: &Database, by: UsageGrouping) -> &'static str {
     match (database, by) {
-        (Database::Sqlite { .. }, UsageBy::Agent) => {
+        (Database::Sqlite { .. }, UsageGrouping::Agent) => {
             select_usage!(sqlite, "agent_id", "lower(hex(g.part))", "a.name", "LEFT JOIN agents a ON a.id = g.part")
         }
-        (Database::Sqlite { .. }, UsageBy::Room) => {
+        (Database::Sqlite { .. }, UsageGrouping::Room) => {
             select_usage!(sqlite, "room_id", "lower(hex(g.part))", "r.name", "LEFT JOIN rooms r ON r.id = g.part")
         }
-        (Database::Sqlite { .. }, UsageBy::Model) => select_usage!(sqlite, "model", "g.part", "g.part", ""),
-        (Database::Postgres(_), UsageBy::Agent) => {
+        (Database::Sqlite { .. }, UsageGrouping::Model) => select_usage!(sqlite, "model", "g.part", "g.part", ""),
+        (Database::Postgres(_), UsageGrouping::Agent) => {
             select_usage!(postgres, "agent_id", "g.part::text", "a.name", "LEFT JOIN agents a ON a.id = g.part")
         }
-        (Database::Postgres(_), UsageBy::Room) => {
+        (Database::Postgres(_), UsageGrouping::Room) => {
             select_usage!(postgres, "room_id", "g.part::text", "r.name", "LEFT JOIN rooms r ON r.id = g.part")
         }
-        (Database::Postgres(_), UsageBy::Model) => select_usage!(postgres, "model", "g.part", "g.part", ""),
+        (Database::Postgres(_), UsageGrouping::Model) => select_usage!(postgres, "model", "g.part", "g.part", ""),
     }
 }
 
 impl Store {
-    /// In one query, oldest first. Stretches in which nothing ran are not there.
+    /// Returns usage in one query, oldest first. Buckets without runs are left out.
     pub async fn usage(&self, owner: &Owner, query: &UsageQuery) -> Result<Vec<UsageRow>> {
         let sql = statement(self.database(), query.by);
         let bucket = i64::try_from(query.bucket.as_millis()).unwrap_or(i64::MAX).max(1);
-        let rows: Vec<Row> = reading!(self.database(), |pool| {
+        let rows: Vec<UsageSumRow> = reading!(self.database(), |pool| {
             sqlx::query_as(sql)
                 .bind(owner.as_str())
                 .bind(query.from.as_millis())
@@ -179,9 +179,9 @@ impl Store {
     }
 }
 
-impl Row {
+impl UsageSumRow {
     fn read(self, bucket: i64) -> Result<UsageRow> {
-        let figures = Figures {
+        let figures = UsageTotals {
             runs: unsigned(self.runs)?,
             completed: unsigned(self.completed)?,
             failed: unsigned(self.failed)?,
@@ -197,8 +197,8 @@ impl Row {
             duration_ms: unsigned(self.duration)?,
         };
         let at = Timestamp::from_millis(self.bucket.saturating_mul(bucket));
-        // Both engines write ids in their own way.
+        // The databases format ids differently.
         let key = self.item.map(|item| item.parse::<uuid::Uuid>().map_or(item, |id| id.to_string()));
-        Ok(UsageRow { key, name: self.name, at, figures })
+        Ok(UsageRow { key, name: self.name, at, totals: figures })
     }
 }

@@ -1,6 +1,6 @@
-//! One atomic write to one room: what must hold, what is appended, and what else changes with it.
+//! One atomic write to one room: a guard, the events to append, and the row changes that go with them.
 
-use crate::catalog::{idempotency::Attempt, sessions::ProviderSession};
+use crate::catalog::{idempotency::IdempotentRequest, provider_sessions::ProviderSessionRecord};
 use domain::{
     event::NewEvent,
     ids::{AgentId, MessageId, RoomId, RunId},
@@ -19,10 +19,10 @@ pub struct Commit {
     pub room_id: RoomId,
     pub guard: Guard,
     pub events: Vec<NewEvent>,
-    pub changes: Vec<Change>,
+    pub changes: Vec<RowChange>,
 }
 
-/// Checked inside the transaction; when it does not hold, nothing of the commit is stored.
+/// Checked inside the transaction; if it fails, nothing of the commit is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Guard {
     None,
@@ -31,22 +31,22 @@ pub enum Guard {
         run_id: RunId,
         fence: u64,
     },
-    /// The run waits in the queue and nobody has claimed it.
+    /// The run is queued and not claimed.
     Unclaimed {
         run_id: RunId,
     },
-    /// No run of the room is unfinished.
+    /// The room has no unfinished run.
     RoomIdle,
 }
 
 /// Rows that change in the same transaction as the events.
 #[derive(Debug, Clone)]
-pub enum Change {
+pub enum RowChange {
     CreateRoom {
         owner: Owner,
         room: Room,
     },
-    /// Someone sits down at the end of the row, or again where they were.
+    /// Adds the agent as the last participant; a participant keeps its position.
     Join {
         agent_id: AgentId,
     },
@@ -55,66 +55,66 @@ pub enum Change {
     },
     PutMessage {
         message: Message,
-        seq: SeqOf,
+        seq: SeqRef,
     },
     QueueRun {
         owner: Owner,
         run_id: RunId,
         agent_id: AgentId,
         message_id: MessageId,
-        seq: SeqOf,
-        /// Who begins with it at once. Granted where no run of the room is unfinished; else it waits for its turn.
-        claim: Option<ClaimFor>,
+        seq: SeqRef,
+        /// A worker's offer to start the run at once. Granted if the room has no unfinished run.
+        claim: Option<ClaimOffer>,
     },
-    /// Asks every unfinished run of the room that was queued before this commit to stop.
-    StopEarlier {
-        stop: Stop,
+    /// Requests every unfinished run of the room that was queued before this commit to stop.
+    StopEarlierRuns {
+        stop: StopRequest,
     },
     RunStatus {
         run_id: RunId,
         status: RunStatus,
     },
-    /// The run's one end; takes it out of the queue.
+    /// Ends the run and removes it from the queue.
     EndRun {
         run_id: RunId,
-        ending: Ending,
+        ending: RunEnding,
     },
     PutSession {
         agent_id: AgentId,
         provider: String,
-        session: ProviderSession,
+        session: ProviderSessionRecord,
     },
-    /// The tool is allowed for this agent in this room from now on.
+    /// Always allows the tool for this agent in this room.
     RememberTool {
         agent_id: AgentId,
         tool: String,
     },
-    /// Made before all others: a key that was used before rejects the commit.
-    Remember {
+    /// Stores an idempotency key. A key that was used before rejects the commit.
+    StoreIdempotencyKey {
         owner: Owner,
-        attempt: Attempt,
+        attempt: IdempotentRequest,
         result: String,
     },
 }
 
-/// A worker that has room for a run as soon as it is queued.
+/// An offer of a worker with a free slot to start a run as soon as it is queued.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ClaimFor {
+pub struct ClaimOffer {
     pub holder: String,
     pub lease: Duration,
-    /// What the journal then says of the run's start, right after the commit's own events.
-    pub start: Vec<NewEvent>,
+    /// The events of the run's start, appended after the commit's own events.
+    pub start_events: Vec<NewEvent>,
 }
 
-/// A seq that a row needs: known already, or that of the commit's n-th event.
+/// A seq that a row refers to: a known one, or that of the commit's n-th event.
 #[derive(Debug, Clone, Copy)]
-pub enum SeqOf {
+pub enum SeqRef {
     Known(Seq),
     Event(usize),
 }
 
 #[derive(Debug, Clone)]
-pub struct Ending {
+pub struct RunEnding {
     pub status: RunStatus,
     pub usage: Usage,
     pub cost: Option<Cost>,
@@ -124,14 +124,14 @@ pub struct Ending {
     pub receipt: Option<Receipt>,
 }
 
-/// Why an unfinished run is asked to stop.
+/// Why an unfinished run is requested to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stop {
+pub enum StopRequest {
     Cancel,
     Interrupt,
 }
 
-impl Stop {
+impl StopRequest {
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Cancel => "cancel",
@@ -147,9 +147,9 @@ impl Stop {
 /// The receipt of a commit: its events are on disk as `first..first + count`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Committed {
-    /// The seq of the first event; of the room's newest one when the commit had none.
-    pub first: Seq,
+    /// The seq of the first event; the room's head if the commit has no events.
+    pub first_seq: Seq,
     pub at: Timestamp,
-    /// The worker that offered to begin with a run of this commit holds it now, with this fence, and the run has started.
-    pub claimed: Option<u64>,
+    /// The fence of the claim, if the worker's offer was granted: it now holds the run, and the run has started.
+    pub claimed_fence: Option<u64>,
 }

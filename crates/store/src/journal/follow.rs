@@ -1,7 +1,8 @@
-//! The one reader: a cursor over tail and store. Live, lagging and reconnecting readers are the same code.
+//! The one reader of a room: a cursor over the tail and the store. Live, lagging and reconnecting readers share this
+//! code.
 
 use super::{frame::Frame, tail::Tail};
-use crate::{Error, open::Store};
+use crate::{StoreError, open::Store};
 use domain::{
     ids::RoomId,
     owner::Owner,
@@ -10,30 +11,30 @@ use domain::{
 use std::sync::Arc;
 use tokio::sync::Notify;
 
-/// Rings when a followed room moved. One bell may serve many followers: whoever wakes looks at all of them.
+/// Notified when a followed room has new events. Followers may share one: after a wake-up, check all of them.
 #[derive(Debug, Default)]
-pub struct Bell(Notify);
+pub struct Notifier(Notify);
 
-impl Bell {
-    pub(crate) fn ring(&self) {
-        // A permit is kept when nobody waits yet, so that a ring between a look and a wait is not lost.
+impl Notifier {
+    pub(crate) fn notify(&self) {
+        // `Notify` keeps a permit if nobody waits yet, so a notification between a read and a wait is not lost.
         self.0.notify_one();
     }
 
-    pub async fn rung(&self) {
+    pub async fn notified(&self) {
         self.0.notified().await;
     }
 }
 
 #[derive(Debug)]
 pub enum Batch {
-    /// The client's position is not in this journal (another epoch, or beyond the head): it must forget what it has,
-    /// the next batch begins at seq 1.
+    /// The client's position is not in this journal (another epoch, or beyond the head). The client must discard its
+    /// events; the next batch begins at seq 1.
     Reset {
         head: Seq,
     },
     Frames(Vec<Arc<Frame>>),
-    /// Nothing more for now; wait for the bell.
+    /// No more events for now; wait for the notifier.
     CaughtUp,
 }
 
@@ -41,31 +42,31 @@ pub struct Follower {
     store: Store,
     owner: Owner,
     room: RoomId,
-    /// The last seq handed out.
+    /// The last seq returned.
     seq: Seq,
     pending_reset: Option<Seq>,
     tail: Arc<Tail>,
-    bell: Arc<Bell>,
+    notifier: Arc<Notifier>,
 }
 
-/// About what one socket write takes; a reader that wants more asks again.
+/// About the size of one socket write.
 const BATCH_BYTES: usize = 64 * 1024;
 
 impl Follower {
-    /// Registers interest first, then looks: an event committed in between is in what is read (never in a gap).
+    /// Subscribes first, then reads the head, so that an event committed in between is not missed.
     pub(crate) async fn open(
         store: &Store,
         owner: &Owner,
         room: RoomId,
         after: &Position,
-        bell: Arc<Bell>,
-    ) -> Result<Self, Error> {
-        let tail = store.tails().of(room);
-        tail.attach(&bell);
+        notifier: Arc<Notifier>,
+    ) -> Result<Self, StoreError> {
+        let tail = store.tails().get_or_create(room);
+        tail.attach(&notifier);
         let (store, owner) = (store.clone(), owner.clone());
-        let mut follower = Self { store, owner, room, seq: after.seq, pending_reset: None, tail, bell };
+        let mut follower = Self { store, owner, room, seq: after.seq, pending_reset: None, tail, notifier };
         let head = follower.store.head(&follower.owner, room).await?;
-        follower.tail.reach(head);
+        follower.tail.raise_head(head);
         let foreign = after.epoch.as_ref().is_some_and(|epoch| epoch != follower.store.epoch());
         if foreign || after.seq > head {
             follower.seq = 0;
@@ -74,13 +75,13 @@ impl Follower {
         Ok(follower)
     }
 
-    pub async fn next(&mut self) -> Result<Batch, Error> {
+    pub async fn next(&mut self) -> Result<Batch, StoreError> {
         if let Some(head) = self.pending_reset.take() {
             return Ok(Batch::Reset { head });
         }
         let frames = match self.tail.after(self.seq, BATCH_BYTES) {
             Some(frames) => frames,
-            // Nothing was written since the room came into memory, or it does not hold what comes next.
+            // The tail is empty or does not reach back to the next event.
             None => self.store.frames_after(self.room, self.seq, BATCH_BYTES).await?,
         };
         match frames.last() {
@@ -92,16 +93,16 @@ impl Follower {
         }
     }
 
-    /// True when the room has moved beyond what was handed out. Cheap: for a bell that serves many rooms.
+    /// Returns whether the room has events that were not returned yet. Cheap: for a notifier shared by many rooms.
     pub fn is_behind(&self) -> bool {
         self.pending_reset.is_some() || self.tail.head() > self.seq
     }
 
-    /// Asks the store anew, for doors to call now and then: a room that is gone ends its readers, and one that another
-    /// server writes to, whose bell does not ring here, has late readers instead of stuck ones (invariant 13).
-    pub async fn look_again(&self) -> Result<(), Error> {
+    /// Reads the head from the store again. Call it periodically: it fails for a deleted room, and finds events of
+    /// another server, which does not notify this one (invariant 13).
+    pub async fn refresh(&self) -> Result<(), StoreError> {
         let head = self.store.head(&self.owner, self.room).await?;
-        self.tail.reach(head);
+        self.tail.raise_head(head);
         Ok(())
     }
 
@@ -113,19 +114,19 @@ impl Follower {
         self.seq
     }
 
-    /// The newest seq known here without asking the store.
+    /// The newest seq known without a read from the store.
     pub fn head(&self) -> Seq {
         self.tail.head().max(self.seq)
     }
 
-    pub fn bell(&self) -> &Arc<Bell> {
-        &self.bell
+    pub fn notifier(&self) -> &Arc<Notifier> {
+        &self.notifier
     }
 }
 
 impl Drop for Follower {
     fn drop(&mut self) {
-        self.tail.detach(&self.bell);
+        self.tail.detach(&self.notifier);
         self.store.tails().release(self.room, std::mem::take(&mut self.tail));
     }
 }

@@ -1,4 +1,4 @@
-//! An event as bytes, made once and shared by every reader (REST, SSE and WebSocket give the same JSON for a seq).
+//! An event as bytes, built once and shared by all readers (REST, SSE and WebSocket return the same JSON for a seq).
 
 use bytes::Bytes;
 use domain::{
@@ -14,14 +14,14 @@ pub struct Frame {
     pub kind: EventType,
     pub run_id: Option<RunId>,
     sse: Bytes,
-    /// Where the JSON begins inside `sse`; it ends before the closing blank line.
+    /// The start of the JSON in `sse`; it ends before the closing blank line.
     json_start: usize,
-    /// Only rooms watched through a WebSocket pay for these bytes.
+    /// Built only for rooms that are followed through a WebSocket.
     websocket: OnceLock<Bytes>,
 }
 
 const SSE_END: &[u8] = b"\n\n";
-/// The frame itself, its places in the tail and what the allocator adds.
+/// The frame itself, its entry in the tail and the allocator's overhead.
 const OVERHEAD: usize = 256;
 
 impl Frame {
@@ -56,7 +56,7 @@ impl Frame {
         &self.sse[self.json_start..self.sse.len() - SSE_END.len()]
     }
 
-    /// What happened. `None` for an event that this version cannot read: an older one's is no reason to stop.
+    /// Parses the event. `None` if this version cannot read it.
     pub fn body(&self) -> Option<EventBody> {
         #[derive(serde::Deserialize)]
         struct Envelope<'a> {
@@ -79,7 +79,7 @@ impl Frame {
         })
     }
 
-    /// What it takes to keep in memory. The copy for WebSockets counts whether or not anyone has asked for it.
+    /// The memory use in bytes. Always includes the copy for WebSockets.
     pub(crate) fn weight(&self) -> usize {
         self.sse.len() + self.json().len() + OVERHEAD
     }

@@ -1,11 +1,11 @@
-//! What becomes of a group of commits: checks each guard, gives out seqs, and says what is to be stored. Pure: what is true
-//! was asked before ([`Subjects`], [`Facts`]), and all that follows from it is stored in one go ([`Plan`]).
+//! Plans a group of commits: checks each guard, assigns seqs, and lists what to store. Pure: the facts about the
+//! subjects are read before (`CommitSubjects`, `JournalFacts`), and the plan is stored in one go (`CommitPlan`).
 
 use super::{
-    commit::{Change, ClaimFor, Commit, Committed, Guard, SeqOf},
+    commit::{ClaimOffer, Commit, Committed, Guard, RowChange, SeqRef},
     statement::Statement,
 };
-use crate::{Error, catalog::changes};
+use crate::{StoreError, catalog::changes};
 use domain::{
     event::{Event, NewEvent},
     ids::{EventId, RoomId, RunId},
@@ -15,134 +15,134 @@ use domain::{
 };
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// What a group of commits is about. Each in one order everywhere, so that two servers that hold several of them cannot wait
-/// for each other in a ring.
+/// The rooms, events, runs and keys that a group of commits refers to. Rooms and runs are sorted, so that two servers
+/// that lock several of them cannot deadlock.
 #[derive(Debug, Default)]
-pub(crate) struct Subjects {
+pub(crate) struct CommitSubjects {
     pub rooms: Vec<RoomId>,
-    /// The first of each commit: whether the commit was stored before.
-    pub events: Vec<EventId>,
+    /// The first event of each commit, to detect commits that are already stored.
+    pub first_events: Vec<EventId>,
     pub runs: Vec<RunId>,
-    /// Those of them that are new, unless the commit was stored before.
-    pub offered: Vec<RunId>,
-    /// Rooms of which it matters whether they are idle.
-    pub idle: Vec<RoomId>,
-    /// Rooms of which every unfinished run is meant.
+    /// Runs with a claim offer. They are new, unless the commit is already stored.
+    pub offered_runs: Vec<RunId>,
+    /// Rooms whose number of unfinished runs matters.
+    pub idle_checks: Vec<RoomId>,
+    /// Rooms whose unfinished runs are all requested to stop.
     pub stopping: Vec<RoomId>,
-    /// Keys that may have been used, and whose they are.
+    /// Idempotency keys, as (owner, key).
     pub keys: Vec<(String, String)>,
 }
 
-/// What is true of them before anything is changed, and stays so until the transaction ends: nobody else gives out the same
-/// seq, no lease changes hands, and no run is queued or ended.
+/// The state of the subjects before the commits. It stays valid until the transaction ends: nobody else assigns seqs,
+/// changes leases, or queues or ends runs.
 #[derive(Debug, Default)]
-pub(crate) struct Facts {
+pub(crate) struct JournalFacts {
     pub heads: HashMap<RoomId, Seq>,
-    pub known: HashMap<EventId, Seq>,
-    pub leases: HashMap<RunId, Lease>,
-    /// How many runs are unfinished, of rooms where that matters.
+    pub stored_events: HashMap<EventId, Seq>,
+    pub leases: HashMap<RunId, LeaseState>,
+    /// The number of unfinished runs, for rooms where that matters.
     pub unfinished: HashMap<RoomId, u64>,
-    pub used: HashSet<(String, String)>,
+    pub used_keys: HashSet<(String, String)>,
 }
 
-impl Facts {
-    /// Nothing is known yet. Where no run is found, none is unfinished.
-    pub(crate) fn about(subjects: &Subjects) -> Self {
-        Self { unfinished: subjects.idle.iter().map(|room| (*room, 0)).collect(), ..Self::default() }
+impl JournalFacts {
+    /// Creates empty facts. A room without queue rows has no unfinished run.
+    pub(crate) fn for_subjects(subjects: &CommitSubjects) -> Self {
+        Self { unfinished: subjects.idle_checks.iter().map(|room| (*room, 0)).collect(), ..Self::default() }
     }
 
-    pub(crate) fn learn(&mut self, seen: Self) {
-        let Self { heads, known, leases, unfinished, used } = seen;
+    pub(crate) fn merge(&mut self, seen: Self) {
+        let Self { heads, stored_events: known, leases, unfinished, used_keys: used } = seen;
         self.heads.extend(heads);
-        self.known.extend(known);
+        self.stored_events.extend(known);
         self.leases.extend(leases);
         self.unfinished.extend(unfinished);
-        self.used.extend(used);
+        self.used_keys.extend(used);
     }
 }
 
 #[derive(Debug, Clone)]
-pub(crate) struct Lease {
+pub(crate) struct LeaseState {
     pub fence: u64,
-    /// `None`: the run waits.
+    /// `None` while the run is queued.
     pub holder: Option<String>,
 }
 
-/// A run that waits has fence 0; every claim counts it up.
+/// A queued run has fence 0; every claim increments it.
 pub(crate) const FIRST_FENCE: u64 = 1;
 
-/// Where and when a change happens.
+/// The room, seq and time of a row change.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Context {
+pub(crate) struct ChangeContext {
     pub room: RoomId,
     /// The seq of the commit's first event.
-    pub first: Seq,
+    pub first_seq: Seq,
     pub now: Timestamp,
-    /// Whoever offers to begin with a run at once may.
-    pub grants: bool,
+    /// Whether the claim offer of the commit is granted.
+    pub grants_claim: bool,
 }
 
-impl Context {
-    pub(crate) fn seq(&self, of: SeqOf) -> Seq {
+impl ChangeContext {
+    pub(crate) fn seq(&self, of: SeqRef) -> Seq {
         match of {
-            SeqOf::Known(seq) => seq,
-            SeqOf::Event(index) => self.first + index as Seq,
+            SeqRef::Known(seq) => seq,
+            SeqRef::Event(index) => self.first_seq + index as Seq,
         }
     }
 
-    pub(crate) fn granted<'a>(&self, offer: Option<&'a ClaimFor>) -> Option<&'a ClaimFor> {
-        offer.filter(|_| self.grants)
+    pub(crate) fn granted_claim<'a>(&self, offer: Option<&'a ClaimOffer>) -> Option<&'a ClaimOffer> {
+        offer.filter(|_| self.grants_claim)
     }
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Applied {
-    /// Per commit of the group: its receipt, or why nothing of it is stored.
-    pub outcomes: Vec<Result<Committed, Error>>,
-    /// Everything the group appends, per room in seq order.
+pub(crate) struct AppliedGroup {
+    /// Per commit of the group: its receipt, or why it was rejected.
+    pub outcomes: Vec<Result<Committed, StoreError>>,
+    /// All appended events, per room in seq order.
     pub events: BTreeMap<RoomId, Vec<Event>>,
-    /// Rooms of commits that had been stored before, with their heads: nobody may have been told of that.
-    pub known: Vec<(RoomId, Seq)>,
+    /// Rooms of commits that were already stored, with their heads: their events may not have been published.
+    pub already_stored: Vec<(RoomId, Seq)>,
 }
 
-/// What is to be stored, and what may be said when it is.
+/// What to store, and what to publish afterwards.
 #[derive(Debug, Default)]
-pub(crate) struct Plan {
-    pub applied: Applied,
-    /// Row changes, in their order.
+pub(crate) struct CommitPlan {
+    pub applied: AppliedGroup,
+    /// Row changes, in order.
     pub statements: Vec<Statement>,
-    /// How far rooms have moved.
+    /// The new heads of rooms.
     pub heads: Vec<(RoomId, Seq)>,
-    /// What is true then.
-    pub facts: Facts,
+    /// The facts after the commit.
+    pub facts: JournalFacts,
 }
 
-impl Subjects {
-    pub(crate) fn of(commits: &[Commit]) -> Self {
+impl CommitSubjects {
+    pub(crate) fn from_commits(commits: &[Commit]) -> Self {
         let mut subjects = Self::default();
         for commit in commits {
             subjects.rooms.push(commit.room_id);
-            subjects.events.extend(commit.events.first().map(|event| event.id));
+            subjects.first_events.extend(commit.events.first().map(|event| event.id));
             match commit.guard {
                 Guard::Lease { run_id, .. } | Guard::Unclaimed { run_id } => subjects.runs.push(run_id),
-                Guard::RoomIdle => subjects.idle.push(commit.room_id),
+                Guard::RoomIdle => subjects.idle_checks.push(commit.room_id),
                 Guard::None => {}
             }
             if let Some((run_id, _)) = offer(commit) {
                 subjects.runs.push(run_id);
-                subjects.offered.push(run_id);
-                subjects.idle.push(commit.room_id);
+                subjects.offered_runs.push(run_id);
+                subjects.idle_checks.push(commit.room_id);
             }
             for change in &commit.changes {
                 match change {
-                    Change::EndRun { run_id, .. } => subjects.runs.push(*run_id),
-                    Change::StopEarlier { .. } => subjects.stopping.push(commit.room_id),
+                    RowChange::EndRun { run_id, .. } => subjects.runs.push(*run_id),
+                    RowChange::StopEarlierRuns { .. } => subjects.stopping.push(commit.room_id),
                     _ => {}
                 }
             }
             subjects.keys.extend(key(commit));
         }
-        for rooms in [&mut subjects.rooms, &mut subjects.idle, &mut subjects.stopping] {
+        for rooms in [&mut subjects.rooms, &mut subjects.idle_checks, &mut subjects.stopping] {
             rooms.sort_unstable();
             rooms.dedup();
         }
@@ -152,14 +152,14 @@ impl Subjects {
     }
 }
 
-impl Plan {
-    pub(crate) fn of(commits: &[Commit], facts: Facts, now: Timestamp) -> Result<Self, Error> {
-        let mut book = Book { facts, plan: Self::default() };
+impl CommitPlan {
+    pub(crate) fn build(commits: &[Commit], facts: JournalFacts, now: Timestamp) -> Result<Self, StoreError> {
+        let mut planner = Planner { facts, plan: Self::default() };
         for commit in commits {
-            let outcome = book.enter(commit, now)?;
-            book.plan.applied.outcomes.push(outcome);
+            let outcome = planner.plan_commit(commit, now)?;
+            planner.plan.applied.outcomes.push(outcome);
         }
-        Ok(Self { facts: book.facts, ..book.plan })
+        Ok(Self { facts: planner.facts, ..planner.plan })
     }
 
     pub(crate) fn events(&self) -> Vec<&Event> {
@@ -167,78 +167,83 @@ impl Plan {
     }
 }
 
-/// The run that somebody would begin with at once: the first of a commit, since those of a room are one after another.
-fn offer(commit: &Commit) -> Option<(RunId, &ClaimFor)> {
+/// The run with a claim offer: the first of the commit, because the runs of a room execute one after another.
+fn offer(commit: &Commit) -> Option<(RunId, &ClaimOffer)> {
     commit.changes.iter().find_map(|change| match change {
-        Change::QueueRun { run_id, claim: Some(claim), .. } => Some((*run_id, claim)),
+        RowChange::QueueRun { run_id, claim: Some(claim), .. } => Some((*run_id, claim)),
         _ => None,
     })
 }
 
-/// What a commit appends: its own events, and the start of a run that somebody may begin with.
+/// The events that a commit appends: its own, and the start of a run whose claim is granted.
 fn appended(commit: &Commit, grants: bool) -> impl Iterator<Item = &NewEvent> {
-    let start = offer(commit).filter(|_| grants).map(|(_, claim)| &claim.start);
+    let start = offer(commit).filter(|_| grants).map(|(_, claim)| &claim.start_events);
     commit.events.iter().chain(start.into_iter().flatten())
 }
 
-/// The key under which a commit wants to be remembered.
+/// The idempotency key of a commit.
 fn key(commit: &Commit) -> Option<(String, String)> {
     commit.changes.iter().find_map(|change| match change {
-        Change::Remember { owner, attempt, .. } => Some((Owner::as_str(owner).to_owned(), attempt.key.clone())),
+        RowChange::StoreIdempotencyKey { owner, attempt, .. } => {
+            Some((Owner::as_str(owner).to_owned(), attempt.key.clone()))
+        }
         _ => None,
     })
 }
 
-/// What is true inside the transaction, kept up to date as the group's commits are entered one after another.
-struct Book {
-    facts: Facts,
-    plan: Plan,
+/// Plans the commits of a group one after another, keeping the facts up to date.
+struct Planner {
+    facts: JournalFacts,
+    plan: CommitPlan,
 }
 
-impl Book {
-    fn enter(&mut self, commit: &Commit, now: Timestamp) -> Result<Result<Committed, Error>, Error> {
-        if let Some(&first) = commit.events.first().and_then(|event| self.facts.known.get(&event.id)) {
-            // The same events were stored before; this is where (invariant 7).
-            self.plan.applied.known.extend(self.facts.heads.get(&commit.room_id).map(|&head| (commit.room_id, head)));
-            return Ok(Ok(Committed { first, at: now, claimed: self.held_already(commit) }));
+impl Planner {
+    fn plan_commit(&mut self, commit: &Commit, now: Timestamp) -> Result<Result<Committed, StoreError>, StoreError> {
+        if let Some(&first) = commit.events.first().and_then(|event| self.facts.stored_events.get(&event.id)) {
+            // The same events are already stored at this seq (invariant 7).
+            self.plan
+                .applied
+                .already_stored
+                .extend(self.facts.heads.get(&commit.room_id).map(|&head| (commit.room_id, head)));
+            return Ok(Ok(Committed { first_seq: first, at: now, claimed_fence: self.earlier_claim(commit) }));
         }
         let first = match self.admit(commit) {
             Ok(first) => first,
-            Err(refusal) => return Ok(Err(refusal)),
+            Err(rejection) => return Ok(Err(rejection)),
         };
         let grants = offer(commit).is_some() && self.is_idle(commit.room_id);
-        let context = Context { room: commit.room_id, first, now, grants };
+        let context = ChangeContext { room: commit.room_id, first_seq: first, now, grants_claim: grants };
         for change in &commit.changes {
             self.plan.statements.extend(changes::statements(context, change)?);
         }
         self.append(commit, context);
         self.record(commit, context);
-        Ok(Ok(Committed { first, at: now, claimed: grants.then_some(FIRST_FENCE) }))
+        Ok(Ok(Committed { first_seq: first, at: now, claimed_fence: grants.then_some(FIRST_FENCE) }))
     }
 
-    /// The seq of its first event, or why nothing of it may be stored.
-    fn admit(&self, commit: &Commit) -> Result<Seq, Error> {
-        let creates = commit.changes.iter().any(|change| matches!(change, Change::CreateRoom { .. }));
+    /// Returns the seq of the commit's first event, or why the commit is rejected.
+    fn admit(&self, commit: &Commit) -> Result<Seq, StoreError> {
+        let creates = commit.changes.iter().any(|change| matches!(change, RowChange::CreateRoom { .. }));
         let head = match self.facts.heads.get(&commit.room_id) {
             Some(&head) => head,
             None if creates => 0,
-            None => return Err(Error::NotFound),
+            None => return Err(StoreError::NotFound),
         };
         match commit.guard {
             Guard::None => {}
             Guard::Lease { run_id, fence } => match self.facts.leases.get(&run_id) {
                 Some(lease) if lease.holder.is_some() && lease.fence == fence => {}
-                _ => return Err(Error::Fenced),
+                _ => return Err(StoreError::Fenced),
             },
             Guard::Unclaimed { run_id } => match self.facts.leases.get(&run_id) {
                 Some(lease) if lease.holder.is_none() => {}
-                _ => return Err(Error::Fenced),
+                _ => return Err(StoreError::Fenced),
             },
             Guard::RoomIdle if self.is_idle(commit.room_id) => {}
-            Guard::RoomIdle => return Err(Error::RoomBusy),
+            Guard::RoomIdle => return Err(StoreError::RoomBusy),
         }
-        if key(commit).is_some_and(|key| self.facts.used.contains(&key)) {
-            return Err(Error::KeyUsed);
+        if key(commit).is_some_and(|key| self.facts.used_keys.contains(&key)) {
+            return Err(StoreError::KeyUsed);
         }
         Ok(if commit.events.is_empty() { head } else { head + 1 })
     }
@@ -247,23 +252,23 @@ impl Book {
         self.facts.unfinished.get(&room) == Some(&0)
     }
 
-    /// What became of the offer of a commit that was stored before.
-    fn held_already(&self, commit: &Commit) -> Option<u64> {
+    /// The claim of a commit that was already stored, if its offer was granted and is still held.
+    fn earlier_claim(&self, commit: &Commit) -> Option<u64> {
         let (run_id, claim) = offer(commit)?;
         let lease = self.facts.leases.get(&run_id)?;
         (lease.holder.as_ref() == Some(&claim.holder)).then_some(lease.fence)
     }
 
-    fn append(&mut self, commit: &Commit, context: Context) {
+    fn append(&mut self, commit: &Commit, context: ChangeContext) {
         if commit.events.is_empty() {
             return;
         }
         let room = self.plan.applied.events.entry(commit.room_id).or_default();
-        for (index, new) in appended(commit, context.grants).enumerate() {
+        for (index, new) in appended(commit, context.grants_claim).enumerate() {
             room.push(Event {
                 id: new.id,
                 room_id: commit.room_id,
-                seq: context.seq(SeqOf::Event(index)),
+                seq: context.seq(SeqRef::Event(index)),
                 kind: new.kind,
                 run_id: new.run_id,
                 agent_id: new.agent_id,
@@ -274,11 +279,11 @@ impl Book {
         }
     }
 
-    fn record(&mut self, commit: &Commit, context: Context) {
+    fn record(&mut self, commit: &Commit, context: ChangeContext) {
         let facts = &mut self.facts;
         if let Some(event) = commit.events.first() {
-            facts.known.insert(event.id, context.first);
-            let head = context.first + appended(commit, context.grants).count() as Seq - 1;
+            facts.stored_events.insert(event.id, context.first_seq);
+            let head = context.first_seq + appended(commit, context.grants_claim).count() as Seq - 1;
             facts.heads.insert(commit.room_id, head);
             match self.plan.heads.iter_mut().find(|(room, _)| *room == commit.room_id) {
                 Some((_, moved)) => *moved = head,
@@ -287,18 +292,18 @@ impl Book {
         }
         for change in &commit.changes {
             match change {
-                Change::CreateRoom { .. } => {
+                RowChange::CreateRoom { .. } => {
                     facts.heads.entry(commit.room_id).or_insert(0);
                 }
-                Change::QueueRun { run_id, claim, .. } => {
-                    let holder = context.granted(claim.as_ref()).map(|claim| claim.holder.clone());
+                RowChange::QueueRun { run_id, claim, .. } => {
+                    let holder = context.granted_claim(claim.as_ref()).map(|claim| claim.holder.clone());
                     let fence = if holder.is_some() { FIRST_FENCE } else { 0 };
-                    facts.leases.insert(*run_id, Lease { fence, holder });
+                    facts.leases.insert(*run_id, LeaseState { fence, holder });
                     if let Some(unfinished) = facts.unfinished.get_mut(&commit.room_id) {
                         *unfinished += 1;
                     }
                 }
-                Change::EndRun { run_id, .. } => {
+                RowChange::EndRun { run_id, .. } => {
                     if facts.leases.remove(run_id).is_some()
                         && let Some(unfinished) = facts.unfinished.get_mut(&commit.room_id)
                     {
@@ -308,6 +313,6 @@ impl Book {
                 _ => {}
             }
         }
-        facts.used.extend(key(commit));
+        facts.used_keys.extend(key(commit));
     }
 }

@@ -1,12 +1,12 @@
 //! The journal's statements on PostgreSQL: whole groups as arrays, one round trip each. Several servers may write, so
-//! what is read here is locked until the transaction ends.
+//! rows that are read here are locked until the transaction ends.
 
 use super::{
-    plan::{Facts, Lease, Plan, Subjects},
+    plan::{CommitPlan, CommitSubjects, JournalFacts, LeaseState},
     statement::bind_all,
 };
 use crate::{
-    Error,
+    StoreError,
     error::{signed, unsigned},
 };
 use domain::{
@@ -18,26 +18,26 @@ use sqlx::PgConnection;
 use std::collections::{HashMap, HashSet};
 use uuid::Uuid;
 
-pub(super) async fn look(connection: &mut PgConnection, at: &Subjects) -> Result<Facts, Error> {
-    // First: whoever holds a room's head is the only one to queue a run there, to end one, and to append.
+pub(super) async fn load_facts(connection: &mut PgConnection, at: &CommitSubjects) -> Result<JournalFacts, StoreError> {
+    // First, because the lock on a room's head also protects its events and its queue.
     let heads = heads(connection, &at.rooms).await?;
-    let mut facts = Facts::about(at);
-    facts.unfinished.extend(unfinished(connection, &at.idle).await?);
-    Ok(Facts {
+    let mut facts = JournalFacts::for_subjects(at);
+    facts.unfinished.extend(unfinished(connection, &at.idle_checks).await?);
+    Ok(JournalFacts {
         heads,
-        known: existing(connection, &at.events).await?,
+        stored_events: existing(connection, &at.first_events).await?,
         leases: leases(connection, at).await?,
-        used: used(connection, &at.keys).await?,
+        used_keys: used(connection, &at.keys).await?,
         ..facts
     })
 }
 
-pub(super) async fn store(connection: &mut PgConnection, plan: &Plan) -> Result<(), Error> {
+pub(super) async fn store(connection: &mut PgConnection, plan: &CommitPlan) -> Result<(), StoreError> {
     for statement in &plan.statements {
         let done = bind_all!(sqlx::query(statement.sql), &statement.values).execute(&mut *connection).await?;
         if statement.must_change && done.rows_affected() == 0 {
-            // Another server has used the key since it was looked for. Whoever tries again finds it.
-            return Err(Error::KeyUsed);
+            // Another server has used the key since it was read. A retry finds it.
+            return Err(StoreError::KeyUsed);
         }
     }
     if plan.heads.is_empty() {
@@ -47,7 +47,7 @@ pub(super) async fn store(connection: &mut PgConnection, plan: &Plan) -> Result<
     set_heads(connection, &plan.heads).await
 }
 
-async fn heads(connection: &mut PgConnection, rooms: &[RoomId]) -> Result<HashMap<RoomId, Seq>, Error> {
+async fn heads(connection: &mut PgConnection, rooms: &[RoomId]) -> Result<HashMap<RoomId, Seq>, StoreError> {
     if rooms.is_empty() {
         return Ok(HashMap::new());
     }
@@ -60,7 +60,7 @@ async fn heads(connection: &mut PgConnection, rooms: &[RoomId]) -> Result<HashMa
     rows.into_iter().map(|(id, head)| Ok((RoomId(id), unsigned(head)?))).collect()
 }
 
-async fn existing(connection: &mut PgConnection, ids: &[EventId]) -> Result<HashMap<EventId, Seq>, Error> {
+async fn existing(connection: &mut PgConnection, ids: &[EventId]) -> Result<HashMap<EventId, Seq>, StoreError> {
     if ids.is_empty() {
         return Ok(HashMap::new());
     }
@@ -70,11 +70,11 @@ async fn existing(connection: &mut PgConnection, ids: &[EventId]) -> Result<Hash
     rows.into_iter().map(|(id, seq)| Ok((EventId(id), unsigned(seq)?))).collect()
 }
 
-async fn leases(connection: &mut PgConnection, at: &Subjects) -> Result<HashMap<RunId, Lease>, Error> {
+async fn leases(connection: &mut PgConnection, at: &CommitSubjects) -> Result<HashMap<RunId, LeaseState>, StoreError> {
     if at.runs.is_empty() && at.stopping.is_empty() {
         return Ok(HashMap::new());
     }
-    // In the order in which `queue` locks them too, and all at once: nobody waits in a ring.
+    // All at once and in the same order as in `queue`, to avoid deadlocks.
     let rows: Vec<(Uuid, i64, Option<String>)> = sqlx::query_as(
         "SELECT run_id, fence, holder FROM queue WHERE run_id = ANY($1) OR room_id = ANY($2) \
          ORDER BY run_id FOR UPDATE",
@@ -83,11 +83,11 @@ async fn leases(connection: &mut PgConnection, at: &Subjects) -> Result<HashMap<
     .bind(at.stopping.iter().map(|id| id.0).collect::<Vec<Uuid>>())
     .fetch_all(connection)
     .await?;
-    let lease = |(id, fence, holder)| Ok((RunId(id), Lease { fence: unsigned(fence)?, holder }));
+    let lease = |(id, fence, holder)| Ok((RunId(id), LeaseState { fence: unsigned(fence)?, holder }));
     rows.into_iter().map(lease).collect()
 }
 
-async fn unfinished(connection: &mut PgConnection, rooms: &[RoomId]) -> Result<HashMap<RoomId, u64>, Error> {
+async fn unfinished(connection: &mut PgConnection, rooms: &[RoomId]) -> Result<HashMap<RoomId, u64>, StoreError> {
     if rooms.is_empty() {
         return Ok(HashMap::new());
     }
@@ -99,7 +99,10 @@ async fn unfinished(connection: &mut PgConnection, rooms: &[RoomId]) -> Result<H
     rows.into_iter().map(|(id, count)| Ok((RoomId(id), unsigned(count)?))).collect()
 }
 
-async fn used(connection: &mut PgConnection, keys: &[(String, String)]) -> Result<HashSet<(String, String)>, Error> {
+async fn used(
+    connection: &mut PgConnection,
+    keys: &[(String, String)],
+) -> Result<HashSet<(String, String)>, StoreError> {
     if keys.is_empty() {
         return Ok(HashSet::new());
     }
@@ -115,7 +118,7 @@ async fn used(connection: &mut PgConnection, keys: &[(String, String)]) -> Resul
     Ok(rows.into_iter().collect())
 }
 
-async fn insert(connection: &mut PgConnection, events: &[&Event]) -> Result<(), Error> {
+async fn insert(connection: &mut PgConnection, events: &[&Event]) -> Result<(), StoreError> {
     const SQL: &str = "INSERT INTO events (room_id, seq, id, kind, run_id, agent_id, created_at, data, raw) \
          SELECT * FROM UNNEST($1::uuid[], $2::bigint[], $3::uuid[], $4::text[], $5::uuid[], $6::uuid[], \
          $7::bigint[], $8::text[], $9::text[])";
@@ -134,7 +137,7 @@ async fn insert(connection: &mut PgConnection, events: &[&Event]) -> Result<(), 
     Ok(())
 }
 
-async fn set_heads(connection: &mut PgConnection, heads: &[(RoomId, Seq)]) -> Result<(), Error> {
+async fn set_heads(connection: &mut PgConnection, heads: &[(RoomId, Seq)]) -> Result<(), StoreError> {
     sqlx::query(
         "INSERT INTO journals (room_id, head) SELECT * FROM UNNEST($1::uuid[], $2::bigint[]) \
          ON CONFLICT (room_id) DO UPDATE SET head = excluded.head",

@@ -1,8 +1,8 @@
-//! Reading a room's journal after a position.
+//! Reads a room's journal after a position.
 
 use super::frame::Frame;
 use crate::{
-    Error,
+    StoreError,
     database::{Database, reading, snapshot},
     error::{signed, unsigned},
     open::Store,
@@ -18,9 +18,9 @@ use futures_util::TryStreamExt as _;
 use std::sync::Arc;
 use uuid::Uuid;
 
-/// Rows asked for at once when a reader is behind the tail.
+/// The number of rows per query for a reader that is behind the tail.
 const CATCH_UP_ROWS: i64 = 512;
-/// No page is larger than about this, however large its events are.
+/// The approximate maximum size of a page.
 const PAGE_BYTES: usize = 4 * 1024 * 1024;
 
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub struct Page {
     pub epoch: Epoch,
     pub head: Seq,
     pub events: Vec<Event>,
-    /// The client's position is not in this journal: it must start over.
+    /// Whether the client's position is not in this journal and the client must start over.
     pub reset: bool,
 }
 
@@ -46,13 +46,13 @@ pub(crate) struct EventRow {
 }
 
 impl TryFrom<EventRow> for Event {
-    type Error = Error;
-    fn try_from(row: EventRow) -> Result<Self, Error> {
+    type Error = StoreError;
+    fn try_from(row: EventRow) -> Result<Self, StoreError> {
         Ok(Self {
             id: EventId(row.id),
             room_id: RoomId(row.room_id),
             seq: unsigned(row.seq)?,
-            kind: row.kind.parse().map_err(|error| Error::Unreadable(format!("{error}")))?,
+            kind: row.kind.parse().map_err(|error| StoreError::Unreadable(format!("{error}")))?,
             run_id: row.run_id.map(RunId),
             agent_id: row.agent_id.map(AgentId),
             data: row.data,
@@ -62,12 +62,12 @@ impl TryFrom<EventRow> for Event {
     }
 }
 
-/// What an event takes besides its text, for counting.
+/// The size of an event without its text, for counting.
 const EVENT_BYTES: usize = 256;
 
-/// Up to $3 events after seq $2 of room $1. $4 is how many bytes will be read at most, at least one event though: the
-/// reader counts them itself, but PostgreSQL sends all rows of an answer, also when nobody reads on, and a reader that
-/// is behind must not pull a whole journal through the wire again and again.
+/// Up to $3 events after seq $2 of room $1. $4 limits the number of bytes, but at least one event is returned. The
+/// reader counts bytes itself, but PostgreSQL sends all rows of a result even if the reader stops, and a reader that is
+/// behind must not transfer a whole journal again and again.
 macro_rules! select_events {
     ($database:expr, $raw:literal, $bytes:literal) => {
         match $database {
@@ -96,14 +96,14 @@ const HEAD: &str = "SELECT j.head FROM journals j JOIN rooms r ON r.id = j.room_
 
 impl Store {
     /// The seq of the room's newest event.
-    pub async fn head(&self, owner: &Owner, room: RoomId) -> Result<Seq, Error> {
+    pub async fn head(&self, owner: &Owner, room: RoomId) -> Result<Seq, StoreError> {
         let head: i64 = reading!(self.database(), |pool| {
             sqlx::query_scalar(HEAD).bind(room.0).bind(owner.as_str()).fetch_one(pool).await
         })?;
         unsigned(head)
     }
 
-    /// Up to `limit` events after a position, with the head they were read at.
+    /// Returns up to `limit` events after a position, with the head at that time.
     pub async fn page(
         &self,
         owner: &Owner,
@@ -111,7 +111,7 @@ impl Store {
         after: &Position,
         limit: u32,
         with_raw: bool,
-    ) -> Result<Page, Error> {
+    ) -> Result<Page, StoreError> {
         let sql = if with_raw {
             select_events!(self.database(), "raw", "octet_length(data) + COALESCE(octet_length(raw), 0)")
         } else {
@@ -143,8 +143,13 @@ impl Store {
         Ok(Page { epoch: self.epoch().clone(), head, events, reset })
     }
 
-    /// For a follower whose room was checked when it opened.
-    pub(crate) async fn frames_after(&self, room: RoomId, seq: Seq, limit: usize) -> Result<Vec<Arc<Frame>>, Error> {
+    /// Reads frames for a follower. The room was checked when the follower was opened.
+    pub(crate) async fn frames_after(
+        &self,
+        room: RoomId,
+        seq: Seq,
+        limit: usize,
+    ) -> Result<Vec<Arc<Frame>>, StoreError> {
         let sql = select_events!(self.database(), "CAST(NULL AS TEXT)", "octet_length(data)");
         reading!(self.database(), |pool| {
             let mut rows = sqlx::query_as::<_, EventRow>(sql)
@@ -165,8 +170,8 @@ impl Store {
         })
     }
 
-    /// Every event of one run so far, oldest first: for the fold after a crash.
-    pub async fn run_events(&self, room: RoomId, run: RunId, queued_seq: Seq) -> Result<Vec<Event>, Error> {
+    /// Returns all events of one run, oldest first, for the fold after a crash.
+    pub async fn run_events(&self, room: RoomId, run: RunId, queued_seq: Seq) -> Result<Vec<Event>, StoreError> {
         const SQL: &str = "SELECT room_id, seq, id, kind, run_id, agent_id, created_at, data, CAST(NULL AS TEXT) AS raw \
              FROM events WHERE room_id = $1 AND seq >= $2 AND run_id = $3 ORDER BY seq";
         let rows: Vec<EventRow> = reading!(self.database(), |pool| {

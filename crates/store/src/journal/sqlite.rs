@@ -1,14 +1,14 @@
-//! The journal's statements on SQLite. Rows travel in statements of a few fixed sizes: each size is prepared once, and
-//! one statement a row would cost three times as much. What follows one another travels together, a [`Script`] at a time: each
-//! trip to the thread that SQLite works on takes longer than most of what is done there. A lone commit makes two, one that
-//! begins and looks and one that stores and commits; or only the second, where the writer knows what it would see.
+//! The journal's statements on SQLite. Rows are sent in statements of a few fixed sizes: each size is prepared once,
+//! and one statement per row would cost three times as much. Statements are sent together as a [`Script`], because a
+//! round trip to SQLite's thread takes longer than most statements. A single commit takes two round trips, one to begin
+//! and read and one to store and commit; or only the second, if the cached facts are enough.
 
 use super::{
-    plan::{Facts, Lease, Plan, Subjects},
+    plan::{CommitPlan, CommitSubjects, JournalFacts, LeaseState},
     statement::{Value, bind_all},
 };
 use crate::{
-    Error,
+    StoreError,
     error::{signed, unsigned},
 };
 use domain::{
@@ -21,15 +21,15 @@ use std::{fmt::Write as _, sync::LazyLock};
 use uuid::Uuid;
 
 const SIZES: [usize; 5] = [1, 2, 4, 16, 64];
-/// Statements of more rows travel alone, and so do all of a plan with more than a few: such a script would hardly ever be the
-/// same again, and so be prepared each time.
-const SMALL: usize = 4;
-const FEW: usize = 12;
+/// Larger statements, and all statements of a large plan, are sent on their own: a script with them would rarely repeat
+/// and would be prepared each time.
+const SMALL_ROWS: usize = 4;
+const MAX_SCRIPT_STATEMENTS: usize = 12;
 
-type Statements = [String; SIZES.len()];
+type SizedStatements = [String; SIZES.len()];
 
 /// One statement per size: `head`, then `size` times a row of `columns` parameters, then `foot`.
-fn statements(head: &str, columns: usize, foot: &str) -> Statements {
+fn statements(head: &str, columns: usize, foot: &str) -> SizedStatements {
     SIZES.map(|size| {
         let rows: Vec<String> = (0..size)
             .map(|row| {
@@ -41,42 +41,42 @@ fn statements(head: &str, columns: usize, foot: &str) -> Statements {
     })
 }
 
-fn lookups(head: &str, foot: &str) -> Statements {
+fn lookups(head: &str, foot: &str) -> SizedStatements {
     SIZES.map(|size| {
         let marks: Vec<String> = (1..=size).map(|n| format!("${n}")).collect();
         format!("{head} IN ({}) {foot}", marks.join(","))
     })
 }
 
-static INSERT: LazyLock<Statements> = LazyLock::new(|| {
+static INSERT: LazyLock<SizedStatements> = LazyLock::new(|| {
     let head = "INSERT INTO events (room_id, seq, id, kind, run_id, agent_id, created_at, data, raw) VALUES";
     statements(head, 9, "")
 });
-static SET_HEADS: LazyLock<Statements> = LazyLock::new(|| {
+static SET_HEADS: LazyLock<SizedStatements> = LazyLock::new(|| {
     let head = "INSERT INTO journals (room_id, head) VALUES";
     statements(head, 2, "ON CONFLICT (room_id) DO UPDATE SET head = excluded.head")
 });
 const USED: &str = "SELECT owner, key FROM idempotency WHERE owner = $1 AND key = $2";
 
-/// What a row tells of: those of several look-ups come back one after another.
+/// The kind of a result row: the rows of several lookups are returned together.
 const HEAD: i64 = 0;
 const EVENT: i64 = 1;
 const LEASE: i64 = 2;
 const UNFINISHED: i64 = 3;
-type Found = (i64, Uuid, i64, Option<String>);
+type FactRow = (i64, Uuid, i64, Option<String>);
 
-static HEADS: LazyLock<Statements> =
+static HEADS: LazyLock<SizedStatements> =
     LazyLock::new(|| lookups(&format!("SELECT {HEAD}, room_id, head, NULL FROM journals WHERE room_id"), ""));
-static EXISTING: LazyLock<Statements> =
+static EXISTING: LazyLock<SizedStatements> =
     LazyLock::new(|| lookups(&format!("SELECT {EVENT}, id, seq, NULL FROM events WHERE id"), ""));
-static LEASES: LazyLock<Statements> =
+static LEASES: LazyLock<SizedStatements> =
     LazyLock::new(|| lookups(&format!("SELECT {LEASE}, run_id, fence, holder FROM queue WHERE run_id"), ""));
-static COUNTS: LazyLock<Statements> = LazyLock::new(|| {
+static COUNTS: LazyLock<SizedStatements> = LazyLock::new(|| {
     lookups(&format!("SELECT {UNFINISHED}, room_id, COUNT(*), NULL FROM queue WHERE room_id"), "GROUP BY room_id")
 });
 
-/// Cuts rows into statements: the largest size that is full, again and again.
-fn cut<T>(mut rows: &[T]) -> impl Iterator<Item = (usize, &[T])> {
+/// Splits rows into full statements, always of the largest size that fits.
+fn chunks<T>(mut rows: &[T]) -> impl Iterator<Item = (usize, &[T])> {
     std::iter::from_fn(move || {
         let size = SIZES.iter().rposition(|&size| size <= rows.len())?;
         let (now, later) = rows.split_at(SIZES[size]);
@@ -85,8 +85,8 @@ fn cut<T>(mut rows: &[T]) -> impl Iterator<Item = (usize, &[T])> {
     })
 }
 
-/// Cuts keys likewise, but fills the last statement up by repeating a key: a look-up does not mind.
-fn padded(keys: &[Uuid]) -> impl Iterator<Item = (usize, Vec<Uuid>)> {
+/// Splits keys into statements; the last statement is filled by repeating a key, which does not change a lookup.
+fn padded_chunks(keys: &[Uuid]) -> impl Iterator<Item = (usize, Vec<Uuid>)> {
     let largest = SIZES[SIZES.len() - 1];
     keys.chunks(largest).filter_map(|chunk| {
         let last = *chunk.last()?;
@@ -97,7 +97,7 @@ fn padded(keys: &[Uuid]) -> impl Iterator<Item = (usize, Vec<Uuid>)> {
     })
 }
 
-/// Statements that travel together.
+/// Statements that are sent together.
 #[derive(Default)]
 struct Script {
     sql: String,
@@ -106,7 +106,7 @@ struct Script {
 }
 
 impl Script {
-    /// The parameters of a statement count from 1, those of a script go on counting.
+    /// Renumbers the parameters: each statement counts from 1, a script counts on.
     fn add(&mut self, sql: &str, values: impl IntoIterator<Item = Value>) {
         let before = self.values.len();
         let mut parts = sql.split('$');
@@ -128,14 +128,14 @@ impl Script {
     }
 }
 
-/// One transaction of the writer's. What is dropped before it is over takes its connection with it, and so is undone.
-pub(super) struct Transaction {
+/// A transaction of the writer. Dropping it before its end closes the connection, which rolls it back.
+pub(super) struct JournalTransaction {
     connection: PoolConnection<Sqlite>,
     has_begun: bool,
     is_over: bool,
 }
 
-impl Drop for Transaction {
+impl Drop for JournalTransaction {
     fn drop(&mut self) {
         if self.has_begun && !self.is_over {
             self.connection.close_on_drop();
@@ -143,29 +143,29 @@ impl Drop for Transaction {
     }
 }
 
-impl Transaction {
-    pub(super) async fn on(pool: &SqlitePool) -> Result<Self, Error> {
+impl JournalTransaction {
+    pub(super) async fn acquire(pool: &SqlitePool) -> Result<Self, StoreError> {
         Ok(Self { connection: pool.acquire().await?, has_begun: false, is_over: false })
     }
 
-    /// Begins. Nobody else writes from now on, so what is found stays true.
-    pub(super) async fn look(&mut self, at: &Subjects) -> Result<Facts, Error> {
+    /// Begins the transaction and reads the facts. Nobody else can write from now on, so they stay valid.
+    pub(super) async fn load_facts(&mut self, at: &CommitSubjects) -> Result<JournalFacts, StoreError> {
         let keys: [Vec<Uuid>; 4] = [
             at.rooms.iter().map(|id| id.0).collect(),
-            at.events.iter().map(|id| id.0).collect(),
+            at.first_events.iter().map(|id| id.0).collect(),
             at.runs.iter().map(|id| id.0).collect(),
-            at.idle.iter().map(|id| id.0).collect(),
+            at.idle_checks.iter().map(|id| id.0).collect(),
         ];
         let mut script = Script::default();
         self.begin(&mut script);
-        let mut facts = Facts::about(at);
+        let mut facts = JournalFacts::for_subjects(at);
         for (statements, keys) in [&*HEADS, &*EXISTING, &*LEASES, &*COUNTS].into_iter().zip(&keys) {
-            for (size, keys) in padded(keys) {
-                if SIZES[size] > SMALL {
+            for (size, keys) in padded_chunks(keys) {
+                if SIZES[size] > SMALL_ROWS {
                     self.find(&mut script, &mut facts).await?;
                 }
                 script.add(&statements[size], keys.into_iter().map(Value::from));
-                if SIZES[size] > SMALL {
+                if SIZES[size] > SMALL_ROWS {
                     self.find(&mut script, &mut facts).await?;
                 }
             }
@@ -173,7 +173,7 @@ impl Transaction {
         self.find(&mut script, &mut facts).await?;
         for (owner, key) in &at.keys {
             let query = sqlx::query_as(USED).bind(owner.as_str()).bind(key.as_str());
-            facts.used.extend(query.fetch_optional(&mut *self.connection).await?);
+            facts.used_keys.extend(query.fetch_optional(&mut *self.connection).await?);
         }
         Ok(facts)
     }
@@ -184,32 +184,34 @@ impl Transaction {
         }
     }
 
-    async fn find(&mut self, script: &mut Script, facts: &mut Facts) -> Result<(), Error> {
+    async fn find(&mut self, script: &mut Script, facts: &mut JournalFacts) -> Result<(), StoreError> {
         let Some((sql, values)) = script.take() else { return Ok(()) };
-        let found: Vec<Found> =
+        let found: Vec<FactRow> =
             bind_all!(sqlx::query_as(AssertSqlSafe(sql)), values).fetch_all(&mut *self.connection).await?;
         for (what, id, number, holder) in found {
             let number = unsigned(number)?;
             match what {
                 HEAD => drop(facts.heads.insert(RoomId(id), number)),
-                EVENT => drop(facts.known.insert(EventId(id), number)),
-                LEASE => drop(facts.leases.insert(RunId(id), Lease { fence: number, holder })),
+                EVENT => drop(facts.stored_events.insert(EventId(id), number)),
+                LEASE => drop(facts.leases.insert(RunId(id), LeaseState { fence: number, holder })),
                 _ => drop(facts.unfinished.insert(RoomId(id), number)),
             }
         }
         Ok(())
     }
 
-    pub(super) async fn commit(mut self, plan: &Plan) -> Result<(), Error> {
+    pub(super) async fn commit(mut self, plan: &CommitPlan) -> Result<(), StoreError> {
         let stored = self.store(plan).await;
-        // What was stored before is refused here, and that is no reason to part with the connection.
+        // A duplicate is rejected here; the connection is still usable after a rollback.
         self.is_over = stored.is_ok() || sqlx::query("ROLLBACK").execute(&mut *self.connection).await.is_ok();
         stored
     }
 
-    async fn store(&mut self, plan: &Plan) -> Result<(), Error> {
+    async fn store(&mut self, plan: &CommitPlan) -> Result<(), StoreError> {
         let events = plan.events();
-        let together = plan.statements.len() <= FEW && events.len() <= 2 * SMALL && plan.heads.len() <= SMALL;
+        let together = plan.statements.len() <= MAX_SCRIPT_STATEMENTS
+            && events.len() <= 2 * SMALL_ROWS
+            && plan.heads.len() <= SMALL_ROWS;
         let mut script = Script::default();
         self.begin(&mut script);
         for statement in &plan.statements {
@@ -218,14 +220,14 @@ impl Transaction {
                 self.send(&mut script).await?;
             }
         }
-        for (size, events) in cut(&events) {
-            script.add(&INSERT[size], events.iter().flat_map(|event| row(event)));
+        for (size, events) in chunks(&events) {
+            script.add(&INSERT[size], events.iter().flat_map(|event| event_row(event)));
             if !together {
                 self.send(&mut script).await?;
             }
         }
-        for (size, heads) in cut(&plan.heads) {
-            script.add(&SET_HEADS[size], heads.iter().flat_map(moved));
+        for (size, heads) in chunks(&plan.heads) {
+            script.add(&SET_HEADS[size], heads.iter().flat_map(head_row));
             if !together {
                 self.send(&mut script).await?;
             }
@@ -234,7 +236,7 @@ impl Transaction {
         self.send(&mut script).await
     }
 
-    async fn send(&mut self, script: &mut Script) -> Result<(), Error> {
+    async fn send(&mut self, script: &mut Script) -> Result<(), StoreError> {
         if let Some((sql, values)) = script.take() {
             bind_all!(sqlx::query(AssertSqlSafe(sql)), values).execute(&mut *self.connection).await?;
         }
@@ -242,7 +244,7 @@ impl Transaction {
     }
 }
 
-fn row(event: &Event) -> [Value; 9] {
+fn event_row(event: &Event) -> [Value; 9] {
     [
         event.room_id.0.into(),
         signed(event.seq).into(),
@@ -256,28 +258,28 @@ fn row(event: &Event) -> [Value; 9] {
     ]
 }
 
-fn moved((room, head): &(RoomId, Seq)) -> [Value; 2] {
+fn head_row((room, head): &(RoomId, Seq)) -> [Value; 2] {
     [room.0.into(), signed(*head).into()]
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{SIZES, Script, Value, cut, padded};
+    use super::{SIZES, Script, Value, chunks, padded_chunks};
     use uuid::Uuid;
 
     #[test]
-    fn every_row_travels_once_and_every_key_at_least_once() {
+    fn every_row_is_sent_once_and_every_key_at_least_once() {
         for count in [0, 1, 2, 3, 4, 5, 63, 64, 65, 200] {
             let rows: Vec<usize> = (0..count).collect();
-            let travelled: Vec<usize> = cut(&rows)
+            let sent: Vec<usize> = chunks(&rows)
                 .flat_map(|(size, rows)| {
                     assert_eq!(rows.len(), SIZES[size]);
                     rows.to_vec()
                 })
                 .collect();
-            assert_eq!(travelled, rows);
+            assert_eq!(sent, rows);
             let keys: Vec<Uuid> = (0..count).map(|n| Uuid::from_u128(n as u128)).collect();
-            let mut asked: Vec<Uuid> = padded(&keys)
+            let mut asked: Vec<Uuid> = padded_chunks(&keys)
                 .flat_map(|(size, keys)| {
                     assert_eq!(keys.len(), SIZES[size]);
                     keys
@@ -289,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn the_parameters_of_a_script_count_on() {
+    fn script_parameters_are_renumbered() {
         let mut script = Script::default();
         assert!(script.take().is_none());
         script.add("BEGIN", []);

@@ -1,4 +1,4 @@
-//! A statement with its values, as data: written once for both engines, and put on its way by each in its own manner.
+//! A statement with its values, as data: written once for both databases, and sent by each in its own way.
 
 use uuid::Uuid;
 
@@ -7,12 +7,12 @@ pub(crate) struct Statement {
     /// Parameters are `$1`, `$2` and so on.
     pub sql: &'static str,
     pub values: Vec<Value>,
-    /// It is in vain if it changes nothing: another server was faster. SQLite has one writer, and what that has looked for
-    /// stays so.
+    /// The statement fails if it changes no row, because another server was faster. Not needed on SQLite: its single
+    /// writer has already checked.
     pub must_change: bool,
 }
 
-/// PostgreSQL wants to know of what kind a missing value is.
+/// A typed value: PostgreSQL needs the type of NULL.
 #[derive(Debug, Clone)]
 pub(crate) enum Value {
     Id(Option<Uuid>),
@@ -58,7 +58,7 @@ values! {
     Bytes from &[u8] => |bytes| bytes.to_vec();
 }
 
-/// Binds values to a query, of either engine.
+/// Binds values to a query of either database.
 macro_rules! bind_all {
     ($query:expr, $values:expr) => {{
         let mut query = $query;

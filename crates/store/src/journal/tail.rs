@@ -1,7 +1,7 @@
-//! What was just committed, in memory, per room: the live readers' fast path. Losing any of it costs a read from the
-//! store and nothing else.
+//! Recently committed events in memory, per room: the fast path of live readers. Losing them only costs a read from the
+//! store.
 
-use super::{follow::Bell, frame::Frame};
+use super::{follow::Notifier, frame::Frame};
 use domain::{ids::RoomId, position::Seq};
 use std::{
     collections::{HashMap, VecDeque},
@@ -11,7 +11,7 @@ use std::{
     },
 };
 
-/// No single room may take more than this share of the whole.
+/// A single room may use at most this fraction of the whole.
 const ROOM_SHARE: usize = 16;
 
 #[derive(Debug)]
@@ -23,16 +23,16 @@ pub(crate) struct Tails {
 
 #[derive(Debug, Default)]
 pub(crate) struct Tail {
-    /// The newest seq known to be stored; 0 until the room was written or followed since it came into memory.
+    /// The newest seq known to be stored; 0 until the room is written or followed.
     head: AtomicU64,
-    inner: Mutex<Inner>,
+    inner: Mutex<TailInner>,
 }
 
 #[derive(Debug, Default)]
-struct Inner {
+struct TailInner {
     frames: VecDeque<Arc<Frame>>,
     bytes: usize,
-    readers: Vec<Arc<Bell>>,
+    readers: Vec<Arc<Notifier>>,
 }
 
 /// A mutex here guards plain data that no panic can leave half-changed.
@@ -45,13 +45,13 @@ impl Tails {
         Self { rooms: Mutex::default(), bytes: AtomicUsize::new(0), limit }
     }
 
-    pub(crate) fn of(&self, room: RoomId) -> Arc<Tail> {
+    pub(crate) fn get_or_create(&self, room: RoomId) -> Arc<Tail> {
         lock(&self.rooms).entry(room).or_default().clone()
     }
 
-    /// Shows committed frames of one room, in order, and rings its readers.
+    /// Publishes committed frames of one room, in order, and notifies its readers.
     pub(crate) fn publish(&self, room: RoomId, frames: Vec<Frame>) {
-        let tail = self.of(room);
+        let tail = self.get_or_create(room);
         let (added, removed) = tail.push(frames, self.limit / ROOM_SHARE);
         let total = self.bytes.fetch_add(added, Ordering::Relaxed) + added;
         self.bytes.fetch_sub(removed, Ordering::Relaxed);
@@ -63,23 +63,24 @@ impl Tails {
         }
     }
 
-    /// The room has events up to `head` that may never have been shown: a commit whose outcome was in doubt.
-    pub(crate) fn stored(&self, room: RoomId, head: Seq) {
+    /// Records that the room has events up to `head` that may not have been published, after a commit with unknown
+    /// outcome.
+    pub(crate) fn mark_stored(&self, room: RoomId, head: Seq) {
         let tail = lock(&self.rooms).get(&room).cloned();
         if let Some(tail) = tail {
-            if tail.reach(head) {
-                tail.ring();
+            if tail.raise_head(head) {
+                tail.notify_readers();
             }
             self.release(room, tail);
         }
     }
 
-    /// Forgets the tails of rooms nobody watches; if that is not enough, all of them. Readers then read the store.
+    /// Clears the tails of rooms without followers; if that is not enough, all tails. Readers then read from the store.
     fn shrink(&self) {
         let mut rooms = lock(&self.rooms);
         for followed_too in [false, true] {
             rooms.retain(|_, tail| {
-                // Only this map holds it: nobody follows the room now.
+                // If only this map holds the tail, nobody follows the room.
                 let followed = Arc::strong_count(tail) > 1;
                 if followed_too || !followed {
                     self.bytes.fetch_sub(tail.clear(), Ordering::Relaxed);
@@ -92,8 +93,8 @@ impl Tails {
         }
     }
 
-    /// Gives a tail back. Forgets idle rooms that nobody follows, so that the map does not grow with every room ever
-    /// opened. The last two to leave must not each believe that the other stays: it goes under the lock.
+    /// Releases a tail. Removes empty tails without followers, so that the map does not grow with every room ever
+    /// opened. The tail is dropped under the lock, so that two concurrent releases cannot both leave it in the map.
     pub(crate) fn release(&self, room: RoomId, tail: Arc<Tail>) {
         let mut rooms = lock(&self.rooms);
         drop(tail);
@@ -109,14 +110,14 @@ impl Tail {
         let mut inner = lock(&self.inner);
         let (mut added, mut removed) = (0, 0);
         for frame in frames {
-            // A hole would be served as if it were none: start anew behind it.
+            // The tail must not have gaps: start over after one.
             if inner.frames.back().is_some_and(|last| last.seq + 1 != frame.seq) {
                 removed += std::mem::take(&mut inner.bytes);
                 inner.frames.clear();
             }
             added += frame.weight();
             inner.bytes += frame.weight();
-            self.reach(frame.seq);
+            self.raise_head(frame.seq);
             inner.frames.push_back(Arc::new(frame));
         }
         while inner.bytes > limit {
@@ -126,20 +127,20 @@ impl Tail {
             inner.bytes -= oldest.weight();
             removed += oldest.weight();
         }
-        inner.readers.iter().for_each(|reader| reader.ring());
+        inner.readers.iter().for_each(|reader| reader.notify());
         (added, removed)
     }
 
-    fn ring(&self) {
-        lock(&self.inner).readers.iter().for_each(|reader| reader.ring());
+    fn notify_readers(&self) {
+        lock(&self.inner).readers.iter().for_each(|reader| reader.notify());
     }
 
     fn is_empty(&self) -> bool {
         lock(&self.inner).frames.is_empty()
     }
 
-    /// Notes that the room has at least this many events. True when that was news.
-    pub(crate) fn reach(&self, seq: Seq) -> bool {
+    /// Records that the room has events up to `seq`. Returns whether that is new.
+    pub(crate) fn raise_head(&self, seq: Seq) -> bool {
         self.head.fetch_max(seq, Ordering::AcqRel) < seq
     }
 
@@ -153,8 +154,8 @@ impl Tail {
         self.head.load(Ordering::Acquire)
     }
 
-    /// The frames after `seq`, up to about `bytes` of them, or `None` when the store has more than the tail: it does not
-    /// reach back that far, or something was stored that was never shown here.
+    /// Returns the frames after `seq`, up to about `bytes`, or `None` if the store must be read: the tail does not
+    /// reach back that far, or events were stored that were never published here.
     pub(crate) fn after(&self, seq: Seq, bytes: usize) -> Option<Vec<Arc<Frame>>> {
         let inner = lock(&self.inner);
         let first = inner.frames.front()?.seq;
@@ -169,13 +170,13 @@ impl Tail {
         if frames.is_empty() && seq < self.head() { None } else { Some(frames) }
     }
 
-    pub(crate) fn attach(&self, bell: &Arc<Bell>) {
-        lock(&self.inner).readers.push(bell.clone());
+    pub(crate) fn attach(&self, notifier: &Arc<Notifier>) {
+        lock(&self.inner).readers.push(notifier.clone());
     }
 
-    pub(crate) fn detach(&self, bell: &Arc<Bell>) {
+    pub(crate) fn detach(&self, notifier: &Arc<Notifier>) {
         let mut inner = lock(&self.inner);
-        if let Some(at) = inner.readers.iter().position(|other| Arc::ptr_eq(other, bell)) {
+        if let Some(at) = inner.readers.iter().position(|other| Arc::ptr_eq(other, notifier)) {
             inner.readers.swap_remove(at);
         }
     }
@@ -184,7 +185,7 @@ impl Tail {
 #[cfg(test)]
 mod tests {
     use super::{ROOM_SHARE, Tails};
-    use crate::journal::{Bell, Frame};
+    use crate::journal::{Frame, Notifier};
     use domain::{
         event::{Event, NewEvent, Status},
         ids::RoomId,
@@ -213,29 +214,29 @@ mod tests {
     fn kept(tails: &Tails) -> (usize, usize) {
         let rooms = super::lock(&tails.rooms);
         let counted = rooms.values().map(|tail| super::lock(&tail.inner).bytes).sum();
-        assert_eq!(tails.bytes.load(Ordering::Relaxed), counted, "the sum is the sum");
+        assert_eq!(tails.bytes.load(Ordering::Relaxed), counted, "the total matches the tails");
         (rooms.len(), counted)
     }
 
     #[test]
-    fn memory_stays_below_its_limit_and_is_counted_right() {
+    fn memory_stays_below_its_limit_and_is_counted_correctly() {
         let limit = 40 * weight();
         let tails = Tails::new(limit);
         let watched = RoomId::generate();
-        let tail = tails.of(watched);
+        let tail = tails.get_or_create(watched);
         for n in 0..100 {
             let room = RoomId::generate();
             tails.publish(room, frames(room, 1..=n % 5));
             tails.publish(watched, frames(watched, [n + 1]));
             assert!(kept(&tails).1 <= limit);
         }
-        assert!(tail.after(99, 1).is_some(), "the newest of a watched room is at hand");
+        assert!(tail.after(99, 1).is_some(), "the newest event of a followed room is in memory");
         assert!(kept(&tails).0 <= 41);
         tails.release(watched, tail);
     }
 
     #[test]
-    fn rooms_that_keep_nothing_are_forgotten() {
+    fn empty_tails_are_removed() {
         let tails = Tails::new(0);
         for _ in 0..10 {
             let room = RoomId::generate();
@@ -243,7 +244,7 @@ mod tests {
         }
         assert_eq!(kept(&tails), (0, 0));
         let room = RoomId::generate();
-        let (one, two) = (tails.of(room), tails.of(room));
+        let (one, two) = (tails.get_or_create(room), tails.get_or_create(room));
         tails.release(room, one);
         assert_eq!(kept(&tails).0, 1);
         tails.release(room, two);
@@ -251,13 +252,13 @@ mod tests {
     }
 
     #[test]
-    fn readers_that_leave_at_once_leave_nothing_behind() {
+    fn concurrent_releases_remove_the_tail() {
         let tails = Tails::new(0);
         let room = RoomId::generate();
         for _ in 0..200 {
             std::thread::scope(|scope| {
                 for _ in 0..4 {
-                    scope.spawn(|| tails.release(room, tails.of(room)));
+                    scope.spawn(|| tails.release(room, tails.get_or_create(room)));
                 }
             });
             assert_eq!(kept(&tails).0, 0);
@@ -265,12 +266,12 @@ mod tests {
     }
 
     #[test]
-    fn a_hole_is_never_served() {
+    fn a_gap_is_never_returned() {
         let tails = Tails::new(100 * ROOM_SHARE * weight());
         let room = RoomId::generate();
-        let tail = tails.of(room);
+        let tail = tails.get_or_create(room);
         let seqs = |seq| tail.after(seq, usize::MAX).map(|frames| frames.iter().map(|f| f.seq).collect::<Vec<_>>());
-        assert_eq!(seqs(0), None, "memory knows nothing of the room");
+        assert_eq!(seqs(0), None, "the room is not in memory");
         tails.publish(room, frames(room, 1..=3));
         assert_eq!((seqs(0), seqs(3)), (Some(vec![1, 2, 3]), Some(vec![])));
         tails.publish(room, frames(room, 5..=6));
@@ -279,20 +280,20 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_stored_but_never_shown_is_asked_of_the_store() {
+    async fn events_that_were_stored_but_not_published_are_read_from_the_store() {
         let tails = Tails::new(100 * ROOM_SHARE * weight());
         let room = RoomId::generate();
-        let tail = tails.of(room);
+        let tail = tails.get_or_create(room);
         tails.publish(room, frames(room, 1..=3));
-        let bell = Arc::new(Bell::default());
-        tail.attach(&bell);
-        tails.stored(room, 3);
-        assert!(tail.after(3, 1).is_some(), "no news");
-        tails.stored(room, 4);
-        bell.rung().await;
+        let notifier = Arc::new(Notifier::default());
+        tail.attach(&notifier);
+        tails.mark_stored(room, 3);
+        assert!(tail.after(3, 1).is_some(), "nothing new");
+        tails.mark_stored(room, 4);
+        notifier.notified().await;
         assert_eq!((tail.head(), tail.after(3, 1).is_none()), (4, true));
         assert!(tail.after(2, 1).is_some());
-        tails.stored(RoomId::generate(), 9);
+        tails.mark_stored(RoomId::generate(), 9);
         assert_eq!(kept(&tails).0, 1);
     }
 }

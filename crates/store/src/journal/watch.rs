@@ -1,7 +1,8 @@
-//! Who watches an owner's things as a whole. The writer says which rooms moved and the catalog which lists changed; a watch
-//! remembers it until its holder looks, each room once, so that a flood in one room costs the writer a look into two maps and the watcher nothing.
+//! Watches all rooms and lists of an owner. The writer reports rooms with new events, the catalog reports changed
+//! lists. A watch collects changes until they are taken, each room once, so that a busy room is cheap for the writer
+//! and for the watcher.
 
-use super::follow::Bell;
+use super::follow::Notifier;
 use crate::open::Store;
 use domain::{ids::RoomId, owner::Owner};
 use std::{
@@ -13,40 +14,40 @@ use std::{
 };
 
 #[derive(Debug, Default)]
-pub(crate) struct Watches {
-    by: Mutex<By>,
-    /// Without it, a server that nobody watches would take the lock for every commit.
+pub(crate) struct WatchRegistry {
+    index: Mutex<WatchIndex>,
+    /// Avoids taking the lock for every commit when there are no watches.
     count: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
-struct By {
-    room: HashMap<RoomId, Vec<Arc<Board>>>,
-    owner: HashMap<Owner, Vec<Arc<Board>>>,
+struct WatchIndex {
+    room: HashMap<RoomId, Vec<Arc<WatchState>>>,
+    owner: HashMap<Owner, Vec<Arc<WatchState>>>,
 }
 
-/// What one watcher has not looked at yet.
+/// The changes that a watcher has not taken yet.
 #[derive(Debug, Default)]
-struct Board {
-    moved: Mutex<Moved>,
-    bell: Bell,
+struct WatchState {
+    changes: Mutex<WatchedChanges>,
+    notifier: Notifier,
 }
 
 #[derive(Debug, Default)]
-pub struct Moved {
-    /// At most as many as are watched.
+pub struct WatchedChanges {
+    /// Rooms with new events; only watched rooms.
     pub rooms: BTreeSet<RoomId>,
-    /// A room was made, changed or deleted: read the list anew.
-    pub list: bool,
-    /// An agent was.
+    /// A room was created, changed or deleted: read the list again.
+    pub room_list: bool,
+    /// An agent was created, changed or deleted.
     pub agents: bool,
-    /// A skill was.
+    /// A skill was created, changed or deleted.
     pub skills: bool,
 }
 
-/// Which of an owner's lists is another one now.
+/// A list of an owner's objects that changed.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum List {
+pub(crate) enum WatchedList {
     Rooms,
     Agents,
     Skills,
@@ -57,66 +58,67 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Watches {
-    /// Something was committed in these rooms.
-    pub(crate) fn moved(&self, rooms: impl Iterator<Item = RoomId>) {
+impl WatchRegistry {
+    /// Reports new events in these rooms.
+    pub(crate) fn rooms_changed(&self, rooms: impl Iterator<Item = RoomId>) {
         if self.count.load(Ordering::Acquire) == 0 {
             return;
         }
-        let by = lock(&self.by);
+        let index = lock(&self.index);
         for room in rooms {
-            for board in by.room.get(&room).into_iter().flatten() {
-                lock(&board.moved).rooms.insert(room);
-                board.bell.ring();
+            for state in index.room.get(&room).into_iter().flatten() {
+                lock(&state.changes).rooms.insert(room);
+                state.notifier.notify();
             }
         }
     }
 
-    /// The owner has more or fewer of these, or one of them is another now.
-    pub(crate) fn listed(&self, owner: &Owner, list: List) {
+    /// Reports that an object of the owner's list was created, changed or deleted.
+    pub(crate) fn list_changed(&self, owner: &Owner, list: WatchedList) {
         if self.count.load(Ordering::Acquire) == 0 {
             return;
         }
-        for board in lock(&self.by).owner.get(owner).into_iter().flatten() {
-            let mut moved = lock(&board.moved);
+        for state in lock(&self.index).owner.get(owner).into_iter().flatten() {
+            let mut changes = lock(&state.changes);
             match list {
-                List::Rooms => moved.list = true,
-                List::Agents => moved.agents = true,
-                List::Skills => moved.skills = true,
+                WatchedList::Rooms => changes.room_list = true,
+                WatchedList::Agents => changes.agents = true,
+                WatchedList::Skills => changes.skills = true,
             }
-            drop(moved);
-            board.bell.ring();
+            drop(changes);
+            state.notifier.notify();
         }
     }
 }
 
-/// Tells when something happened in an owner's rooms, or to what they have. Begin it before reading the list: what happens in between is told.
-pub struct Watch {
+/// Reports changes in an owner's rooms and lists. Start it before reading a list, so that changes in between are not
+/// missed.
+pub struct OwnerWatch {
     store: Store,
     owner: Owner,
-    board: Arc<Board>,
+    state: Arc<WatchState>,
     rooms: BTreeSet<RoomId>,
 }
 
-impl Watch {
-    pub(crate) fn begin(store: &Store, owner: &Owner) -> Self {
-        let board = Arc::new(Board::default());
-        let watches = store.watches();
-        lock(&watches.by).owner.entry(owner.clone()).or_default().push(Arc::clone(&board));
+impl OwnerWatch {
+    pub(crate) fn start(store: &Store, owner: &Owner) -> Self {
+        let state = Arc::new(WatchState::default());
+        let watches = store.watch_registry();
+        lock(&watches.index).owner.entry(owner.clone()).or_default().push(Arc::clone(&state));
         watches.count.fetch_add(1, Ordering::AcqRel);
-        Self { store: store.clone(), owner: owner.clone(), board, rooms: BTreeSet::new() }
+        Self { store: store.clone(), owner: owner.clone(), state, rooms: BTreeSet::new() }
     }
 
-    /// Watches exactly these from now on. They must have been read with the owner.
-    pub fn set(&mut self, rooms: BTreeSet<RoomId>) {
-        let mut by = lock(&self.store.watches().by);
-        for gone in self.rooms.difference(&rooms) {
-            by.leave(*gone, &self.board);
+    /// Watches exactly these rooms from now on. They must belong to the owner.
+    pub fn set_rooms(&mut self, rooms: BTreeSet<RoomId>) {
+        let mut index = lock(&self.store.watch_registry().index);
+        for removed in self.rooms.difference(&rooms) {
+            index.remove_room(*removed, &self.state);
         }
         for new in rooms.difference(&self.rooms) {
-            by.room.entry(*new).or_default().push(Arc::clone(&self.board));
+            index.room.entry(*new).or_default().push(Arc::clone(&self.state));
         }
-        drop(by);
+        drop(index);
         self.rooms = rooms;
     }
 
@@ -124,41 +126,41 @@ impl Watch {
         &self.rooms
     }
 
-    /// Returns when something has moved since the last [`Watch::take`].
-    pub async fn rung(&self) {
-        self.board.bell.rung().await;
+    /// Waits until something has changed since the last `take_changes`.
+    pub async fn changed(&self) {
+        self.state.notifier.notified().await;
     }
 
-    pub fn take(&self) -> Moved {
-        std::mem::take(&mut lock(&self.board.moved))
+    pub fn take_changes(&self) -> WatchedChanges {
+        std::mem::take(&mut lock(&self.state.changes))
     }
 }
 
-impl Drop for Watch {
+impl Drop for OwnerWatch {
     fn drop(&mut self) {
-        let watches = self.store.watches();
-        let mut by = lock(&watches.by);
+        let watches = self.store.watch_registry();
+        let mut index = lock(&watches.index);
         for room in &self.rooms {
-            by.leave(*room, &self.board);
+            index.remove_room(*room, &self.state);
         }
-        let By { owner, .. } = &mut *by;
-        remove(owner, &self.owner, &self.board);
-        drop(by);
+        let WatchIndex { owner, .. } = &mut *index;
+        remove(owner, &self.owner, &self.state);
+        drop(index);
         watches.count.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
-impl By {
-    fn leave(&mut self, room: RoomId, board: &Arc<Board>) {
-        remove(&mut self.room, &room, board);
+impl WatchIndex {
+    fn remove_room(&mut self, room: RoomId, state: &Arc<WatchState>) {
+        remove(&mut self.room, &room, state);
     }
 }
 
-/// Keys without a watcher go: the maps are as large as what is watched.
-fn remove<K: std::hash::Hash + Eq>(map: &mut HashMap<K, Vec<Arc<Board>>>, key: &K, board: &Arc<Board>) {
-    let Some(boards) = map.get_mut(key) else { return };
-    boards.retain(|other| !Arc::ptr_eq(other, board));
-    if boards.is_empty() {
+/// Removes keys without a watcher, so that the maps do not grow.
+fn remove<K: std::hash::Hash + Eq>(map: &mut HashMap<K, Vec<Arc<WatchState>>>, key: &K, state: &Arc<WatchState>) {
+    let Some(states) = map.get_mut(key) else { return };
+    states.retain(|other| !Arc::ptr_eq(other, state));
+    if states.is_empty() {
         map.remove(key);
     }
 }

@@ -1,16 +1,17 @@
-//! Save first, emit second. One writer per store: it takes whatever arrived while the last transaction was committing,
-//! commits it as one, then shows it and answers. Nothing waits for a timer; a lone token is committed at once.
+//! Stores first, publishes second. One writer per store: it takes all commits that arrived during the last transaction,
+//! commits them as one group, then publishes and acknowledges them. There is no timer: a single commit is stored at
+//! once.
 
 use super::{
-    commit::{Change, Commit, Committed},
+    commit::{Commit, Committed, RowChange},
+    fact_cache::FactCache,
     frame::Frame,
-    memory::Memory,
-    plan::{Applied, Plan, Subjects},
+    plan::{AppliedGroup, CommitPlan, CommitSubjects},
     postgres, sqlite,
-    watch::List,
+    watch::WatchedList,
 };
 use crate::{
-    Error,
+    StoreError,
     database::{Database, in_postgres},
     open::Store,
 };
@@ -22,45 +23,45 @@ use std::{
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-/// How much one transaction takes at most: bounds its memory and how long the next one waits.
+/// Limits of one transaction: they bound its memory and the waiting time of the next one.
 const GROUP_COMMITS: usize = 1024;
 const GROUP_BYTES: usize = 8 * 1024 * 1024;
-/// For how long commits that fail are tried again; those behind them wait.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// A database that takes longer than this for one transaction hangs.
-const DEADLINE: Duration = Duration::from_secs(30);
+/// How long failed commits are retried; later commits wait.
+const RETRY_TIME: Duration = Duration::from_secs(10);
+/// The timeout of one transaction.
+const COMMIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]
-pub(crate) struct Request {
+pub(crate) struct CommitRequest {
     pub commit: Commit,
-    pub reply: oneshot::Sender<Result<Committed, Error>>,
+    pub reply: oneshot::Sender<Result<Committed, StoreError>>,
 }
 
-pub(crate) struct Writer {
+pub(crate) struct JournalWriter {
     store: Store,
-    requests: mpsc::Receiver<Request>,
-    memory: Memory,
+    requests: mpsc::Receiver<CommitRequest>,
+    fact_cache: FactCache,
 }
 
-/// Commits that are saved together, and who waits for them.
-struct Group {
+/// Commits that are stored together, and the senders of their replies.
+struct CommitGroup {
     commits: Vec<Commit>,
-    replies: Vec<oneshot::Sender<Result<Committed, Error>>>,
-    /// A single commit that has failed before.
+    replies: Vec<oneshot::Sender<Result<Committed, StoreError>>>,
+    /// Whether this is a single commit that has failed before.
     retried: bool,
 }
 
-impl Writer {
-    pub(crate) fn new(store: Store, requests: mpsc::Receiver<Request>) -> Self {
-        let memory = Memory::of(store.is_sole_user());
-        Self { store, requests, memory }
+impl JournalWriter {
+    pub(crate) fn new(store: Store, requests: mpsc::Receiver<CommitRequest>) -> Self {
+        let fact_cache = FactCache::new(store.is_sole_user());
+        Self { store, requests, fact_cache }
     }
 
-    /// Runs until cancelled; what was handed in before that is still committed.
+    /// Runs until cancelled; commits that were submitted before are still stored.
     pub(crate) async fn run(mut self, cancel: CancellationToken) {
         loop {
             let first = tokio::select! {
-                // A flood of requests must not keep it from hearing.
+                // Many requests must not delay the cancellation.
                 biased;
                 () = cancel.cancelled(), if !self.requests.is_closed() => {
                     self.requests.close();
@@ -74,9 +75,9 @@ impl Writer {
         }
     }
 
-    fn gather(&mut self, first: Request) -> Group {
+    fn gather(&mut self, first: CommitRequest) -> CommitGroup {
         let mut bytes = size(&first.commit);
-        let mut group = Group { commits: vec![first.commit], replies: vec![first.reply], retried: false };
+        let mut group = CommitGroup { commits: vec![first.commit], replies: vec![first.reply], retried: false };
         while group.commits.len() < GROUP_COMMITS && bytes < GROUP_BYTES {
             let Ok(request) = self.requests.try_recv() else {
                 break;
@@ -88,23 +89,23 @@ impl Writer {
         group
     }
 
-    /// One commit that the database refuses must not take its neighbours with it, and a connection that broke is worth
-    /// another try: what fails is tried again in halves, earlier ones first. A failure may hide a success; whatever
-    /// was stored is recognised by its event ids.
-    async fn commit(&mut self, group: Group) {
+    /// One commit that the database rejects must not fail the others, and a broken connection is worth a retry: a
+    /// failed group is retried in halves, earlier commits first. A failure may hide a success; commits that were stored
+    /// are recognized by their event ids.
+    async fn commit(&mut self, group: CommitGroup) {
         let started = Instant::now();
         let mut groups = vec![group];
         while let Some(mut group) = groups.pop() {
             match self.save(&group.commits).await {
-                Ok(applied) => self.answer(group, applied),
-                Err(error) if group.retried || started.elapsed() >= PATIENCE => {
+                Ok(applied) => self.acknowledge(group, applied),
+                Err(error) if group.retried || started.elapsed() >= RETRY_TIME => {
                     tracing::warn!(%error, commits = group.commits.len(), "commits failed");
                     for reply in group.replies {
                         drop(reply.send(Err(error.duplicate())));
                     }
                 }
                 Err(error) => {
-                    tracing::debug!(%error, commits = group.commits.len(), "a commit failed; trying again in parts");
+                    tracing::debug!(%error, commits = group.commits.len(), "commits failed; retrying in halves");
                     if let Some(later) = group.split() {
                         groups.push(later);
                     }
@@ -114,50 +115,50 @@ impl Writer {
         }
     }
 
-    fn answer(&self, group: Group, applied: Applied) {
-        self.show(applied.events);
-        for (room, head) in applied.known {
-            self.store.tails().stored(room, head);
+    fn acknowledge(&self, group: CommitGroup, applied: AppliedGroup) {
+        self.publish(applied.events);
+        for (room, head) in applied.already_stored {
+            self.store.tails().mark_stored(room, head);
         }
-        if group.commits.iter().zip(&applied.outcomes).any(|(commit, outcome)| is_for_a_worker(commit, outcome)) {
-            self.store.queue_bell().notify_one();
+        if group.commits.iter().zip(&applied.outcomes).any(|(commit, outcome)| wakes_workers(commit, outcome)) {
+            self.store.queue_notify().notify_one();
         }
-        self.tell_watchers(&group.commits);
+        self.notify_watchers(&group.commits);
         for (outcome, reply) in applied.outcomes.into_iter().zip(group.replies) {
-            // Nobody waits any more: the commit stands all the same.
+            // The caller may no longer wait; the commit is stored anyway.
             drop(reply.send(outcome));
         }
     }
 
-    async fn save(&mut self, commits: &[Commit]) -> Result<Applied, Error> {
+    async fn save(&mut self, commits: &[Commit]) -> Result<AppliedGroup, StoreError> {
         let started = Instant::now();
         let now = Timestamp::now();
-        let applied = tokio::time::timeout(DEADLINE, self.apply(commits, now))
+        let applied = tokio::time::timeout(COMMIT_TIMEOUT, self.apply(commits, now))
             .await
-            .map_err(|_| Error::Unavailable(format!("no answer within {} s", DEADLINE.as_secs())))??;
+            .map_err(|_| StoreError::Unavailable(format!("no reply within {} s", COMMIT_TIMEOUT.as_secs())))??;
         metrics::histogram!("greenroom_commit_seconds").record(started.elapsed().as_secs_f64());
         metrics::histogram!("greenroom_commit_group_size").record(commits.len() as f64);
         Ok(applied)
     }
 
-    async fn apply(&mut self, commits: &[Commit], now: Timestamp) -> Result<Applied, Error> {
-        let subjects = Subjects::of(commits);
+    async fn apply(&mut self, commits: &[Commit], now: Timestamp) -> Result<AppliedGroup, StoreError> {
+        let subjects = CommitSubjects::from_commits(commits);
         match self.store.clone().database() {
-            Database::Sqlite { write, meddled, .. } => {
-                let mut transaction = sqlite::Transaction::on(write).await?;
+            Database::Sqlite { write, external_writes: meddled, .. } => {
+                let mut transaction = sqlite::JournalTransaction::acquire(write).await?;
                 let meddled = meddled.load(Ordering::Relaxed);
-                let (mut facts, is_all) = self.memory.recall(&subjects, meddled);
+                let (mut facts, is_all) = self.fact_cache.take(&subjects, meddled);
                 if !is_all {
-                    facts.learn(transaction.look(&subjects).await?);
+                    facts.merge(transaction.load_facts(&subjects).await?);
                 }
-                let plan = Plan::of(commits, facts, now)?;
+                let plan = CommitPlan::build(commits, facts, now)?;
                 self.leak_before_commit(&plan.applied);
                 transaction.commit(&plan).await?;
-                self.memory.keep(plan.facts, meddled);
+                self.fact_cache.put_back(plan.facts, meddled);
                 Ok(plan.applied)
             }
             Database::Postgres(pool) => Ok(in_postgres!(pool, "BEGIN", |transaction| {
-                let plan = Plan::of(commits, postgres::look(&mut transaction, &subjects).await?, now)?;
+                let plan = CommitPlan::build(commits, postgres::load_facts(&mut transaction, &subjects).await?, now)?;
                 postgres::store(&mut transaction, &plan).await?;
                 self.leak_before_commit(&plan.applied);
                 plan.applied
@@ -165,7 +166,7 @@ impl Writer {
         }
     }
 
-    fn show(&self, events: std::collections::BTreeMap<domain::ids::RoomId, Vec<domain::event::Event>>) {
+    fn publish(&self, events: std::collections::BTreeMap<domain::ids::RoomId, Vec<domain::event::Event>>) {
         for (room, events) in events {
             metrics::counter!("greenroom_events_total").increment(events.len() as u64);
             let frames = events.iter().map(|event| Frame::new(self.store.epoch(), event)).collect();
@@ -173,31 +174,31 @@ impl Writer {
         }
     }
 
-    fn tell_watchers(&self, commits: &[Commit]) {
-        let watches = self.store.watches();
-        watches.moved(commits.iter().map(|commit| commit.room_id));
+    fn notify_watchers(&self, commits: &[Commit]) {
+        let watches = self.store.watch_registry();
+        watches.rooms_changed(commits.iter().map(|commit| commit.room_id));
         for change in commits.iter().flat_map(|commit| &commit.changes) {
-            if let Change::CreateRoom { owner, .. } = change {
-                watches.listed(owner, List::Rooms);
+            if let RowChange::CreateRoom { owner, .. } = change {
+                watches.list_changed(owner, WatchedList::Rooms);
             }
         }
     }
 
-    /// The bug that the crash harness must be able to catch: showing before saving. Built only for that proof.
+    /// The bug that the crash harness must detect: publishing before storing. Built only for that test.
     #[cfg(feature = "planted-bugs")]
-    fn leak_before_commit(&self, applied: &Applied) {
-        if self.store.planted() == Some(crate::Planted::EmitBeforeCommit) {
-            self.show(applied.events.clone());
+    fn leak_before_commit(&self, applied: &AppliedGroup) {
+        if self.store.planted() == Some(crate::PlantedBug::EmitBeforeCommit) {
+            self.publish(applied.events.clone());
         }
     }
 
     #[cfg(not(feature = "planted-bugs"))]
-    #[expect(clippy::unused_self, reason = "the other build of it needs self")]
-    fn leak_before_commit(&self, _: &Applied) {}
+    #[expect(clippy::unused_self, reason = "the build with the feature needs self")]
+    fn leak_before_commit(&self, _: &AppliedGroup) {}
 }
 
-impl Group {
-    /// Cuts off the later half; a single commit is as small as it gets and has one more try.
+impl CommitGroup {
+    /// Splits off the later half; a single commit gets one more try.
     fn split(&mut self) -> Option<Self> {
         if self.commits.len() == 1 {
             self.retried = true;
@@ -208,12 +209,12 @@ impl Group {
     }
 }
 
-/// Something waits to be claimed, to be ended, or has made way for the next.
-fn is_for_a_worker(commit: &Commit, outcome: &Result<Committed, Error>) -> bool {
+/// Returns whether a worker has something to do: a run waits to be claimed or ended, or a run has ended.
+fn wakes_workers(commit: &Commit, outcome: &Result<Committed, StoreError>) -> bool {
     let Ok(committed) = outcome else { return false };
     commit.changes.iter().any(|change| match change {
-        Change::QueueRun { .. } => committed.claimed.is_none(),
-        Change::StopEarlier { .. } | Change::EndRun { .. } => true,
+        RowChange::QueueRun { .. } => committed.claimed_fence.is_none(),
+        RowChange::StopEarlierRuns { .. } | RowChange::EndRun { .. } => true,
         _ => false,
     })
 }

@@ -1,15 +1,15 @@
-//! The queue of unfinished runs: claim, renew, ask to stop, take over what a dead worker held.
+//! The queue of unfinished runs: claim, renew, request a stop, take over the runs of a dead worker.
 //!
-//! A run is put in and taken out by `journal` commits, with the events that say so; a worker of the same server can claim
-//! it in the commit that puts it in. A claim counts the fence up; from
-//! then on only commits that name the new number are accepted (invariant 11). Within a room, runs are claimed one after
-//! another in the order they were queued: the tape decides that order, the queue keeps it.
+//! `journal` commits add and remove runs together with their events; a worker of the same server can claim a run in the
+//! commit that adds it. A claim increments the fence; from then on only commits with the new number are accepted
+//! (invariant 11). Within a room, runs are claimed one after another in queue order: the tape decides that order, the
+//! queue keeps it.
 
 use crate::{
-    Error, Store,
+    Store, StoreError,
     database::{Database, reading, writing},
     error::{Result, signed, unsigned},
-    journal::Stop,
+    journal::StopRequest,
 };
 use domain::{
     ids::{RoomId, RunId},
@@ -21,7 +21,7 @@ use domain::{
 use std::time::Duration;
 use uuid::Uuid;
 
-/// A run that this worker holds.
+/// A run claimed by this worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
     pub run_id: RunId,
@@ -29,20 +29,20 @@ pub struct Claim {
     pub owner: Owner,
     pub queued_seq: Seq,
     pub fence: u64,
-    pub stop: Option<Stop>,
+    pub stop: Option<StopRequest>,
 }
 
-/// Whose leases count as dead.
+/// Which leases count as dead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Dead {
-    /// Those that have run out.
+pub enum DeadLeases {
+    /// Expired leases.
     Expired,
-    /// Those and every other holder's: nobody else can be alive on this database.
+    /// Expired leases and all leases of other holders: no other server can use this database.
     AllOthers,
 }
 
 #[derive(sqlx::FromRow)]
-struct Row {
+struct QueueRow {
     run_id: Uuid,
     room_id: Uuid,
     owner: String,
@@ -51,23 +51,23 @@ struct Row {
     stop: Option<String>,
 }
 
-impl TryFrom<Row> for Claim {
-    type Error = Error;
-    fn try_from(row: Row) -> Result<Self> {
-        let owner = Name::parse(&row.owner).map_err(|error| Error::Unreadable(error.to_string()))?;
+impl TryFrom<QueueRow> for Claim {
+    type Error = StoreError;
+    fn try_from(row: QueueRow) -> Result<Self> {
+        let owner = Name::parse(&row.owner).map_err(|error| StoreError::Unreadable(error.to_string()))?;
         Ok(Self {
             run_id: RunId(row.run_id),
             room_id: RoomId(row.room_id),
             owner: Owner::new(owner),
             queued_seq: unsigned(row.queued_seq)?,
             fence: unsigned(row.fence)?,
-            stop: row.stop.as_deref().and_then(Stop::parse),
+            stop: row.stop.as_deref().and_then(StopRequest::parse),
         })
     }
 }
 
-/// Changes the runs that are picked. PostgreSQL picks them once and locks them in the order of their ids, as commits do:
-/// two that want several runs cannot wait for each other in a ring.
+/// Updates the selected runs. PostgreSQL selects them once and locks them in the order of their ids, as commits do, to
+/// avoid deadlocks.
 macro_rules! change_picked {
     ($database:expr, set $set:literal, where $pick:literal, lock $lock:literal) => {
         match $database {
@@ -85,7 +85,7 @@ macro_rules! change_picked {
 }
 
 impl Store {
-    /// A look costs no transaction: an idle server does not write.
+    /// Returns whether a run can be claimed. Reads only, so that an idle server does not write.
     pub async fn has_waiting_runs(&self) -> Result<bool> {
         let waiting: Option<i64> = reading!(self.database(), |pool| {
             sqlx::query_scalar("SELECT queued_seq FROM queue WHERE holder IS NULL AND stop IS NULL LIMIT 1")
@@ -95,12 +95,13 @@ impl Store {
         Ok(waiting.is_some())
     }
 
+    /// Claims up to `limit` runs for `holder`.
     pub async fn claim(&self, holder: &str, limit: usize, lease: Duration) -> Result<Vec<Claim>> {
         if limit == 0 {
             return Ok(Vec::new());
         }
         let until = (Timestamp::now() + lease).as_millis();
-        // The first of each room that nobody holds and nobody asked to stop.
+        // The first run of each room, if it is not held and not requested to stop.
         let sql = change_picked!(
             self.database(),
             set "holder = $1, lease_until = $2, fence = fence + 1",
@@ -108,14 +109,14 @@ impl Store {
                    WHERE e.room_id = q.room_id AND e.queued_seq < q.queued_seq) ORDER BY q.run_id LIMIT $3",
             lock "FOR UPDATE OF q SKIP LOCKED"
         );
-        let rows: Vec<Row> = writing!(self.database(), |transaction| {
+        let rows: Vec<QueueRow> = writing!(self.database(), |transaction| {
             sqlx::query_as(sql).bind(holder).bind(until).bind(signed(limit as u64)).fetch_all(&mut *transaction).await?
         });
         rows.into_iter().map(Claim::try_from).collect()
     }
 
-    /// Extends every lease of this holder and tells which runs it still holds, and which of them are asked to stop.
-    pub async fn renew(&self, holder: &str, lease: Duration) -> Result<Vec<Claim>> {
+    /// Extends all leases of this holder. Returns the runs it still holds, with their stop requests.
+    pub async fn renew_leases(&self, holder: &str, lease: Duration) -> Result<Vec<Claim>> {
         let until = (Timestamp::now() + lease).as_millis();
         let sql = change_picked!(
             self.database(),
@@ -123,23 +124,23 @@ impl Store {
             where "q.holder = $1 ORDER BY q.run_id",
             lock "FOR UPDATE OF q"
         );
-        let rows: Vec<Row> = writing!(self.database(), |transaction| {
+        let rows: Vec<QueueRow> = writing!(self.database(), |transaction| {
             sqlx::query_as(sql).bind(holder).bind(until).fetch_all(&mut *transaction).await?
         });
         rows.into_iter().map(Claim::try_from).collect()
     }
 
-    /// Takes over the runs of dead workers, so that they can be brought to an end.
-    pub async fn take_over(&self, holder: &str, dead: Dead, lease: Duration) -> Result<Vec<Claim>> {
+    /// Takes over the runs of dead workers, so that they can be ended.
+    pub async fn take_over(&self, holder: &str, dead: DeadLeases, lease: Duration) -> Result<Vec<Claim>> {
         let now = Timestamp::now();
-        let others = i64::from(dead == Dead::AllOthers);
+        let others = i64::from(dead == DeadLeases::AllOthers);
         let sql = change_picked!(
             self.database(),
             set "holder = $1, lease_until = $2, fence = fence + 1",
             where "q.holder IS NOT NULL AND (q.lease_until < $3 OR ($4 = 1 AND q.holder <> $1)) ORDER BY q.run_id",
             lock "FOR UPDATE OF q"
         );
-        let rows: Vec<Row> = writing!(self.database(), |transaction| {
+        let rows: Vec<QueueRow> = writing!(self.database(), |transaction| {
             sqlx::query_as(sql)
                 .bind(holder)
                 .bind((now + lease).as_millis())
@@ -151,8 +152,8 @@ impl Store {
         rows.into_iter().map(Claim::try_from).collect()
     }
 
-    /// Asks unfinished runs to stop, durably; whoever holds them learns of it at once or with the next renewal.
-    pub async fn ask_to_stop(&self, runs: &[RunId], stop: Stop) -> Result<()> {
+    /// Requests unfinished runs to stop, durably. Their holder is notified at once or with its next renewal.
+    pub async fn request_stop(&self, runs: &[RunId], stop: StopRequest) -> Result<()> {
         let mut runs = runs.to_vec();
         runs.sort_unstable();
         writing!(self.database(), |transaction| {
@@ -164,13 +165,13 @@ impl Store {
                     .await?;
             }
         });
-        self.queue_bell().notify_one();
-        Ok::<(), Error>(())
+        self.queue_notify().notify_one();
+        Ok::<(), StoreError>(())
     }
 
-    /// Runs of this holder that were asked to stop.
-    pub async fn asked_to_stop(&self, holder: &str) -> Result<Vec<Claim>> {
-        let rows: Vec<Row> = reading!(self.database(), |pool| {
+    /// Returns the runs of this holder that are requested to stop.
+    pub async fn stop_requests(&self, holder: &str) -> Result<Vec<Claim>> {
+        let rows: Vec<QueueRow> = reading!(self.database(), |pool| {
             sqlx::query_as(
                 "SELECT run_id, room_id, owner, queued_seq, fence, stop FROM queue \
                  WHERE holder = $1 AND stop IS NOT NULL",
@@ -182,9 +183,9 @@ impl Store {
         rows.into_iter().map(Claim::try_from).collect()
     }
 
-    /// Runs that were asked to stop before anyone claimed them.
-    pub async fn stopped_in_queue(&self) -> Result<Vec<Claim>> {
-        let rows: Vec<Row> = reading!(self.database(), |pool| {
+    /// Returns the runs that were requested to stop before they were claimed.
+    pub async fn stopped_before_claim(&self) -> Result<Vec<Claim>> {
+        let rows: Vec<QueueRow> = reading!(self.database(), |pool| {
             sqlx::query_as(
                 "SELECT run_id, room_id, owner, queued_seq, fence, stop FROM queue \
                  WHERE holder IS NULL AND stop IS NOT NULL",
@@ -195,8 +196,8 @@ impl Store {
         rows.into_iter().map(Claim::try_from).collect()
     }
 
-    /// Unfinished runs of a room, in order.
-    pub async fn unfinished(&self, owner: &Owner, room: RoomId) -> Result<Vec<RunId>> {
+    /// Returns the unfinished runs of a room, in order.
+    pub async fn unfinished_runs(&self, owner: &Owner, room: RoomId) -> Result<Vec<RunId>> {
         let rows: Vec<Uuid> = reading!(self.database(), |pool| {
             sqlx::query_scalar("SELECT run_id FROM queue WHERE room_id = $1 AND owner = $2 ORDER BY queued_seq")
                 .bind(room.0)

@@ -1,4 +1,4 @@
-//! Agents: made, changed, deleted; a name is its owner's own.
+//! Agents: create, update, delete; names are unique per owner.
 
 use crate::{
     idempotent::spec,
@@ -6,20 +6,20 @@ use crate::{
 };
 use domain::{agent::AgentSpec, ids::AgentId, limits::LimitOverrides};
 use store::{
-    Error,
-    journal::{Change, Commit},
+    StoreError,
+    journal::{Commit, RowChange},
 };
 use testkit::database::TestDatabase;
 
 contract! {
     one thread:
-        an_agent_is_read_back_as_it_was_made,
-        a_name_is_taken_once_per_owner,
-        a_deleted_agent_is_gone_and_its_name_free,
-        agents_sit_in_the_order_they_joined;
+        an_agent_reads_back_as_created,
+        agent_names_are_unique_per_owner,
+        a_deleted_agent_is_not_found_and_its_name_is_free,
+        agents_are_listed_in_the_order_they_joined;
 }
 
-async fn an_agent_is_read_back_as_it_was_made(database: TestDatabase) {
+async fn an_agent_reads_back_as_created(database: TestDatabase) {
     let store = database.open().await;
     let full = AgentSpec {
         model: Some("m\u{0}".into()),
@@ -41,41 +41,41 @@ async fn an_agent_is_read_back_as_it_was_made(database: TestDatabase) {
     assert_eq!(store.agent(&me(), made.id).await.unwrap(), changed);
 }
 
-async fn a_name_is_taken_once_per_owner(database: TestDatabase) {
+async fn agent_names_are_unique_per_owner(database: TestDatabase) {
     let store = database.open().await;
     let first = store.create_agent(&me(), spec("one"), None).await.unwrap();
     let taken = store.create_agent(&me(), spec("one"), None).await;
-    assert!(matches!(taken, Err(Error::NameTaken(name)) if name == "one"));
+    assert!(matches!(taken, Err(StoreError::AgentNameTaken(name)) if name == "one"));
     store.create_agent(&stranger(), spec("one"), None).await.unwrap();
     store.create_agent(&me(), spec("One"), None).await.unwrap();
     let two = store.create_agent(&me(), spec("two"), None).await.unwrap();
     let taken = store.update_agent(&me(), two.id, spec("one"), None).await;
-    assert!(matches!(taken, Err(Error::NameTaken(_))));
+    assert!(matches!(taken, Err(StoreError::AgentNameTaken(_))));
     assert_eq!(store.agent(&me(), two.id).await.unwrap().spec.name, name("two"));
     store.update_agent(&me(), first.id, spec("three"), None).await.unwrap();
     store.update_agent(&me(), two.id, spec("one"), None).await.unwrap();
 }
 
-async fn a_deleted_agent_is_gone_and_its_name_free(database: TestDatabase) {
+async fn a_deleted_agent_is_not_found_and_its_name_is_free(database: TestDatabase) {
     let store = database.open().await;
     let room = room(&store).await;
     let agent = store.create_agent(&me(), spec("one"), None).await.unwrap();
-    let join = Commit { changes: vec![Change::Join { agent_id: agent.id }], ..append(room, Vec::new()) };
+    let join = Commit { changes: vec![RowChange::Join { agent_id: agent.id }], ..append(room, Vec::new()) };
     store.commit(join).await.unwrap();
     assert_eq!(store.room(&me(), room).await.unwrap().agents, [agent.id]);
     store.delete_agent(&me(), agent.id, None).await.unwrap();
-    assert!(matches!(store.delete_agent(&me(), agent.id, None).await, Err(Error::NotFound)));
-    assert!(matches!(store.agent(&me(), agent.id).await, Err(Error::NotFound)));
-    assert!(matches!(store.update_agent(&me(), agent.id, spec("x"), None).await, Err(Error::NotFound)));
+    assert!(matches!(store.delete_agent(&me(), agent.id, None).await, Err(StoreError::NotFound)));
+    assert!(matches!(store.agent(&me(), agent.id).await, Err(StoreError::NotFound)));
+    assert!(matches!(store.update_agent(&me(), agent.id, spec("x"), None).await, Err(StoreError::NotFound)));
     assert!(store.agents(&me()).await.unwrap().is_empty());
-    assert!(store.seating(&me(), room).await.unwrap().1.is_empty(), "it leaves every room");
+    assert!(store.room_with_agents(&me(), room).await.unwrap().1.is_empty(), "it leaves every room");
     assert!(store.room(&me(), room).await.unwrap().agents.is_empty());
     assert!(store.rooms(&me(), 10).await.unwrap()[0].room.agents.is_empty());
     let again = store.create_agent(&me(), spec("one"), None).await.unwrap();
     assert_ne!(again.id, agent.id);
 }
 
-async fn agents_sit_in_the_order_they_joined(database: TestDatabase) {
+async fn agents_are_listed_in_the_order_they_joined(database: TestDatabase) {
     let store = database.open().await;
     let (room, other) = (room(&store).await, room(&store).await);
     let mut agents: Vec<AgentId> = Vec::new();
@@ -84,15 +84,15 @@ async fn agents_sit_in_the_order_they_joined(database: TestDatabase) {
     }
     let [a, b, c] = agents[..] else { unreachable!() };
     let change = |changes| Commit { changes, ..append(room, Vec::new()) };
-    let join = |agent_id| Change::Join { agent_id };
+    let join = |agent_id| RowChange::Join { agent_id };
     store.commit(change(vec![join(c), join(a), join(c), join(b)])).await.unwrap();
-    let sitting = |agents: Vec<domain::agent::Agent>| agents.into_iter().map(|agent| agent.id).collect::<Vec<_>>();
-    assert_eq!(sitting(store.seating(&me(), room).await.unwrap().1), [c, a, b]);
+    let agent_ids = |agents: Vec<domain::agent::Agent>| agents.into_iter().map(|agent| agent.id).collect::<Vec<_>>();
+    assert_eq!(agent_ids(store.room_with_agents(&me(), room).await.unwrap().1), [c, a, b]);
     assert_eq!(store.room(&me(), room).await.unwrap().agents, [c, a, b]);
-    store.commit(change(vec![Change::Leave { agent_id: c }])).await.unwrap();
+    store.commit(change(vec![RowChange::Leave { agent_id: c }])).await.unwrap();
     store.commit(change(vec![join(c)])).await.unwrap();
-    assert_eq!(store.room(&me(), room).await.unwrap().agents, [a, b, c], "back at the end of the row");
-    assert!(store.seating(&me(), other).await.unwrap().1.is_empty());
+    assert_eq!(store.room(&me(), room).await.unwrap().agents, [a, b, c], "an agent that joins again is last");
+    assert!(store.room_with_agents(&me(), other).await.unwrap().1.is_empty());
     let listed = store.rooms(&me(), 10).await.unwrap();
     assert_eq!(listed.iter().find(|listed| listed.room.id == room).unwrap().room.agents, [a, b, c]);
 }

@@ -1,32 +1,33 @@
-//! Many writers, many rooms: what is acknowledged is stored, in one order without a gap.
+//! Many writers, many rooms: acknowledged events are stored, in one order without a gap.
 
 use crate::scene::{append, at, follow, journal, me, read_until, room, said, says, together, within};
 use domain::{ids::RoomId, position::Seq};
 use std::collections::{BTreeMap, BTreeSet};
-use store::{Access, Store};
+use store::{Store, StoreAccess};
 use testkit::database::TestDatabase;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 contract! {
     many threads:
-        invariant_01_durable_before_visible_what_a_reader_sees_is_committed,
-        invariant_01_durable_before_visible_an_acknowledged_event_is_read_back_at_once,
+        invariant_01_durable_before_visible_readers_see_only_committed_events,
+        invariant_01_durable_before_visible_an_acknowledged_event_can_be_read_at_once,
         invariant_02_gapless_many_writers_in_many_rooms,
-        invariant_02_gapless_two_servers_or_one_take_turns;
+        invariant_02_gapless_two_servers_write_to_the_same_rooms;
     one thread:
-        what_waits_is_committed_as_one_group_in_order,
+        waiting_commits_are_stored_as_one_group_in_order,
         a_group_larger_than_any_statement,
-        what_was_handed_in_is_committed_at_shutdown,
-        a_commit_after_shutdown_is_refused;
+        submitted_commits_are_stored_at_shutdown,
+        a_commit_after_shutdown_is_rejected;
 }
 
-async fn invariant_01_durable_before_visible_what_a_reader_sees_is_committed(database: TestDatabase) {
+async fn invariant_01_durable_before_visible_readers_see_only_committed_events(database: TestDatabase) {
     let store = database.open().await;
     let room = room(&store).await;
-    // Another process has nothing but the database.
-    let beside =
-        Store::open(&database.config(), Access::Beside, &mut JoinSet::new(), &CancellationToken::new()).await.unwrap();
+    // Another process that only has the database.
+    let beside = Store::open(&database.config(), StoreAccess::Tool, &mut JoinSet::new(), &CancellationToken::new())
+        .await
+        .unwrap();
     let mut follower = follow(&store, room, 0).await;
     let mut writers = JoinSet::new();
     let writer: Store = (*store).clone();
@@ -44,13 +45,13 @@ async fn invariant_01_durable_before_visible_what_a_reader_sees_is_committed(dat
     beside.close().await;
 }
 
-async fn invariant_01_durable_before_visible_an_acknowledged_event_is_read_back_at_once(database: TestDatabase) {
+async fn invariant_01_durable_before_visible_an_acknowledged_event_can_be_read_at_once(database: TestDatabase) {
     let store = database.open().await;
     let room = room(&store).await;
     for n in 1..=50 {
         let event = says(format!("number {n}"));
         let committed = store.commit(append(room, vec![event.clone()])).await.unwrap();
-        assert_eq!(committed.first, n);
+        assert_eq!(committed.first_seq, n);
         let page = store.page(&me(), room, &at(n - 1), 10, false).await.unwrap();
         assert_eq!((page.head, page.events.len()), (n, 1));
         let stored = &page.events[0];
@@ -64,13 +65,13 @@ const ROOMS: usize = 6;
 const WRITERS: usize = 12;
 const COMMITS: usize = 25;
 
-/// Appends to every room in turn and tells which seqs were acknowledged for what was said.
+/// Appends to every room in turn and returns the acknowledged seq of each text.
 async fn write(store: Store, rooms: Vec<RoomId>, writer: usize) -> Vec<(RoomId, Seq, String)> {
     let mut acknowledged = Vec::new();
     for n in 0..COMMITS {
         let room = rooms[(writer + n) % rooms.len()];
         let texts: Vec<String> = (0..=n % 3).map(|part| format!("{writer}.{n}.{part}")).collect();
-        let first = store.commit(append(room, texts.iter().map(says).collect())).await.unwrap().first;
+        let first = store.commit(append(room, texts.iter().map(says).collect())).await.unwrap().first_seq;
         acknowledged.extend(texts.into_iter().zip(first..).map(|(text, seq)| (room, seq, text)));
     }
     acknowledged
@@ -80,7 +81,7 @@ async fn everything_once(stores: &[&Store], rooms: &[RoomId], mut writers: JoinS
     let mut acknowledged: BTreeMap<(RoomId, Seq), String> = BTreeMap::new();
     while let Some(written) = within(writers.join_next()).await {
         for (room, seq, text) in written.unwrap() {
-            assert_eq!(acknowledged.insert((room, seq), text), None, "seq {seq} was given out twice");
+            assert_eq!(acknowledged.insert((room, seq), text), None, "seq {seq} was assigned twice");
         }
     }
     for &room in rooms {
@@ -123,13 +124,13 @@ async fn invariant_02_gapless_many_writers_in_many_rooms(database: TestDatabase)
     }
 }
 
-async fn invariant_02_gapless_two_servers_or_one_take_turns(database: TestDatabase) {
+async fn invariant_02_gapless_two_servers_write_to_the_same_rooms(database: TestDatabase) {
     let one = database.open().await;
     let mut rooms = Vec::new();
     for _ in 0..ROOMS {
         rooms.push(room(&one).await);
     }
-    // Only PostgreSQL takes a second server; there both write to the same rooms at the same time.
+    // Only PostgreSQL allows a second server; both write to the same rooms at the same time.
     let two = if database.is_sqlite() { None } else { Some(database.open().await) };
     let stores: Vec<&Store> = std::iter::once(&*one).chain(two.as_deref()).collect();
     let mut writers = JoinSet::new();
@@ -139,13 +140,13 @@ async fn invariant_02_gapless_two_servers_or_one_take_turns(database: TestDataba
     everything_once(&stores, &rooms, writers).await;
 }
 
-async fn what_waits_is_committed_as_one_group_in_order(database: TestDatabase) {
+async fn waiting_commits_are_stored_as_one_group_in_order(database: TestDatabase) {
     let store = database.open().await;
     let (a, b) = (room(&store).await, room(&store).await);
     let commits = (0..60).map(|n| append(if n % 3 == 0 { b } else { a }, vec![says(n.to_string())])).collect();
     let outcomes = together(&store, commits).await;
     let moments: BTreeSet<_> = outcomes.iter().map(|outcome| outcome.as_ref().unwrap().at).collect();
-    assert_eq!(moments.len(), 1, "one transaction took them all");
+    assert_eq!(moments.len(), 1, "all are stored in one transaction");
     let texts: Vec<String> = journal(&store, a).await.iter().map(said).collect();
     assert!(texts.into_iter().eq((0..60).filter(|n| n % 3 != 0).map(|n| n.to_string())));
     assert_eq!(journal(&store, b).await.len(), 20);
@@ -159,20 +160,20 @@ async fn a_group_larger_than_any_statement(database: TestDatabase) {
     }
     let commits = rooms.iter().map(|&room| append(room, vec![says("a"), says("b"), says("c")])).collect();
     for outcome in together(&store, commits).await {
-        assert_eq!(outcome.unwrap().first, 1);
+        assert_eq!(outcome.unwrap().first_seq, 1);
     }
     for room in rooms {
         assert_eq!(journal(&store, room).await.len(), 3);
     }
 }
 
-async fn what_was_handed_in_is_committed_at_shutdown(database: TestDatabase) {
+async fn submitted_commits_are_stored_at_shutdown(database: TestDatabase) {
     let store = database.open().await;
     let room = room(&store).await;
     let outcomes = {
         let commits: Vec<_> = (0..100).map(|n| store.commit(append(room, vec![says(n.to_string())]))).collect();
         let mut all = std::pin::pin!(futures_util::future::join_all(commits));
-        // Handed in, but on one thread the writer has not had a turn yet.
+        // Submitted, but on one thread the writer has not run yet.
         assert!(futures_util::poll!(&mut all).is_pending());
         store.cancel();
         within(all).await
@@ -182,11 +183,11 @@ async fn what_was_handed_in_is_committed_at_shutdown(database: TestDatabase) {
     assert_eq!(journal(&*database.open().await, room).await.len(), 100);
 }
 
-async fn a_commit_after_shutdown_is_refused(database: TestDatabase) {
+async fn a_commit_after_shutdown_is_rejected(database: TestDatabase) {
     let store = database.open().await;
     let room = room(&store).await;
     let late: Store = (*store).clone();
     store.shut_down().await;
     let refused = within(late.commit(append(room, vec![says("late")]))).await;
-    assert!(matches!(refused, Err(store::Error::Unavailable(_))));
+    assert!(matches!(refused, Err(store::StoreError::Unavailable(_))));
 }

@@ -1,11 +1,11 @@
-//! The database goes away for a moment, or someone else writes to it: nothing is lost, doubled or left unseen.
+//! The database is unavailable for a moment, or another process writes to it: no event is lost, duplicated or missed.
 
 use crate::scene::{append, at, follow, journal, me, name, room, said, says, within};
 use domain::{event::NewEvent, ids::RoomId, position::Seq};
 use std::{collections::BTreeMap, sync::Arc};
 use store::{
-    Access, Error, Store,
-    journal::{Batch, Bell},
+    Store, StoreAccess, StoreError,
+    journal::{Batch, Notifier},
 };
 use testkit::database::TestDatabase;
 use tokio::task::JoinSet;
@@ -13,29 +13,29 @@ use tokio_util::sync::CancellationToken;
 
 contract! {
     many threads:
-        connections_that_break_lose_and_double_nothing,
-        a_tool_that_writes_beside_the_server_disturbs_nobody;
+        broken_connections_lose_and_duplicate_nothing,
+        a_tool_that_writes_while_the_server_runs_breaks_nothing;
     one thread:
-        a_repetition_shows_what_was_stored_but_never_shown;
+        a_repeated_commit_publishes_events_that_were_stored_but_not_published;
 }
 
 const WRITERS: Seq = 6;
 const COMMITS: Seq = 60;
 
-/// Repeats until it is told that it was done, as a run's driver does.
-async fn insist(store: &Store, room: RoomId, events: Vec<NewEvent>) -> Seq {
+/// Retries until the commit is acknowledged, as the run driver does.
+async fn commit_until_acknowledged(store: &Store, room: RoomId, events: Vec<NewEvent>) -> Seq {
     loop {
         match store.commit(append(room, events.clone())).await {
-            Ok(committed) => return committed.first,
-            Err(Error::Unavailable(_)) => tokio::task::yield_now().await,
+            Ok(committed) => return committed.first_seq,
+            Err(StoreError::Unavailable(_)) => tokio::task::yield_now().await,
             Err(error) => panic!("{error}"),
         }
     }
 }
 
-/// Reads everything up to a seq, whatever becomes of its connections.
-async fn read_stubbornly(store: Store, room: RoomId, last: Seq, progress: Arc<tokio::sync::Notify>) -> Vec<Seq> {
-    let bell = Arc::new(Bell::default());
+/// Reads everything up to a seq, retrying after connection errors.
+async fn read_with_retries(store: Store, room: RoomId, last: Seq, progress: Arc<tokio::sync::Notify>) -> Vec<Seq> {
+    let bell = Arc::new(Notifier::default());
     let mut seen = Vec::new();
     let mut follower = loop {
         if let Ok(follower) = store.follow(&me(), room, &at(0), bell.clone()).await {
@@ -48,23 +48,23 @@ async fn read_stubbornly(store: Store, room: RoomId, last: Seq, progress: Arc<to
                 seen.extend(frames.iter().map(|frame| frame.seq));
                 progress.notify_one();
             }
-            Ok(Batch::CaughtUp) => bell.rung().await,
+            Ok(Batch::CaughtUp) => bell.notified().await,
             Ok(Batch::Reset { .. }) => panic!("no reset was due"),
-            Err(Error::Unavailable(_)) => tokio::task::yield_now().await,
+            Err(StoreError::Unavailable(_)) => tokio::task::yield_now().await,
             Err(error) => panic!("{error}"),
         }
     }
     seen
 }
 
-async fn connections_that_break_lose_and_double_nothing(database: TestDatabase) {
+async fn broken_connections_lose_and_duplicate_nothing(database: TestDatabase) {
     let store = database.open().await;
     let room = room(&store).await;
     let progress = Arc::new(tokio::sync::Notify::new());
     let last = WRITERS * COMMITS * 2;
     let mut readers = JoinSet::new();
     for _ in 0..2 {
-        readers.spawn(read_stubbornly((*store).clone(), room, last, progress.clone()));
+        readers.spawn(read_with_retries((*store).clone(), room, last, progress.clone()));
     }
     let mut writers = JoinSet::new();
     for writer in 0..WRITERS {
@@ -73,7 +73,7 @@ async fn connections_that_break_lose_and_double_nothing(database: TestDatabase) 
             let mut acknowledged = Vec::new();
             for n in 0..COMMITS {
                 let texts = [format!("{writer}.{n} one"), format!("{writer}.{n} two")];
-                let first = insist(&store, room, texts.iter().map(says).collect()).await;
+                let first = commit_until_acknowledged(&store, room, texts.iter().map(says).collect()).await;
                 acknowledged.extend((first..).zip(texts));
             }
             acknowledged
@@ -82,7 +82,7 @@ async fn connections_that_break_lose_and_double_nothing(database: TestDatabase) 
     if !database.is_sqlite() {
         for _ in 0..6 {
             within(progress.notified()).await;
-            database.administer(
+            database.execute_sql(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
                  WHERE datname = current_database() AND application_name = 'greenroom'",
             );
@@ -98,15 +98,16 @@ async fn connections_that_break_lose_and_double_nothing(database: TestDatabase) 
         journal(&store, room).await.iter().map(|event| (event.seq, said(event))).collect();
     assert_eq!(stored, acknowledged);
     while let Some(seen) = within(readers.join_next()).await {
-        assert!(seen.unwrap().into_iter().eq(1..=last), "each once, in order");
+        assert!(seen.unwrap().into_iter().eq(1..=last), "each seq once, in order");
     }
 }
 
-async fn a_tool_that_writes_beside_the_server_disturbs_nobody(database: TestDatabase) {
+async fn a_tool_that_writes_while_the_server_runs_breaks_nothing(database: TestDatabase) {
     let store = database.open().await;
     let room = room(&store).await;
-    let tool =
-        Store::open(&database.config(), Access::Beside, &mut JoinSet::new(), &CancellationToken::new()).await.unwrap();
+    let tool = Store::open(&database.config(), StoreAccess::Tool, &mut JoinSet::new(), &CancellationToken::new())
+        .await
+        .unwrap();
     let mut tasks = JoinSet::new();
     tasks.spawn(async move {
         for n in 0..40_u8 {
@@ -122,10 +123,10 @@ async fn a_tool_that_writes_beside_the_server_disturbs_nobody(database: TestData
     assert_eq!(store.tokens().await.unwrap().len(), 40);
 }
 
-/// A commit whose outcome was in doubt: it had been stored, but whoever stored it could not say so.
-async fn a_repetition_shows_what_was_stored_but_never_shown(database: TestDatabase) {
+/// A commit with an unknown outcome: it was stored, but not acknowledged.
+async fn a_repeated_commit_publishes_events_that_were_stored_but_not_published(database: TestDatabase) {
     if database.is_sqlite() {
-        // Here only the one server writes; what it stores it shows.
+        // On SQLite only one server writes, and it publishes what it stores.
         return;
     }
     let (one, two) = (database.open().await, database.open().await);
@@ -135,8 +136,8 @@ async fn a_repetition_shows_what_was_stored_but_never_shown(database: TestDataba
     assert!(matches!(follower.next().await.unwrap(), Batch::CaughtUp));
     let event = says("stored");
     two.commit(append(room, vec![event.clone()])).await.unwrap();
-    assert_eq!(one.commit(append(room, vec![event])).await.unwrap().first, 2);
-    within(follower.bell().rung()).await;
+    assert_eq!(one.commit(append(room, vec![event])).await.unwrap().first_seq, 2);
+    within(follower.notifier().notified()).await;
     assert!(follower.is_behind());
     assert!(matches!(follower.next().await.unwrap(), Batch::Frames(frames) if frames[0].seq == 2));
     assert!(matches!(follower.next().await.unwrap(), Batch::CaughtUp));

@@ -1,44 +1,44 @@
-//! What the store insists on before it promises anything: settings that keep what was acknowledged, and one server.
+//! Requirements at start: durable settings, and one server per SQLite file.
 
 use crate::scene::{append, journal, me, room, says};
 use sqlx::Connection as _;
-use store::{Access, Backend, Config, Error, Planted, Store};
+use store::{Backend, PlantedBug, Store, StoreAccess, StoreConfig, StoreError};
 use testkit::database::{OpenStore, TestDatabase};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 contract! {
     one thread:
-        a_second_server_is_refused_where_there_can_be_only_one,
-        the_engine_syncs_what_it_commits,
+        a_second_server_on_sqlite_is_rejected,
+        the_database_syncs_commits,
         weaker_settings_are_overridden,
-        a_planted_bug_is_refused_by_an_honest_build,
-        it_opens_again_and_again,
-        servers_that_start_at_once_agree,
-        it_can_say_whether_it_is_writable,
-        an_address_that_leads_nowhere_says_so_without_its_password;
+        a_planted_bug_is_rejected_without_the_feature,
+        the_store_can_be_reopened,
+        servers_that_start_concurrently_agree_on_the_epoch,
+        the_store_reports_whether_it_is_writable,
+        an_unreachable_database_error_does_not_contain_the_password;
 }
 
-async fn a_second_server_is_refused_where_there_can_be_only_one(database: TestDatabase) {
+async fn a_second_server_on_sqlite_is_rejected(database: TestDatabase) {
     let first = database.open().await;
     let second = OpenStore::open(&database.config()).await;
     assert_eq!(first.is_sole_user(), database.is_sqlite());
     if !database.is_sqlite() {
-        assert!(second.is_ok(), "several servers share a PostgreSQL");
+        assert!(second.is_ok(), "several servers can share PostgreSQL");
         return;
     }
-    let Err(Error::Start(text)) = second else { panic!("two servers on one file") };
+    let Err(StoreError::Start(text)) = second else { panic!("two servers on one file") };
     assert!(text.contains("another Greenroom server") && text.contains("--data-dir"), "{text}");
     let (mut tasks, cancel) = (JoinSet::new(), CancellationToken::new());
-    let tool = Store::open(&database.config(), Access::Beside, &mut tasks, &cancel).await.unwrap();
-    assert!(!tool.is_sole_user() && tasks.is_empty(), "a tool works beside it");
+    let tool = Store::open(&database.config(), StoreAccess::Tool, &mut tasks, &cancel).await.unwrap();
+    assert!(!tool.is_sole_user() && tasks.is_empty(), "a tool can open the store while the server runs");
     tool.close().await;
     drop(tool);
     first.shut_down().await;
     database.open().await;
 }
 
-async fn the_engine_syncs_what_it_commits(database: TestDatabase) {
+async fn the_database_syncs_commits(database: TestDatabase) {
     let store = database.open().await;
     let room = room(&store).await;
     store.commit(append(room, vec![says("1")])).await.unwrap();
@@ -67,20 +67,20 @@ async fn the_engine_syncs_what_it_commits(database: TestDatabase) {
 
 async fn weaker_settings_are_overridden(database: TestDatabase) {
     let Backend::Postgres { url } = database.backend() else {
-        // The connection that writes sets its own pragmas and refuses to start with weaker ones: see `open`.
+        // The write connection sets its own pragmas and refuses to start with weaker ones: see `open`.
         return;
     };
     let name = database.name();
-    database.administer(&format!("ALTER DATABASE {name} SET synchronous_commit = off"));
-    database.administer(&format!("ALTER ROLE CURRENT_USER IN DATABASE {name} SET synchronous_commit = off"));
+    database.execute_sql(&format!("ALTER DATABASE {name} SET synchronous_commit = off"));
+    database.execute_sql(&format!("ALTER ROLE CURRENT_USER IN DATABASE {name} SET synchronous_commit = off"));
     let separator = if url.contains('?') { '&' } else { '?' };
     for url in [url.clone(), format!("{url}{separator}options=-c%20synchronous_commit%3Doff")] {
         let mut plain = sqlx::PgConnection::connect(&url).await.unwrap();
         let setting: String = sqlx::query_scalar("SHOW synchronous_commit").fetch_one(&mut plain).await.unwrap();
-        assert_eq!(setting, "off", "the trap is set");
+        assert_eq!(setting, "off", "the weak setting is active");
         plain.close().await.unwrap();
-        // It opens only when its own connections say otherwise.
-        let config = Config { backend: Backend::Postgres { url }, ..database.config() };
+        // Opening succeeds only if the store's connections override the setting.
+        let config = StoreConfig { backend: Backend::Postgres { url }, ..database.config() };
         let store = OpenStore::open(&config).await.unwrap();
         let room = room(&store).await;
         store.commit(append(room, vec![says("1")])).await.unwrap();
@@ -89,17 +89,17 @@ async fn weaker_settings_are_overridden(database: TestDatabase) {
     }
 }
 
-async fn a_planted_bug_is_refused_by_an_honest_build(database: TestDatabase) {
+async fn a_planted_bug_is_rejected_without_the_feature(database: TestDatabase) {
     if cfg!(feature = "planted-bugs") {
         return;
     }
-    for planted in [Planted::EmitBeforeCommit, Planted::SynchronousOff] {
-        let config = Config { planted: Some(planted), ..database.config() };
-        assert!(matches!(OpenStore::open(&config).await, Err(Error::Start(text)) if text.contains("planted")));
+    for planted in [PlantedBug::EmitBeforeCommit, PlantedBug::SynchronousOff] {
+        let config = StoreConfig { planted_bug: Some(planted), ..database.config() };
+        assert!(matches!(OpenStore::open(&config).await, Err(StoreError::Start(text)) if text.contains("planted")));
     }
 }
 
-async fn it_opens_again_and_again(database: TestDatabase) {
+async fn the_store_can_be_reopened(database: TestDatabase) {
     let mut room_id = None;
     for n in 0..4 {
         let store = database.open().await;
@@ -113,7 +113,7 @@ async fn it_opens_again_and_again(database: TestDatabase) {
     }
 }
 
-async fn servers_that_start_at_once_agree(database: TestDatabase) {
+async fn servers_that_start_concurrently_agree_on_the_epoch(database: TestDatabase) {
     let config = database.config();
     let starts = (0..4).map(|_| OpenStore::open(&config));
     let started: Vec<OpenStore> = futures_util::future::join_all(starts).await.into_iter().flatten().collect();
@@ -122,32 +122,32 @@ async fn servers_that_start_at_once_agree(database: TestDatabase) {
     assert_eq!(epochs.len(), 1);
 }
 
-async fn it_can_say_whether_it_is_writable(database: TestDatabase) {
+async fn the_store_reports_whether_it_is_writable(database: TestDatabase) {
     let store = database.open().await;
     store.check_writable().await.unwrap();
     store.check_writable().await.unwrap();
     assert_eq!(store.rooms(&me(), 10).await.unwrap(), []);
     let closed: Store = (*store).clone();
     store.shut_down().await;
-    assert!(matches!(closed.check_writable().await, Err(Error::Unavailable(_))));
+    assert!(matches!(closed.check_writable().await, Err(StoreError::Unavailable(_))));
 }
 
-async fn an_address_that_leads_nowhere_says_so_without_its_password(database: TestDatabase) {
+async fn an_unreachable_database_error_does_not_contain_the_password(database: TestDatabase) {
     let backend = if database.is_sqlite() {
         Backend::Sqlite { file: database.file().join("not-a-folder-yet").join("\0") }
     } else {
         Backend::Postgres { url: "postgres://user:hunter2@[bad/name".into() }
     };
     assert!(!format!("{backend:?}").contains("hunter2"));
-    let Err(Error::Start(text)) = OpenStore::open(&Config { backend, ..database.config() }).await else {
-        panic!("it cannot open")
+    let Err(StoreError::Start(text)) = OpenStore::open(&StoreConfig { backend, ..database.config() }).await else {
+        panic!("opening should fail")
     };
     assert!(!text.contains("hunter2"), "{text}");
 }
 
-/// What the disk holds when the server dies, with the room that its log was given.
+/// After a crash with a preallocated log, everything that was committed is read.
 #[tokio::test]
-async fn sqlite_a_log_with_room_is_read_up_to_what_was_written() {
+async fn sqlite_reads_a_preallocated_log_up_to_its_last_commit() {
     const ROOM: u64 = 6 * 1024 * 1024;
     let (database, after) = (TestDatabase::sqlite(), TestDatabase::sqlite());
     let files = |database: &TestDatabase| {
@@ -168,7 +168,7 @@ async fn sqlite_a_log_with_room_is_read_up_to_what_was_written() {
     let length = || std::fs::metadata(&log).unwrap().len();
     let before = length();
     store.commit(append(room, vec![says("late")])).await.unwrap();
-    assert_eq!(length(), before, "it does not grow");
+    assert_eq!(length(), before, "the log does not grow");
     for (from, to) in [(&file, &its_file), (&log, &its_log)] {
         std::fs::create_dir_all(to.parent().unwrap()).unwrap();
         std::fs::copy(from, to).unwrap();

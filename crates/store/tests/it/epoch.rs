@@ -1,4 +1,4 @@
-//! A position that is not in this journal is told so; never a silent hole (invariant 8). Backup and restore.
+//! A position that is not in this journal leads to a reset, never to a silent gap (invariant 8). Backup and restore.
 
 use crate::scene::{append, follow, journal, json, me, read_until, room, says, within};
 use domain::{
@@ -7,8 +7,8 @@ use domain::{
 };
 use std::{path::PathBuf, sync::Arc};
 use store::{
-    Access, Config, Error, Store, backup,
-    journal::{Batch, Bell},
+    Store, StoreAccess, StoreConfig, StoreError, backup,
+    journal::{Batch, Notifier},
 };
 use testkit::database::TestDatabase;
 use tokio::task::JoinSet;
@@ -16,17 +16,17 @@ use tokio_util::sync::CancellationToken;
 
 contract! {
     many threads:
-        a_backup_while_writing_is_whole_and_a_restore_has_a_new_epoch;
+        a_backup_during_writes_is_consistent_and_a_restore_has_a_new_epoch;
     one thread:
         invariant_08_epoch_a_foreign_or_impossible_position_starts_over,
-        invariant_08_epoch_a_page_says_when_to_start_over,
+        invariant_08_epoch_a_page_reports_a_reset,
         invariant_08_epoch_stays_with_the_database,
         invariant_08_epoch_is_new_after_a_restore_by_other_means,
-        a_restore_refuses_what_is_not_a_backup,
-        a_restore_is_not_disturbed_by_one_that_broke_off;
+        a_restore_rejects_files_that_are_not_backups,
+        a_restore_works_after_an_interrupted_restore;
 }
 
-async fn filled(store: &Store, count: Seq) -> RoomId {
+async fn room_with_events(store: &Store, count: Seq) -> RoomId {
     let room = room(store).await;
     for n in 0..count {
         store.commit(append(room, vec![says(n.to_string())])).await.unwrap();
@@ -40,24 +40,24 @@ fn foreign(seq: Seq) -> Position {
 
 async fn invariant_08_epoch_a_foreign_or_impossible_position_starts_over(database: TestDatabase) {
     let store = database.open().await;
-    let room = filled(&store, 5).await;
+    let room = room_with_events(&store, 5).await;
     let own = |seq| Position { epoch: Some(store.epoch().clone()), seq };
     for position in [foreign(0), foreign(3), foreign(99), own(6), crate::scene::at(6), crate::scene::at(1 << 62)] {
-        let mut follower = store.follow(&me(), room, &position, Arc::new(Bell::default())).await.unwrap();
+        let mut follower = store.follow(&me(), room, &position, Arc::new(Notifier::default())).await.unwrap();
         assert!(follower.is_behind());
         assert!(matches!(follower.next().await.unwrap(), Batch::Reset { head: 5 }), "{position:?}");
         let seqs: Vec<Seq> = read_until(&mut follower, 5).await.iter().map(|frame| frame.seq).collect();
-        assert_eq!(seqs, [1, 2, 3, 4, 5], "everything from the start");
+        assert_eq!(seqs, [1, 2, 3, 4, 5], "all events from the start");
     }
     for seq in 0..=5 {
-        let mut follower = store.follow(&me(), room, &own(seq), Arc::new(Bell::default())).await.unwrap();
-        assert_eq!(read_until(&mut follower, 5).await.len() as Seq, 5 - seq, "its own epoch goes on");
+        let mut follower = store.follow(&me(), room, &own(seq), Arc::new(Notifier::default())).await.unwrap();
+        assert_eq!(read_until(&mut follower, 5).await.len() as Seq, 5 - seq, "the same epoch continues");
     }
 }
 
-async fn invariant_08_epoch_a_page_says_when_to_start_over(database: TestDatabase) {
+async fn invariant_08_epoch_a_page_reports_a_reset(database: TestDatabase) {
     let store = database.open().await;
-    let room = filled(&store, 5).await;
+    let room = room_with_events(&store, 5).await;
     for (position, reset, count) in [
         (foreign(0), true, 0),
         (foreign(2), true, 0),
@@ -81,38 +81,38 @@ async fn invariant_08_epoch_stays_with_the_database(database: TestDatabase) {
 
 async fn invariant_08_epoch_is_new_after_a_restore_by_other_means(database: TestDatabase) {
     let store = database.open().await;
-    let (old, room) = (store.epoch().clone(), filled(&store, 2).await);
+    let (old, room) = (store.epoch().clone(), room_with_events(&store, 2).await);
     store.shut_down().await;
     let new = backup::new_epoch(&database.config()).await.unwrap();
     assert_ne!(new, old);
     let store = database.open().await;
     assert_eq!(store.epoch(), &new);
     let position = Position { epoch: Some(old), seq: 2 };
-    let mut follower = store.follow(&me(), room, &position, Arc::new(Bell::default())).await.unwrap();
+    let mut follower = store.follow(&me(), room, &position, Arc::new(Notifier::default())).await.unwrap();
     assert!(matches!(follower.next().await.unwrap(), Batch::Reset { head: 2 }));
 }
 
-fn beside(database: &TestDatabase, name: &str) -> PathBuf {
+fn file_in_folder_of(database: &TestDatabase, name: &str) -> PathBuf {
     database.file().with_file_name(name)
 }
 
-/// PostgreSQL has its own tools and says so.
-async fn refuses_politely(database: &TestDatabase) {
+/// Backup and restore of PostgreSQL fail and name its own tools.
+async fn assert_postgres_is_rejected(database: &TestDatabase) {
     let store = database.open().await;
     let folder = tempfile::tempdir().unwrap();
     let refused = backup::backup(&store, &folder.path().join("copy")).await;
-    assert!(matches!(refused, Err(Error::Start(text)) if text.contains("pg_dump")));
+    assert!(matches!(refused, Err(StoreError::Start(text)) if text.contains("pg_dump")));
     let refused = backup::restore(&database.config(), &folder.path().join("copy")).await;
-    assert!(matches!(refused, Err(Error::Start(text)) if text.contains("pg_restore")));
+    assert!(matches!(refused, Err(StoreError::Start(text)) if text.contains("pg_restore")));
 }
 
-async fn a_backup_while_writing_is_whole_and_a_restore_has_a_new_epoch(database: TestDatabase) {
+async fn a_backup_during_writes_is_consistent_and_a_restore_has_a_new_epoch(database: TestDatabase) {
     if !database.is_sqlite() {
-        return refuses_politely(&database).await;
+        return assert_postgres_is_rejected(&database).await;
     }
     let store = database.open().await;
     let old = store.epoch().clone();
-    let rooms = [filled(&store, 50).await, filled(&store, 50).await];
+    let rooms = [room_with_events(&store, 50).await, room_with_events(&store, 50).await];
     let before: Vec<Vec<Vec<u8>>> = vec![
         journal(&store, rooms[0]).await.iter().map(json).collect(),
         journal(&store, rooms[1]).await.iter().map(json).collect(),
@@ -127,9 +127,10 @@ async fn a_backup_while_writing_is_whole_and_a_restore_has_a_new_epoch(database:
             }
         });
     }
-    // The copy is made by another process, as the command does it.
-    let tool = Store::open(&database.config(), Access::Beside, &mut JoinSet::new(), &stop.child_token()).await.unwrap();
-    let copy = beside(&database, "copy.db");
+    // The copy is made by another process, as the CLI does.
+    let tool =
+        Store::open(&database.config(), StoreAccess::Tool, &mut JoinSet::new(), &stop.child_token()).await.unwrap();
+    let copy = file_in_folder_of(&database, "copy.db");
     let mut follower = follow(&store, rooms[0], 50).await;
     read_until(&mut follower, 60).await;
     let copied = within(backup::backup(&tool, &copy)).await.unwrap();
@@ -141,7 +142,7 @@ async fn a_backup_while_writing_is_whole_and_a_restore_has_a_new_epoch(database:
     assert!(backup::backup(&tool, &copy).await.is_err(), "a backup is not overwritten");
     tool.close().await;
     drop(follower);
-    assert!(backup::restore(&database.config(), &copy).await.is_err(), "not while the server runs");
+    assert!(backup::restore(&database.config(), &copy).await.is_err(), "a restore needs a stopped server");
     let last = [journal(&store, rooms[0]).await.len(), journal(&store, rooms[1]).await.len()];
     store.shut_down().await;
 
@@ -153,10 +154,10 @@ async fn a_backup_while_writing_is_whole_and_a_restore_has_a_new_epoch(database:
     for (n, room) in rooms.into_iter().enumerate() {
         let restored: Vec<Vec<u8>> = journal(&store, room).await.iter().map(json).collect();
         assert!((60..=last[n]).contains(&(restored.len() + usize::from(n == 1) * 10)), "{}", restored.len());
-        assert_eq!(restored.len() % 2, 0, "no commit is torn");
+        assert_eq!(restored.len() % 2, 0, "every commit is complete");
         assert_eq!(restored[..50], before[n]);
         let gone = Position { epoch: Some(old.clone()), seq: 60 };
-        let mut follower = store.follow(&me(), room, &gone, Arc::new(Bell::default())).await.unwrap();
+        let mut follower = store.follow(&me(), room, &gone, Arc::new(Notifier::default())).await.unwrap();
         assert!(matches!(follower.next().await.unwrap(), Batch::Reset { .. }), "invariant 8");
         store.commit(append(room, vec![says("life goes on")])).await.unwrap();
     }
@@ -168,45 +169,45 @@ async fn a_backup_while_writing_is_whole_and_a_restore_has_a_new_epoch(database:
     assert!(left.is_empty(), "{left:?}");
 }
 
-async fn a_restore_refuses_what_is_not_a_backup(database: TestDatabase) {
+async fn a_restore_rejects_files_that_are_not_backups(database: TestDatabase) {
     if !database.is_sqlite() {
-        return refuses_politely(&database).await;
+        return assert_postgres_is_rejected(&database).await;
     }
     let store = database.open().await;
-    let room = filled(&store, 3).await;
+    let room = room_with_events(&store, 3).await;
     store.shut_down().await;
-    let wrong = beside(&database, "wrong.db");
+    let wrong = file_in_folder_of(&database, "wrong.db");
     std::fs::write(&wrong, "not a database").unwrap();
-    for source in [wrong, beside(&database, "missing.db")] {
-        assert!(matches!(backup::restore(&database.config(), &source).await, Err(Error::Start(_))));
+    for source in [wrong, file_in_folder_of(&database, "missing.db")] {
+        assert!(matches!(backup::restore(&database.config(), &source).await, Err(StoreError::Start(_))));
     }
-    assert_eq!(journal(&*database.open().await, room).await.len(), 3, "what was there is still there");
+    assert_eq!(journal(&*database.open().await, room).await.len(), 3, "the existing events are kept");
 }
 
-/// A crash in the middle of a restore leaves the old database or the new one with its new epoch, and nothing that
-/// disturbs the next restore.
-async fn a_restore_is_not_disturbed_by_one_that_broke_off(database: TestDatabase) {
+/// A crash during a restore leaves the old database or the restored one with a new epoch, and does not affect the next
+/// restore.
+async fn a_restore_works_after_an_interrupted_restore(database: TestDatabase) {
     if !database.is_sqlite() {
-        return refuses_politely(&database).await;
+        return assert_postgres_is_rejected(&database).await;
     }
     let store = database.open().await;
-    let room = filled(&store, 3).await;
-    let copy = beside(&database, "copy.db");
+    let room = room_with_events(&store, 3).await;
+    let copy = file_in_folder_of(&database, "copy.db");
     backup::backup(&store, &copy).await.unwrap();
     store.shut_down().await;
-    // What the broken one may have left: half a copy, with a log that belongs to nothing.
+    // What an interrupted restore may leave: half a copy, with an unrelated log.
     let half = database.file().with_extension("restoring");
     std::fs::copy(&copy, &half).unwrap();
     let elsewhere = TestDatabase::sqlite();
     let other = elsewhere.open().await;
-    filled(&other, 3).await;
+    room_with_events(&other, 3).await;
     let mut log = elsewhere.file().into_os_string();
     log.push("-wal");
     let mut stale = half.into_os_string();
     stale.push("-wal");
     std::fs::copy(log, &stale).unwrap();
     let (_, epoch) = backup::restore(&database.config(), &copy).await.unwrap();
-    let config = Config { read_connections: 1, ..database.config() };
+    let config = StoreConfig { read_connections: 1, ..database.config() };
     let store = testkit::database::OpenStore::open(&config).await.unwrap();
     assert_eq!(store.epoch(), &epoch);
     assert_eq!(journal(&store, room).await.len(), 3);

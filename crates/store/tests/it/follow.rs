@@ -1,33 +1,33 @@
-//! The one reader: whatever its position and speed, it sees the journal, in order, byte for byte as it is stored.
+//! The one reader: at any position and speed, it sees the journal, in order and byte for byte as stored.
 
 use crate::scene::{append, at, follow, journal, json, me, read_until, room, says, within};
 use domain::{ids::RoomId, position::Seq};
 use std::sync::Arc;
 use store::{
-    Config, Error, Store,
-    journal::{Batch, Bell, Follower},
+    Store, StoreConfig, StoreError,
+    journal::{Batch, Follower, Notifier},
 };
 use testkit::database::{OpenStore, TestDatabase};
 use tokio::task::JoinSet;
 
 contract! {
     many threads:
-        invariant_02_gapless_interest_first_then_reading_loses_nothing,
-        a_reader_behind_the_tail_loses_nothing_while_a_writer_floods,
-        a_slow_reader_and_a_fast_one_see_the_same,
-        one_bell_serves_many_rooms;
+        invariant_02_gapless_subscribing_before_reading_misses_nothing,
+        a_reader_behind_the_tail_misses_nothing_under_load,
+        slow_and_fast_readers_see_the_same_events,
+        one_notifier_serves_many_rooms;
     one thread:
-        a_reader_sees_what_the_store_holds_byte_for_byte,
-        a_reader_from_every_position_sees_the_same_rest,
-        large_events_come_one_by_one,
+        a_reader_sees_stored_events_byte_for_byte,
+        a_reader_from_any_position_sees_all_later_events,
+        large_events_are_returned_one_per_batch,
         a_reader_knows_whether_it_is_behind,
-        a_reader_that_goes_takes_nothing_along,
-        an_unknown_room_is_not_followed;
+        a_dropped_reader_does_not_affect_others,
+        following_an_unknown_room_fails;
 }
 
-/// Room for so little that most reads fall back to the store.
+/// A store with a tail so small that most reads fall back to the database.
 async fn with_tiny_tail(database: &TestDatabase, tail_bytes: usize) -> OpenStore {
-    OpenStore::open(&Config { tail_bytes, ..database.config() }).await.unwrap()
+    OpenStore::open(&StoreConfig { tail_bytes, ..database.config() }).await.unwrap()
 }
 
 async fn fill(store: &Store, room: RoomId, count: Seq) {
@@ -36,7 +36,7 @@ async fn fill(store: &Store, room: RoomId, count: Seq) {
     }
 }
 
-async fn a_reader_sees_what_the_store_holds_byte_for_byte(database: TestDatabase) {
+async fn a_reader_sees_stored_events_byte_for_byte(database: TestDatabase) {
     let store = database.open().await;
     let room = room(&store).await;
     let mut live = follow(&store, room, 0).await;
@@ -49,8 +49,8 @@ async fn a_reader_sees_what_the_store_holds_byte_for_byte(database: TestDatabase
     let store = database.open().await;
     let from_store = read_until(&mut follow(&store, room, 0).await, 5).await;
     for ((event, live), stored) in journal(&store, room).await.iter().zip(from_tail).zip(from_store) {
-        assert_eq!(live.json(), json(event), "the live frame is the stored event");
-        assert_eq!(live.sse(), stored.sse(), "and so is the one read back");
+        assert_eq!(live.json(), json(event), "the live frame equals the stored event");
+        assert_eq!(live.sse(), stored.sse(), "so does the frame read from the store");
         assert_eq!(live.websocket(), stored.websocket());
         assert_eq!((live.seq, live.kind, live.run_id), (event.seq, event.kind, event.run_id));
         let sse = format!("id: {}-{}\nevent: {}\ndata: ", store.epoch(), event.seq, event.kind);
@@ -62,7 +62,7 @@ async fn a_reader_sees_what_the_store_holds_byte_for_byte(database: TestDatabase
     }
 }
 
-async fn a_reader_from_every_position_sees_the_same_rest(database: TestDatabase) {
+async fn a_reader_from_any_position_sees_all_later_events(database: TestDatabase) {
     for tail_bytes in [0, 16 * 8 * 400, 16 * 1024 * 1024] {
         let store = with_tiny_tail(&database, tail_bytes).await;
         let room = room(&store).await;
@@ -79,9 +79,9 @@ async fn a_reader_from_every_position_sees_the_same_rest(database: TestDatabase)
     }
 }
 
-async fn a_reader_behind_the_tail_loses_nothing_while_a_writer_floods(database: TestDatabase) {
+async fn a_reader_behind_the_tail_misses_nothing_under_load(database: TestDatabase) {
     const COUNT: Seq = 600;
-    // Eight events or so for each room: readers drop in and out of what memory holds.
+    // About eight events per room: readers fall out of the tail and catch up.
     let store = with_tiny_tail(&database, 16 * 8 * 400).await;
     let room = room(&store).await;
     let mut readers = JoinSet::new();
@@ -108,11 +108,11 @@ async fn a_reader_behind_the_tail_loses_nothing_while_a_writer_floods(database: 
     }
 }
 
-async fn invariant_02_gapless_interest_first_then_reading_loses_nothing(database: TestDatabase) {
+async fn invariant_02_gapless_subscribing_before_reading_misses_nothing(database: TestDatabase) {
     let store = database.open().await;
     let room = room(&store).await;
     for n in 0..300 {
-        // Opened at the very moment an event is committed: it is in what is read or the bell rings for it.
+        // Opened while an event is committed: the event is read, or the notifier wakes the reader.
         let opening: Store = (*store).clone();
         let mut tasks = JoinSet::new();
         tasks.spawn(async move {
@@ -124,7 +124,7 @@ async fn invariant_02_gapless_interest_first_then_reading_loses_nothing(database
     }
 }
 
-async fn a_slow_reader_and_a_fast_one_see_the_same(database: TestDatabase) {
+async fn slow_and_fast_readers_see_the_same_events(database: TestDatabase) {
     let store = with_tiny_tail(&database, 16 * 4 * 400).await;
     let room = room(&store).await;
     let (mut fast, mut slow) = (follow(&store, room, 0).await, follow(&store, room, 0).await);
@@ -140,7 +140,7 @@ async fn a_slow_reader_and_a_fast_one_see_the_same(database: TestDatabase) {
     assert!(seen_fast.iter().map(|frame| frame.json()).eq(seen_slow.iter().map(|frame| frame.json())));
 }
 
-async fn large_events_come_one_by_one(database: TestDatabase) {
+async fn large_events_are_returned_one_per_batch(database: TestDatabase) {
     for tail_bytes in [0, 64 * 1024 * 1024] {
         let store = with_tiny_tail(&database, tail_bytes).await;
         let room = room(&store).await;
@@ -157,10 +157,10 @@ async fn large_events_come_one_by_one(database: TestDatabase) {
     }
 }
 
-async fn one_bell_serves_many_rooms(database: TestDatabase) {
+async fn one_notifier_serves_many_rooms(database: TestDatabase) {
     const COUNT: Seq = 40;
     let store = database.open().await;
-    let bell = Arc::new(Bell::default());
+    let bell = Arc::new(Notifier::default());
     let mut followers: Vec<Follower> = Vec::new();
     for _ in 0..5 {
         let room = room(&store).await;
@@ -173,7 +173,7 @@ async fn one_bell_serves_many_rooms(database: TestDatabase) {
     }
     within(async {
         while followers.iter().any(|follower| follower.seq() < COUNT) {
-            bell.rung().await;
+            bell.notified().await;
             for follower in followers.iter_mut().filter(|follower| follower.is_behind()) {
                 while let Batch::Frames(_) = follower.next().await.unwrap() {}
             }
@@ -189,7 +189,7 @@ async fn a_reader_knows_whether_it_is_behind(database: TestDatabase) {
     fill(&store, room, 3).await;
     store.shut_down().await;
     let store = database.open().await;
-    // Nothing was written since the start: memory holds nothing of the room.
+    // Nothing was written since the start: the tail is empty.
     let mut follower = follow(&store, room, 1).await;
     assert!(follower.is_behind());
     assert_eq!((follower.seq(), follower.head()), (1, 3));
@@ -207,7 +207,7 @@ async fn a_reader_knows_whether_it_is_behind(database: TestDatabase) {
     assert!(!fresh.is_behind());
 }
 
-async fn a_reader_that_goes_takes_nothing_along(database: TestDatabase) {
+async fn a_dropped_reader_does_not_affect_others(database: TestDatabase) {
     let store = database.open().await;
     let room = room(&store).await;
     let mut stays = follow(&store, room, 0).await;
@@ -221,9 +221,9 @@ async fn a_reader_that_goes_takes_nothing_along(database: TestDatabase) {
     }
 }
 
-async fn an_unknown_room_is_not_followed(database: TestDatabase) {
+async fn following_an_unknown_room_fails(database: TestDatabase) {
     let store = database.open().await;
-    let bell = Arc::new(Bell::default());
+    let bell = Arc::new(Notifier::default());
     let refused = store.follow(&me(), RoomId::generate(), &at(0), bell).await;
-    assert!(matches!(refused, Err(Error::NotFound)));
+    assert!(matches!(refused, Err(StoreError::NotFound)));
 }

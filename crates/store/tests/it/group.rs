@@ -1,6 +1,6 @@
-//! One commit that is refused takes nothing with it: its neighbours in the group are stored, of itself nothing is.
+//! A rejected commit is not stored at all, and the other commits of its group are stored.
 
-use crate::scene::{Run, append, attempt, claim, creating, held, journal, me, room, said, says, together};
+use crate::scene::{TestRun, append, attempt, claim, creating, held, journal, me, room, said, says, together};
 use domain::{
     event::{MessagePosted, NewEvent},
     ids::{AgentId, MessageId, RoomId},
@@ -9,24 +9,24 @@ use domain::{
     time::Timestamp,
 };
 use store::{
-    Error, ProviderSession, RunFilter, Store,
-    journal::{Change, Commit, Guard, SeqOf},
+    ProviderSessionRecord, RunFilter, Store, StoreError,
+    journal::{Commit, Guard, RowChange, SeqRef},
 };
 use testkit::database::TestDatabase;
 
 contract! {
     one thread:
-        a_refused_commit_leaves_its_neighbours_intact,
-        a_used_key_stores_nothing_wherever_it_stands_among_the_changes,
-        a_commit_the_database_refuses_leaves_its_neighbours_intact,
-        many_refused_commits_among_many_good_ones,
-        a_room_made_in_a_group_is_there_for_the_next_commit,
-        a_run_queued_in_a_group_is_there_for_the_next_commit;
+        a_rejected_commit_does_not_affect_its_group,
+        a_used_key_rejects_the_commit_at_any_position_in_its_changes,
+        a_commit_that_the_database_rejects_does_not_affect_its_group,
+        many_rejected_commits_among_many_valid_ones,
+        a_room_created_in_a_group_is_visible_to_the_next_commit,
+        a_run_queued_in_a_group_is_visible_to_the_next_commit;
 }
 
-/// A message with everything that could be left behind: an event, a message, a run, a seat, a session.
-fn full(room: RoomId, guard: Guard) -> (Commit, MessageId, Run) {
-    let (id, run) = (MessageId::generate(), Run::new());
+/// A commit with everything that could be left behind: an event, a message, a run, a participant, a session.
+fn full(room: RoomId, guard: Guard) -> (Commit, MessageId, TestRun) {
+    let (id, run) = (MessageId::generate(), TestRun::new());
     let author = Author::Person { name: crate::scene::name("someone") };
     let text = "should not be there".to_owned();
     let posted = NewEvent::new(MessagePosted {
@@ -54,38 +54,42 @@ fn full(room: RoomId, guard: Guard) -> (Commit, MessageId, Run) {
     commit.guard = guard;
     commit.events.insert(0, posted);
     commit.changes = vec![
-        Change::PutMessage { message, seq: SeqOf::Event(0) },
-        Change::Join { agent_id: run.agent },
-        Change::PutSession { agent_id: run.agent, provider: "p".into(), session: ProviderSession::new("s") },
-        Change::QueueRun {
+        RowChange::PutMessage { message, seq: SeqRef::Event(0) },
+        RowChange::Join { agent_id: run.agent },
+        RowChange::PutSession { agent_id: run.agent, provider: "p".into(), session: ProviderSessionRecord::new("s") },
+        RowChange::QueueRun {
             owner: me(),
             run_id: run.id,
             agent_id: run.agent,
             message_id: id,
-            seq: SeqOf::Event(1),
+            seq: SeqRef::Event(1),
             claim: None,
         },
     ];
     (commit, id, run)
 }
 
-async fn assert_nothing_of(store: &Store, room: RoomId, message: MessageId, run: &Run) {
-    assert!(matches!(store.message(&me(), room, message).await, Err(Error::NotFound)));
-    assert!(matches!(store.run(&me(), run.id).await, Err(Error::NotFound)));
-    assert!(!store.unfinished(&me(), room).await.unwrap().contains(&run.id));
+async fn assert_nothing_of(store: &Store, room: RoomId, message: MessageId, run: &TestRun) {
+    assert!(matches!(store.message(&me(), room, message).await, Err(StoreError::NotFound)));
+    assert!(matches!(store.run(&me(), run.id).await, Err(StoreError::NotFound)));
+    assert!(!store.unfinished_runs(&me(), room).await.unwrap().contains(&run.id));
     assert_eq!(store.provider_session(room, run.agent, "p").await.unwrap(), None);
     let filter = RunFilter { message_id: Some(message), limit: 10, ..RunFilter::default() };
     assert!(store.runs(&me(), &filter).await.unwrap().is_empty());
 }
 
-async fn a_refused_commit_leaves_its_neighbours_intact(database: TestDatabase) {
+async fn a_rejected_commit_does_not_affect_its_group(database: TestDatabase) {
     let store = database.open().await;
     let (good, busy) = (room(&store).await, room(&store).await);
-    let running = Run::queued(&store, busy).await;
+    let running = TestRun::queued(&store, busy).await;
     let lease = claim(&store, "w").await.remove(0);
     store
         .commit(Commit {
-            changes: vec![Change::Remember { owner: me(), attempt: attempt("k", 1), result: "first".into() }],
+            changes: vec![RowChange::StoreIdempotencyKey {
+                owner: me(),
+                attempt: attempt("k", 1),
+                result: "first".into(),
+            }],
             ..append(good, vec![says("0")])
         })
         .await
@@ -95,7 +99,9 @@ async fn a_refused_commit_leaves_its_neighbours_intact(database: TestDatabase) {
     let (fenced, fenced_message, fenced_run) = full(good, stale);
     let (rejected, rejected_message, rejected_run) = full(busy, Guard::RoomIdle);
     let (mut keyed, keyed_message, keyed_run) = full(good, Guard::None);
-    keyed.changes.insert(0, Change::Remember { owner: me(), attempt: attempt("k", 1), result: "second".into() });
+    keyed
+        .changes
+        .insert(0, RowChange::StoreIdempotencyKey { owner: me(), attempt: attempt("k", 1), result: "second".into() });
     let outcomes = together(
         &store,
         vec![
@@ -114,12 +120,12 @@ async fn a_refused_commit_leaves_its_neighbours_intact(database: TestDatabase) {
         outcomes[..],
         [
             Ok(_),
-            Err(Error::Fenced),
+            Err(StoreError::Fenced),
             Ok(_),
-            Err(Error::NotFound),
-            Err(Error::RoomBusy),
+            Err(StoreError::NotFound),
+            Err(StoreError::RoomBusy),
             Ok(_),
-            Err(Error::KeyUsed),
+            Err(StoreError::KeyUsed),
             Ok(_)
         ]
     ));
@@ -129,35 +135,35 @@ async fn a_refused_commit_leaves_its_neighbours_intact(database: TestDatabase) {
     assert_nothing_of(&store, good, fenced_message, &fenced_run).await;
     assert_nothing_of(&store, busy, rejected_message, &rejected_run).await;
     assert_nothing_of(&store, good, keyed_message, &keyed_run).await;
-    assert_eq!(store.remembered(&me(), &attempt("k", 1)).await.unwrap().unwrap().result, "first");
+    assert_eq!(store.earlier_result(&me(), &attempt("k", 1)).await.unwrap().unwrap().result, "first");
     store.commit(running.ending(busy, held(&lease))).await.unwrap();
 }
 
-async fn a_used_key_stores_nothing_wherever_it_stands_among_the_changes(database: TestDatabase) {
+async fn a_used_key_rejects_the_commit_at_any_position_in_its_changes(database: TestDatabase) {
     let store = database.open().await;
     let room = room(&store).await;
-    let remember = || Change::Remember { owner: me(), attempt: attempt("k", 1), result: "r".into() };
+    let remember = || RowChange::StoreIdempotencyKey { owner: me(), attempt: attempt("k", 1), result: "r".into() };
     store.commit(Commit { changes: vec![remember()], ..append(room, vec![says("1")]) }).await.unwrap();
     let (mut commit, message, run) = full(room, Guard::None);
     commit.changes.push(remember());
     let outcomes = together(&store, vec![append(room, vec![says("2")]), commit]).await;
-    assert!(matches!(outcomes[..], [Ok(_), Err(Error::KeyUsed)]));
+    assert!(matches!(outcomes[..], [Ok(_), Err(StoreError::KeyUsed)]));
     assert_nothing_of(&store, room, message, &run).await;
     assert_eq!(journal(&store, room).await.len(), 2);
 }
 
-async fn a_commit_the_database_refuses_leaves_its_neighbours_intact(database: TestDatabase) {
+async fn a_commit_that_the_database_rejects_does_not_affect_its_group(database: TestDatabase) {
     let store = database.open().await;
     let room = room(&store).await;
     let known = says("stored before");
     store.commit(append(room, vec![known.clone()])).await.unwrap();
-    let run = Run::queued(&store, room).await;
-    let again = Run { id: run.id, ..Run::new() };
+    let run = TestRun::queued(&store, room).await;
+    let again = TestRun { id: run.id, ..TestRun::new() };
     let outcomes = together(
         &store,
         vec![
             append(room, vec![says("a")]),
-            // Only its second event is known: it is neither new nor a repetition.
+            // Only its second event is stored: the commit is neither new nor a repetition.
             append(room, vec![says("half new"), known]),
             append(room, vec![says("b")]),
             again.queueing(room),
@@ -165,14 +171,17 @@ async fn a_commit_the_database_refuses_leaves_its_neighbours_intact(database: Te
         ],
     )
     .await;
-    assert!(matches!(outcomes[..], [Ok(_), Err(Error::Unavailable(_)), Ok(_), Err(Error::Unavailable(_)), Ok(_)]));
+    assert!(matches!(
+        outcomes[..],
+        [Ok(_), Err(StoreError::Unavailable(_)), Ok(_), Err(StoreError::Unavailable(_)), Ok(_)]
+    ));
     let events = journal(&store, room).await;
     let texts: Vec<String> = events.iter().filter(|event| event.run_id.is_none()).map(said).collect();
     assert_eq!(texts, ["stored before", "a", "b", "c"]);
     assert_eq!(events.len(), 5);
 }
 
-async fn many_refused_commits_among_many_good_ones(database: TestDatabase) {
+async fn many_rejected_commits_among_many_valid_ones(database: TestDatabase) {
     let store = database.open().await;
     let room = room(&store).await;
     let known = says("known");
@@ -189,25 +198,25 @@ async fn many_refused_commits_among_many_good_ones(database: TestDatabase) {
     assert!(texts.into_iter().eq((0..100).filter(|&n| !bad(n)).map(|n| n.to_string())), "order is kept");
 }
 
-async fn a_room_made_in_a_group_is_there_for_the_next_commit(database: TestDatabase) {
+async fn a_room_created_in_a_group_is_visible_to_the_next_commit(database: TestDatabase) {
     let store = database.open().await;
     let creating = creating(&me());
     let room = creating.room_id;
     let agent_id = AgentId::generate();
-    let join = Commit { changes: vec![Change::Join { agent_id }], ..append(room, Vec::new()) };
+    let join = Commit { changes: vec![RowChange::Join { agent_id }], ..append(room, Vec::new()) };
     let outcomes = together(&store, vec![creating, join, append(room, vec![says("1")])]).await;
     assert!(outcomes.iter().all(Result::is_ok), "{outcomes:?}");
     assert_eq!(journal(&store, room).await.len(), 1);
 }
 
-async fn a_run_queued_in_a_group_is_there_for_the_next_commit(database: TestDatabase) {
+async fn a_run_queued_in_a_group_is_visible_to_the_next_commit(database: TestDatabase) {
     let store = database.open().await;
     let room = room(&store).await;
-    let run = Run::new();
+    let run = TestRun::new();
     let unclaimed = Guard::Unclaimed { run_id: run.id };
     let commits = vec![run.queueing(room), run.ending(room, unclaimed.clone()), run.ending(room, unclaimed)];
     let outcomes = together(&store, commits).await;
-    assert!(matches!(outcomes[..], [Ok(_), Ok(_), Err(Error::Fenced)]), "{outcomes:?}");
+    assert!(matches!(outcomes[..], [Ok(_), Ok(_), Err(StoreError::Fenced)]), "{outcomes:?}");
     assert_eq!(journal(&store, room).await.len(), 2);
-    assert!(store.unfinished(&me(), room).await.unwrap().is_empty());
+    assert!(store.unfinished_runs(&me(), room).await.unwrap().is_empty());
 }

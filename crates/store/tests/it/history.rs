@@ -1,8 +1,8 @@
-//! The folded view: whole messages, and the answer under way folded up to exactly the head.
+//! The folded view: complete messages, and unfinished answers folded up to exactly the head.
 
 use crate::{
     idempotent::spec,
-    scene::{Run, append, claim, follow, held, journal, me, name, read_until, room, says, within},
+    scene::{TestRun, append, claim, follow, held, journal, me, name, read_until, room, says, within},
 };
 use domain::{
     event::{ContentDelta, EventBody, MessagePosted, NewEvent, StreamEnd, StreamStart, ThinkingDelta, ToolUse},
@@ -14,8 +14,8 @@ use domain::{
     time::Timestamp,
 };
 use store::{
-    ProviderSession, Store,
-    journal::{Change, Commit, SeqOf},
+    ProviderSessionRecord, Store,
+    journal::{Commit, RowChange, SeqRef},
     queue::Claim,
 };
 use testkit::database::TestDatabase;
@@ -23,16 +23,16 @@ use tokio::task::JoinSet;
 
 contract! {
     many threads:
-        history_and_the_events_after_its_head_are_the_whole;
+        history_plus_later_events_equals_the_whole_journal;
     one thread:
-        an_answer_under_way_is_folded_up_to_exactly_the_head,
-        history_is_read_in_pages_without_a_hole,
-        a_page_with_an_old_answer_under_way_has_no_hole_either,
-        what_was_said_before_a_message,
-        what_was_answered_while_a_run_waited,
+        an_unfinished_answer_is_folded_up_to_exactly_the_head,
+        history_pages_have_no_gap,
+        history_pages_with_an_old_unfinished_answer_have_no_gap,
+        messages_before_a_run_are_posts_queued_earlier,
+        messages_before_a_run_include_later_answers,
         a_message_is_found_by_its_id,
-        events_of_one_run_are_found,
-        sessions_are_kept_per_room_agent_and_provider;
+        events_of_one_run_are_read_in_order,
+        sessions_are_stored_per_room_agent_and_provider;
 }
 
 fn message(room: RoomId, text: &str) -> Message {
@@ -61,32 +61,32 @@ async fn post(store: &Store, room: RoomId, text: &str) -> Message {
         mentions: Vec::new(),
         attachments: Vec::new(),
     });
-    let put = Change::PutMessage { message: message.clone(), seq: SeqOf::Event(0) };
-    message.seq = store.commit(Commit { changes: vec![put], ..append(room, vec![posted]) }).await.unwrap().first;
+    let put = RowChange::PutMessage { message: message.clone(), seq: SeqRef::Event(0) };
+    message.seq = store.commit(Commit { changes: vec![put], ..append(room, vec![posted]) }).await.unwrap().first_seq;
     message
 }
 
-/// A run that has begun to answer.
-struct Speaking {
+/// A run whose answer has begun.
+struct AnsweringRun {
     room: RoomId,
-    run: Run,
+    run: TestRun,
     lease: Claim,
     stream: MessageId,
     start: Seq,
 }
 
-impl Speaking {
+impl AnsweringRun {
     async fn begin(store: &Store, room: RoomId) -> Self {
         let agent = match store.agents(&me()).await.unwrap().into_iter().next() {
             Some(agent) => agent.id,
             None => store.create_agent(&me(), spec("Speaker"), None).await.unwrap().id,
         };
-        let run = Run { agent, ..Run::new() };
+        let run = TestRun { agent, ..TestRun::new() };
         store.commit(run.queueing(room)).await.unwrap();
         let lease = claim(store, "w").await.remove(0);
         let stream = MessageId::generate();
         let events = vec![run.event(StreamStart { stream_id: stream })];
-        let start = store.commit(Commit { guard: held(&lease), ..append(room, events) }).await.unwrap().first;
+        let start = store.commit(Commit { guard: held(&lease), ..append(room, events) }).await.unwrap().first_seq;
         Self { room, run, lease, stream, start }
     }
 
@@ -99,7 +99,7 @@ impl Speaking {
         store.commit(Commit { guard: held(&self.lease), ..append(self.room, events) }).await.unwrap();
     }
 
-    /// The end: the message is written with the event that ends it.
+    /// Ends the run: the message is stored with the terminal event.
     async fn finish(&self, store: &Store, answer: &Answer) {
         let (text, thinking) = answer.texts();
         let ended = self.run.event(StreamEnd {
@@ -121,23 +121,23 @@ impl Speaking {
         };
         let mut commit = self.run.ending(self.room, held(&self.lease));
         commit.events.insert(0, ended);
-        commit.changes.push(Change::PutMessage { message: whole, seq: SeqOf::Known(self.start) });
+        commit.changes.push(RowChange::PutMessage { message: whole, seq: SeqRef::Known(self.start) });
         store.commit(commit).await.unwrap();
     }
 }
 
-async fn an_answer_under_way_is_folded_up_to_exactly_the_head(database: TestDatabase) {
+async fn an_unfinished_answer_is_folded_up_to_exactly_the_head(database: TestDatabase) {
     let store = database.open().await;
     let room = room(&store).await;
     let question = post(&store, room, "a question").await;
-    let speaking = Speaking::begin(&store, room).await;
-    let stream_id = speaking.stream;
+    let answering = AnsweringRun::begin(&store, room).await;
+    let stream_id = answering.stream;
     let bodies: Vec<EventBody> = vec![
         ThinkingDelta { stream_id, delta: "hm".into(), item: None }.into(),
-        speaking.delta("one "),
-        speaking.delta("two"),
+        answering.delta("one "),
+        answering.delta("two"),
         ToolUse { stream_id, tool_use_id: "t".into(), name: "look".into(), input: serde_json::json!({}) }.into(),
-        speaking.delta(" three"),
+        answering.delta(" three"),
     ];
     let mut answer = Answer::default();
     for body in bodies {
@@ -147,28 +147,28 @@ async fn an_answer_under_way_is_folded_up_to_exactly_the_head(database: TestData
         assert_eq!(first, &question);
         assert_eq!(
             (streaming.id, streaming.seq, streaming.status),
-            (stream_id, speaking.start, MessageStatus::Streaming)
+            (stream_id, answering.start, MessageStatus::Streaming)
         );
         assert_eq!((streaming.text.clone(), streaming.thinking.clone()), answer.texts());
         assert_eq!(streaming.parts, answer.parts);
-        assert_eq!(streaming.author, Author::Agent { id: speaking.run.agent, name: name("Speaker") });
+        assert_eq!(streaming.author, Author::Agent { id: answering.run.agent, name: name("Speaker") });
         answer.apply(&body);
-        speaking.say(&store, vec![body]).await;
+        answering.say(&store, vec![body]).await;
     }
-    speaking.finish(&store, &answer).await;
+    answering.finish(&store, &answer).await;
     let history = store.history(&me(), room, 0, None, 10).await.unwrap();
     let whole = &history.messages[1];
-    assert_eq!((whole.id, whole.seq, whole.status), (stream_id, speaking.start, MessageStatus::Complete));
+    assert_eq!((whole.id, whole.seq, whole.status), (stream_id, answering.start, MessageStatus::Complete));
     assert_eq!((whole.text.as_str(), whole.thinking.as_str()), ("one two three", "hm"));
     assert_eq!((history.head, &history.epoch), (journal(&store, room).await.len() as Seq, store.epoch()));
 }
 
-/// A reader that loads history at any moment and then follows from its head has the same as one that saw everything.
-async fn history_and_the_events_after_its_head_are_the_whole(database: TestDatabase) {
+/// A reader that loads the history at any time and then follows from its head has the same events as any other.
+async fn history_plus_later_events_equals_the_whole_journal(database: TestDatabase) {
     let store = database.open().await;
     let room = room(&store).await;
-    let speaking = Speaking::begin(&store, room).await;
-    let (stream, start) = (speaking.stream, speaking.start);
+    let answering = AnsweringRun::begin(&store, room).await;
+    let (stream, start) = (answering.stream, answering.start);
     let mut readers = JoinSet::new();
     for n in 0..8 {
         let store: Store = (*store).clone();
@@ -188,7 +188,7 @@ async fn history_and_the_events_after_its_head_are_the_whole(database: TestDatab
     for n in 0..100 {
         let delta = format!("{n} ");
         whole.push_str(&delta);
-        speaking.say(&store, vec![speaking.delta(&delta)]).await;
+        answering.say(&store, vec![answering.delta(&delta)]).await;
     }
     while let Some(text) = within(readers.join_next()).await {
         assert_eq!(text.unwrap(), whole);
@@ -201,7 +201,7 @@ async fn texts(store: &Store, room: RoomId, since: Seq, before: Option<Seq>, lim
     history.messages.into_iter().map(|message| message.text).collect()
 }
 
-async fn history_is_read_in_pages_without_a_hole(database: TestDatabase) {
+async fn history_pages_have_no_gap(database: TestDatabase) {
     let store = database.open().await;
     let room = room(&store).await;
     let mut posted = Vec::new();
@@ -210,7 +210,7 @@ async fn history_is_read_in_pages_without_a_hole(database: TestDatabase) {
         posted.push(post(&store, room, &n.to_string()).await);
     }
     assert_eq!(texts(&store, room, 0, None, 100).await.len(), 10);
-    assert_eq!(texts(&store, room, 0, None, 3).await, ["7", "8", "9"], "the newest, oldest first");
+    assert_eq!(texts(&store, room, 0, None, 3).await, ["7", "8", "9"], "the newest messages, oldest first");
     assert_eq!(texts(&store, room, 0, Some(posted[7].seq), 3).await, ["4", "5", "6"]);
     assert_eq!(texts(&store, room, posted[6].seq, None, 100).await, ["7", "8", "9"]);
     assert_eq!(texts(&store, room, posted[2].seq, Some(posted[5].seq), 100).await, ["3", "4"]);
@@ -218,19 +218,19 @@ async fn history_is_read_in_pages_without_a_hole(database: TestDatabase) {
     assert!(texts(&store, room, 0, None, 0).await.is_empty());
 }
 
-async fn a_page_with_an_old_answer_under_way_has_no_hole_either(database: TestDatabase) {
+async fn history_pages_with_an_old_unfinished_answer_have_no_gap(database: TestDatabase) {
     let store = database.open().await;
     let room = room(&store).await;
     post(&store, room, "0").await;
-    let speaking = Speaking::begin(&store, room).await;
-    speaking.say(&store, vec![speaking.delta("slow")]).await;
+    let answering = AnsweringRun::begin(&store, room).await;
+    answering.say(&store, vec![answering.delta("slow")]).await;
     for n in 1..=4 {
         post(&store, room, &n.to_string()).await;
     }
     let (mut before, mut read) = (None, Vec::new());
     loop {
         let page = store.history(&me(), room, 0, before, 2).await.unwrap().messages;
-        assert!(page.len() <= 2, "no more than asked for");
+        assert!(page.len() <= 2, "the limit is respected");
         let Some(oldest) = page.first() else { break };
         before = Some(oldest.seq);
         read.splice(0..0, page.into_iter().map(|message| message.text));
@@ -238,56 +238,57 @@ async fn a_page_with_an_old_answer_under_way_has_no_hole_either(database: TestDa
     assert_eq!(read, ["0", "slow", "1", "2", "3", "4"]);
 }
 
-async fn what_was_said_before_a_message(database: TestDatabase) {
+async fn messages_before_a_run_are_posts_queued_earlier(database: TestDatabase) {
     let store = database.open().await;
     let room = room(&store).await;
     for n in 0..4 {
         post(&store, room, &n.to_string()).await;
     }
     let last = post(&store, room, "last").await;
-    let said = store.said_before(&me(), room, last.seq, None, 3).await.unwrap();
+    let said = store.messages_before_run(&me(), room, last.seq, None, 3).await.unwrap();
     assert_eq!(said.iter().map(|message| message.text.as_str()).collect::<Vec<_>>(), ["1", "2", "3"]);
-    let nothing = store.said_before(&me(), room, 0, None, 3).await.unwrap();
-    assert!(nothing.is_empty(), "nothing, and yet a room");
+    let nothing = store.messages_before_run(&me(), room, 0, None, 3).await.unwrap();
+    assert!(nothing.is_empty(), "an empty room exists");
     store.delete_room(&me(), room, None).await.unwrap();
     for seq in [0, last.seq] {
-        let said = store.said_before(&me(), room, seq, None, 3).await;
-        assert!(matches!(said, Err(store::Error::NotFound)), "{said:?}");
+        let said = store.messages_before_run(&me(), room, seq, None, 3).await;
+        assert!(matches!(said, Err(store::StoreError::NotFound)), "{said:?}");
     }
 }
 
-/// A run that waited its turn is told the answers that were given meanwhile, not what people said meanwhile.
-async fn what_was_answered_while_a_run_waited(database: TestDatabase) {
+/// A queued run gets the answers that were stored while it waited, but not later posts.
+async fn messages_before_a_run_include_later_answers(database: TestDatabase) {
     let store = database.open().await;
     let room = room(&store).await;
     post(&store, room, "asked").await;
-    let speaking = Speaking::begin(&store, room).await;
-    let queued = Run::queued(&store, room).await;
+    let answering = AnsweringRun::begin(&store, room).await;
+    let queued = TestRun::queued(&store, room).await;
     let queued_seq = store.run(&me(), queued.id).await.unwrap().queued_seq;
     post(&store, room, "later").await;
     let mut answer = Answer::default();
-    answer.apply(&speaking.delta("answered"));
+    answer.apply(&answering.delta("answered"));
     let said = |limit| {
         let store = &store;
         async move {
-            let said = store.said_before(&me(), room, queued_seq, None, limit).await.unwrap();
+            let said = store.messages_before_run(&me(), room, queued_seq, None, limit).await.unwrap();
             said.into_iter().map(|message| message.text).collect::<Vec<_>>()
         }
     };
-    assert_eq!(said(10).await, ["asked"], "not what is still being said");
-    speaking.finish(&store, &answer).await;
+    assert_eq!(said(10).await, ["asked"], "unfinished answers are not included");
+    answering.finish(&store, &answer).await;
     post(&store, room, "latest").await;
     assert_eq!(said(10).await, ["asked", "answered"]);
     assert_eq!(said(1).await, ["answered"], "the newest");
-    // A session has heard people up to one seq and answers up to another.
-    let knows = |heard_seq, spoke_seq| ProviderSession { heard_seq, spoke_seq, ..ProviderSession::new("s") };
+    // A session knows posts up to one seq and answers up to another.
+    let knows =
+        |heard_seq, spoke_seq| ProviderSessionRecord { heard_seq, spoke_seq, ..ProviderSessionRecord::new("s") };
     for (session, unheard) in [
         (knows(0, None), &["asked", "answered"][..]),
         (knows(queued_seq, None), &["answered"]),
         (knows(0, Some(queued_seq)), &["asked"]),
         (knows(queued_seq, Some(queued_seq)), &[]),
     ] {
-        let said = store.said_before(&me(), room, queued_seq, Some(&session), 10).await.unwrap();
+        let said = store.messages_before_run(&me(), room, queued_seq, Some(&session), 10).await.unwrap();
         assert_eq!(said.iter().map(|message| message.text.as_str()).collect::<Vec<_>>(), unheard, "{session:?}");
     }
 }
@@ -298,39 +299,41 @@ async fn a_message_is_found_by_its_id(database: TestDatabase) {
     let posted = post(&store, room, "here").await;
     assert_eq!(store.message(&me(), room, posted.id).await.unwrap(), posted);
     assert_eq!(store.room_of_message(&me(), posted.id).await.unwrap(), room);
-    assert!(matches!(store.message(&me(), other, posted.id).await, Err(store::Error::NotFound)));
-    assert!(matches!(store.room_of_message(&me(), MessageId::generate()).await, Err(store::Error::NotFound)));
+    assert!(matches!(store.message(&me(), other, posted.id).await, Err(store::StoreError::NotFound)));
+    assert!(matches!(store.room_of_message(&me(), MessageId::generate()).await, Err(store::StoreError::NotFound)));
 }
 
-async fn events_of_one_run_are_found(database: TestDatabase) {
+async fn events_of_one_run_are_read_in_order(database: TestDatabase) {
     let store = database.open().await;
     let room = room(&store).await;
-    let speaking = Speaking::begin(&store, room).await;
+    let answering = AnsweringRun::begin(&store, room).await;
     store.commit(append(room, vec![says("someone else")])).await.unwrap();
-    speaking.say(&store, vec![speaking.delta("a"), speaking.delta("b")]).await;
-    let lease = &speaking.lease;
+    answering.say(&store, vec![answering.delta("a"), answering.delta("b")]).await;
+    let lease = &answering.lease;
     let events = store.run_events(room, lease.run_id, lease.queued_seq).await.unwrap();
     assert_eq!(events.iter().map(|event| event.seq).collect::<Vec<_>>(), [1, 2, 4, 5]);
     assert!(events.iter().all(|event| event.run_id == Some(lease.run_id)));
 }
 
-async fn sessions_are_kept_per_room_agent_and_provider(database: TestDatabase) {
+async fn sessions_are_stored_per_room_agent_and_provider(database: TestDatabase) {
     let store = database.open().await;
     let (room, other) = (room(&store).await, room(&store).await);
-    let agent = Run::new().agent;
-    let put = |room, session: &ProviderSession| Commit {
-        changes: vec![Change::PutSession { agent_id: agent, provider: "p".into(), session: session.clone() }],
+    let agent = TestRun::new().agent;
+    let put = |room, session: &ProviderSessionRecord| Commit {
+        changes: vec![RowChange::PutSession { agent_id: agent, provider: "p".into(), session: session.clone() }],
         ..append(room, Vec::new())
     };
     assert_eq!(store.provider_session(room, agent, "p").await.unwrap(), None);
-    let first = ProviderSession::new("first");
-    assert_eq!((first.heard_seq, first.spoke_seq), (0, None), "a new one knows nothing");
-    let knows = |heard_seq, spoke_seq| ProviderSession { heard_seq, spoke_seq, ..first.clone() };
-    for session in [first.clone(), knows(7, None), knows(7, Some(9)), knows(8, None), ProviderSession::new("second")] {
+    let first = ProviderSessionRecord::new("first");
+    assert_eq!((first.heard_seq, first.spoke_seq), (0, None), "a new session knows nothing");
+    let knows = |heard_seq, spoke_seq| ProviderSessionRecord { heard_seq, spoke_seq, ..first.clone() };
+    for session in
+        [first.clone(), knows(7, None), knows(7, Some(9)), knows(8, None), ProviderSessionRecord::new("second")]
+    {
         store.commit(put(room, &session)).await.unwrap();
         assert_eq!(store.provider_session(room, agent, "p").await.unwrap(), Some(session));
     }
     assert_eq!(store.provider_session(other, agent, "p").await.unwrap(), None);
     assert_eq!(store.provider_session(room, agent, "q").await.unwrap(), None);
-    assert_eq!(store.provider_session(room, Run::new().agent, "p").await.unwrap(), None);
+    assert_eq!(store.provider_session(room, TestRun::new().agent, "p").await.unwrap(), None);
 }

@@ -1,4 +1,4 @@
-//! The server dies in the middle of writing: what was acknowledged is there, and the journal has no gap.
+//! The server crashes while writing: acknowledged events are stored, and the journal has no gap.
 
 use crate::scene::{append, follow, journal, read_until, room, said, says};
 use domain::{ids::RoomId, position::Seq};
@@ -15,13 +15,13 @@ use tokio::{
 };
 
 #[test]
-fn sqlite_invariant_01_durable_before_visible_a_death_loses_nothing_acknowledged() {
-    a_death_loses_nothing_acknowledged(&TestDatabase::sqlite());
+fn sqlite_invariant_01_durable_before_visible_a_crash_loses_no_acknowledged_event() {
+    a_crash_loses_no_acknowledged_event(&TestDatabase::sqlite());
 }
 
 #[test]
-fn postgres_invariant_01_durable_before_visible_a_death_loses_nothing_acknowledged() {
-    a_death_loses_nothing_acknowledged(&TestDatabase::postgres());
+fn postgres_invariant_01_durable_before_visible_a_crash_loses_no_acknowledged_event() {
+    a_crash_loses_no_acknowledged_event(&TestDatabase::postgres());
 }
 
 type Acknowledged = Arc<Mutex<BTreeMap<(RoomId, Seq), String>>>;
@@ -30,7 +30,7 @@ fn runtime() -> Runtime {
     Builder::new_multi_thread().worker_threads(3).enable_all().build().unwrap()
 }
 
-fn a_death_loses_nothing_acknowledged(database: &TestDatabase) {
+fn a_crash_loses_no_acknowledged_event(database: &TestDatabase) {
     let first = runtime();
     let rooms: Vec<RoomId> = first.block_on(async {
         let store = database.open().await;
@@ -41,10 +41,10 @@ fn a_death_loses_nothing_acknowledged(database: &TestDatabase) {
     drop(first);
     let acknowledged: Acknowledged = Arc::default();
     let seen: Acknowledged = Arc::default();
-    for death in 0..8 {
+    for crash in 0..8 {
         let runtime = runtime();
-        runtime.block_on(write_until_it_is_time(database, &rooms, death, &acknowledged, &seen));
-        // Tasks vanish wherever they are, the writer in the middle of its transaction.
+        runtime.block_on(write_for_a_while(database, &rooms, crash, &acknowledged, &seen));
+        // Tasks are dropped wherever they are, the writer inside its transaction.
         runtime.shutdown_timeout(Duration::from_secs(30));
         let runtime = self::runtime();
         runtime.block_on(async {
@@ -56,7 +56,7 @@ fn a_death_loses_nothing_acknowledged(database: &TestDatabase) {
             }
             for promised in [&acknowledged, &seen] {
                 for (position, text) in promised.lock().unwrap().iter() {
-                    assert_eq!(stored.get(position), Some(text), "death {death} took {position:?}");
+                    assert_eq!(stored.get(position), Some(text), "crash {crash} lost {position:?}");
                 }
             }
             store.shut_down().await;
@@ -65,11 +65,11 @@ fn a_death_loses_nothing_acknowledged(database: &TestDatabase) {
     assert!(acknowledged.lock().unwrap().len() > 8);
 }
 
-/// Returns while writers and readers are still at it.
-async fn write_until_it_is_time(
+/// Returns while writers and readers are still active.
+async fn write_for_a_while(
     database: &TestDatabase,
     rooms: &[RoomId],
-    death: u64,
+    crash: u64,
     acknowledged: &Acknowledged,
     seen: &Acknowledged,
 ) {
@@ -79,9 +79,9 @@ async fn write_until_it_is_time(
         let (store, acknowledged): (Store, _) = ((*store).clone(), acknowledged.clone());
         tasks.spawn(async move {
             for k in 0.. {
-                let texts: Vec<String> = (0..3).map(|part| format!("{death}.{n}.{k}.{part}")).collect();
+                let texts: Vec<String> = (0..3).map(|part| format!("{crash}.{n}.{k}.{part}")).collect();
                 let Ok(committed) = store.commit(append(room, texts.iter().map(says).collect())).await else { return };
-                let positions = (committed.first..).map(|seq| (room, seq));
+                let positions = (committed.first_seq..).map(|seq| (room, seq));
                 acknowledged.lock().unwrap().extend(positions.zip(texts));
             }
         });
@@ -90,8 +90,8 @@ async fn write_until_it_is_time(
     let watched = rooms[0];
     let start = reading.head(&crate::scene::me(), watched).await.unwrap();
     let mut follower = follow(&reading, watched, start).await;
-    // A different moment for each death.
-    while follower.seq() < start + 10 + death * 7 {
+    // A different time for each crash.
+    while follower.seq() < start + 10 + crash * 7 {
         let next = follower.seq() + 1;
         for frame in read_until(&mut follower, next).await {
             let event: serde_json::Value = serde_json::from_slice(frame.json()).unwrap();

@@ -1,11 +1,11 @@
-//! The contract of the store, kept by both engines: every case is written once and runs on SQLite and on PostgreSQL.
+//! The contract of the store for both databases: every case is written once and runs on SQLite and on PostgreSQL.
 //!
-//! A case takes a fresh [`testkit::database::TestDatabase`]; `contract!` makes it a test of each engine. `scene` holds
-//! what the cases are built from.
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test that meets the unexpected has failed")]
+//! A case takes a fresh [`testkit::database::TestDatabase`]; `contract!` makes it a test for each database. `scene`
+//! holds shared helpers.
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a panic fails the test")]
 
-/// Makes each case a test of both engines. Under `many threads` tasks really run beside each other; under `one thread`
-/// commits that are handed in together reach the writer as one group.
+/// Makes each case a test for both databases. With `many threads` tasks run in parallel; with `one thread` commits that
+/// are submitted together reach the writer as one group.
 macro_rules! contract {
     ($(many threads: $($many:ident),+;)? $(one thread: $($one:ident),+;)?) => {
         contract!(@engine sqlite, $($($many),+)?; $($($one),+)?);
@@ -29,6 +29,7 @@ macro_rules! contract {
 mod agents;
 mod append;
 mod broken;
+mod browser_sessions;
 mod cancelled;
 mod durable;
 mod epoch;
@@ -53,5 +54,4 @@ mod tokens;
 mod tools;
 mod uploads;
 mod usage;
-mod visits;
 mod watch;

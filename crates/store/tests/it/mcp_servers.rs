@@ -1,94 +1,94 @@
-//! MCP servers that people have configured, and the project files they trust.
+//! Configured MCP servers, and trusted project files.
 
 use crate::scene::{attempt, me, stranger};
-use domain::mcp::{ServerConfig, Transport};
-use store::{Error, McpServerImport, Store};
+use domain::mcp::{McpServerConfig, McpTransport};
+use store::{McpServerImport, Store, StoreError};
 use testkit::database::TestDatabase;
 
 contract! {
     one thread:
-        a_server_is_read_back_as_it_was_made,
-        a_name_is_taken_once_per_owner,
-        an_import_is_whole_or_nothing,
-        invariant_07_idempotent_a_server_is_made_once_per_key,
+        a_server_reads_back_as_created,
+        server_names_are_unique_per_owner,
+        an_import_is_atomic,
+        invariant_07_idempotent_a_server_is_created_once_per_key,
         invariant_15_owner_foreign_servers_and_files_are_unknown,
         a_file_is_trusted_by_its_content;
 }
 
-fn stdio(command: &str) -> ServerConfig {
-    let transport = Transport::Stdio {
+fn stdio(command: &str) -> McpServerConfig {
+    let transport = McpTransport::Stdio {
         command: command.into(),
         args: vec!["-y".into(), "ö 🎭".into()],
         env: [("TOKEN".to_owned(), "s3cret".to_owned())].into(),
     };
-    ServerConfig { disabled: true, ..ServerConfig::new(transport) }
+    McpServerConfig { disabled: true, ..McpServerConfig::new(transport) }
 }
 
-fn http(url: &str) -> ServerConfig {
-    ServerConfig::new(Transport::Http { url: url.into(), headers: [("a".to_owned(), "b".to_owned())].into() })
+fn http(url: &str) -> McpServerConfig {
+    McpServerConfig::new(McpTransport::Http { url: url.into(), headers: [("a".to_owned(), "b".to_owned())].into() })
 }
 
 async fn names(store: &Store) -> Vec<String> {
     store.mcp_servers(&me()).await.unwrap().into_iter().map(|server| server.name).collect()
 }
 
-async fn a_server_is_read_back_as_it_was_made(database: TestDatabase) {
+async fn a_server_reads_back_as_created(database: TestDatabase) {
     let store = database.open().await;
     for (name, config) in [("b", stdio("npx")), ("B", http("http://h")), ("a-b", http("https://h/x"))] {
         store.create_mcp_server(&me(), name, &config, None).await.unwrap();
         assert_eq!(store.mcp_server(&me(), name).await.unwrap().config, Ok(config));
     }
-    assert_eq!(names(&store).await, ["B", "a-b", "b"], "by bytes, on every database");
+    assert_eq!(names(&store).await, ["B", "a-b", "b"], "sorted by bytes, on every database");
     let made = store.mcp_server(&me(), "b").await.unwrap();
     store.update_mcp_server(&me(), "b", &http("http://other"), None).await.unwrap();
     let changed = store.mcp_server(&me(), "b").await.unwrap();
     assert_eq!((changed.config, changed.created_at), (Ok(http("http://other")), made.created_at));
     assert!(changed.updated_at >= made.updated_at);
     store.delete_mcp_server(&me(), "b", None).await.unwrap();
-    assert!(matches!(store.mcp_server(&me(), "b").await, Err(Error::NotFound)));
-    assert!(matches!(store.delete_mcp_server(&me(), "b", None).await, Err(Error::NotFound)));
-    assert!(matches!(store.update_mcp_server(&me(), "b", &stdio("x"), None).await, Err(Error::NotFound)));
+    assert!(matches!(store.mcp_server(&me(), "b").await, Err(StoreError::NotFound)));
+    assert!(matches!(store.delete_mcp_server(&me(), "b", None).await, Err(StoreError::NotFound)));
+    assert!(matches!(store.update_mcp_server(&me(), "b", &stdio("x"), None).await, Err(StoreError::NotFound)));
     assert_eq!(names(&store).await, ["B", "a-b"]);
 }
 
-async fn a_name_is_taken_once_per_owner(database: TestDatabase) {
+async fn server_names_are_unique_per_owner(database: TestDatabase) {
     let store = database.open().await;
     store.create_mcp_server(&me(), "one", &stdio("x"), None).await.unwrap();
     let taken = store.create_mcp_server(&me(), "one", &stdio("y"), None).await;
-    assert!(matches!(taken, Err(Error::McpServerExists(name)) if name == "one"));
+    assert!(matches!(taken, Err(StoreError::McpServerExists(name)) if name == "one"));
     assert_eq!(store.mcp_server(&me(), "one").await.unwrap().config, Ok(stdio("x")));
     store.create_mcp_server(&stranger(), "one", &stdio("y"), None).await.unwrap();
 }
 
-async fn an_import_is_whole_or_nothing(database: TestDatabase) {
+async fn an_import_is_atomic(database: TestDatabase) {
     let store = database.open().await;
     store.create_mcp_server(&me(), "there", &stdio("x"), None).await.unwrap();
     let one = |name: &str, replaces| McpServerImport { name: name.into(), config: stdio("new"), replaces };
     let in_the_way = [one("fresh", false), one("there", false)];
     let refused = store.import_mcp_servers(&me(), &in_the_way, "", None).await;
-    assert!(matches!(refused, Err(Error::McpServerExists(_))));
+    assert!(matches!(refused, Err(StoreError::McpServerExists(_))));
     let gone = store.import_mcp_servers(&me(), &[one("fresh", false), one("gone", true)], "", None).await;
-    assert!(matches!(gone, Err(Error::NotFound)));
+    assert!(matches!(gone, Err(StoreError::NotFound)));
     assert_eq!(names(&store).await, ["there"]);
     store.import_mcp_servers(&me(), &[one("fresh", false), one("there", true)], "", None).await.unwrap();
     assert_eq!(names(&store).await, ["fresh", "there"]);
     assert_eq!(store.mcp_server(&me(), "there").await.unwrap().config, Ok(stdio("new")));
 }
 
-async fn invariant_07_idempotent_a_server_is_made_once_per_key(database: TestDatabase) {
+async fn invariant_07_idempotent_a_server_is_created_once_per_key(database: TestDatabase) {
     let store = database.open().await;
     let key = attempt("key", 1);
     store.create_mcp_server(&me(), "one", &stdio("x"), Some(&key)).await.unwrap();
     let again = store.create_mcp_server(&me(), "two", &stdio("x"), Some(&key)).await;
-    assert!(matches!(again, Err(Error::KeyUsed)));
+    assert!(matches!(again, Err(StoreError::KeyUsed)));
     assert_eq!(names(&store).await, ["one"]);
-    assert_eq!(store.remembered(&me(), &key).await.unwrap().unwrap().result, "one");
-    assert!(matches!(store.delete_mcp_server(&me(), "one", Some(&key)).await, Err(Error::KeyUsed)));
-    assert!(matches!(store.update_mcp_server(&me(), "one", &stdio("y"), Some(&key)).await, Err(Error::KeyUsed)));
-    // A write that is refused leaves no key behind.
+    assert_eq!(store.earlier_result(&me(), &key).await.unwrap().unwrap().result, "one");
+    assert!(matches!(store.delete_mcp_server(&me(), "one", Some(&key)).await, Err(StoreError::KeyUsed)));
+    assert!(matches!(store.update_mcp_server(&me(), "one", &stdio("y"), Some(&key)).await, Err(StoreError::KeyUsed)));
+    // A rejected write does not use its key.
     let other = attempt("other", 1);
     assert!(store.create_mcp_server(&me(), "one", &stdio("x"), Some(&other)).await.is_err());
-    assert_eq!(store.remembered(&me(), &other).await.unwrap(), None);
+    assert_eq!(store.earlier_result(&me(), &other).await.unwrap(), None);
 }
 
 async fn invariant_15_owner_foreign_servers_and_files_are_unknown(database: TestDatabase) {
@@ -97,9 +97,9 @@ async fn invariant_15_owner_foreign_servers_and_files_are_unknown(database: Test
     store.trust_file(&me(), b"/folder", &[1; 32]).await.unwrap();
     let them = stranger();
     assert!(store.mcp_servers(&them).await.unwrap().is_empty());
-    assert!(matches!(store.mcp_server(&them, "mine").await, Err(Error::NotFound)));
-    assert!(matches!(store.update_mcp_server(&them, "mine", &stdio("y"), None).await, Err(Error::NotFound)));
-    assert!(matches!(store.delete_mcp_server(&them, "mine", None).await, Err(Error::NotFound)));
+    assert!(matches!(store.mcp_server(&them, "mine").await, Err(StoreError::NotFound)));
+    assert!(matches!(store.update_mcp_server(&them, "mine", &stdio("y"), None).await, Err(StoreError::NotFound)));
+    assert!(matches!(store.delete_mcp_server(&them, "mine", None).await, Err(StoreError::NotFound)));
     assert_eq!(store.trusted_file(&them, b"/folder").await.unwrap(), None);
     store.distrust_file(&them, b"/folder").await.unwrap();
     assert_eq!(store.mcp_server(&me(), "mine").await.unwrap().config, Ok(stdio("x")), "nothing was changed");

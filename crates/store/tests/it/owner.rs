@@ -2,7 +2,7 @@
 
 use crate::{
     idempotent::spec,
-    scene::{Run, append, at, attempt, me, name, room, says, stranger},
+    scene::{TestRun, append, at, attempt, me, name, room, says, stranger},
 };
 use domain::{
     ids::{AgentId, MessageId, RoomId, RunId},
@@ -13,28 +13,28 @@ use domain::{
 };
 use std::{fmt::Debug, sync::Arc};
 use store::{
-    Error, RunFilter, Store,
-    journal::{Bell, Change, Commit, SeqOf},
+    RunFilter, Store, StoreError,
+    journal::{Commit, Notifier, RowChange, SeqRef},
 };
 use testkit::database::TestDatabase;
 
 contract! {
     one thread:
-        invariant_15_owner_a_foreign_id_is_an_unknown_id,
-        invariant_15_owner_lists_show_only_ones_own;
+        invariant_15_owner_a_foreign_id_looks_like_an_unknown_id,
+        invariant_15_owner_lists_contain_only_own_objects;
 }
 
-struct Things {
+struct OwnedObjects {
     room: RoomId,
     agent: AgentId,
     run: RunId,
     message: MessageId,
 }
 
-async fn things(store: &Store) -> Things {
+async fn owned_objects(store: &Store) -> OwnedObjects {
     let room = room(store).await;
     let agent = store.create_agent(&me(), spec("mine"), Some(&attempt("key", 1))).await.unwrap().id;
-    let run = Run { agent, ..Run::new() };
+    let run = TestRun { agent, ..TestRun::new() };
     let message = Message {
         id: run.message,
         room_id: room,
@@ -49,19 +49,19 @@ async fn things(store: &Store) -> Things {
         created_at: Timestamp::now(),
     };
     let mut commit = run.queueing(room);
-    commit.changes.insert(0, Change::PutMessage { message, seq: SeqOf::Event(0) });
-    commit.changes.push(Change::Join { agent_id: agent });
+    commit.changes.insert(0, RowChange::PutMessage { message, seq: SeqRef::Event(0) });
+    commit.changes.push(RowChange::Join { agent_id: agent });
     store.commit(commit).await.unwrap();
     store.commit(Commit { ..append(room, vec![says("mine")]) }).await.unwrap();
-    Things { room, agent, run: run.id, message: run.message }
+    OwnedObjects { room, agent, run: run.id, message: run.message }
 }
 
-fn is_unknown<T: Debug>(what: &str, foreign: Result<T, Error>, unknown: Result<T, Error>) {
-    assert!(matches!(foreign, Err(Error::NotFound)), "{what}: {foreign:?}");
-    assert!(matches!(unknown, Err(Error::NotFound)), "{what}: {unknown:?}");
+fn is_unknown<T: Debug>(what: &str, foreign: Result<T, StoreError>, unknown: Result<T, StoreError>) {
+    assert!(matches!(foreign, Err(StoreError::NotFound)), "{what}: {foreign:?}");
+    assert!(matches!(unknown, Err(StoreError::NotFound)), "{what}: {unknown:?}");
 }
 
-/// Asks the same of a foreign thing and of one that does not exist.
+/// Runs the same query for a foreign object and for one that does not exist.
 macro_rules! same {
     ($($what:literal: |$id:ident in [$foreign:expr, $unknown:expr]| $call:expr;)+) => {
         $({
@@ -72,22 +72,22 @@ macro_rules! same {
     };
 }
 
-async fn invariant_15_owner_a_foreign_id_is_an_unknown_id(database: TestDatabase) {
+async fn invariant_15_owner_a_foreign_id_looks_like_an_unknown_id(database: TestDatabase) {
     let store = database.open().await;
-    let mine = things(&store).await;
+    let mine = owned_objects(&store).await;
     let them: &Owner = &stranger();
     let (policy, other) = (RoomPolicy::default(), name("other"));
     let (no_room, no_agent) = (RoomId::generate(), AgentId::generate());
-    let bell = || Arc::new(Bell::default());
+    let bell = || Arc::new(Notifier::default());
     same! {
         "head": |id in [mine.room, no_room]| store.head(them, id).await;
         "page": |id in [mine.room, no_room]| store.page(them, id, &at(0), 10, true).await;
         "history": |id in [mine.room, no_room]| store.history(them, id, 0, None, 10).await;
-        "said_before": |id in [mine.room, no_room]| store.said_before(them, id, 9, None, 10).await;
+        "said_before": |id in [mine.room, no_room]| store.messages_before_run(them, id, 9, None, 10).await;
         "follow": |id in [mine.room, no_room]| store.follow(them, id, &at(0), bell()).await.map(|_| ());
         "follow beyond": |id in [mine.room, no_room]| store.follow(them, id, &at(99), bell()).await.map(|_| ());
         "room": |id in [mine.room, no_room]| store.room(them, id).await;
-        "seating": |id in [mine.room, no_room]| store.seating(them, id).await;
+        "seating": |id in [mine.room, no_room]| store.room_with_agents(them, id).await;
         "update_room": |id in [mine.room, no_room]| store.update_room(them, id, &other, &policy, None).await;
         "delete_room": |id in [mine.room, no_room]| store.delete_room(them, id, None).await;
         "remembered_tools": |id in [mine.room, no_room]| store.remembered_tools(them, id).await;
@@ -103,13 +103,13 @@ async fn invariant_15_owner_a_foreign_id_is_an_unknown_id(database: TestDatabase
     assert_eq!(store.agent(&me(), mine.agent).await.unwrap().spec, spec("mine"));
 }
 
-async fn invariant_15_owner_lists_show_only_ones_own(database: TestDatabase) {
+async fn invariant_15_owner_lists_contain_only_own_objects(database: TestDatabase) {
     let store = database.open().await;
-    let mine = things(&store).await;
+    let mine = owned_objects(&store).await;
     let them = stranger();
     assert!(store.agents(&them).await.unwrap().is_empty());
     assert!(store.rooms(&them, 100).await.unwrap().is_empty());
-    assert!(store.unfinished(&them, mine.room).await.unwrap().is_empty());
+    assert!(store.unfinished_runs(&them, mine.room).await.unwrap().is_empty());
     let filters = [
         RunFilter { limit: 100, ..RunFilter::default() },
         RunFilter { room_id: Some(mine.room), limit: 100, ..RunFilter::default() },
@@ -119,14 +119,14 @@ async fn invariant_15_owner_lists_show_only_ones_own(database: TestDatabase) {
         assert!(store.runs(&them, &filter).await.unwrap().is_empty());
         assert_eq!(store.runs(&me(), &filter).await.unwrap().len(), 1);
     }
-    assert_eq!(store.remembered(&them, &attempt("key", 1)).await.unwrap(), None);
-    assert!(store.remembered(&me(), &attempt("key", 1)).await.unwrap().is_some());
-    assert_eq!(store.unfinished(&me(), mine.room).await.unwrap(), [mine.run]);
-    assert_eq!(store.seating(&me(), mine.room).await.unwrap().1.len(), 1);
-    // A seat in a foreign room shows nothing of it either.
+    assert_eq!(store.earlier_result(&them, &attempt("key", 1)).await.unwrap(), None);
+    assert!(store.earlier_result(&me(), &attempt("key", 1)).await.unwrap().is_some());
+    assert_eq!(store.unfinished_runs(&me(), mine.room).await.unwrap(), [mine.run]);
+    assert_eq!(store.room_with_agents(&me(), mine.room).await.unwrap().1.len(), 1);
+    // Being a participant of a foreign room does not reveal it either.
     let theirs = store.create_agent(&them, spec("theirs"), None).await.unwrap();
-    let join = Commit { changes: vec![Change::Join { agent_id: theirs.id }], ..append(mine.room, Vec::new()) };
+    let join = Commit { changes: vec![RowChange::Join { agent_id: theirs.id }], ..append(mine.room, Vec::new()) };
     store.commit(join).await.unwrap();
     assert!(store.rooms(&them, 100).await.unwrap().is_empty());
-    assert!(matches!(store.room(&them, mine.room).await, Err(Error::NotFound)));
+    assert!(matches!(store.room(&them, mine.room).await, Err(StoreError::NotFound)));
 }

@@ -1,6 +1,6 @@
-//! Rooms: listed by their newest activity, renamed, deleted; and pages of their journals.
+//! Rooms: list, rename, delete; and pages of their journals.
 
-use crate::scene::{Run, append, at, creating, journal, me, name, room, says};
+use crate::scene::{TestRun, append, at, creating, journal, me, name, room, says};
 use domain::{
     ids::{MessageId, ProjectId},
     message::{Author, Message, MessageStatus},
@@ -9,33 +9,33 @@ use domain::{
     time::Timestamp,
 };
 use store::{
-    Error,
-    journal::{Change, Commit, SeqOf},
+    StoreError,
+    journal::{Commit, RowChange, SeqRef},
 };
 use testkit::database::TestDatabase;
 
 contract! {
     one thread:
-        a_room_is_read_back_as_it_was_made,
-        rooms_are_listed_by_their_newest_activity,
-        a_deleted_room_is_gone,
-        a_page_holds_no_more_events_than_asked_for,
-        a_page_holds_no_more_bytes_than_it_may,
-        what_the_provider_sent_is_kept_and_shown_only_when_asked_for;
+        a_room_reads_back_as_created,
+        rooms_are_listed_most_recently_active_first,
+        a_deleted_room_is_not_found,
+        a_page_respects_its_event_limit,
+        a_page_respects_its_byte_limit,
+        raw_provider_data_is_stored_and_returned_only_on_request;
 }
 
-async fn a_room_is_read_back_as_it_was_made(database: TestDatabase) {
+async fn a_room_reads_back_as_created(database: TestDatabase) {
     let store = database.open().await;
     let mut commit = creating(&me());
     let project = ProjectId::generate();
-    if let Change::CreateRoom { room, .. } = &mut commit.changes[0] {
+    if let RowChange::CreateRoom { room, .. } = &mut commit.changes[0] {
         room.name = name("Grüner Raum");
         room.project_id = Some(project);
         room.policy = RoomPolicy { when_busy: WhenBusy::Reject };
     }
     let id = commit.room_id;
     commit.events.push(says("hello"));
-    assert_eq!(store.commit(commit).await.unwrap().first, 1);
+    assert_eq!(store.commit(commit).await.unwrap().first_seq, 1);
     let room = store.room(&me(), id).await.unwrap();
     assert_eq!((room.id, &room.name, room.project_id, room.head), (id, &name("Grüner Raum"), Some(project), 1));
     assert_eq!(room.policy, RoomPolicy { when_busy: WhenBusy::Reject });
@@ -46,16 +46,16 @@ async fn a_room_is_read_back_as_it_was_made(database: TestDatabase) {
     assert_eq!((&changed.name, &changed.policy, changed.head), (&name("Other"), &policy, 1));
     assert_eq!(store.room(&me(), id).await.unwrap(), changed);
     let twice = Commit { room_id: id, ..creating(&me()) };
-    let Change::CreateRoom { room: mut again, owner } = twice.changes.into_iter().next().unwrap() else {
+    let RowChange::CreateRoom { room: mut again, owner } = twice.changes.into_iter().next().unwrap() else {
         unreachable!()
     };
     again.id = id;
-    let twice = Commit { changes: vec![Change::CreateRoom { owner, room: again }], ..append(id, vec![says("x")]) };
+    let twice = Commit { changes: vec![RowChange::CreateRoom { owner, room: again }], ..append(id, vec![says("x")]) };
     assert!(store.commit(twice).await.is_err());
-    assert_eq!(store.room(&me(), id).await.unwrap(), changed, "a room is made once");
+    assert_eq!(store.room(&me(), id).await.unwrap(), changed, "a room is created once");
 }
 
-async fn rooms_are_listed_by_their_newest_activity(database: TestDatabase) {
+async fn rooms_are_listed_most_recently_active_first(database: TestDatabase) {
     let store = database.open().await;
     let mut rooms = Vec::new();
     for _ in 0..4 {
@@ -75,7 +75,7 @@ async fn rooms_are_listed_by_their_newest_activity(database: TestDatabase) {
         created_at: Timestamp::now(),
     };
     let before = store.room(&me(), rooms[1]).await.unwrap().updated_at;
-    let put = Change::PutMessage { message, seq: SeqOf::Event(0) };
+    let put = RowChange::PutMessage { message, seq: SeqRef::Event(0) };
     store.commit(Commit { changes: vec![put], ..append(rooms[1], vec![says("active")]) }).await.unwrap();
     let listed = store.rooms(&me(), 10).await.unwrap();
     assert_eq!(listed.len(), 4);
@@ -85,25 +85,25 @@ async fn rooms_are_listed_by_their_newest_activity(database: TestDatabase) {
     assert!(store.rooms(&me(), 0).await.unwrap().is_empty());
 }
 
-async fn a_deleted_room_is_gone(database: TestDatabase) {
+async fn a_deleted_room_is_not_found(database: TestDatabase) {
     let store = database.open().await;
     let room = room(&store).await;
     store.commit(append(room, vec![says("1")])).await.unwrap();
-    let run = Run::queued(&store, room).await;
+    let run = TestRun::queued(&store, room).await;
     store.delete_room(&me(), room, None).await.unwrap();
-    assert!(matches!(store.delete_room(&me(), room, None).await, Err(Error::NotFound)));
-    assert!(matches!(store.room(&me(), room).await, Err(Error::NotFound)));
-    assert!(matches!(store.head(&me(), room).await, Err(Error::NotFound)));
-    assert!(matches!(store.page(&me(), room, &at(0), 10, false).await, Err(Error::NotFound)));
-    assert!(matches!(store.history(&me(), room, 0, None, 10).await, Err(Error::NotFound)));
+    assert!(matches!(store.delete_room(&me(), room, None).await, Err(StoreError::NotFound)));
+    assert!(matches!(store.room(&me(), room).await, Err(StoreError::NotFound)));
+    assert!(matches!(store.head(&me(), room).await, Err(StoreError::NotFound)));
+    assert!(matches!(store.page(&me(), room, &at(0), 10, false).await, Err(StoreError::NotFound)));
+    assert!(matches!(store.history(&me(), room, 0, None, 10).await, Err(StoreError::NotFound)));
     assert!(store.rooms(&me(), 10).await.unwrap().is_empty());
     let policy = RoomPolicy::default();
-    assert!(matches!(store.update_room(&me(), room, &name("x"), &policy, None).await, Err(Error::NotFound)));
+    assert!(matches!(store.update_room(&me(), room, &name("x"), &policy, None).await, Err(StoreError::NotFound)));
     let unclaimed = store::journal::Guard::Unclaimed { run_id: run.id };
-    store.commit(run.ending(room, unclaimed)).await.expect("what was under way can still be ended");
+    store.commit(run.ending(room, unclaimed)).await.expect("an unfinished run can still be ended");
 }
 
-async fn a_page_holds_no_more_events_than_asked_for(database: TestDatabase) {
+async fn a_page_respects_its_event_limit(database: TestDatabase) {
     let store = database.open().await;
     let room = room(&store).await;
     store.commit(append(room, (0..30).map(|n| says(n.to_string())).collect())).await.unwrap();
@@ -117,7 +117,7 @@ async fn a_page_holds_no_more_events_than_asked_for(database: TestDatabase) {
     assert!(store.page(&me(), room, &at(30), 10, false).await.unwrap().events.is_empty());
 }
 
-async fn a_page_holds_no_more_bytes_than_it_may(database: TestDatabase) {
+async fn a_page_respects_its_byte_limit(database: TestDatabase) {
     const MEGABYTE: usize = 1024 * 1024;
     let store = database.open().await;
     let room = room(&store).await;
@@ -138,10 +138,10 @@ async fn a_page_holds_no_more_bytes_than_it_may(database: TestDatabase) {
         }
         assert_eq!(pages, if with_raw { 4 } else { 2 });
     }
-    assert_eq!(journal(&store, room).await.len(), 7, "a page that was cut short does not spoil the connection");
+    assert_eq!(journal(&store, room).await.len(), 7, "a truncated page does not break the connection");
 }
 
-async fn what_the_provider_sent_is_kept_and_shown_only_when_asked_for(database: TestDatabase) {
+async fn raw_provider_data_is_stored_and_returned_only_on_request(database: TestDatabase) {
     let store = database.open().await;
     let room = room(&store).await;
     let raw = "{\"lone\":\"\\ud800\",\"nul\":\"\\u0000\",\n \"spaces\" : 1.0e2}";

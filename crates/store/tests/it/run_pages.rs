@@ -1,20 +1,20 @@
-//! Runs a page at a time, with names, and what they spent their time on.
+//! Pages of runs with names, and the events of their timelines.
 
-use crate::scene::{Run, append, me, room, says, stranger};
+use crate::scene::{TestRun, append, me, room, says, stranger};
 use domain::{event::EventType, ids::RunId};
 use store::{RunCursor, RunFilter, journal::Guard};
 use testkit::database::TestDatabase;
 
 contract! {
-    one thread: pages_follow_each_other_without_a_gap, milestones_are_those_of_one_run_up_to_its_end;
+    one thread: pages_of_runs_have_no_gap, milestones_belong_to_one_run_and_stop_at_its_end;
 }
 
-async fn pages_follow_each_other_without_a_gap(database: TestDatabase) {
+async fn pages_of_runs_have_no_gap(database: TestDatabase) {
     let store = database.open().await;
     let (one, two) = (room(&store).await, room(&store).await);
     let mut made: Vec<RunId> = Vec::new();
     for n in 0..25 {
-        made.push(Run::queued(&store, if n % 5 == 0 { two } else { one }).await.id);
+        made.push(TestRun::queued(&store, if n % 5 == 0 { two } else { one }).await.id);
     }
     made.reverse();
     let mut filter = RunFilter { limit: 4, ..RunFilter::default() };
@@ -28,7 +28,7 @@ async fn pages_follow_each_other_without_a_gap(database: TestDatabase) {
         filter.before = Some(cursor);
         seen.extend(page.iter().map(|named| named.run.id));
     }
-    assert_eq!(seen, made, "each once, newest first");
+    assert_eq!(seen, made, "each run once, newest first");
     let agent_id = Some(store.run(&me(), made[3]).await.unwrap().agent_id);
     let of_agent = RunFilter { agent_id, limit: 10, ..RunFilter::default() };
     assert_eq!(store.runs(&me(), &of_agent).await.unwrap().len(), 1);
@@ -38,11 +38,11 @@ async fn pages_follow_each_other_without_a_gap(database: TestDatabase) {
     }
 }
 
-async fn milestones_are_those_of_one_run_up_to_its_end(database: TestDatabase) {
+async fn milestones_belong_to_one_run_and_stop_at_its_end(database: TestDatabase) {
     let store = database.open().await;
     let room = room(&store).await;
-    let (run, other) = (Run::queued(&store, room).await, Run::queued(&store, room).await);
-    // More than one stretch of the journal lies between its events.
+    let (run, other) = (TestRun::queued(&store, room).await, TestRun::queued(&store, room).await);
+    // The run's events are further apart than one scan.
     for _ in 0..6 {
         store.commit(append(room, (0..1000).map(|n| says(n.to_string())).collect())).await.unwrap();
     }

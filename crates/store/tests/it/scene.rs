@@ -1,4 +1,4 @@
-//! What the cases are built from: rooms, events, runs, and waiting with a deadline.
+//! Shared helpers of the cases: rooms, events, runs, and waiting with a deadline.
 
 use domain::{
     event::{Event, EventBody, NewEvent, RunCompleted, RunQueued, Status},
@@ -13,17 +13,17 @@ use domain::{
 };
 use std::{collections::HashSet, sync::Arc, time::Duration};
 use store::{
-    Attempt, Error, Store,
-    journal::{Batch, Bell, Change, Commit, Committed, Ending, Follower, Frame, Guard, SeqOf},
+    IdempotentRequest, Store, StoreError,
+    journal::{Batch, Commit, Committed, Follower, Frame, Guard, Notifier, RowChange, RunEnding, SeqRef},
     queue::Claim,
 };
 
-/// Longer than anything here takes, shorter than patience.
+/// Longer than any case takes.
 const DEADLINE: Duration = Duration::from_secs(60);
 pub const LEASE: Duration = Duration::from_secs(60);
 
 pub async fn within<F: Future>(future: F) -> F::Output {
-    tokio::time::timeout(DEADLINE, future).await.expect("it happens before the deadline")
+    tokio::time::timeout(DEADLINE, future).await.expect("finished before the deadline")
 }
 
 pub fn name(text: &str) -> Name {
@@ -42,11 +42,11 @@ pub fn at(seq: Seq) -> Position {
     Position { epoch: None, seq }
 }
 
-pub fn attempt(key: &str, body: u8) -> Attempt {
-    Attempt { key: key.into(), fingerprint: [body; 32] }
+pub fn attempt(key: &str, body: u8) -> IdempotentRequest {
+    IdempotentRequest { key: key.into(), fingerprint: [body; 32] }
 }
 
-/// An event that says something.
+/// A status event with a text.
 pub fn says(text: impl Into<String>) -> NewEvent {
     NewEvent::new(Status { status: "said".into(), message: text.into(), message_id: None })
 }
@@ -54,7 +54,7 @@ pub fn says(text: impl Into<String>) -> NewEvent {
 pub fn said(event: &Event) -> String {
     match event.body().unwrap() {
         EventBody::Status(status) => status.message,
-        other => panic!("{other:?} says nothing"),
+        other => panic!("{other:?} is not a status event"),
     }
 }
 
@@ -78,7 +78,7 @@ pub fn creating(owner: &Owner) -> Commit {
         room_id: room.id,
         guard: Guard::None,
         events: Vec::new(),
-        changes: vec![Change::CreateRoom { owner: owner.clone(), room }],
+        changes: vec![RowChange::CreateRoom { owner: owner.clone(), room }],
     }
 }
 
@@ -94,8 +94,8 @@ pub async fn room_of(store: &Store, owner: &Owner) -> RoomId {
     id
 }
 
-/// Hands in all commits at once and returns their outcomes in the same order.
-pub async fn together(store: &Store, commits: Vec<Commit>) -> Vec<Result<Committed, Error>> {
+/// Submits all commits at once and returns their outcomes in the same order.
+pub async fn together(store: &Store, commits: Vec<Commit>) -> Vec<Result<Committed, StoreError>> {
     within(futures_util::future::join_all(commits.into_iter().map(|commit| store.commit(commit)))).await
 }
 
@@ -110,9 +110,9 @@ pub async fn journal(store: &Store, room: RoomId) -> Vec<Event> {
         }
         events.extend(page.events);
     }
-    assert!(events.iter().map(|event| event.seq).eq(1..=events.len() as Seq), "1, 2, 3 … without a gap");
+    assert!(events.iter().map(|event| event.seq).eq(1..=events.len() as Seq), "seqs are 1, 2, 3 … without a gap");
     let ids: HashSet<_> = events.iter().map(|event| event.id).collect();
-    assert_eq!(ids.len(), events.len(), "every event once");
+    assert_eq!(ids.len(), events.len(), "every event is stored once");
     events
 }
 
@@ -123,10 +123,10 @@ pub fn json(event: &Event) -> Vec<u8> {
 }
 
 pub async fn follow(store: &Store, room: RoomId, after: Seq) -> Follower {
-    store.follow(&me(), room, &at(after), Arc::new(Bell::default())).await.unwrap()
+    store.follow(&me(), room, &at(after), Arc::new(Notifier::default())).await.unwrap()
 }
 
-/// Reads on, waiting for the bell, until `seq` was handed out. Fails on a gap.
+/// Reads, waiting for the notifier, until `seq` is returned. Fails on a gap.
 pub async fn read_until(follower: &mut Follower, seq: Seq) -> Vec<Arc<Frame>> {
     within(async {
         let mut read: Vec<Arc<Frame>> = Vec::new();
@@ -134,11 +134,11 @@ pub async fn read_until(follower: &mut Follower, seq: Seq) -> Vec<Arc<Frame>> {
             let before = follower.seq();
             match follower.next().await.unwrap() {
                 Batch::Frames(frames) => {
-                    assert!(frames.iter().map(|f| f.seq).eq(before + 1..=follower.seq()), "n before n + 1");
+                    assert!(frames.iter().map(|f| f.seq).eq(before + 1..=follower.seq()), "n comes before n + 1");
                     read.extend(frames);
                 }
-                Batch::CaughtUp => follower.bell().clone().rung().await,
-                Batch::Reset { .. } => panic!("no reset was due"),
+                Batch::CaughtUp => follower.notifier().clone().notified().await,
+                Batch::Reset { .. } => panic!("unexpected reset"),
             }
         }
         read
@@ -146,13 +146,13 @@ pub async fn read_until(follower: &mut Follower, seq: Seq) -> Vec<Arc<Frame>> {
     .await
 }
 
-pub struct Run {
+pub struct TestRun {
     pub id: RunId,
     pub agent: AgentId,
     pub message: MessageId,
 }
 
-impl Run {
+impl TestRun {
     pub fn new() -> Self {
         Self { id: RunId::generate(), agent: AgentId::generate(), message: MessageId::generate() }
     }
@@ -166,12 +166,12 @@ impl Run {
             room_id: room,
             guard: Guard::None,
             events: vec![self.event(RunQueued { message_id: self.message })],
-            changes: vec![Change::QueueRun {
+            changes: vec![RowChange::QueueRun {
                 owner: owner.clone(),
                 run_id: self.id,
                 agent_id: self.agent,
                 message_id: self.message,
-                seq: SeqOf::Event(0),
+                seq: SeqRef::Event(0),
                 claim: None,
             }],
         }
@@ -191,10 +191,10 @@ impl Run {
         says(text).of_run(self.id, self.agent)
     }
 
-    /// The run's one end.
+    /// A commit that ends the run.
     pub fn ending(&self, room: RoomId, guard: Guard) -> Commit {
         let (usage, cost, duration_ms) = (Usage { input_tokens: 3, ..Usage::default() }, None, 5);
-        let ending = Ending {
+        let ending = RunEnding {
             status: RunStatus::Completed,
             usage,
             cost,
@@ -207,7 +207,7 @@ impl Run {
             room_id: room,
             guard,
             events: vec![self.event(RunCompleted { usage, cost, duration_ms })],
-            changes: vec![Change::EndRun { run_id: self.id, ending }],
+            changes: vec![RowChange::EndRun { run_id: self.id, ending }],
         }
     }
 }

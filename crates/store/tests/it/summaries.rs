@@ -1,34 +1,38 @@
-//! Rooms as a list shows them.
+//! Room summaries.
 
-use crate::scene::{Run, append, claim, held, me, name, room, says};
+use crate::scene::{TestRun, append, claim, held, me, name, room, says};
 use domain::{
     ids::{MessageId, RoomId},
     message::{Author, Message, MessageStatus},
     run::RunStatus,
     time::Timestamp,
 };
-use store::journal::{Change, Commit, SeqOf};
+use store::journal::{Commit, RowChange, SeqRef};
 use testkit::database::TestDatabase;
 
 contract! {
-    one thread: a_summary_says_what_goes_on, a_summary_says_what_was_said_last;
+    one thread: a_summary_shows_activity, a_summary_shows_the_last_message;
 }
 
-async fn a_summary_says_what_goes_on(database: TestDatabase) {
+async fn a_summary_shows_activity(database: TestDatabase) {
     let store = database.open().await;
     let (busy, idle) = (room(&store).await, room(&store).await);
     let state = async || {
         let rooms = store.rooms(&me(), 10).await.unwrap();
         let of = |id| rooms.iter().find(|summary| summary.room.id == id).unwrap().clone();
-        assert_eq!(store.room_summary(&me(), busy).await.unwrap(), of(busy), "one is as in the list");
+        assert_eq!(
+            store.room_summary(&me(), busy).await.unwrap(),
+            of(busy),
+            "one summary equals its entry in the list"
+        );
         assert_eq!((of(idle).busy, of(idle).waiting, of(idle).last_message), (false, false, None));
         (of(busy).busy, of(busy).waiting)
     };
     assert_eq!(state().await, (false, false));
-    let run = Run::queued(&store, busy).await;
+    let run = TestRun::queued(&store, busy).await;
     assert_eq!(state().await, (true, false));
     let claims = claim(&store, "w").await;
-    let waiting = vec![Change::RunStatus { run_id: run.id, status: RunStatus::WaitingForApproval }];
+    let waiting = vec![RowChange::RunStatus { run_id: run.id, status: RunStatus::WaitingForApproval }];
     store.commit(Commit { changes: waiting, ..append(busy, vec![run.says("asks")]) }).await.unwrap();
     assert_eq!(state().await, (true, true));
     store.commit(run.ending(busy, held(&claims[0]))).await.unwrap();
@@ -51,17 +55,17 @@ fn message(room_id: RoomId, text: &str) -> Message {
     }
 }
 
-async fn a_summary_says_what_was_said_last(database: TestDatabase) {
+async fn a_summary_shows_the_last_message(database: TestDatabase) {
     let store = database.open().await;
     let room = room(&store).await;
     let long = "🎭\u{0}".repeat(150);
     for (text, expected) in [("hello", "hello"), (&long, &long.chars().take(200).collect::<String>()), ("", "…")] {
-        let put = Change::PutMessage { message: message(room, text), seq: SeqOf::Event(0) };
+        let put = RowChange::PutMessage { message: message(room, text), seq: SeqRef::Event(0) };
         let commit = Commit { changes: vec![put], ..append(room, vec![says("x")]) };
-        let seq = store.commit(commit).await.unwrap().first;
+        let seq = store.commit(commit).await.unwrap().first_seq;
         let last = store.room_summary(&me(), room).await.unwrap().last_message.unwrap();
         if text.is_empty() {
-            assert_eq!(last.seq + 1, seq, "who said nothing changes nothing");
+            assert_eq!(last.seq + 1, seq, "an empty message changes nothing");
         } else {
             assert_eq!((last.seq, last.text.as_str()), (seq, expected));
             assert_eq!(last.author, Author::Person { name: name("someone") });

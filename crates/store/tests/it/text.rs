@@ -1,4 +1,4 @@
-//! Content is data: whatever was said is read back byte for byte, from memory and from the store (invariant 16).
+//! Content is data: any text reads back byte for byte, from memory and from the store (invariant 16).
 
 use crate::scene::{append, at, follow, journal, json, me, read_until, room, said, says};
 use domain::event::{EventType, NewEvent};
@@ -6,12 +6,12 @@ use testkit::database::TestDatabase;
 
 contract! {
     one thread:
-        any_text_is_read_back_as_it_was_said,
-        data_is_kept_byte_for_byte,
-        every_type_of_event_is_stored;
+        any_text_reads_back_unchanged,
+        data_is_stored_byte_for_byte,
+        every_event_type_can_be_stored;
 }
 
-async fn any_text_is_read_back_as_it_was_said(database: TestDatabase) {
+async fn any_text_reads_back_unchanged(database: TestDatabase) {
     let store = database.open().await;
     let room = room(&store).await;
     let texts = [
@@ -34,15 +34,15 @@ async fn any_text_is_read_back_as_it_was_said(database: TestDatabase) {
     for (frame, event) in read_until(&mut follower, events.len() as u64).await.iter().zip(&events) {
         assert_eq!(frame.json(), json(event));
         let lines = frame.sse().iter().filter(|&&byte| byte == b'\n').count();
-        assert_eq!(lines, 4, "three fields and the blank line, whatever was said");
+        assert_eq!(lines, 4, "three fields and the blank line, for any text");
         assert!(frame.sse().iter().all(|&byte| byte >= 0x20 || byte == b'\n'));
     }
 }
 
-async fn data_is_kept_byte_for_byte(database: TestDatabase) {
+async fn data_is_stored_byte_for_byte(database: TestDatabase) {
     let store = database.open().await;
     let room = room(&store).await;
-    // Not what we write ourselves, but JSON all the same; a store that parsed it would change it.
+    // Unusual but valid JSON; a store that parsed it would change it.
     let odd = [
         r#"{"status":"a","message":"\u0000\u0007\ud83c\udfad"}"#,
         r#"{"message":"\ud800 lone","status":"\udc00"}"#,
@@ -57,7 +57,7 @@ async fn data_is_kept_byte_for_byte(database: TestDatabase) {
     assert!(page.events.iter().map(|event| event.data.as_str()).eq(odd));
 }
 
-async fn every_type_of_event_is_stored(database: TestDatabase) {
+async fn every_event_type_can_be_stored(database: TestDatabase) {
     let store = database.open().await;
     let room = room(&store).await;
     let events = EventType::ALL.iter().map(|&kind| NewEvent { kind, ..says("") }).collect();

@@ -1,15 +1,15 @@
-//! Bearer tokens: only their hash is kept (invariant 17).
+//! Bearer tokens: only their hash is stored (invariant 17).
 
 use crate::scene::{append, me, name, room, says, stranger};
 use domain::{ids::TokenId, owner::Principal};
 use sha2::{Digest as _, Sha256};
-use store::Error;
+use store::StoreError;
 use testkit::database::TestDatabase;
 
 contract! {
     one thread:
-        a_token_opens_until_it_is_revoked,
-        accounts_are_on_from_the_first_token_for_ever,
+        a_token_is_valid_until_it_is_revoked,
+        accounts_stay_on_after_the_first_token,
         invariant_17_secrets_stay_out_of_the_database;
 }
 
@@ -17,37 +17,37 @@ fn hash(secret: &str) -> [u8; 32] {
     Sha256::digest(secret.as_bytes()).into()
 }
 
-async fn a_token_opens_until_it_is_revoked(database: TestDatabase) {
+async fn a_token_is_valid_until_it_is_revoked(database: TestDatabase) {
     let store = database.open().await;
-    assert_eq!(store.principal_of(&hash("secret")).await.unwrap(), None);
+    assert_eq!(store.principal_for_token(&hash("secret")).await.unwrap(), None);
     let id = store.create_token(&me(), &name("laptop"), &hash("secret")).await.unwrap();
     let theirs = store.create_token(&stranger(), &name("phone"), &hash("other")).await.unwrap();
-    let principal = store.principal_of(&hash("secret")).await.unwrap();
-    assert_eq!(principal, Some(Principal { owner: me(), token: Some(id), visit: None }));
-    assert_eq!(store.principal_of(&hash("other")).await.unwrap().unwrap().owner, stranger());
-    assert_eq!(store.principal_of(&hash("Secret")).await.unwrap(), None);
+    let principal = store.principal_for_token(&hash("secret")).await.unwrap();
+    assert_eq!(principal, Some(Principal { owner: me(), token: Some(id), browser_session: None }));
+    assert_eq!(store.principal_for_token(&hash("other")).await.unwrap().unwrap().owner, stranger());
+    assert_eq!(store.principal_for_token(&hash("Secret")).await.unwrap(), None);
     let listed = store.tokens().await.unwrap();
     assert_eq!(
         listed.iter().map(|token| (token.id, token.label.as_str())).collect::<Vec<_>>(),
         [(id, "laptop"), (theirs, "phone")]
     );
-    assert!(store.create_token(&me(), &name("again"), &hash("secret")).await.is_err(), "a hash is one token's");
+    assert!(store.create_token(&me(), &name("again"), &hash("secret")).await.is_err(), "hashes are unique");
 
     store.revoke_token(id).await.unwrap();
-    assert_eq!(store.principal_of(&hash("secret")).await.unwrap(), None);
-    assert!(matches!(store.revoke_token(id).await, Err(Error::NotFound)));
-    assert!(matches!(store.revoke_token(TokenId::generate()).await, Err(Error::NotFound)));
+    assert_eq!(store.principal_for_token(&hash("secret")).await.unwrap(), None);
+    assert!(matches!(store.revoke_token(id).await, Err(StoreError::NotFound)));
+    assert!(matches!(store.revoke_token(TokenId::generate()).await, Err(StoreError::NotFound)));
     assert!(store.tokens().await.unwrap()[0].revoked_at.is_some());
-    assert!(store.principal_of(&hash("other")).await.unwrap().is_some());
+    assert!(store.principal_for_token(&hash("other")).await.unwrap().is_some());
 }
 
-async fn accounts_are_on_from_the_first_token_for_ever(database: TestDatabase) {
+async fn accounts_stay_on_after_the_first_token(database: TestDatabase) {
     let store = database.open().await;
     assert!(!store.accounts_exist().await.unwrap());
     let id = store.create_token(&me(), &name("only"), &hash("x")).await.unwrap();
     assert!(store.accounts_exist().await.unwrap());
     store.revoke_token(id).await.unwrap();
-    assert!(store.accounts_exist().await.unwrap(), "revoking the last one locks the doors");
+    assert!(store.accounts_exist().await.unwrap(), "revoking the last token keeps authentication on");
 }
 
 async fn invariant_17_secrets_stay_out_of_the_database(database: TestDatabase) {
@@ -55,7 +55,7 @@ async fn invariant_17_secrets_stay_out_of_the_database(database: TestDatabase) {
     let store = database.open().await;
     let room = room(&store).await;
     store.create_token(&me(), &name("laptop"), &hash(SECRET)).await.unwrap();
-    store.principal_of(&hash(SECRET)).await.unwrap();
+    store.principal_for_token(&hash(SECRET)).await.unwrap();
     store.commit(append(room, vec![says("a marker that is found")])).await.unwrap();
     if !database.is_sqlite() {
         return;

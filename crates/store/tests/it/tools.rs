@@ -1,4 +1,4 @@
-//! Tools that a person has allowed once and for all.
+//! Tools that a user has always allowed.
 
 use crate::scene::{append, creating, me, room, says};
 use domain::{
@@ -6,17 +6,17 @@ use domain::{
     time::Timestamp,
 };
 use store::{
-    Error, Store,
-    journal::{Change, Commit, Guard},
+    Store, StoreError,
+    journal::{Commit, Guard, RowChange},
 };
 use testkit::database::TestDatabase;
 
 contract! {
-    one thread: a_tool_is_remembered_per_room_and_agent_until_it_is_forgotten, a_refused_commit_remembers_nothing;
+    one thread: a_tool_is_remembered_per_room_and_agent_until_it_is_forgotten, a_rejected_commit_remembers_no_tool;
 }
 
 fn remembering(room: RoomId, agent_id: AgentId, tool: &str) -> Commit {
-    let changes = vec![Change::RememberTool { agent_id, tool: tool.into() }];
+    let changes = vec![RowChange::RememberTool { agent_id, tool: tool.into() }];
     Commit { changes, ..append(room, vec![says("allowed")]) }
 }
 
@@ -42,24 +42,24 @@ async fn a_tool_is_remembered_per_room_and_agent_until_it_is_forgotten(database:
     for (room, agent, tool) in [(there, one, "Bash"), (here, one, "bash"), (here, AgentId::generate(), "Bash")] {
         store.forget_tool(&me(), room, agent, tool).await.unwrap();
     }
-    assert_eq!(tools(&store, here).await, all, "nothing else was meant");
+    assert_eq!(tools(&store, here).await, all, "other tools are not affected");
     for _ in 0..2 {
         store.forget_tool(&me(), here, one, "Bash").await.unwrap();
         assert_eq!(tools(&store, here).await, all[1..]);
     }
     store.delete_room(&me(), here, None).await.unwrap();
-    assert!(matches!(store.remembered_tools(&me(), here).await, Err(Error::NotFound)));
+    assert!(matches!(store.remembered_tools(&me(), here).await, Err(StoreError::NotFound)));
 }
 
-async fn a_refused_commit_remembers_nothing(database: TestDatabase) {
+async fn a_rejected_commit_remembers_no_tool(database: TestDatabase) {
     let store = database.open().await;
     let room = room(&store).await;
     let refused = Commit {
         guard: Guard::Unclaimed { run_id: domain::ids::RunId::generate() },
         ..remembering(room, AgentId::generate(), "Bash")
     };
-    assert!(matches!(store.commit(refused).await, Err(Error::Fenced)));
+    assert!(matches!(store.commit(refused).await, Err(StoreError::Fenced)));
     assert!(tools(&store, room).await.is_empty());
     let nowhere = remembering(creating(&me()).room_id, AgentId::generate(), "Bash");
-    assert!(matches!(store.commit(nowhere).await, Err(Error::NotFound)));
+    assert!(matches!(store.commit(nowhere).await, Err(StoreError::NotFound)));
 }

@@ -1,4 +1,4 @@
-//! Uploads: each owner's own, and so much of them.
+//! Uploads: per owner, with a limit.
 
 use crate::scene::{attempt, me, name, stranger};
 use domain::{
@@ -6,11 +6,11 @@ use domain::{
     time::Timestamp,
     upload::{MAX_OWNER_BYTES, Upload},
 };
-use store::Error;
+use store::StoreError;
 use testkit::database::TestDatabase;
 
 contract! {
-    one thread: an_upload_is_its_owners_own, an_owner_has_so_much_and_no_more;
+    one thread: an_upload_belongs_to_its_owner, uploads_are_limited_per_owner;
 }
 
 fn upload(bytes: u64) -> Upload {
@@ -18,28 +18,28 @@ fn upload(bytes: u64) -> Upload {
     Upload { id, name: name("Bericht 🎭.pdf"), media_type: "application/pdf".into(), bytes, created_at }
 }
 
-async fn an_upload_is_its_owners_own(database: TestDatabase) {
+async fn an_upload_belongs_to_its_owner(database: TestDatabase) {
     let store = database.open().await;
     let file = upload(7);
     store.add_upload(&me(), &file, Some(&attempt("key", 1))).await.unwrap();
     assert_eq!(store.upload(&me(), file.id).await.unwrap(), file);
-    assert!(matches!(store.upload(&stranger(), file.id).await, Err(Error::NotFound)));
-    assert!(matches!(store.delete_upload(&stranger(), file.id, None).await, Err(Error::NotFound)));
+    assert!(matches!(store.upload(&stranger(), file.id).await, Err(StoreError::NotFound)));
+    assert!(matches!(store.delete_upload(&stranger(), file.id, None).await, Err(StoreError::NotFound)));
     let again = upload(7);
-    assert!(matches!(store.add_upload(&me(), &again, Some(&attempt("key", 1))).await, Err(Error::KeyUsed)));
-    assert!(matches!(store.upload(&me(), again.id).await, Err(Error::NotFound)), "nothing of it was stored");
+    assert!(matches!(store.add_upload(&me(), &again, Some(&attempt("key", 1))).await, Err(StoreError::KeyUsed)));
+    assert!(matches!(store.upload(&me(), again.id).await, Err(StoreError::NotFound)), "nothing was stored");
     store.delete_upload(&me(), file.id, None).await.unwrap();
-    assert!(matches!(store.upload(&me(), file.id).await, Err(Error::NotFound)));
+    assert!(matches!(store.upload(&me(), file.id).await, Err(StoreError::NotFound)));
 }
 
-async fn an_owner_has_so_much_and_no_more(database: TestDatabase) {
+async fn uploads_are_limited_per_owner(database: TestDatabase) {
     let store = database.open().await;
     let large = upload(MAX_OWNER_BYTES);
     store.add_upload(&me(), &large, None).await.unwrap();
     let more = upload(1);
-    assert!(matches!(store.add_upload(&me(), &more, None).await, Err(Error::Full(_))));
-    assert!(matches!(store.upload(&me(), more.id).await, Err(Error::NotFound)), "it was rolled back");
-    store.add_upload(&stranger(), &upload(1), None).await.expect("another's is another's");
+    assert!(matches!(store.add_upload(&me(), &more, None).await, Err(StoreError::LimitReached(_))));
+    assert!(matches!(store.upload(&me(), more.id).await, Err(StoreError::NotFound)), "it was rolled back");
+    store.add_upload(&stranger(), &upload(1), None).await.expect("the limit is per owner");
     store.delete_upload(&me(), large.id, None).await.unwrap();
     store.add_upload(&me(), &more, None).await.unwrap();
 }

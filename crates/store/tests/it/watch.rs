@@ -1,4 +1,4 @@
-//! Who watches all rooms of an owner is told which of them moved.
+//! A watch of all rooms of an owner reports which of them changed.
 
 use crate::scene::{append, me, name, room, room_of, says, stranger, within};
 use domain::{ids::RoomId, room::RoomPolicy};
@@ -6,18 +6,18 @@ use std::collections::BTreeSet;
 use testkit::database::TestDatabase;
 
 contract! {
-    many threads: a_watch_hears_of_its_rooms_and_of_the_list;
+    many threads: a_watch_reports_its_rooms_and_list_changes;
 }
 
-async fn a_watch_hears_of_its_rooms_and_of_the_list(database: TestDatabase) {
+async fn a_watch_reports_its_rooms_and_list_changes(database: TestDatabase) {
     let store = database.open().await;
     let (one, two, theirs) = (room(&store).await, room(&store).await, room_of(&store, &stranger()).await);
     let mut watch = store.watch(&me());
-    watch.set(BTreeSet::from([one, two]));
+    watch.set_rooms(BTreeSet::from([one, two]));
     let moved = async |expected: &[RoomId], list: bool| {
-        within(watch.rung()).await;
-        let moved = watch.take();
-        assert_eq!((moved.rooms, moved.list), (expected.iter().copied().collect(), list));
+        within(watch.changed()).await;
+        let moved = watch.take_changes();
+        assert_eq!((moved.rooms, moved.room_list), (expected.iter().copied().collect(), list));
     };
     store.commit(append(theirs, vec![says("x")])).await.unwrap();
     room_of(&store, &stranger()).await;
@@ -33,9 +33,9 @@ async fn a_watch_hears_of_its_rooms_and_of_the_list(database: TestDatabase) {
     moved(&[], true).await;
 
     let mut watch = watch;
-    watch.set(BTreeSet::from([one]));
+    watch.set_rooms(BTreeSet::from([one]));
     store.commit(append(two, vec![says("not watched any more")])).await.unwrap();
     store.commit(append(one, vec![says("watched")])).await.unwrap();
-    within(watch.rung()).await;
-    assert_eq!(watch.take().rooms, BTreeSet::from([one]));
+    within(watch.changed()).await;
+    assert_eq!(watch.take_changes().rooms, BTreeSet::from([one]));
 }

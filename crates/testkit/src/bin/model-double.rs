@@ -1,9 +1,9 @@
 //! The double of the model vendors as a program, for trying a CLI by hand: `model-double [PORT]`.
 //!
-//! Prints its address and answers until it is ended. What to say to it is told in `testkit::models`.
+//! Prints its address and answers until it is killed. The directives are documented in `testkit::models`.
 
 use std::process::ExitCode;
-use testkit::models::Models;
+use testkit::models::ModelDouble;
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -15,7 +15,7 @@ async fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    match Models::start_on(port).await {
+    match ModelDouble::start_on(port).await {
         Ok(models) => {
             println!("{}", models.url());
             // Until the terminal or the parent ends it.

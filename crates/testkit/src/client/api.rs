@@ -1,6 +1,6 @@
-//! Requests that are answered once: rooms, messages, runs, pages.
+//! Requests with a single response: rooms, messages, runs, pages.
 
-use super::{Error, SeenEvent, event::written};
+use super::{SeenEvent, TestClientError, event::position_text};
 use domain::{
     agent::Agent,
     ids::{AgentId, MessageId, RoomId, RunId},
@@ -18,69 +18,69 @@ const DEADLINE: Duration = Duration::from_secs(30);
 
 /// A handle to one server. Cheap to clone; clones share their connections.
 #[derive(Clone, Debug)]
-pub struct Api {
+pub struct TestClient {
     http: reqwest::Client,
-    base: String,
+    base_url: String,
     token: Option<String>,
 }
 
-/// A message about to be posted.
+/// A message to post.
 #[derive(Clone, Debug)]
-pub struct Post {
+pub struct TestPost {
     pub text: String,
     pub when_busy: Option<WhenBusy>,
-    /// The same key twice gives one message.
+    /// Repeating a post with the same key creates one message.
     pub idempotency_key: Option<String>,
 }
 
-impl Post {
+impl TestPost {
     pub fn new(text: impl Into<String>) -> Self {
         Self { text: text.into(), when_busy: None, idempotency_key: None }
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct Posted {
-    pub message: PostedMessage,
-    pub runs: Vec<PostedRun>,
+pub struct PostReply {
+    pub message: AcceptedMessage,
+    pub runs: Vec<AcceptedRun>,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct PostedMessage {
+pub struct AcceptedMessage {
     pub id: MessageId,
     pub seq: Seq,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct PostedRun {
+pub struct AcceptedRun {
     pub id: RunId,
     pub agent_id: AgentId,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct Cancelled {
+pub struct CancelReply {
     pub status: RunStatus,
     pub receipt: Receipt,
 }
 
 /// A page of a room's journal.
 #[derive(Clone, Debug)]
-pub struct Page {
+pub struct SeenPage {
     pub epoch: Epoch,
     pub head: Seq,
     pub events: Vec<SeenEvent>,
 }
 
-/// A page of a room's folded messages, true at exactly `head`.
+/// A page of a room's folded messages, as of exactly `head`.
 #[derive(Clone, Debug, Deserialize)]
-pub struct HistoryPage {
+pub struct SeenHistory {
     pub epoch: Epoch,
     pub head: Seq,
     pub messages: Vec<Message>,
 }
 
 #[derive(Deserialize)]
-struct RawPage<'a> {
+struct RawEventPage<'a> {
     epoch: Epoch,
     head: Seq,
     #[serde(borrow)]
@@ -88,29 +88,29 @@ struct RawPage<'a> {
 }
 
 #[derive(Deserialize)]
-struct Agents {
+struct AgentList {
     agents: Vec<Agent>,
 }
 
 #[derive(Deserialize)]
-struct Runs {
+struct RunList {
     runs: Vec<Run>,
 }
 
 #[derive(Deserialize)]
-struct Problem {
+struct ProblemBody {
     code: String,
     #[serde(default)]
     detail: String,
 }
 
-impl Api {
-    /// `base` is what the server printed: `http://127.0.0.1:7878`.
-    pub fn new(base: impl Into<String>) -> Result<Self, Error> {
-        // Fails only when one was installed before, and then that one serves.
+impl TestClient {
+    /// `base` is the address that the server printed, such as `http://127.0.0.1:7878`.
+    pub fn new(base: impl Into<String>) -> Result<Self, TestClientError> {
+        // Fails only if a provider is installed already, which is fine.
         drop(rustls::crypto::ring::default_provider().install_default());
         let http = reqwest::Client::builder().no_proxy().tcp_nodelay(true).connect_timeout(DEADLINE).build()?;
-        Ok(Self { http, base: base.into(), token: None })
+        Ok(Self { http, base_url: base.into(), token: None })
     }
 
     #[must_use]
@@ -119,8 +119,8 @@ impl Api {
         self
     }
 
-    pub fn base(&self) -> &str {
-        &self.base
+    pub fn base_url(&self) -> &str {
+        &self.base_url
     }
 
     pub(super) fn token(&self) -> Option<&str> {
@@ -128,36 +128,34 @@ impl Api {
     }
 
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
-        let request = self.http.request(method, format!("{}{path}", self.base));
+        let request = self.http.request(method, format!("{}{path}", self.base_url));
         match &self.token {
             Some(token) => request.bearer_auth(token),
             None => request,
         }
     }
 
-    pub async fn agents(&self) -> Result<Vec<Agent>, Error> {
-        let found: Agents = self.get("/api/agents").await?;
+    pub async fn agents(&self) -> Result<Vec<Agent>, TestClientError> {
+        let found: AgentList = self.get("/api/agents").await?;
         Ok(found.agents)
     }
 
-    /// The agent that every fresh server has.
-    pub async fn scripted_agent(&self) -> Result<AgentId, Error> {
+    /// Returns the scripted agent that every new server has.
+    pub async fn scripted_agent(&self) -> Result<AgentId, TestClientError> {
         let agents = self.agents().await?;
         let scripted = agents.iter().find(|agent| agent.spec.provider == "scripted");
-        scripted
-            .map(|agent| agent.id)
-            .ok_or_else(|| Error::shape("a fresh server has a scripted agent; this one has not"))
+        scripted.map(|agent| agent.id).ok_or_else(|| TestClientError::unexpected("the server has no scripted agent"))
     }
 
-    pub async fn create_room(&self, name: &str, agents: &[AgentId]) -> Result<Room, Error> {
+    pub async fn create_room(&self, name: &str, agents: &[AgentId]) -> Result<Room, TestClientError> {
         self.send(self.request(Method::POST, "/api/rooms").json(&json!({"name": name, "agents": agents}))).await
     }
 
-    pub async fn room(&self, room: RoomId) -> Result<Room, Error> {
+    pub async fn room(&self, room: RoomId) -> Result<Room, TestClientError> {
         self.get(&format!("/api/rooms/{room}")).await
     }
 
-    pub async fn post_message(&self, room: RoomId, post: &Post) -> Result<Posted, Error> {
+    pub async fn post_message(&self, room: RoomId, post: &TestPost) -> Result<PostReply, TestClientError> {
         let mut body = json!({"text": post.text});
         if let Some(when_busy) = post.when_busy {
             body["when_busy"] = json!(when_busy);
@@ -169,30 +167,30 @@ impl Api {
         self.send(request).await
     }
 
-    pub async fn run(&self, run: RunId) -> Result<Run, Error> {
+    pub async fn run(&self, run: RunId) -> Result<Run, TestClientError> {
         self.get(&format!("/api/runs/{run}")).await
     }
 
-    pub async fn runs(&self, room: RoomId, status: RunStatus, limit: usize) -> Result<Vec<Run>, Error> {
-        let found: Runs = self.get(&format!("/api/runs?room_id={room}&status={status}&limit={limit}")).await?;
+    pub async fn runs(&self, room: RoomId, status: RunStatus, limit: usize) -> Result<Vec<Run>, TestClientError> {
+        let found: RunList = self.get(&format!("/api/runs?room_id={room}&status={status}&limit={limit}")).await?;
         Ok(found.runs)
     }
 
-    pub async fn cancel_run(&self, run: RunId) -> Result<Cancelled, Error> {
+    pub async fn cancel_run(&self, run: RunId) -> Result<CancelReply, TestClientError> {
         self.send(self.request(Method::POST, &format!("/api/runs/{run}/cancel"))).await
     }
 
-    pub async fn events(&self, room: RoomId, after: &Position, limit: usize) -> Result<Page, Error> {
-        let path = format!("/api/rooms/{room}/events?after={}&limit={limit}", written(after));
+    pub async fn events(&self, room: RoomId, after: &Position, limit: usize) -> Result<SeenPage, TestClientError> {
+        let path = format!("/api/rooms/{room}/events?after={}&limit={limit}", position_text(after));
         let text = self.text(self.request(Method::GET, &path)).await?;
-        let page: RawPage<'_> =
-            serde_json::from_str(&text).map_err(|error| Error::shape(format!("{path}: {error}")))?;
+        let page: RawEventPage<'_> =
+            serde_json::from_str(&text).map_err(|error| TestClientError::unexpected(format!("{path}: {error}")))?;
         let events = page.events.iter().map(|event| SeenEvent::parse(event.get())).collect::<Result<_, _>>()?;
-        Ok(Page { epoch: page.epoch, head: page.head, events })
+        Ok(SeenPage { epoch: page.epoch, head: page.head, events })
     }
 
-    /// The whole journal of a room, page by page.
-    pub async fn journal(&self, room: RoomId, page_size: usize) -> Result<Vec<SeenEvent>, Error> {
+    /// Fetches the whole journal of a room, page by page.
+    pub async fn journal(&self, room: RoomId, page_size: usize) -> Result<Vec<SeenEvent>, TestClientError> {
         let mut position = Position::START;
         let mut events: Vec<SeenEvent> = Vec::new();
         loop {
@@ -203,23 +201,28 @@ impl Api {
         }
     }
 
-    /// The newest messages, or the newest before a seq: for paging back.
-    pub async fn messages(&self, room: RoomId, before: Option<Seq>, limit: usize) -> Result<HistoryPage, Error> {
+    /// Fetches the newest messages, or the newest before a seq.
+    pub async fn messages(
+        &self,
+        room: RoomId,
+        before: Option<Seq>,
+        limit: usize,
+    ) -> Result<SeenHistory, TestClientError> {
         let before = before.map(|seq| format!("&before={seq}")).unwrap_or_default();
         self.get(&format!("/api/rooms/{room}/messages?limit={limit}{before}")).await
     }
 
-    async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Error> {
+    async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, TestClientError> {
         self.send(self.request(Method::GET, path)).await
     }
 
-    /// Sends, and reads a JSON answer or a problem.
-    pub async fn send<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, Error> {
+    /// Sends a request and parses the JSON response or the problem.
+    pub async fn send<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, TestClientError> {
         let text = self.text(request).await?;
-        serde_json::from_str(&text).map_err(|error| Error::shape(format!("{error} in {text}")))
+        serde_json::from_str(&text).map_err(|error| TestClientError::unexpected(format!("{error} in {text}")))
     }
 
-    async fn text(&self, request: RequestBuilder) -> Result<String, Error> {
+    async fn text(&self, request: RequestBuilder) -> Result<String, TestClientError> {
         let answer = request.timeout(DEADLINE).send().await?;
         let status = answer.status();
         let text = answer.text().await?;
@@ -227,10 +230,10 @@ impl Api {
     }
 }
 
-/// Reads an answer that is not a success.
-pub(super) fn problem(status: u16, body: &str) -> Error {
-    match serde_json::from_str::<Problem>(body) {
-        Ok(problem) => Error::Problem { status, code: problem.code, detail: problem.detail },
-        Err(_) => Error::shape(format!("status {status} without a problem: {body}")),
+/// Parses an error response.
+pub(super) fn problem(status: u16, body: &str) -> TestClientError {
+    match serde_json::from_str::<ProblemBody>(body) {
+        Ok(problem) => TestClientError::Problem { status, code: problem.code, detail: problem.detail },
+        Err(_) => TestClientError::unexpected(format!("status {status} without a problem body: {body}")),
     }
 }

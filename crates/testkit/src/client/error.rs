@@ -1,25 +1,25 @@
-//! What can go wrong between a client and a server, told apart by what the caller should do about it.
+//! Errors between a client and a server, grouped by what the caller should do.
 
 use std::time::Duration;
 
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The server answered, and said no.
+pub enum TestClientError {
+    /// The server returned an error response.
     #[error("{status} {code}: {detail}")]
     Problem { status: u16, code: String, detail: String },
-    /// No answer, or half of one: the connection is gone and what it carried may or may not have happened.
+    /// No response, or a partial one: the connection was lost and the request may or may not have been executed.
     #[error("connection lost: {0}")]
     Connection(String),
     #[error("nothing arrived within {0:?}")]
-    Silence(Duration),
-    /// The server answered something that the API does not allow. Always a defect.
-    #[error("not what the API promises: {0}")]
-    Shape(String),
+    Timeout(Duration),
+    /// The response violates the API. Always a defect.
+    #[error("the response violates the API: {0}")]
+    Unexpected(String),
 }
 
-impl Error {
-    pub fn shape(what: impl std::fmt::Display) -> Self {
-        Self::Shape(what.to_string())
+impl TestClientError {
+    pub fn unexpected(what: impl std::fmt::Display) -> Self {
+        Self::Unexpected(what.to_string())
     }
 
     pub fn code(&self) -> Option<&str> {
@@ -29,15 +29,15 @@ impl Error {
         }
     }
 
-    /// Whether trying the same again, later, can help.
+    /// Returns whether a retry can help.
     pub fn is_connection(&self) -> bool {
-        matches!(self, Self::Connection(_) | Self::Silence(_))
+        matches!(self, Self::Connection(_) | Self::Timeout(_))
     }
 }
 
-impl From<reqwest::Error> for Error {
+impl From<reqwest::Error> for TestClientError {
     fn from(error: reqwest::Error) -> Self {
-        // The outermost text of reqwest hides the cause ("error sending request"), which is what one wants to read.
+        // The outermost message of reqwest ("error sending request") hides the cause, so append all causes.
         let mut text = error.to_string();
         let mut cause = std::error::Error::source(&error);
         while let Some(inner) = cause {
@@ -49,7 +49,7 @@ impl From<reqwest::Error> for Error {
     }
 }
 
-impl From<tokio_tungstenite::tungstenite::Error> for Error {
+impl From<tokio_tungstenite::tungstenite::Error> for TestClientError {
     fn from(error: tokio_tungstenite::tungstenite::Error) -> Self {
         Self::Connection(error.to_string())
     }

@@ -1,6 +1,6 @@
-//! What a reader is shown: events with the exact bytes they came in, heartbeats and resets.
+//! The items a reader receives: events with their exact bytes, heartbeats and resets.
 
-use super::Error;
+use super::TestClientError;
 use domain::{
     event::{EventBody, EventType},
     ids::{AgentId, EventId, RoomId, RunId},
@@ -9,7 +9,7 @@ use domain::{
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// One event as a door showed it.
+/// One event as received from the server.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SeenEvent {
     pub id: EventId,
@@ -25,7 +25,7 @@ pub struct SeenEvent {
 }
 
 #[derive(Deserialize)]
-struct Envelope<'a> {
+struct EventEnvelope<'a> {
     id: EventId,
     room_id: RoomId,
     seq: Seq,
@@ -38,9 +38,9 @@ struct Envelope<'a> {
 }
 
 impl SeenEvent {
-    pub fn parse(json: &str) -> Result<Self, Error> {
-        let envelope: Envelope<'_> =
-            serde_json::from_str(json).map_err(|error| Error::shape(format!("event {json}: {error}")))?;
+    pub fn parse(json: &str) -> Result<Self, TestClientError> {
+        let envelope: EventEnvelope<'_> = serde_json::from_str(json)
+            .map_err(|error| TestClientError::unexpected(format!("event {json}: {error}")))?;
         Ok(Self {
             id: envelope.id,
             room_id: envelope.room_id,
@@ -53,29 +53,30 @@ impl SeenEvent {
         })
     }
 
-    pub fn body(&self) -> Result<EventBody, Error> {
-        EventBody::parse(self.kind, &self.data).map_err(|error| Error::shape(format!("{}: {error}", self.json)))
+    pub fn body(&self) -> Result<EventBody, TestClientError> {
+        EventBody::parse(self.kind, &self.data)
+            .map_err(|error| TestClientError::unexpected(format!("{}: {error}", self.json)))
     }
 }
 
-/// Where the server says it is: the data of heartbeats and resets.
+/// The current end of the journal: the data of heartbeats and resets.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct Place {
+pub struct SeenHead {
     pub epoch: Epoch,
     pub head: Seq,
 }
 
-/// One thing a reader is told about a room.
+/// One item received about a room.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Said {
+pub enum SeenItem {
     Event(SeenEvent),
-    Heartbeat(Place),
-    /// The position is of no use any more; the journal follows from its first event.
-    Reset(Place),
+    Heartbeat(SeenHead),
+    /// The position is no longer valid; the journal follows from its first event.
+    Reset(SeenHead),
 }
 
-/// As `Last-Event-ID` and `after` take it.
-pub(super) fn written(position: &Position) -> String {
+/// Formats a position for `Last-Event-ID` and `after`.
+pub(super) fn position_text(position: &Position) -> String {
     match &position.epoch {
         Some(epoch) => format!("{epoch}-{}", position.seq),
         None => position.seq.to_string(),

@@ -1,32 +1,32 @@
-//! Bytes in, SSE frames out. Pure and incremental: a frame may arrive cut anywhere, also inside a character.
+//! Bytes in, SSE frames out. Pure and incremental: a frame may be split anywhere, even inside a character.
 
-use super::Error;
+use super::TestClientError;
 
-/// A reader that is sent an endless line is not to eat all memory.
+/// Limits memory if the server sends an endless line.
 const MAX_FRAME_BYTES: usize = 64 * 1024 * 1024;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Frame {
+pub struct ReceivedFrame {
     pub id: Option<String>,
     pub event: Option<String>,
     pub data: String,
 }
 
 #[derive(Debug, Default)]
-pub struct FrameParser {
+pub struct ReceivedFrameParser {
     pending: Vec<u8>,
     /// How far `pending` was searched for a line end.
     searched: usize,
-    frame: Frame,
+    frame: ReceivedFrame,
     has_fields: bool,
     has_data: bool,
     after_carriage_return: bool,
     started: bool,
 }
 
-impl FrameParser {
+impl ReceivedFrameParser {
     /// Takes the next bytes of the body and appends the frames they complete.
-    pub fn push(&mut self, bytes: &[u8], frames: &mut Vec<Frame>) -> Result<(), Error> {
+    pub fn push(&mut self, bytes: &[u8], frames: &mut Vec<ReceivedFrame>) -> Result<(), TestClientError> {
         self.pending.extend_from_slice(bytes);
         let mut begin = 0;
         while let Some(length) = self.pending[self.searched..].iter().position(|&b| b == b'\n' || b == b'\r') {
@@ -45,13 +45,14 @@ impl FrameParser {
         self.pending.drain(..begin);
         self.searched = self.pending.len();
         if self.pending.len() + self.frame.data.len() > MAX_FRAME_BYTES {
-            return Err(Error::shape(format!("an SSE frame of more than {MAX_FRAME_BYTES} bytes")));
+            return Err(TestClientError::unexpected(format!("an SSE frame of more than {MAX_FRAME_BYTES} bytes")));
         }
         Ok(())
     }
 
-    fn line(&mut self, line: &[u8], frames: &mut Vec<Frame>) -> Result<(), Error> {
-        let line = std::str::from_utf8(line).map_err(|error| Error::shape(format!("an SSE line: {error}")))?;
+    fn line(&mut self, line: &[u8], frames: &mut Vec<ReceivedFrame>) -> Result<(), TestClientError> {
+        let line =
+            std::str::from_utf8(line).map_err(|error| TestClientError::unexpected(format!("an SSE line: {error}")))?;
         let line = if self.started { line } else { line.strip_prefix('\u{feff}').unwrap_or(line) };
         self.started = true;
         if line.is_empty() {
@@ -84,10 +85,10 @@ impl FrameParser {
 
 #[cfg(test)]
 mod tests {
-    use super::{Frame, FrameParser};
+    use super::{ReceivedFrame, ReceivedFrameParser};
 
-    fn frames(chunks: &[&[u8]]) -> Vec<Frame> {
-        let mut parser = FrameParser::default();
+    fn frames(chunks: &[&[u8]]) -> Vec<ReceivedFrame> {
+        let mut parser = ReceivedFrameParser::default();
         let mut out = Vec::new();
         for chunk in chunks {
             parser.push(chunk, &mut out).unwrap();
@@ -95,12 +96,12 @@ mod tests {
         out
     }
 
-    fn frame(id: Option<&str>, event: Option<&str>, data: &str) -> Frame {
-        Frame { id: id.map(Into::into), event: event.map(Into::into), data: data.into() }
+    fn frame(id: Option<&str>, event: Option<&str>, data: &str) -> ReceivedFrame {
+        ReceivedFrame { id: id.map(Into::into), event: event.map(Into::into), data: data.into() }
     }
 
     #[test]
-    fn the_same_frames_however_the_bytes_are_cut() {
+    fn frames_are_parsed_at_any_split() {
         let text = "\u{feff}: hello\n\nid: e-1\nevent: a\ndata: {\"x\":\"é\"}\n\nevent:b\r\ndata:one\r\ndata: two\r\n\r\ndata\r\rretry: 5\n\ndata: cut";
         let expected =
             [frame(Some("e-1"), Some("a"), "{\"x\":\"é\"}"), frame(None, Some("b"), "one\ntwo"), frame(None, None, "")];
@@ -112,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_that_is_not_ended_is_not_shown() {
+    fn unfinished_frames_are_not_returned() {
         assert_eq!(frames(&[b"id: 1\ndata: x\n"]), []);
     }
 }

@@ -1,8 +1,8 @@
-//! A client from outside: it knows a running server only by its address and speaks HTTP, SSE and WebSocket to it.
+//! An external client: it knows a running server only by its address and uses HTTP, SSE and WebSocket.
 //!
-//! Shared by the crash harness, the benchmark and the door tests. It must never look into the store or the engine: what
-//! it cannot see through a door, a user cannot see either. Every wait has a deadline. Start at [`Api`]; [`SseReader`] and
-//! [`WsReader`] follow a room and remember their position, so that a caller can come back after a broken connection.
+//! Shared by the crash harness, the benchmark and the endpoint tests. It must never access the store or the engine:
+//! users see only the public endpoints. Every wait has a deadline. Start at [`TestClient`]; [`SseReader`] and
+//! [`WsReader`] follow a room and keep their position, so that a caller can resume after a lost connection.
 
 mod api;
 mod error;
@@ -12,10 +12,10 @@ mod process;
 mod sse;
 mod websocket;
 
-pub use api::{Api, Cancelled, HistoryPage, Page, Post, Posted, PostedMessage, PostedRun};
-pub use error::Error;
-pub use event::{Place, Said, SeenEvent};
-pub use frame::{Frame, FrameParser};
-pub use process::{Launch, ServerProcess};
+pub use api::{AcceptedMessage, AcceptedRun, CancelReply, PostReply, SeenHistory, SeenPage, TestClient, TestPost};
+pub use error::TestClientError;
+pub use event::{SeenEvent, SeenHead, SeenItem};
+pub use frame::{ReceivedFrame, ReceivedFrameParser};
+pub use process::{ServerLaunch, TestServerProcess};
 pub use sse::SseReader;
 pub use websocket::WsReader;

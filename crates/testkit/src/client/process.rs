@@ -1,4 +1,4 @@
-//! The real binary as a child process: started, waited for until it listens, killed.
+//! Runs the real binary as a child process: starts it, waits until it listens, and kills it.
 
 use anyhow::{Context as _, bail};
 use rustix::process::{Pid, Signal, kill_process};
@@ -16,21 +16,21 @@ const LISTENING: &str = "Greenroom is listening on ";
 
 /// How to start a server.
 #[derive(Clone, Debug)]
-pub struct Launch {
+pub struct ServerLaunch {
     pub binary: PathBuf,
     pub data_dir: PathBuf,
     /// Port 0 lets the system choose one.
     pub listen: String,
-    /// Added to the environment of this process.
+    /// Variables added to the inherited environment.
     pub environment: Vec<(String, String)>,
     /// A library that is loaded before all others (`LD_PRELOAD`).
     pub preload: Option<PathBuf>,
-    /// Where the server's log goes; appended to, so that one file tells the story of many starts.
+    /// The server's log file; appended to, so that one file covers several starts.
     pub log: PathBuf,
     pub deadline: Duration,
 }
 
-impl Launch {
+impl ServerLaunch {
     pub fn new(binary: impl Into<PathBuf>, data_dir: impl Into<PathBuf>) -> Self {
         let data_dir = data_dir.into();
         Self {
@@ -51,7 +51,7 @@ impl Launch {
     }
 
     /// Starts the server and returns when it listens.
-    pub async fn start(&self) -> anyhow::Result<ServerProcess> {
+    pub async fn start(&self) -> anyhow::Result<TestServerProcess> {
         let mut command = Command::new(&self.binary);
         command.arg("serve").arg("--listen").arg(&self.listen).arg("--data-dir").arg(&self.data_dir);
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
@@ -63,19 +63,19 @@ impl Launch {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).kill_on_drop(true);
         let began = Instant::now();
         let mut child = command.spawn().with_context(|| format!("cannot start {}", self.binary.display()))?;
-        let pid = child.id().context("the server ended at once")?;
+        let pid = child.id().context("the server ended immediately")?;
         let output = child.stdout.take().context("the server has no stdout")?;
         let mut lines = BufReader::new(output).lines();
-        let base = tokio::time::timeout(self.deadline, listening(&mut lines)).await;
+        let base = tokio::time::timeout(self.deadline, read_base_url(&mut lines)).await;
         let Ok(base) = base else {
             bail!("the server did not listen within {:?}; its log is {}", self.deadline, self.log.display())
         };
         let base = base.with_context(|| format!("the server's log is {}", self.log.display()))?;
-        Ok(ServerProcess { child, pid, base, ready_after: began.elapsed(), _output: lines })
+        Ok(TestServerProcess { child, pid, base_url: base, ready_after: began.elapsed(), _output: lines })
     }
 }
 
-async fn listening(lines: &mut Lines<BufReader<ChildStdout>>) -> anyhow::Result<String> {
+async fn read_base_url(lines: &mut Lines<BufReader<ChildStdout>>) -> anyhow::Result<String> {
     while let Some(line) = lines.next_line().await? {
         if let Some(base) = line.strip_prefix(LISTENING) {
             return Ok(base.trim().to_owned());
@@ -86,47 +86,47 @@ async fn listening(lines: &mut Lines<BufReader<ChildStdout>>) -> anyhow::Result<
 
 /// A running server. Dropping it kills it.
 #[derive(Debug)]
-pub struct ServerProcess {
+pub struct TestServerProcess {
     child: Child,
     pid: u32,
-    base: String,
+    base_url: String,
     ready_after: Duration,
-    /// Held open, or the server's next line would end it.
+    /// Kept open, because the server's next line would fail on a closed pipe and end it.
     _output: Lines<BufReader<ChildStdout>>,
 }
 
-impl ServerProcess {
-    pub fn base(&self) -> &str {
-        &self.base
+impl TestServerProcess {
+    pub fn base_url(&self) -> &str {
+        &self.base_url
     }
 
     pub fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// From starting the process to the line that says it listens.
+    /// The time from starting the process until it printed its address.
     pub fn ready_after(&self) -> Duration {
         self.ready_after
     }
 
-    /// `kill -9`, from any thread, at once. Call [`Self::ended`] afterwards.
+    /// Sends SIGKILL without waiting. Call [`Self::wait_for_exit`] afterwards.
     pub fn kill_now(&self) -> anyhow::Result<()> {
         signal(self.pid, Signal::KILL)
     }
 
-    /// Asks the server to stop, and waits until it has.
+    /// Sends SIGTERM and waits until the server has stopped.
     pub async fn terminate(mut self, deadline: Duration) -> anyhow::Result<ExitStatus> {
         signal(self.pid, Signal::TERM)?;
-        self.ended(deadline).await
+        self.wait_for_exit(deadline).await
     }
 
     pub async fn kill(mut self) -> anyhow::Result<()> {
         self.child.start_kill()?;
-        self.ended(Duration::from_secs(30)).await?;
+        self.wait_for_exit(Duration::from_secs(30)).await?;
         Ok(())
     }
 
-    pub async fn ended(&mut self, deadline: Duration) -> anyhow::Result<ExitStatus> {
+    pub async fn wait_for_exit(&mut self, deadline: Duration) -> anyhow::Result<ExitStatus> {
         let waited = tokio::time::timeout(deadline, self.child.wait()).await;
         Ok(waited.with_context(|| format!("process {} did not end within {deadline:?}", self.pid))??)
     }

@@ -1,6 +1,6 @@
 //! Follows one or many rooms over one WebSocket.
 
-use super::{Api, Error, Place, Said, SeenEvent, event::written};
+use super::{SeenEvent, SeenHead, SeenItem, TestClient, TestClientError, event::position_text};
 use domain::{
     ids::RoomId,
     position::{Epoch, Position, Seq},
@@ -18,20 +18,20 @@ use tokio_tungstenite::{
     tungstenite::{Message, client::IntoClientRequest as _},
 };
 
-/// Three heartbeats missed.
+/// Three missed heartbeats.
 const IDLE: Duration = Duration::from_secs(45);
 const CONNECT: Duration = Duration::from_secs(30);
 
 pub struct WsReader {
     socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
     positions: BTreeMap<RoomId, Position>,
-    ready: VecDeque<(RoomId, Said)>,
+    ready: VecDeque<(RoomId, SeenItem)>,
     idle: Duration,
 }
 
-/// All that a server may say, one struct because the words share their fields.
+/// All messages that a server may send, as one struct because they share fields.
 #[derive(Deserialize)]
-struct Spoken<'a> {
+struct WsServerMessage<'a> {
     #[serde(rename = "type")]
     kind: &'a str,
     room: Option<RoomId>,
@@ -45,16 +45,18 @@ struct Spoken<'a> {
 }
 
 impl WsReader {
-    pub async fn connect(api: &Api) -> Result<Self, Error> {
-        let url = format!("{}/api/ws", api.base().replacen("http", "ws", 1));
+    pub async fn connect(api: &TestClient) -> Result<Self, TestClientError> {
+        let url = format!("{}/api/ws", api.base_url().replacen("http", "ws", 1));
         let mut request = url.as_str().into_client_request()?;
         if let Some(token) = api.token() {
-            let value =
-                format!("Bearer {token}").parse().map_err(|_| Error::shape("a token that is no header value"))?;
+            let value = format!("Bearer {token}")
+                .parse()
+                .map_err(|_| TestClientError::unexpected("the token is not a valid header value"))?;
             request.headers_mut().insert("authorization", value);
         }
         let connecting = tokio_tungstenite::connect_async(request);
-        let (socket, _) = tokio::time::timeout(CONNECT, connecting).await.map_err(|_| Error::Silence(CONNECT))??;
+        let (socket, _) =
+            tokio::time::timeout(CONNECT, connecting).await.map_err(|_| TestClientError::Timeout(CONNECT))??;
         Ok(Self { socket, positions: BTreeMap::new(), ready: VecDeque::new(), idle: IDLE })
     }
 
@@ -64,39 +66,39 @@ impl WsReader {
         self
     }
 
-    pub async fn subscribe(&mut self, room: RoomId, after: &Position) -> Result<(), Error> {
+    pub async fn subscribe(&mut self, room: RoomId, after: &Position) -> Result<(), TestClientError> {
         self.positions.insert(room, after.clone());
-        self.say(&json!({"type": "subscribe", "room": room, "after": written(after)})).await
+        self.send(&json!({"type": "subscribe", "room": room, "after": position_text(after)})).await
     }
 
-    pub async fn unsubscribe(&mut self, room: RoomId) -> Result<(), Error> {
+    pub async fn unsubscribe(&mut self, room: RoomId) -> Result<(), TestClientError> {
         self.positions.remove(&room);
-        self.say(&json!({"type": "unsubscribe", "room": room})).await
+        self.send(&json!({"type": "unsubscribe", "room": room})).await
     }
 
-    pub async fn ping(&mut self) -> Result<(), Error> {
-        self.say(&json!({"type": "ping"})).await
+    pub async fn ping(&mut self) -> Result<(), TestClientError> {
+        self.send(&json!({"type": "ping"})).await
     }
 
-    async fn say(&mut self, message: &serde_json::Value) -> Result<(), Error> {
+    async fn send(&mut self, message: &serde_json::Value) -> Result<(), TestClientError> {
         let sending = self.socket.send(Message::text(message.to_string()));
-        tokio::time::timeout(CONNECT, sending).await.map_err(|_| Error::Silence(CONNECT))??;
+        tokio::time::timeout(CONNECT, sending).await.map_err(|_| TestClientError::Timeout(CONNECT))??;
         Ok(())
     }
 
-    /// The last event that was shown of a room: where to resume.
+    /// The position of the last received event of a room, to resume from.
     pub fn position(&self, room: RoomId) -> Option<&Position> {
         self.positions.get(&room)
     }
 
-    /// The next thing said about any room; `None` when the server closed.
-    pub async fn next(&mut self) -> Result<Option<(RoomId, Said)>, Error> {
+    /// Returns the next item about any room; `None` if the server closed the socket.
+    pub async fn next(&mut self) -> Result<Option<(RoomId, SeenItem)>, TestClientError> {
         loop {
-            if let Some(said) = self.ready.pop_front() {
-                return Ok(Some(said));
+            if let Some(item) = self.ready.pop_front() {
+                return Ok(Some(item));
             }
             let received = tokio::time::timeout(self.idle, self.socket.next()).await;
-            match received.map_err(|_| Error::Silence(self.idle))?.transpose()? {
+            match received.map_err(|_| TestClientError::Timeout(self.idle))?.transpose()? {
                 Some(Message::Text(text)) => self.read(text.as_str())?,
                 Some(Message::Close(_)) | None => return Ok(None),
                 Some(_) => {}
@@ -104,40 +106,40 @@ impl WsReader {
         }
     }
 
-    fn read(&mut self, text: &str) -> Result<(), Error> {
-        let bad = |what: &str| Error::shape(format!("{what} in {text}"));
-        let spoken: Spoken<'_> = serde_json::from_str(text).map_err(|error| bad(&error.to_string()))?;
-        match spoken.kind {
+    fn read(&mut self, text: &str) -> Result<(), TestClientError> {
+        let bad = |what: &str| TestClientError::unexpected(format!("{what} in {text}"));
+        let message: WsServerMessage<'_> = serde_json::from_str(text).map_err(|error| bad(&error.to_string()))?;
+        match message.kind {
             "event" => {
-                let event = SeenEvent::parse(spoken.event.ok_or_else(|| bad("no event"))?.get())?;
+                let event = SeenEvent::parse(message.event.ok_or_else(|| bad("no event"))?.get())?;
                 let position = self.positions.entry(event.room_id).or_insert(Position::START);
                 position.seq = event.seq;
-                self.ready.push_back((event.room_id, Said::Event(event)));
+                self.ready.push_back((event.room_id, SeenItem::Event(event)));
             }
             "subscribed" | "reset" => {
-                let room = spoken.room.ok_or_else(|| bad("no room"))?;
-                let epoch = spoken.epoch.ok_or_else(|| bad("no epoch"))?;
-                let head = spoken.head.ok_or_else(|| bad("no head"))?;
+                let room = message.room.ok_or_else(|| bad("no room"))?;
+                let epoch = message.epoch.ok_or_else(|| bad("no epoch"))?;
+                let head = message.head.ok_or_else(|| bad("no head"))?;
                 let position = self.positions.entry(room).or_insert(Position::START);
                 position.epoch = Some(epoch.clone());
-                let place = Place { epoch, head };
-                if spoken.kind == "reset" {
+                let feed_head = SeenHead { epoch, head };
+                if message.kind == "reset" {
                     position.seq = 0;
-                    self.ready.push_back((room, Said::Reset(place)));
+                    self.ready.push_back((room, SeenItem::Reset(feed_head)));
                 } else {
-                    self.ready.push_back((room, Said::Heartbeat(place)));
+                    self.ready.push_back((room, SeenItem::Heartbeat(feed_head)));
                 }
             }
             "heartbeat" => {
-                let epoch = spoken.epoch.ok_or_else(|| bad("no epoch"))?;
-                for (room, head) in spoken.heads.unwrap_or_default() {
-                    self.ready.push_back((room, Said::Heartbeat(Place { epoch: epoch.clone(), head })));
+                let epoch = message.epoch.ok_or_else(|| bad("no epoch"))?;
+                for (room, head) in message.heads.unwrap_or_default() {
+                    self.ready.push_back((room, SeenItem::Heartbeat(SeenHead { epoch: epoch.clone(), head })));
                 }
             }
             "pong" => {}
             "error" => {
-                let code = spoken.code.unwrap_or_default();
-                return Err(Error::Problem { status: 0, code, detail: spoken.detail.unwrap_or_default() });
+                let code = message.code.unwrap_or_default();
+                return Err(TestClientError::Problem { status: 0, code, detail: message.detail.unwrap_or_default() });
             }
             other => return Err(bad(other)),
         }

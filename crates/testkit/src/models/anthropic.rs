@@ -1,12 +1,12 @@
 //! Anthropic Messages: `POST /v1/messages`, whole or streamed.
 
 use super::{
-    reply::{Frames, Ids, Reply, pieces, tokens},
-    script::{Answer, Ending},
+    reply::{IdSequence, ModelReply, PacedFrames, pieces, tokens},
+    script::{AnswerEnding, ScriptedAnswer},
 };
 use serde_json::{Value, json};
 
-pub fn reply(body: &Value, answer: &Answer, ids: &Ids) -> Reply {
+pub fn reply(body: &Value, answer: &ScriptedAnswer, ids: &IdSequence) -> ModelReply {
     let message = |content: Value, stop: Option<&str>, output: usize, id: &str| {
         json!({
             "id": id, "type": "message", "role": "assistant", "model": body["model"], "content": content,
@@ -22,9 +22,9 @@ pub fn reply(body: &Value, answer: &Answer, ids: &Ids) -> Reply {
     let content = Value::from_iter(blocks.iter().map(|block| block.whole.clone()));
     let output = tokens(&content);
     if body["stream"] != true {
-        return Reply::ok(message(content, Some(stop), output, &id));
+        return ModelReply::ok(message(content, Some(stop), output, &id));
     }
-    let mut frames = Frames::paced(answer.pace);
+    let mut frames = PacedFrames::paced(answer.pace);
     frames.event("message_start", &json!({"type": "message_start", "message": message(json!([]), None, 1, &id)}));
     frames.event("ping", &json!({"type": "ping"}));
     for (index, block) in blocks.iter().enumerate() {
@@ -35,15 +35,15 @@ pub fn reply(body: &Value, answer: &Answer, ids: &Ids) -> Reply {
             delta_frame(&mut frames, index, delta);
         }
         match answer.ending {
-            Ending::Complete => {}
-            Ending::Error => {
+            AnswerEnding::Complete => {}
+            AnswerEnding::Error => {
                 let error = json!({"type": "overloaded_error", "message": "Overloaded"});
                 frames.event("error", &json!({"type": "error", "error": error}));
-                return Reply::Stream(frames);
+                return ModelReply::Stream(frames);
             }
-            Ending::Cut => {
+            AnswerEnding::Cut => {
                 frames.cut();
-                return Reply::Stream(frames);
+                return ModelReply::Stream(frames);
             }
         }
         if let Some(signature) = block.whole.get("signature") {
@@ -55,31 +55,31 @@ pub fn reply(body: &Value, answer: &Answer, ids: &Ids) -> Reply {
     let usage = json!({"output_tokens": output});
     frames.event("message_delta", &json!({"type": "message_delta", "delta": delta, "usage": usage}));
     frames.event("message_stop", &json!({"type": "message_stop"}));
-    Reply::Stream(frames)
+    ModelReply::Stream(frames)
 }
 
-fn delta_frame(frames: &mut Frames, index: usize, delta: &Value) {
+fn delta_frame(frames: &mut PacedFrames, index: usize, delta: &Value) {
     frames.event("content_block_delta", &json!({"type": "content_block_delta", "index": index, "delta": delta}));
 }
 
-struct Block {
+struct AnthropicBlock {
     whole: Value,
     opening: Value,
     deltas: Vec<Value>,
 }
 
-fn blocks(answer: &Answer, ids: &Ids) -> Vec<Block> {
+fn blocks(answer: &ScriptedAnswer, ids: &IdSequence) -> Vec<AnthropicBlock> {
     let mut blocks = Vec::new();
     if !answer.thinking.is_empty() {
         let signature = "c2lnbmF0dXJl";
-        blocks.push(Block {
+        blocks.push(AnthropicBlock {
             whole: json!({"type": "thinking", "thinking": answer.thinking.concat(), "signature": signature}),
             opening: json!({"type": "thinking", "thinking": "", "signature": ""}),
             deltas: answer.thinking.iter().map(|it| json!({"type": "thinking_delta", "thinking": it})).collect(),
         });
     }
     if !answer.text.is_empty() {
-        blocks.push(Block {
+        blocks.push(AnthropicBlock {
             whole: json!({"type": "text", "text": answer.text.concat()}),
             opening: json!({"type": "text", "text": ""}),
             deltas: answer.text.iter().map(|it| json!({"type": "text_delta", "text": it})).collect(),
@@ -88,7 +88,7 @@ fn blocks(answer: &Answer, ids: &Ids) -> Vec<Block> {
     for call in &answer.calls {
         let (id, name) = (ids.next("toolu"), call.tool.full_name());
         let input = pieces(&call.input.to_string());
-        blocks.push(Block {
+        blocks.push(AnthropicBlock {
             whole: json!({"type": "tool_use", "id": id, "name": name, "input": call.input}),
             opening: json!({"type": "tool_use", "id": id, "name": name, "input": {}}),
             deltas: input.iter().map(|it| json!({"type": "input_json_delta", "partial_json": it})).collect(),

@@ -1,13 +1,13 @@
 //! OpenAI chat completions: `POST /v1/chat/completions`, whole or streamed.
 
 use super::{
-    reply::{Frames, Ids, Reply, pieces, tokens},
-    script::{Answer, Ending},
+    reply::{IdSequence, ModelReply, PacedFrames, pieces, tokens},
+    script::{AnswerEnding, ScriptedAnswer},
 };
 use domain::time::Timestamp;
 use serde_json::{Value, json};
 
-pub fn reply(body: &Value, answer: &Answer, ids: &Ids) -> Reply {
+pub fn reply(body: &Value, answer: &ScriptedAnswer, ids: &IdSequence) -> ModelReply {
     let (id, created) = (ids.next("chatcmpl"), Timestamp::now().as_millis() / 1000);
     let text = answer.text.concat();
     let (input, output) = (tokens(&body["messages"]), tokens(&Value::from(text.as_str())));
@@ -32,7 +32,7 @@ pub fn reply(body: &Value, answer: &Answer, ids: &Ids) -> Reply {
             message["tool_calls"] = calls.map(|(index, (id, name, input))| tool_call(index, id, name, input)).collect();
         }
         let choice = json!({"index": 0, "message": message, "finish_reason": reason});
-        return Reply::ok(json!({
+        return ModelReply::ok(json!({
             "id": id, "object": "chat.completion", "created": created, "model": body["model"],
             "choices": [choice], "usage": usage,
         }));
@@ -46,7 +46,7 @@ pub fn reply(body: &Value, answer: &Answer, ids: &Ids) -> Reply {
     };
     let delta =
         |delta: Value, reason: Option<&str>| chunk(json!([{"index": 0, "delta": delta, "finish_reason": reason}]));
-    let mut frames = Frames::paced(answer.pace);
+    let mut frames = PacedFrames::paced(answer.pace);
     frames.data(&delta(json!({"role": "assistant", "content": ""}), None));
     for thought in &answer.thinking {
         frames.pause();
@@ -57,14 +57,14 @@ pub fn reply(body: &Value, answer: &Answer, ids: &Ids) -> Reply {
         frames.data(&delta(json!({"content": word}), None));
     }
     match answer.ending {
-        Ending::Complete => {}
-        Ending::Error => {
+        AnswerEnding::Complete => {}
+        AnswerEnding::Error => {
             frames.data(&json!({"error": {"message": "scripted failure inside the stream", "type": "server_error"}}));
-            return Reply::Stream(frames);
+            return ModelReply::Stream(frames);
         }
-        Ending::Cut => {
+        AnswerEnding::Cut => {
             frames.cut();
-            return Reply::Stream(frames);
+            return ModelReply::Stream(frames);
         }
     }
     for (index, (id, name, input)) in calls.iter().enumerate() {
@@ -79,5 +79,5 @@ pub fn reply(body: &Value, answer: &Answer, ids: &Ids) -> Reply {
     last["usage"] = usage;
     frames.data(&last);
     frames.literal("[DONE]");
-    Reply::Stream(frames)
+    ModelReply::Stream(frames)
 }

@@ -1,16 +1,16 @@
 //! Gemini: `:streamGenerateContent` and `:generateContent`.
 
 use super::{
-    reply::{Frames, Ids, Reply, tokens},
-    script::{Answer, Ending},
+    reply::{IdSequence, ModelReply, PacedFrames, tokens},
+    script::{AnswerEnding, ScriptedAnswer},
 };
 use serde_json::{Value, json};
 
-/// What a call counts for.
+/// The tokens counted per call.
 const CALL_TOKENS: usize = 10;
 
-/// The CLI asks its own small questions, such as which model to take or who speaks next, and wants JSON back. They are
-/// no part of the conversation, so no script applies to them.
+/// The CLI sends its own requests, such as which model to use or who speaks next, and expects JSON. They are not part
+/// of the conversation, so no script applies to them.
 pub fn is_side_question(body: &Value) -> bool {
     let config = &body["generationConfig"];
     !config["responseJsonSchema"].is_null()
@@ -18,20 +18,20 @@ pub fn is_side_question(body: &Value) -> bool {
         || config["responseMimeType"] == "application/json"
 }
 
-/// An object that answers any of the known side questions.
-pub fn side_answer(body: &Value, model: &str, ids: &Ids) -> Reply {
+/// Returns an object that answers any of the known side questions.
+pub fn side_answer(body: &Value, model: &str, ids: &IdSequence) -> ModelReply {
     let text = json!({
         "reasoning": "scripted", "next_speaker": "user", "model_choice": "flash", "complexity_reasoning": "scripted",
         "complexity_score": 1, "confidence": 0, "unproductive_state_confidence": 0,
         "unproductive_state_analysis": "scripted",
     });
-    let mut content = Content::new(body, model, ids);
+    let mut content = GeminiContent::new(body, model, ids);
     content.output = tokens(&text);
-    Reply::ok(content.with(json!([{"text": text.to_string()}]), true))
+    ModelReply::ok(content.with(json!([{"text": text.to_string()}]), true))
 }
 
-pub fn reply(body: &Value, answer: &Answer, ids: &Ids, model: &str, is_streamed: bool) -> Reply {
-    let mut content = Content::new(body, model, ids);
+pub fn reply(body: &Value, answer: &ScriptedAnswer, ids: &IdSequence, model: &str, is_streamed: bool) -> ModelReply {
+    let mut content = GeminiContent::new(body, model, ids);
     let calls: Vec<Value> = answer
         .calls
         .iter()
@@ -44,10 +44,10 @@ pub fn reply(body: &Value, answer: &Answer, ids: &Ids, model: &str, is_streamed:
         let text = answer.text.concat();
         content.output = tokens(&Value::from(text.as_str()));
         let parts: Vec<Value> = std::iter::once(json!({"text": text})).chain(calls).collect();
-        return Reply::ok(content.with(parts.into(), true));
+        return ModelReply::ok(content.with(parts.into(), true));
     }
-    let mut frames = Frames::paced(answer.pace);
-    // A thought is one part: the CLI takes its title from between the stars.
+    let mut frames = PacedFrames::paced(answer.pace);
+    // Thinking is one part: the CLI takes the text between the asterisks as its title.
     if !answer.thinking.is_empty() {
         let thought = format!("**Thought**\n\n{}", answer.thinking.concat());
         content.thoughts += tokens(&Value::from(thought.as_str()));
@@ -60,15 +60,15 @@ pub fn reply(body: &Value, answer: &Answer, ids: &Ids, model: &str, is_streamed:
         frames.data(&content.with(json!([{"text": word}]), false));
     }
     match answer.ending {
-        Ending::Complete => {}
-        Ending::Error => {
+        AnswerEnding::Complete => {}
+        AnswerEnding::Error => {
             let message = "scripted failure inside the stream";
             frames.data(&json!({"error": {"code": 503, "message": message, "status": "UNAVAILABLE"}}));
-            return Reply::Stream(frames);
+            return ModelReply::Stream(frames);
         }
-        Ending::Cut => {
+        AnswerEnding::Cut => {
             frames.cut();
-            return Reply::Stream(frames);
+            return ModelReply::Stream(frames);
         }
     }
     if !calls.is_empty() {
@@ -76,10 +76,10 @@ pub fn reply(body: &Value, answer: &Answer, ids: &Ids, model: &str, is_streamed:
         frames.data(&content.with(calls.into(), false));
     }
     frames.data(&content.with(json!([{"text": ""}]), true));
-    Reply::Stream(frames)
+    ModelReply::Stream(frames)
 }
 
-struct Content<'a> {
+struct GeminiContent<'a> {
     model: &'a str,
     id: String,
     input: usize,
@@ -87,8 +87,8 @@ struct Content<'a> {
     thoughts: usize,
 }
 
-impl<'a> Content<'a> {
-    fn new(body: &Value, model: &'a str, ids: &Ids) -> Self {
+impl<'a> GeminiContent<'a> {
+    fn new(body: &Value, model: &'a str, ids: &IdSequence) -> Self {
         Self { model, id: ids.next("gem"), input: tokens(&body["contents"]), output: 0, thoughts: 0 }
     }
 

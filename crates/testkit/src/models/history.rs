@@ -1,98 +1,97 @@
-//! One shape for what the four APIs are told: who said what, what tools returned, which tools there are.
+//! One representation for requests to the four APIs: user texts, tool results and declared tools.
 
-use super::wrappings;
+use super::wrappers;
 use serde_json::Value;
 
 #[derive(Debug, Default, PartialEq)]
-pub struct History {
-    /// What people said, oldest first, without what CLIs wrap around it.
-    pub users: Vec<String>,
-    /// What recaps of Greenroom's told.
-    pub told: Vec<String>,
-    /// Of the tool calls since the last thing a person said.
+pub struct RequestHistory {
+    /// User texts, oldest first, without the wrappers that CLIs add.
+    pub user_texts: Vec<String>,
+    /// Texts from Greenroom's recaps.
+    pub recap_texts: Vec<String>,
+    /// Results of the tool calls since the last user text.
     pub tool_results: Vec<String>,
-    pub tools: Vec<Tool>,
+    pub tools: Vec<DeclaredTool>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Tool {
+pub struct DeclaredTool {
     pub name: String,
-    /// Of the Responses API: the group that the name lives in.
+    /// The namespace of the tool, in the Responses API.
     pub namespace: Option<String>,
-    /// Of the Responses API: takes a text instead of JSON.
+    /// Whether the tool takes text instead of JSON, in the Responses API.
     pub takes_text: bool,
 }
 
-impl Tool {
+impl DeclaredTool {
     fn named(name: &Value) -> Option<Self> {
         Some(Self { name: name.as_str()?.to_owned(), ..Self::default() })
     }
 
-    /// As other APIs would call it.
+    /// The name with its namespace, as the other APIs use it.
     pub fn full_name(&self) -> String {
         format!("{}{}", self.namespace.as_deref().unwrap_or(""), self.name)
     }
 }
 
-impl History {
+impl RequestHistory {
     pub fn prompt(&self) -> &str {
-        self.users.last().map_or("", String::as_str)
+        self.user_texts.last().map_or("", String::as_str)
     }
 
-    fn hear(&mut self, raw: &str) {
-        let found = wrappings::unwrap(raw);
-        self.told.extend(found.told);
+    fn add_user_text(&mut self, raw: &str) {
+        let found = wrappers::unwrap(raw);
+        self.recap_texts.extend(found.recap_texts);
         if !found.text.is_empty() {
-            self.users.push(found.text);
+            self.user_texts.push(found.text);
             self.tool_results.clear();
         }
         self.tool_results.extend(found.results);
     }
 
-    pub fn of_messages(body: &Value) -> Self {
-        let tools = list(&body["tools"]).iter().filter_map(|tool| Tool::named(&tool["name"])).collect();
+    pub fn from_anthropic(body: &Value) -> Self {
+        let tools = list(&body["tools"]).iter().filter_map(|tool| DeclaredTool::named(&tool["name"])).collect();
         let mut history = Self { tools, ..Self::default() };
         for message in list(&body["messages"]).iter().filter(|message| message["role"] == "user") {
             let content = &message["content"];
             let blocks = list(content);
             for block in blocks.iter().filter(|block| block["type"] == "tool_result") {
-                // Claude Code reminds of its budget there too.
-                history.tool_results.push(wrappings::unwrap(&joined(&block["content"], "")).text);
+                // Claude Code adds budget reminders here too.
+                history.tool_results.push(wrappers::unwrap(&joined(&block["content"], "")).text);
             }
             let texts =
                 blocks.iter().filter(|block| block["type"] == "text").filter_map(|block| block["text"].as_str());
             for text in content.as_str().into_iter().chain(texts) {
-                history.hear(text);
+                history.add_user_text(text);
                 history.find_hidden_tools(text);
             }
         }
         history
     }
 
-    /// Claude Code declares no tools of MCP servers; a reminder lists them, a line each, and they can be called all the
-    /// same.
+    /// Claude Code does not declare MCP tools; a reminder lists them, one per line, and they can still be called.
     fn find_hidden_tools(&mut self, text: &str) {
         let is_name = |line: &&str| {
             line.starts_with("mcp__")
                 && line.chars().all(|letter| letter.is_ascii_alphanumeric() || "_-".contains(letter))
         };
         for name in text.lines().map(str::trim).filter(is_name) {
-            let tool = Tool { name: name.to_owned(), ..Tool::default() };
+            let tool = DeclaredTool { name: name.to_owned(), ..DeclaredTool::default() };
             if !self.tools.contains(&tool) {
                 self.tools.push(tool);
             }
         }
     }
 
-    pub fn of_responses(body: &Value) -> Self {
+    pub fn from_responses(body: &Value) -> Self {
         let mut history = Self::default();
         if let Some(text) = body["input"].as_str() {
-            history.hear(text);
+            history.add_user_text(text);
         }
         for item in list(&body["input"]) {
             let kind = item["type"].as_str().unwrap_or("message");
             if kind == "message" && item["role"] == "user" {
-                history.hear(&joined(&item["content"], "\n"));
+                history.add_user_text(&joined(&item["content"], "\n"));
             } else if kind.ends_with("_call_output") || kind == "tool_search_output" {
                 let output = if item["output"].is_null() { &item["tools"] } else { &item["output"] };
                 history.tool_results.push(as_text(output));
@@ -100,48 +99,48 @@ impl History {
         }
         for tool in list(&body["tools"]) {
             if tool["type"] == "namespace" {
-                let within = list(&tool["tools"]).iter().filter_map(|inner| Tool::named(&inner["name"]));
+                let within = list(&tool["tools"]).iter().filter_map(|inner| DeclaredTool::named(&inner["name"]));
                 let namespace = tool["name"].as_str().map(str::to_owned);
-                history.tools.extend(within.map(|inner| Tool { namespace: namespace.clone(), ..inner }));
+                history.tools.extend(within.map(|inner| DeclaredTool { namespace: namespace.clone(), ..inner }));
             } else {
                 let name = if tool["name"].is_null() { &tool["type"] } else { &tool["name"] };
                 let takes_text = tool["type"] == "custom";
-                history.tools.extend(Tool::named(name).map(|named| Tool { takes_text, ..named }));
+                history.tools.extend(DeclaredTool::named(name).map(|named| DeclaredTool { takes_text, ..named }));
             }
         }
         history
     }
 
-    pub fn of_chat(body: &Value) -> Self {
+    pub fn from_chat(body: &Value) -> Self {
         let mut history = Self::default();
         for message in list(&body["messages"]) {
             match message["role"].as_str() {
-                Some("user") => history.hear(&joined(&message["content"], "\n")),
+                Some("user") => history.add_user_text(&joined(&message["content"], "\n")),
                 Some("tool") => history.tool_results.push(as_text(&message["content"])),
                 _ => {}
             }
         }
         let tools = list(&body["tools"]).iter();
-        history.tools = tools.filter_map(|tool| Tool::named(&tool["function"]["name"])).collect();
+        history.tools = tools.filter_map(|tool| DeclaredTool::named(&tool["function"]["name"])).collect();
         history
     }
 
-    pub fn of_gemini(body: &Value) -> Self {
+    pub fn from_gemini(body: &Value) -> Self {
         let mut history = Self::default();
-        let is_ours = |content: &&Value| matches!(content["role"].as_str(), None | Some("user" | "function"));
-        for content in list(&body["contents"]).iter().filter(is_ours) {
+        let is_user = |content: &&Value| matches!(content["role"].as_str(), None | Some("user" | "function"));
+        for content in list(&body["contents"]).iter().filter(is_user) {
             let parts = list(&content["parts"]);
             let mut results = parts.iter().filter(|part| part["functionResponse"].is_object()).peekable();
-            // Text beside a result is the CLI's remark on it, not a person's.
+            // Text next to a result is from the CLI, not from the user.
             if results.peek().is_some() {
                 history.tool_results.extend(results.map(|part| part["functionResponse"]["response"].to_string()));
             } else {
                 let texts: Vec<&str> = parts.iter().filter_map(|part| part["text"].as_str()).collect();
-                history.hear(&texts.join("\n"));
+                history.add_user_text(&texts.join("\n"));
             }
         }
         let declared = list(&body["tools"]).iter().flat_map(|tool| list(&tool["functionDeclarations"]));
-        history.tools = declared.filter_map(|function| Tool::named(&function["name"])).collect();
+        history.tools = declared.filter_map(|function| DeclaredTool::named(&function["name"])).collect();
         history
     }
 }
@@ -154,7 +153,7 @@ fn as_text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// A text, or the texts of its parts.
+/// Returns the text, or the joined texts of the parts.
 fn joined(content: &Value, between: &str) -> String {
     if let Some(text) = content.as_str() {
         return text.to_owned();
@@ -168,15 +167,15 @@ fn joined(content: &Value, between: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{History, Tool};
+    use super::{DeclaredTool, RequestHistory};
     use serde_json::json;
 
-    fn tool(name: &str) -> Tool {
-        Tool { name: name.into(), ..Tool::default() }
+    fn tool(name: &str) -> DeclaredTool {
+        DeclaredTool { name: name.into(), ..DeclaredTool::default() }
     }
 
     #[test]
-    fn messages_of_anthropic() {
+    fn parses_anthropic_messages() {
         let body = json!({
             "messages": [
                 {"role": "user", "content": "one"},
@@ -192,14 +191,14 @@ mod tests {
             ],
             "tools": [{"name": "Bash"}, {"type": "nameless"}],
         });
-        let history = History::of_messages(&body);
-        assert_eq!(history.users, ["one", "two"]);
+        let history = RequestHistory::from_anthropic(&body);
+        assert_eq!(history.user_texts, ["one", "two"]);
         assert_eq!(history.tool_results, ["a[image]", ""]);
         assert_eq!(history.tools, [tool("Bash"), tool("mcp__x__y")]);
     }
 
     #[test]
-    fn input_of_responses() {
+    fn parses_responses_input() {
         let body = json!({
             "input": [
                 {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "# AGENTS.md\nx"}]},
@@ -216,18 +215,18 @@ mod tests {
                 {"type": "web_search"},
             ],
         });
-        let history = History::of_responses(&body);
-        assert_eq!(history.users, ["one"]);
+        let history = RequestHistory::from_responses(&body);
+        assert_eq!(history.user_texts, ["one"]);
         assert_eq!(history.tool_results, ["a", "{\"b\":1}", "[]"]);
-        let custom = Tool { takes_text: true, ..tool("apply_patch") };
-        let spaced = Tool { namespace: Some("mcp__x__".into()), ..tool("echo") };
+        let custom = DeclaredTool { takes_text: true, ..tool("apply_patch") };
+        let spaced = DeclaredTool { namespace: Some("mcp__x__".into()), ..tool("echo") };
         assert_eq!(spaced.full_name(), "mcp__x__echo");
         assert_eq!(history.tools, [tool("exec_command"), custom, spaced, tool("web_search")]);
-        assert_eq!(History::of_responses(&json!({"input": "plain"})).users, ["plain"]);
+        assert_eq!(RequestHistory::from_responses(&json!({"input": "plain"})).user_texts, ["plain"]);
     }
 
     #[test]
-    fn messages_of_chat_completions() {
+    fn parses_chat_completions() {
         let body = json!({
             "messages": [
                 {"role": "system", "content": "be good"},
@@ -236,13 +235,13 @@ mod tests {
             ],
             "tools": [{"type": "function", "function": {"name": "shell"}}],
         });
-        let history = History::of_chat(&body);
+        let history = RequestHistory::from_chat(&body);
         assert_eq!((history.prompt(), &history.tool_results[..]), ("a\nb", &["out".to_owned()][..]));
         assert_eq!(history.tools, [tool("shell")]);
     }
 
     #[test]
-    fn contents_of_gemini() {
+    fn parses_gemini_contents() {
         let body = json!({
             "contents": [
                 {"role": "user", "parts": [{"text": "<session_context>x</session_context>"}, {"text": "one"}]},
@@ -253,19 +252,19 @@ mod tests {
             ],
             "tools": [{"functionDeclarations": [{"name": "run_shell_command"}]}],
         });
-        let history = History::of_gemini(&body);
-        assert_eq!(history.users, ["one"]);
+        let history = RequestHistory::from_gemini(&body);
+        assert_eq!(history.user_texts, ["one"]);
         assert_eq!(history.tool_results, ["{\"output\":\"hi\"}"]);
         assert_eq!(history.tools, [tool("run_shell_command")]);
     }
 
     #[test]
-    fn a_body_of_another_shape_is_an_empty_history() {
+    fn unknown_bodies_give_an_empty_history() {
         for body in [json!(null), json!([]), json!({"messages": 5, "input": {}, "contents": "x", "tools": {}})] {
-            assert_eq!(History::of_messages(&body), History::default());
-            assert_eq!(History::of_responses(&body), History::default());
-            assert_eq!(History::of_chat(&body), History::default());
-            assert_eq!(History::of_gemini(&body), History::default());
+            assert_eq!(RequestHistory::from_anthropic(&body), RequestHistory::default());
+            assert_eq!(RequestHistory::from_responses(&body), RequestHistory::default());
+            assert_eq!(RequestHistory::from_chat(&body), RequestHistory::default());
+            assert_eq!(RequestHistory::from_gemini(&body), RequestHistory::default());
         }
     }
 }

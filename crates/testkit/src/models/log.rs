@@ -1,6 +1,6 @@
-//! What was asked, kept for the tests to look at.
+//! Records the requests for tests.
 
-use super::door::Api;
+use super::handler::VendorApi;
 use serde_json::Value;
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -11,80 +11,80 @@ use std::{
 };
 use tokio::sync::watch;
 
-/// A request of a CLI is some hundred kilobytes; more than these are forgotten, the oldest first.
+/// The maximum number of kept requests; the oldest are dropped first. A CLI request has several hundred kilobytes.
 const KEPT: usize = 500;
 
 #[derive(Debug)]
-pub struct Request {
+pub struct RecordedRequest {
     pub method: String,
     /// Without the query.
     pub path: String,
     /// By lower-case name.
     pub headers: BTreeMap<String, String>,
-    /// `Null` when it was no JSON.
+    /// `Null` if the body was not JSON.
     pub body: Value,
-    /// Which API was asked for an answer; `None` for all other doors.
-    pub api: Option<Api>,
+    /// The API that was asked for an answer; `None` for all other endpoints.
+    pub api: Option<VendorApi>,
     pub model: Option<String>,
-    /// The key that was shown, in whichever header or parameter.
+    /// The API key, from any header or parameter.
     pub key: Option<String>,
-    /// The last thing a person said, without what the CLI wrapped around it.
+    /// The last user text, without the wrappers that the CLI adds.
     pub prompt: String,
     progress: AtomicU8,
 }
 
-/// How far an answer got.
+/// The state of an answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Progress {
+pub enum AnswerProgress {
     Answering,
     Complete,
-    /// The client went away before the end: an interrupt that reached the model.
-    ClientGone,
+    /// The client disconnected before the end: an interrupt that reached the model.
+    ClientDisconnected,
 }
 
-impl Request {
+impl RecordedRequest {
     pub fn new(method: String, path: String, headers: BTreeMap<String, String>, body: Value) -> Self {
         let (api, model, key, prompt) = (None, None, None, String::new());
         Self { method, path, headers, body, api, model, key, prompt, progress: AtomicU8::new(0) }
     }
 
-    pub fn progress(&self) -> Progress {
+    pub fn progress(&self) -> AnswerProgress {
         match self.progress.load(Ordering::Acquire) {
-            0 => Progress::Answering,
-            1 => Progress::Complete,
-            _ => Progress::ClientGone,
+            0 => AnswerProgress::Answering,
+            1 => AnswerProgress::Complete,
+            _ => AnswerProgress::ClientDisconnected,
         }
     }
 
-    pub(super) fn complete(&self) {
+    pub(super) fn mark_complete(&self) {
         self.progress.store(1, Ordering::Release);
     }
 
-    /// Only the first end counts.
-    pub(super) fn abandoned(&self) -> bool {
+    /// Marks the answer as abandoned unless it has ended already.
+    pub(super) fn mark_abandoned(&self) -> bool {
         self.progress.compare_exchange(0, 2, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 }
 
 #[derive(Debug)]
-pub struct Log {
-    requests: Mutex<VecDeque<Arc<Request>>>,
-    /// Counts what has changed, for those who wait.
+pub struct RequestLog {
+    requests: Mutex<VecDeque<Arc<RecordedRequest>>>,
+    /// Counts changes, to wake waiting tests.
     changes: watch::Sender<u64>,
 }
 
-impl Default for Log {
+impl Default for RequestLog {
     fn default() -> Self {
         Self { requests: Mutex::default(), changes: watch::Sender::new(0) }
     }
 }
 
-impl Log {
-    pub fn all(&self) -> Vec<Arc<Request>> {
+impl RequestLog {
+    pub fn all(&self) -> Vec<Arc<RecordedRequest>> {
         self.requests.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
 
-    pub fn add(&self, request: Request) -> Arc<Request> {
+    pub fn add(&self, request: RecordedRequest) -> Arc<RecordedRequest> {
         let request = Arc::new(request);
         let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
         if requests.len() == KEPT {
@@ -100,7 +100,7 @@ impl Log {
         self.changes.send_modify(|count| *count += 1);
     }
 
-    pub async fn wait_for(&self, fits: impl Fn(&Request) -> bool) -> Arc<Request> {
+    pub async fn wait_for(&self, fits: impl Fn(&RecordedRequest) -> bool) -> Arc<RecordedRequest> {
         let mut changes = self.changes.subscribe();
         loop {
             changes.mark_unchanged();

@@ -1,6 +1,6 @@
-//! An answer on its way: whole, or in frames by the clock.
+//! Sends an answer: whole, or as frames with pauses.
 
-use super::log::{Log, Request};
+use super::log::{RecordedRequest, RequestLog};
 use axum::{
     body::{Body, Bytes},
     http::{HeaderMap, HeaderValue, StatusCode, header},
@@ -19,58 +19,58 @@ use std::{
 };
 use tokio::time::{Instant, sleep_until};
 
-/// Ids like the vendors', in the order they are asked for.
+/// Numbered ids in the style of the vendors.
 #[derive(Debug, Default)]
-pub struct Ids(AtomicU64);
+pub struct IdSequence(AtomicU64);
 
-impl Ids {
+impl IdSequence {
     pub fn next(&self, prefix: &str) -> String {
         format!("{prefix}_double{:06}", self.0.fetch_add(1, Ordering::Relaxed) + 1)
     }
 }
 
 #[derive(Debug)]
-pub enum Reply {
+pub enum ModelReply {
     Whole { status: u16, retry_after: Option<u32>, body: Value },
-    Stream(Frames),
+    Stream(PacedFrames),
 }
 
-impl Reply {
+impl ModelReply {
     pub fn ok(body: Value) -> Self {
         Self::Whole { status: 200, retry_after: None, body }
     }
 }
 
-/// Server-sent events, with the pauses between them.
+/// Server-sent events with the pauses between them.
 #[derive(Debug)]
-pub struct Frames {
-    beats: VecDeque<Beat>,
+pub struct PacedFrames {
+    steps: VecDeque<FrameStep>,
     pace: Duration,
-    has_spoken: bool,
+    has_sent: bool,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Beat {
+enum FrameStep {
     Frame(String),
     Pause(Duration),
     Cut,
 }
 
-impl Frames {
+impl PacedFrames {
     pub fn paced(pace: Duration) -> Self {
-        Self { beats: VecDeque::new(), pace, has_spoken: false }
+        Self { steps: VecDeque::new(), pace, has_sent: false }
     }
 
-    /// Comes before each delta. The first one is said at once.
+    /// Adds the pause before a delta; the first delta has none.
     pub fn pause(&mut self) {
-        if self.has_spoken && !self.pace.is_zero() {
-            self.beats.push_back(Beat::Pause(self.pace));
+        if self.has_sent && !self.pace.is_zero() {
+            self.steps.push_back(FrameStep::Pause(self.pace));
         }
-        self.has_spoken = true;
+        self.has_sent = true;
     }
 
     pub fn event(&mut self, name: &str, data: &Value) {
-        self.beats.push_back(Beat::Frame(format!("event: {name}\ndata: {data}\n\n")));
+        self.steps.push_back(FrameStep::Frame(format!("event: {name}\ndata: {data}\n\n")));
     }
 
     pub fn data(&mut self, data: &Value) {
@@ -78,38 +78,38 @@ impl Frames {
     }
 
     pub fn literal(&mut self, data: &str) {
-        self.beats.push_back(Beat::Frame(format!("data: {data}\n\n")));
+        self.steps.push_back(FrameStep::Frame(format!("data: {data}\n\n")));
     }
 
     pub fn cut(&mut self) {
-        self.beats.push_back(Beat::Cut);
+        self.steps.push_back(FrameStep::Cut);
     }
 }
 
-/// Marks the end of the answer in the log, also when the client goes away and this is dropped.
-struct Ending {
-    request: Arc<Request>,
-    log: Arc<Log>,
+/// Marks the end of the answer in the log, also if the client disconnects and the guard is dropped.
+struct AnswerGuard {
+    request: Arc<RecordedRequest>,
+    log: Arc<RequestLog>,
 }
 
-impl Drop for Ending {
+impl Drop for AnswerGuard {
     fn drop(&mut self) {
-        if self.request.abandoned() {
+        if self.request.mark_abandoned() {
             self.log.changed();
         }
     }
 }
 
-pub fn respond(reply: Reply, request: Arc<Request>, log: &Arc<Log>, id: &str) -> Response {
+pub fn respond(reply: ModelReply, request: Arc<RecordedRequest>, log: &Arc<RequestLog>, id: &str) -> Response {
     let (status, kind, retry_after, body) = match reply {
-        Reply::Whole { status, retry_after, body } => {
-            request.complete();
+        ModelReply::Whole { status, retry_after, body } => {
+            request.mark_complete();
             log.changed();
             (status, "application/json", retry_after, Body::from(body.to_string()))
         }
-        Reply::Stream(frames) => {
-            let ending = Ending { request, log: Arc::clone(log) };
-            (200, "text/event-stream", None, Body::from_stream(play(frames, ending)))
+        ModelReply::Stream(frames) => {
+            let guard = AnswerGuard { request, log: Arc::clone(log) };
+            (200, "text/event-stream", None, Body::from_stream(play(frames, guard)))
         }
     };
     let mut headers = HeaderMap::new();
@@ -128,24 +128,24 @@ pub fn respond(reply: Reply, request: Arc<Request>, log: &Arc<Log>, id: &str) ->
     response
 }
 
-/// Deadlines add up from the start, so that lateness does not. An error ends the connection without an end.
-fn play(frames: Frames, ending: Ending) -> impl Stream<Item = io::Result<Bytes>> + Send {
-    let begin = (frames.beats, Instant::now(), Some(ending));
-    stream::unfold(begin, |(mut beats, mut due, mut ending)| async move {
+/// Deadlines are cumulative, so delays do not add up. An error closes the connection without a proper end.
+fn play(frames: PacedFrames, guard: AnswerGuard) -> impl Stream<Item = io::Result<Bytes>> + Send {
+    let begin = (frames.steps, Instant::now(), Some(guard));
+    stream::unfold(begin, |(mut steps, mut due, mut guard)| async move {
         loop {
-            match beats.pop_front() {
-                Some(Beat::Frame(frame)) => return Some((Ok(Bytes::from(frame)), (beats, due, ending))),
-                Some(Beat::Pause(pause)) => {
+            match steps.pop_front() {
+                Some(FrameStep::Frame(frame)) => return Some((Ok(Bytes::from(frame)), (steps, due, guard))),
+                Some(FrameStep::Pause(pause)) => {
                     due += pause;
                     sleep_until(due).await;
                 }
-                Some(Beat::Cut) => {
+                Some(FrameStep::Cut) => {
                     let cut = io::Error::new(io::ErrorKind::ConnectionReset, "cut by the script");
-                    complete(ending.take());
+                    complete(guard.take());
                     return Some((Err(cut), (VecDeque::new(), due, None)));
                 }
                 None => {
-                    complete(ending.take());
+                    complete(guard.take());
                     return None;
                 }
             }
@@ -153,19 +153,19 @@ fn play(frames: Frames, ending: Ending) -> impl Stream<Item = io::Result<Bytes>>
     })
 }
 
-fn complete(ending: Option<Ending>) {
-    if let Some(ending) = ending {
-        ending.request.complete();
-        ending.log.changed();
+fn complete(guard: Option<AnswerGuard>) {
+    if let Some(guard) = guard {
+        guard.request.mark_complete();
+        guard.log.changed();
     }
 }
 
-/// As good as any count of ours: four characters of JSON each.
+/// Estimates tokens as four characters of JSON each.
 pub fn tokens(value: &Value) -> usize {
     value.to_string().len().div_ceil(4).max(1)
 }
 
-/// As the vendors cut the input of a call.
+/// Splits the input of a call the way the vendors do.
 pub fn pieces(text: &str) -> Vec<String> {
     let letters: Vec<char> = text.chars().collect();
     letters.chunks(16).map(|piece| piece.iter().collect()).collect()
@@ -173,22 +173,22 @@ pub fn pieces(text: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Beat, Frames};
+    use super::{FrameStep, PacedFrames};
     use serde_json::json;
     use std::time::Duration;
 
     #[test]
-    fn the_first_delta_does_not_wait() {
-        let mut frames = Frames::paced(Duration::from_millis(5));
+    fn first_delta_has_no_pause() {
+        let mut frames = PacedFrames::paced(Duration::from_millis(5));
         for number in 1..=2 {
             frames.pause();
             frames.event("delta", &json!({"n": number}));
         }
         let expected = [
-            Beat::Frame("event: delta\ndata: {\"n\":1}\n\n".into()),
-            Beat::Pause(Duration::from_millis(5)),
-            Beat::Frame("event: delta\ndata: {\"n\":2}\n\n".into()),
+            FrameStep::Frame("event: delta\ndata: {\"n\":1}\n\n".into()),
+            FrameStep::Pause(Duration::from_millis(5)),
+            FrameStep::Frame("event: delta\ndata: {\"n\":2}\n\n".into()),
         ];
-        assert_eq!(frames.beats, expected);
+        assert_eq!(frames.steps, expected);
     }
 }

@@ -1,18 +1,18 @@
-//! OpenAI Responses: `POST /v1/responses`, always streamed, as Codex asks for it.
+//! OpenAI Responses: `POST /v1/responses`, always streamed, as Codex requests it.
 
 use super::{
-    reply::{Frames, Ids, Reply, pieces, tokens},
-    script::{Answer, Call, Ending},
+    reply::{IdSequence, ModelReply, PacedFrames, pieces, tokens},
+    script::{AnswerEnding, ScriptedAnswer, ScriptedCall},
 };
 use domain::time::Timestamp;
 use serde_json::{Map, Value, json};
 
-/// What a call counts for.
+/// The tokens counted per call.
 const CALL_TOKENS: usize = 12;
 
-pub fn reply(body: &Value, answer: &Answer, ids: &Ids) -> Reply {
-    let mut stream = Stream {
-        frames: Frames::paced(answer.pace),
+pub fn reply(body: &Value, answer: &ScriptedAnswer, ids: &IdSequence) -> ModelReply {
+    let mut stream = ResponsesStream {
+        frames: PacedFrames::paced(answer.pace),
         number: 0,
         output: Vec::new(),
         base: json!({
@@ -30,18 +30,18 @@ pub fn reply(body: &Value, answer: &Answer, ids: &Ids) -> Reply {
     }
     if !answer.text.is_empty() {
         let id = ids.next("msg");
-        output += stream.speak(&answer.text, &id);
+        output += stream.message(&answer.text, &id);
         match answer.ending {
-            Ending::Complete => stream.close_message(&answer.text.concat(), &id),
-            Ending::Error => {
+            AnswerEnding::Complete => stream.close_message(&answer.text.concat(), &id),
+            AnswerEnding::Error => {
                 let error = json!({"code": "server_error", "message": "scripted failure inside the stream"});
                 let failed = stream.response(json!({"status": "failed", "error": error}));
                 stream.event("response.failed", json!({"response": failed}));
-                return Reply::Stream(stream.frames);
+                return ModelReply::Stream(stream.frames);
             }
-            Ending::Cut => {
+            AnswerEnding::Cut => {
                 stream.frames.cut();
-                return Reply::Stream(stream.frames);
+                return ModelReply::Stream(stream.frames);
             }
         }
     }
@@ -56,17 +56,17 @@ pub fn reply(body: &Value, answer: &Answer, ids: &Ids) -> Reply {
     });
     let completed = stream.response(json!({"status": "completed", "output": stream.output, "usage": usage}));
     stream.event("response.completed", json!({"response": completed}));
-    Reply::Stream(stream.frames)
+    ModelReply::Stream(stream.frames)
 }
 
-struct Stream {
-    frames: Frames,
+struct ResponsesStream {
+    frames: PacedFrames,
     number: u64,
     output: Vec<Value>,
     base: Value,
 }
 
-impl Stream {
+impl ResponsesStream {
     fn event(&mut self, name: &str, fields: Value) {
         let numbered = json!({"type": name, "sequence_number": self.number});
         self.frames.event(name, &with(numbered, fields));
@@ -90,52 +90,52 @@ impl Stream {
         self.output.push(item);
     }
 
-    /// Returns how many tokens it was.
-    fn think(&mut self, thinking: &[String], ids: &Ids) -> usize {
+    /// Returns the number of tokens.
+    fn think(&mut self, thinking: &[String], ids: &IdSequence) -> usize {
         let id = ids.next("rs");
-        let place = json!({"item_id": id, "output_index": self.index(), "summary_index": 0});
+        let location = json!({"item_id": id, "output_index": self.index(), "summary_index": 0});
         let part = |text: &str| json!({"type": "summary_text", "text": text});
         let item = json!({"id": id, "type": "reasoning", "summary": [], "encrypted_content": null});
         self.add(item.clone());
         let event = "response.reasoning_summary_part.added";
-        self.event(event, with(place.clone(), json!({"part": part("")})));
-        // A summary opens with its title.
+        self.event(event, with(location.clone(), json!({"part": part("")})));
+        // A summary starts with its title.
         let title = ["**Reasoning**\n\n".to_owned()];
         for delta in title.iter().chain(thinking) {
             self.frames.pause();
-            self.event("response.reasoning_summary_text.delta", with(place.clone(), json!({"delta": delta})));
+            self.event("response.reasoning_summary_text.delta", with(location.clone(), json!({"delta": delta})));
         }
         let text = format!("{}{}", title.concat(), thinking.concat());
-        self.event("response.reasoning_summary_text.done", with(place.clone(), json!({"text": text})));
-        self.event("response.reasoning_summary_part.done", with(place, json!({"part": part(&text)})));
+        self.event("response.reasoning_summary_text.done", with(location.clone(), json!({"text": text})));
+        self.event("response.reasoning_summary_part.done", with(location, json!({"part": part(&text)})));
         self.finish(with(item, json!({"summary": [part(&text)], "encrypted_content": "ZG91Ymxl"})));
         tokens(&text.into())
     }
 
-    fn speak(&mut self, text: &[String], id: &str) -> usize {
-        let place = json!({"item_id": id, "output_index": self.index(), "content_index": 0});
+    fn message(&mut self, text: &[String], id: &str) -> usize {
+        let location = json!({"item_id": id, "output_index": self.index(), "content_index": 0});
         self.add(json!({"id": id, "type": "message", "role": "assistant", "status": "in_progress", "content": []}));
-        self.event("response.content_part.added", with(place.clone(), json!({"part": output_text("")})));
+        self.event("response.content_part.added", with(location.clone(), json!({"part": output_text("")})));
         for delta in text {
             self.frames.pause();
-            self.event("response.output_text.delta", with(place.clone(), json!({"delta": delta})));
+            self.event("response.output_text.delta", with(location.clone(), json!({"delta": delta})));
         }
         tokens(&text.concat().into())
     }
 
     fn close_message(&mut self, text: &str, id: &str) {
-        let place = json!({"item_id": id, "output_index": self.index(), "content_index": 0});
-        self.event("response.output_text.done", with(place.clone(), json!({"text": text})));
-        self.event("response.content_part.done", with(place, json!({"part": output_text(text)})));
+        let location = json!({"item_id": id, "output_index": self.index(), "content_index": 0});
+        self.event("response.output_text.done", with(location.clone(), json!({"text": text})));
+        self.event("response.content_part.done", with(location, json!({"part": output_text(text)})));
         let content = [output_text(text)];
         self.finish(
             json!({"id": id, "type": "message", "role": "assistant", "status": "completed", "content": content}),
         );
     }
 
-    fn call(&mut self, call: &Call, ids: &Ids) {
+    fn call(&mut self, call: &ScriptedCall, ids: &IdSequence) {
         let (id, index) = (ids.next("fc"), self.index());
-        let place = json!({"item_id": id, "output_index": index});
+        let location = json!({"item_id": id, "output_index": index});
         let mut item = json!({"id": id, "call_id": ids.next("call"), "name": call.tool.name});
         let (kind, field, value, event) = if call.tool.takes_text {
             let input = call.input["input"].as_str().map_or_else(|| call.input.to_string(), str::to_owned);
@@ -149,9 +149,9 @@ impl Stream {
         let state = |value: &str, status: &str| json!({"type": kind, field: value, "status": status});
         self.add(with(item.clone(), state("", "in_progress")));
         for delta in pieces(&value) {
-            self.event(&format!("{event}.delta"), with(place.clone(), json!({"delta": delta})));
+            self.event(&format!("{event}.delta"), with(location.clone(), json!({"delta": delta})));
         }
-        self.event(&format!("{event}.done"), with(place, json!({field: value})));
+        self.event(&format!("{event}.done"), with(location, json!({field: value})));
         self.finish(with(item, state(&value, "completed")));
     }
 }
@@ -160,7 +160,7 @@ fn output_text(text: &str) -> Value {
     json!({"type": "output_text", "text": text, "annotations": []})
 }
 
-/// One object with the fields of both; the later wins.
+/// Merges two objects; the second wins.
 fn with(value: Value, more: Value) -> Value {
     let fields = |value: Value| match value {
         Value::Object(fields) => fields,

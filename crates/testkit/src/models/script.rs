@@ -1,6 +1,6 @@
-//! What to answer: the last directive of what was said last, played once more when its tools have answered.
+//! Plans the answer from the last directive of the last user text, again after its tools have returned results.
 
-use super::history::{History, Tool};
+use super::history::{DeclaredTool, RequestHistory};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ const WORDS: &[&str] = &[
     "cut",
     "xml",
 ];
-/// As the scripted provider speaks.
+/// The pace of the scripted provider.
 const WORD_PACE: Duration = Duration::from_millis(15);
 const MAX_WORDS: u32 = 1_000_000;
 const QUOTED_CHARS: usize = 300;
@@ -29,53 +29,53 @@ const SHELLS: &[&str] =
 const WRITERS: &[&str] = &["Write", "write_file", "apply_patch"];
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Plan {
-    Say(Answer),
-    /// An HTTP error; each API has one that it gives when none is named.
+pub enum AnswerPlan {
+    Answer(ScriptedAnswer),
+    /// An HTTP error; `None` is the default error of the API.
     Fail(Option<u16>),
     /// The first request with this text fails.
     FailOnce(Option<u16>),
-    /// The first request with this text is answered with this.
-    BreakOnce(Answer),
+    /// The first request with this text gets this answer.
+    BreakOnce(ScriptedAnswer),
 }
 
-/// What the model says, before an API puts it into its own words.
+/// The model output, before it is formatted for an API.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Answer {
+pub struct ScriptedAnswer {
     pub thinking: Vec<String>,
     pub text: Vec<String>,
-    pub calls: Vec<Call>,
+    pub calls: Vec<ScriptedCall>,
     /// Between two deltas.
     pub pace: Duration,
-    pub ending: Ending,
+    pub ending: AnswerEnding,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Ending {
+pub enum AnswerEnding {
     #[default]
     Complete,
     /// An error inside the stream, after the text.
     Error,
-    /// No end at all: the connection is gone.
+    /// No end: the connection is cut.
     Cut,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Call {
-    pub tool: Tool,
+pub struct ScriptedCall {
+    pub tool: DeclaredTool,
     pub input: Value,
 }
 
-impl Answer {
-    pub fn saying(text: &str) -> Self {
+impl ScriptedAnswer {
+    pub fn with_text(text: &str) -> Self {
         Self { text: words(text), pace: WORD_PACE, ..Self::default() }
     }
 }
 
-pub fn plan(history: &History) -> Plan {
+pub fn plan(history: &RequestHistory) -> AnswerPlan {
     let prompt = history.prompt();
     let mut lines = prompt.lines().rev().map(str::trim).filter(|line| !line.is_empty()).peekable();
-    let calls: Vec<Call> = {
+    let calls: Vec<ScriptedCall> = {
         let mut calls = Vec::new();
         while let Some(call) = lines.peek().and_then(|line| call(line, history)) {
             calls.push(call);
@@ -84,62 +84,75 @@ pub fn plan(history: &History) -> Plan {
         calls.into_iter().rev().collect()
     };
     if !calls.is_empty() {
-        return Plan::Say(if history.tool_results.is_empty() {
-            calling(calls)
+        return AnswerPlan::Answer(if history.tool_results.is_empty() {
+            call_tools(calls)
         } else {
-            quoting(&history.tool_results)
+            quote_results(&history.tool_results)
         });
     }
-    lines.find_map(|line| directive(line, history)).unwrap_or_else(|| Plan::Say(echo(prompt)))
+    lines.find_map(|line| directive(line, history)).unwrap_or_else(|| AnswerPlan::Answer(echo(prompt)))
 }
 
-/// After the failure of `!fail-once`.
-pub fn recovered() -> Answer {
-    Answer::saying("Recovered after a failure.")
+/// The answer after `!fail-once` has failed.
+pub fn recovered() -> ScriptedAnswer {
+    ScriptedAnswer::with_text("Recovered after a failure.")
 }
 
-fn directive(line: &str, history: &History) -> Option<Plan> {
+fn directive(line: &str, history: &RequestHistory) -> Option<AnswerPlan> {
     let (word, rest) = split(line)?;
     let mut numbers = rest.split_whitespace().map_while(|word| word.parse::<u32>().ok());
     let answer = match word {
         "count" => {
             let to = numbers.next().filter(|to| (1..=MAX_WORDS).contains(to))?;
             let text = (1..=to).map(|number| if number == 1 { "1".to_owned() } else { format!(" {number}") });
-            Answer { text: text.collect(), pace: millis(numbers.next().unwrap_or(0)), ..Answer::default() }
+            ScriptedAnswer {
+                text: text.collect(),
+                pace: millis(numbers.next().unwrap_or(0)),
+                ..ScriptedAnswer::default()
+            }
         }
         "slow" => {
             let count = numbers.next().unwrap_or(200).min(MAX_WORDS);
             let text = (0..count).map(|number| format!("word{number} ")).collect();
-            Answer { text, pace: millis(numbers.next().unwrap_or(50)), ..Answer::default() }
+            ScriptedAnswer { text, pace: millis(numbers.next().unwrap_or(50)), ..ScriptedAnswer::default() }
         }
         "think" => {
             let thought = if rest.is_empty() { "Let me think about this. I conclude 42." } else { rest };
-            Answer { thinking: words(thought), ..Answer::saying("The answer is 42.") }
+            ScriptedAnswer { thinking: words(thought), ..ScriptedAnswer::with_text("The answer is 42.") }
         }
         "recall" => recall(history),
-        "xml" if !history.tool_results.is_empty() => quoting(&history.tool_results),
+        "xml" if !history.tool_results.is_empty() => quote_results(&history.tool_results),
         "xml" => {
             let (name, input) = rest.split_once(char::is_whitespace).unwrap_or((rest, "{}"));
             xml(name, &serde_json::from_str(input).ok()?)
         }
         "midfail-once" => {
             let text = "Some partial text before the stream breaks once";
-            return Some(Plan::BreakOnce(Answer { ending: Ending::Error, ..Answer::saying(text) }));
+            return Some(AnswerPlan::BreakOnce(ScriptedAnswer {
+                ending: AnswerEnding::Error,
+                ..ScriptedAnswer::with_text(text)
+            }));
         }
-        "midfail" => Answer { ending: Ending::Error, ..Answer::saying("Some partial text before the stream breaks") },
-        "cut" => Answer { ending: Ending::Cut, ..Answer::saying("Some partial text before the connection is cut") },
+        "midfail" => ScriptedAnswer {
+            ending: AnswerEnding::Error,
+            ..ScriptedAnswer::with_text("Some partial text before the stream breaks")
+        },
+        "cut" => ScriptedAnswer {
+            ending: AnswerEnding::Cut,
+            ..ScriptedAnswer::with_text("Some partial text before the connection is cut")
+        },
         "fail" | "fail-once" => {
             let status = numbers.next().and_then(|status| u16::try_from(status).ok());
             let status = status.filter(|status| (400..600).contains(status));
-            return Some(if word == "fail" { Plan::Fail(status) } else { Plan::FailOnce(status) });
+            return Some(if word == "fail" { AnswerPlan::Fail(status) } else { AnswerPlan::FailOnce(status) });
         }
-        // A call that is not in the last lines belongs to what was said before.
+        // Calls are taken only from the last lines.
         _ => return None,
     };
-    Some(Plan::Say(answer))
+    Some(AnswerPlan::Answer(answer))
 }
 
-fn call(line: &str, history: &History) -> Option<Call> {
+fn call(line: &str, history: &RequestHistory) -> Option<ScriptedCall> {
     let (word, rest) = split(line)?;
     let tools = &history.tools;
     match word {
@@ -151,7 +164,7 @@ fn call(line: &str, history: &History) -> Option<Call> {
                 "exec_command" => json!({"cmd": command, "yield_time_ms": 10000}),
                 _ => json!({"command": command, "description": "Run a command"}),
             };
-            Some(Call { tool, input })
+            Some(ScriptedCall { tool, input })
         }
         "write" => {
             let path = rest.split_whitespace().next().unwrap_or("out.txt");
@@ -162,86 +175,90 @@ fn call(line: &str, history: &History) -> Option<Call> {
                 }
                 _ => json!({"file_path": path, "content": "hello from the model\n"}),
             };
-            Some(Call { tool, input })
+            Some(ScriptedCall { tool, input })
         }
         "call" => {
             let (name, input) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
             let input = if input.trim().is_empty() { json!({}) } else { serde_json::from_str(input).ok()? };
-            Some(Call { tool: named(tools, name), input })
+            Some(ScriptedCall { tool: named(tools, name), input })
         }
         _ => None,
     }
 }
 
-/// The word and the rest of a line that is a directive.
+/// Splits a directive line into its word and the rest.
 fn split(line: &str) -> Option<(&str, &str)> {
     let line = line.strip_prefix('!')?;
     let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     WORDS.contains(&word).then_some((word, rest.trim()))
 }
 
-/// The first of the wanted that is there, else one that sounds like it, else the first: the CLI will say it is unknown.
-fn pick(tools: &[Tool], wanted: &[&str]) -> Tool {
+/// Returns the first wanted tool that is declared, else one with a similar name, else the first wanted name, which the
+/// CLI reports as unknown.
+fn pick(tools: &[DeclaredTool], wanted: &[&str]) -> DeclaredTool {
     let exact = wanted.iter().find_map(|name| tools.iter().find(|tool| tool.name == *name));
-    let sounds_like = |tool: &&Tool| {
+    let has_similar_name = |tool: &&DeclaredTool| {
         let name = tool.name.to_lowercase();
         wanted.iter().any(|wanted| name.contains(&wanted.to_lowercase()))
     };
-    let found = exact.or_else(|| tools.iter().find(sounds_like)).cloned();
-    found.unwrap_or_else(|| Tool { name: wanted.first().copied().unwrap_or("tool").to_owned(), ..Tool::default() })
+    let found = exact.or_else(|| tools.iter().find(has_similar_name)).cloned();
+    found.unwrap_or_else(|| DeclaredTool {
+        name: wanted.first().copied().unwrap_or("tool").to_owned(),
+        ..DeclaredTool::default()
+    })
 }
 
-/// A tool that is not declared is called all the same: CLIs hide some until they are searched for.
-fn named(tools: &[Tool], name: &str) -> Tool {
+/// An undeclared tool is called anyway: CLIs hide some tools until they are searched for.
+fn named(tools: &[DeclaredTool], name: &str) -> DeclaredTool {
     if let Some((namespace, name)) = name.split_once('/') {
-        return Tool { name: name.to_owned(), namespace: Some(namespace.to_owned()), takes_text: false };
+        return DeclaredTool { name: name.to_owned(), namespace: Some(namespace.to_owned()), takes_text: false };
     }
     let exact = tools.iter().find(|tool| tool.name == name || tool.full_name() == name);
     let found = exact.or_else(|| tools.iter().find(|tool| tool.full_name().ends_with(name))).cloned();
-    found.unwrap_or_else(|| Tool { name: name.to_owned(), ..Tool::default() })
+    found.unwrap_or_else(|| DeclaredTool { name: name.to_owned(), ..DeclaredTool::default() })
 }
 
-fn calling(calls: Vec<Call>) -> Answer {
-    Answer { calls, ..Answer::saying("I will use a tool.") }
+fn call_tools(calls: Vec<ScriptedCall>) -> ScriptedAnswer {
+    ScriptedAnswer { calls, ..ScriptedAnswer::with_text("I will use a tool.") }
 }
 
-fn quoting(results: &[String]) -> Answer {
+fn quote_results(results: &[String]) -> ScriptedAnswer {
     let quoted: Vec<String> = results.iter().map(|result| result.chars().take(QUOTED_CHARS).collect()).collect();
-    Answer::saying(&format!("Done. The tool returned: {}", quoted.join(" | ")))
+    ScriptedAnswer::with_text(&format!("Done. The tool returned: {}", quoted.join(" | ")))
 }
 
-/// A call as a model writes it that has no other way.
-fn xml(name: &str, input: &serde_json::Map<String, Value>) -> Answer {
+/// A call as XML, as written by a model without native tool calls.
+fn xml(name: &str, input: &serde_json::Map<String, Value>) -> ScriptedAnswer {
     let value = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let parameter = |(key, it): (&String, &Value)| format!("<parameter name=\"{key}\">{}</parameter>\n", value(it));
     let parameters: String = input.iter().map(parameter).collect();
     let call = format!("<function_calls>\n<invoke name=\"{name}\">\n{parameters}</invoke>\n</function_calls>");
-    Answer::saying(&format!("I will use a tool.\n{call}"))
+    ScriptedAnswer::with_text(&format!("I will use a tool.\n{call}"))
 }
 
-fn recall(history: &History) -> Answer {
+fn recall(history: &RequestHistory) -> ScriptedAnswer {
     let quoted =
         |texts: &[String]| texts.iter().map(|text| format!("{:?}", short(text))).collect::<Vec<_>>().join(", ");
-    let mut text = format!("I remember {} user texts: {}", history.users.len(), quoted(&history.users));
-    if !history.told.is_empty() {
-        text.push_str(&format!(". I was told {} more: {}", history.told.len(), quoted(&history.told)));
+    let mut text = format!("I remember {} user texts: {}", history.user_texts.len(), quoted(&history.user_texts));
+    if !history.recap_texts.is_empty() {
+        text.push_str(&format!(". I was told {} more: {}", history.recap_texts.len(), quoted(&history.recap_texts)));
     }
-    Answer::saying(&text)
+    ScriptedAnswer::with_text(&text)
 }
 
-fn echo(prompt: &str) -> Answer {
-    // What a CLI asks when it compacts a conversation.
+fn echo(prompt: &str) -> ScriptedAnswer {
+    // The prompt of a CLI that compacts a conversation.
     if prompt.contains("summary of the conversation") || prompt.contains("summarize the conversation") {
-        return Answer::saying("<summary>A short summary of the conversation.</summary>");
+        return ScriptedAnswer::with_text("<summary>A short summary of the conversation.</summary>");
     }
-    Answer::saying(&format!("You said: {}", short(prompt)))
+    ScriptedAnswer::with_text(&format!("You said: {}", short(prompt)))
 }
 
 fn short(text: &str) -> String {
     text.chars().take(80).collect()
 }
 
-/// In pieces that make the text again, as the scripted provider cuts it.
+/// Splits the text into words the way the scripted provider does.
 fn words(text: &str) -> Vec<String> {
     text.split_inclusive(char::is_whitespace).map(str::to_owned).collect()
 }
@@ -252,42 +269,42 @@ fn millis(number: u32) -> Duration {
 
 #[cfg(test)]
 mod tests {
-    use super::{Answer, Ending, Plan, plan};
-    use crate::models::history::{History, Tool};
+    use super::{AnswerEnding, AnswerPlan, ScriptedAnswer, plan};
+    use crate::models::history::{DeclaredTool, RequestHistory};
     use serde_json::json;
     use std::time::Duration;
 
-    fn history(prompt: &str, tools: &[&str]) -> History {
-        let tool = |name: &&str| Tool { name: (*name).to_owned(), ..Tool::default() };
-        History {
-            users: vec!["earlier".into(), prompt.into()],
+    fn history(prompt: &str, tools: &[&str]) -> RequestHistory {
+        let tool = |name: &&str| DeclaredTool { name: (*name).to_owned(), ..DeclaredTool::default() };
+        RequestHistory {
+            user_texts: vec!["earlier".into(), prompt.into()],
             tools: tools.iter().map(tool).collect(),
-            ..History::default()
+            ..RequestHistory::default()
         }
     }
 
-    fn said(history: &History) -> Answer {
+    fn answer_to(history: &RequestHistory) -> ScriptedAnswer {
         match plan(history) {
-            Plan::Say(answer) => answer,
+            AnswerPlan::Answer(answer) => answer,
             other => panic!("{other:?}"),
         }
     }
 
     fn text(prompt: &str) -> String {
-        said(&history(prompt, &[])).text.concat()
+        answer_to(&history(prompt, &[])).text.concat()
     }
 
     #[test]
     fn words_are_counted_and_paced() {
-        let answer = said(&history("!count 3 20", &[]));
+        let answer = answer_to(&history("!count 3 20", &[]));
         assert_eq!((answer.text, answer.pace), (vec!["1".into(), " 2".into(), " 3".into()], Duration::from_millis(20)));
-        assert_eq!(said(&history("!count 3", &[])).pace, Duration::ZERO);
-        assert_eq!(said(&history("!slow 2 7", &[])).text.concat(), "word0 word1 ");
-        assert_eq!(said(&history("!think a b", &[])).thinking, ["a ", "b"]);
+        assert_eq!(answer_to(&history("!count 3", &[])).pace, Duration::ZERO);
+        assert_eq!(answer_to(&history("!slow 2 7", &[])).text.concat(), "word0 word1 ");
+        assert_eq!(answer_to(&history("!think a b", &[])).thinking, ["a ", "b"]);
     }
 
     #[test]
-    fn the_last_directive_line_counts() {
+    fn last_directive_line_wins() {
         assert_eq!(text("!count 9\nand then\n  !count 2  \nplease"), "1 2");
         assert_eq!(text("say !count 2"), "You said: say !count 2");
         assert_eq!(text("!count five"), "You said: !count five");
@@ -296,49 +313,49 @@ mod tests {
     }
 
     #[test]
-    fn failures_have_a_status_or_the_usual_one() {
+    fn failures_have_a_status_or_the_default() {
         for (prompt, expected) in [
-            ("!fail", Plan::Fail(None)),
-            ("!fail 429", Plan::Fail(Some(429))),
-            ("!fail 99", Plan::Fail(None)),
-            ("!fail-once 529 abc", Plan::FailOnce(Some(529))),
+            ("!fail", AnswerPlan::Fail(None)),
+            ("!fail 429", AnswerPlan::Fail(Some(429))),
+            ("!fail 99", AnswerPlan::Fail(None)),
+            ("!fail-once 529 abc", AnswerPlan::FailOnce(Some(529))),
         ] {
             assert_eq!(plan(&history(prompt, &[])), expected, "{prompt}");
         }
-        assert_eq!(said(&history("!midfail", &[])).ending, Ending::Error);
-        assert_eq!(said(&history("!cut", &[])).ending, Ending::Cut);
+        assert_eq!(answer_to(&history("!midfail", &[])).ending, AnswerEnding::Error);
+        assert_eq!(answer_to(&history("!cut", &[])).ending, AnswerEnding::Cut);
         assert!(matches!(
             plan(&history("!midfail-once a", &[])),
-            Plan::BreakOnce(Answer { ending: Ending::Error, .. })
+            AnswerPlan::BreakOnce(ScriptedAnswer { ending: AnswerEnding::Error, .. })
         ));
     }
 
     #[test]
-    fn each_cli_has_its_own_shell() {
+    fn each_cli_has_its_own_shell_tool() {
         for (tools, name, input) in [
             (["Read", "Bash"], "Bash", json!({"command": "ls", "description": "Run a command"})),
             (["exec_command", "shell"], "exec_command", json!({"cmd": "ls", "yield_time_ms": 10000})),
             (["x", "shell"], "shell", json!({"command": ["bash", "-lc", "ls"]})),
             (["x", "my_terminal_tool"], "my_terminal_tool", json!({"command": "ls", "description": "Run a command"})),
         ] {
-            let answer = said(&history("!tool ls", &tools));
+            let answer = answer_to(&history("!tool ls", &tools));
             assert_eq!((answer.calls[0].tool.name.as_str(), &answer.calls[0].input), (name, &input));
         }
-        let patch = said(&history("!write a.txt", &["apply_patch"])).calls.remove(0);
+        let patch = answer_to(&history("!write a.txt", &["apply_patch"])).calls.remove(0);
         assert!(patch.input["input"].as_str().unwrap().contains("*** Add File: a.txt\n+hello"));
     }
 
     #[test]
-    fn lines_of_calls_at_the_end_go_together() {
-        let answer = said(&history("!count 5\n!tool echo one\n!tool echo two\n", &["Bash"]));
+    fn call_lines_at_the_end_are_one_message() {
+        let answer = answer_to(&history("!count 5\n!tool echo one\n!tool echo two\n", &["Bash"]));
         let commands: Vec<_> = answer.calls.iter().map(|call| call.input["command"].as_str().unwrap()).collect();
         assert_eq!(commands, ["echo one", "echo two"]);
     }
 
     #[test]
-    fn a_tool_is_found_by_the_end_of_its_name() {
+    fn tools_are_found_by_name_suffix() {
         let tools = ["Bash", "mcp__host__current_time"];
-        let call = |prompt: &str| said(&history(prompt, &tools)).calls.remove(0);
+        let call = |prompt: &str| answer_to(&history(prompt, &tools)).calls.remove(0);
         assert_eq!(call("!call current_time {\"zone\":\"UTC\"}").tool.name, "mcp__host__current_time");
         assert_eq!(call("!call current_time {\"zone\":\"UTC\"}").input, json!({"zone": "UTC"}));
         assert_eq!(call("!call Hidden").tool.name, "Hidden");
@@ -348,29 +365,29 @@ mod tests {
     }
 
     #[test]
-    fn a_call_in_the_text_is_answered_like_any_other() {
+    fn xml_calls_get_results_like_other_calls() {
         let mut history = history("!xml look {\"at\":\"a\",\"n\":[1]}", &[]);
         let expected = "<function_calls>\n<invoke name=\"look\">\n<parameter name=\"at\">a</parameter>\n\
                         <parameter name=\"n\">[1]</parameter>\n</invoke>\n</function_calls>";
-        assert!(said(&history).text.concat().ends_with(expected));
+        assert!(answer_to(&history).text.concat().ends_with(expected));
         history.tool_results = vec!["seen".into()];
-        assert_eq!(said(&history).text.concat(), "Done. The tool returned: seen");
+        assert_eq!(answer_to(&history).text.concat(), "Done. The tool returned: seen");
     }
 
     #[test]
-    fn a_result_ends_the_round() {
+    fn results_end_the_tool_loop() {
         let mut history = history("!tool ls", &["Bash"]);
         history.tool_results = vec!["a.txt".into(), "x".repeat(400)];
-        let answer = said(&history);
+        let answer = answer_to(&history);
         let expected = format!("Done. The tool returned: a.txt | {}", "x".repeat(300));
         assert_eq!((answer.calls.len(), answer.text.concat()), (0, expected));
     }
 
     #[test]
-    fn what_is_remembered_and_what_was_told_are_told_apart() {
+    fn recall_distinguishes_history_from_recap() {
         assert_eq!(text("!recall"), "I remember 2 user texts: \"earlier\", \"!recall\"");
         let mut history = history("!recall", &[]);
-        history.told = vec!["before".into()];
-        assert!(said(&history).text.concat().ends_with(". I was told 1 more: \"before\""));
+        history.recap_texts = vec!["before".into()];
+        assert!(answer_to(&history).text.concat().ends_with(". I was told 1 more: \"before\""));
     }
 }

@@ -1,4 +1,4 @@
-//! The broken CLIs break as they should, and only then.
+//! The faulty CLIs show their faults, and only after the first prompt.
 
 use crate::host::{DEADLINE, Host, control, is_result, user};
 use rustix::process::{Pid, Signal, kill_process};
@@ -6,30 +6,30 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// Long enough that what has ended by then would be noticed.
+/// Long enough to notice a process that ends.
 const A_WHILE: Duration = Duration::from_millis(300);
 const ALL: [&str; 3] = ["claude", "codex", "acp"];
 
-/// Greets as the protocol wants it and sends a prompt.
+/// Does the handshake of the protocol and sends a prompt.
 async fn prompted(fault: &str, speaks: &str) -> Host {
     let mut host = Host::start(&["--fault", fault, "--speaks", speaks]);
     match speaks {
         "claude" => {
-            host.say(control("r1", "initialize")).await;
+            host.send(control("r1", "initialize")).await;
             assert_eq!(host.line().await["response"]["subtype"], "success");
         }
         "codex" => {
-            host.say(json!({"id": 1, "method": "initialize"})).await;
+            host.send(json!({"id": 1, "method": "initialize"})).await;
             assert!(host.line().await["result"]["userAgent"].is_string());
-            host.say(json!({"method": "initialized"})).await;
-            host.say(json!({"id": 2, "method": "thread/start"})).await;
+            host.send(json!({"method": "initialized"})).await;
+            host.send(json!({"id": 2, "method": "thread/start"})).await;
             let thread = host.line().await["result"]["thread"]["id"].clone();
             assert_eq!(host.line().await["params"]["thread"]["id"], thread);
         }
         _ => {
-            host.say(json!({"id": 1, "method": "initialize"})).await;
+            host.send(json!({"id": 1, "method": "initialize"})).await;
             assert_eq!(host.line().await["result"]["protocolVersion"], 1);
-            host.say(json!({"id": 2, "method": "session/new"})).await;
+            host.send(json!({"id": 2, "method": "session/new"})).await;
             assert!(host.line().await["result"]["sessionId"].is_string());
         }
     }
@@ -38,7 +38,7 @@ async fn prompted(fault: &str, speaks: &str) -> Host {
 }
 
 async fn prompt(host: &mut Host, speaks: &str) {
-    host.say(match speaks {
+    host.send(match speaks {
         "claude" => user("go"),
         "codex" => json!({"id": 3, "method": "turn/start", "params": {"threadId": "t"}}),
         _ => json!({"id": 3, "method": "session/prompt", "params": {"sessionId": "s"}}),
@@ -51,8 +51,8 @@ fn is_end(line: &Value) -> bool {
 }
 
 fn delta(line: &Value) -> Option<&str> {
-    let places = ["/event/delta/text", "/params/delta", "/params/update/content/text"];
-    places.iter().find_map(|place| line.pointer(place)?.as_str())
+    let pointers = ["/event/delta/text", "/params/delta", "/params/update/content/text"];
+    pointers.iter().find_map(|pointer| line.pointer(pointer)?.as_str())
 }
 
 async fn answer(host: &mut Host) -> String {
@@ -60,7 +60,7 @@ async fn answer(host: &mut Host) -> String {
 }
 
 #[tokio::test]
-async fn garbage_comes_in_the_middle_of_a_good_answer() {
+async fn garbage_is_in_the_middle_of_a_good_answer() {
     for speaks in ALL {
         let mut host = prompted("garbage", speaks).await;
         let mut text = String::new();
@@ -85,7 +85,7 @@ async fn garbage_comes_in_the_middle_of_a_good_answer() {
 }
 
 #[tokio::test]
-async fn half_a_line_is_the_end() {
+async fn output_ends_with_half_a_line() {
     for speaks in ALL {
         let mut host = prompted("half-line", speaks).await;
         host.until(|line| delta(line).is_some()).await;
@@ -96,7 +96,7 @@ async fn half_a_line_is_the_end() {
 }
 
 #[tokio::test]
-async fn a_long_line_has_a_hundred_megabytes() {
+async fn long_line_has_100_megabytes() {
     let mut host = prompted("long-line", "acp").await;
     let line = host.bytes().await;
     assert!(line.len() > 100 * 1024 * 1024 && line.ends_with(b"\n"));
@@ -104,12 +104,12 @@ async fn a_long_line_has_a_hundred_megabytes() {
 }
 
 #[tokio::test]
-async fn silence_is_silence_until_the_input_ends() {
+async fn silent_until_the_input_ends() {
     for (fault, words) in [("silence", 0), ("stall", 1)] {
         for speaks in ALL {
             let mut host = prompted(fault, speaks).await;
-            host.say(control("r2", "interrupt")).await;
-            host.say(json!({"id": 9, "method": "turn/interrupt"})).await;
+            host.send(control("r2", "interrupt")).await;
+            host.send(json!({"id": 9, "method": "turn/interrupt"})).await;
             let (status, rest, _) = host.finish().await;
             let lines = rest.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
             assert_eq!(lines.filter(|line| delta(line).is_some()).count(), words, "{fault} {speaks}");
@@ -118,12 +118,12 @@ async fn silence_is_silence_until_the_input_ends() {
         }
     }
     let mut host = Host::start(&["--fault", "silence-at-start"]);
-    host.say(control("r1", "initialize")).await;
+    host.send(control("r1", "initialize")).await;
     assert_eq!(host.finish().await.1, "");
 }
 
 #[tokio::test]
-async fn it_crashes_with_a_word_on_stderr() {
+async fn exits_with_a_message_on_stderr() {
     for speaks in ALL {
         let (status, rest, errors) = prompted("exit", speaks).await.finish().await;
         assert_eq!((status.code(), rest.as_str()), (Some(1), ""));
@@ -135,7 +135,7 @@ async fn it_crashes_with_a_word_on_stderr() {
 }
 
 #[tokio::test]
-async fn what_hangs_hears_neither_the_end_nor_a_signal() {
+async fn hanging_cli_ignores_eof_and_sigterm() {
     for fault in ["hang-on-eof", "hang-after-end"] {
         let mut host = prompted(fault, "claude").await;
         match fault {
@@ -144,18 +144,18 @@ async fn what_hangs_hears_neither_the_end_nor_a_signal() {
         }
         host.close();
         host.signal(Signal::TERM);
-        assert!(timeout(A_WHILE, host.child.wait()).await.is_err(), "{fault}: it ended");
+        assert!(timeout(A_WHILE, host.child.wait()).await.is_err(), "{fault}: the process ended");
         host.signal(Signal::KILL);
         timeout(DEADLINE, host.child.wait()).await.unwrap().unwrap();
     }
 }
 
 #[tokio::test]
-async fn the_process_left_behind_has_a_session_of_its_own() {
+async fn orphan_has_its_own_session() {
     let mut host = prompted("setsid-child", "codex").await;
     let text = answer(&mut host).await;
     let id: i32 = text.strip_prefix("Left process ").unwrap().parse().unwrap();
-    // `setsid` becomes `sleep` a moment after it was started.
+    // `setsid` executes `sleep` shortly after it is started.
     let leads_its_session = || {
         let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap();
         stat.contains("(sleep)") && stat.rsplit(") ").next().unwrap().split(' ').nth(3) == Some(&id.to_string())
@@ -173,7 +173,7 @@ async fn the_process_left_behind_has_a_session_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_burst_is_whole() {
+async fn burst_is_complete() {
     for speaks in ALL {
         let mut host = prompted("burst", speaks).await;
         let expected: String = (1..=10_000).map(|number| format!("{number} ")).collect();

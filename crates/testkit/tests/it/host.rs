@@ -1,4 +1,4 @@
-//! A host in its simplest form: starts the double of a CLI and talks to it line by line.
+//! A minimal host: starts the fake CLI and exchanges lines with it.
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -35,7 +35,7 @@ impl Host {
         Self { child, input, output }
     }
 
-    /// As the server would: with flags of the real CLI around ours.
+    /// Starts a transcript with flags of the real CLI around ours, as the server does.
     pub fn replay(name: &str, more: &[&str]) -> Self {
         let file = transcripts().join(format!("{name}.jsonl"));
         let mut arguments = vec!["-p", "--verbose", "--model", "some-model", "--replay", file.to_str().unwrap()];
@@ -43,28 +43,28 @@ impl Host {
         Self::start(&arguments)
     }
 
-    pub async fn say(&mut self, line: Value) {
-        self.say_raw(&format!("{line}\n")).await;
+    pub async fn send(&mut self, line: Value) {
+        self.send_raw(&format!("{line}\n")).await;
     }
 
-    pub async fn say_raw(&mut self, text: &str) {
+    pub async fn send_raw(&mut self, text: &str) {
         let input = self.input.as_mut().expect("the input is open");
-        timeout(DEADLINE, input.write_all(text.as_bytes())).await.expect("it reads").unwrap();
+        timeout(DEADLINE, input.write_all(text.as_bytes())).await.expect("the CLI reads its input").unwrap();
     }
 
-    /// Bytes up to and with the next line end; fewer at the end of the output.
+    /// Reads up to and including the next line end, or to the end of the output.
     pub async fn bytes(&mut self) -> Vec<u8> {
         let mut line = Vec::new();
-        timeout(DEADLINE, self.output.read_until(b'\n', &mut line)).await.expect("it says something").unwrap();
+        timeout(DEADLINE, self.output.read_until(b'\n', &mut line)).await.expect("the CLI writes output").unwrap();
         line
     }
 
     pub async fn line(&mut self) -> Value {
         let line = self.bytes().await;
-        serde_json::from_slice(&line).unwrap_or_else(|_| panic!("no JSON: {:?}", String::from_utf8_lossy(&line)))
+        serde_json::from_slice(&line).unwrap_or_else(|_| panic!("not JSON: {:?}", String::from_utf8_lossy(&line)))
     }
 
-    /// Lines up to and with the one that fits.
+    /// Reads lines up to and including the first match.
     pub async fn until(&mut self, fits: impl Fn(&Value) -> bool) -> Vec<Value> {
         let mut lines = Vec::new();
         loop {
@@ -82,11 +82,11 @@ impl Host {
     }
 
     pub fn signal(&self, signal: Signal) {
-        let id = i32::try_from(self.child.id().expect("it runs")).unwrap();
+        let id = i32::try_from(self.child.id().expect("the CLI is running")).unwrap();
         kill_process(Pid::from_raw(id).unwrap(), signal).unwrap();
     }
 
-    /// Closes the input and returns the exit status and what was left to read on both outputs.
+    /// Closes the input and returns the exit status and the rest of stdout and stderr.
     pub async fn finish(mut self) -> (ExitStatus, String, String) {
         self.close();
         let (mut rest, mut errors) = (String::new(), String::new());
@@ -95,11 +95,11 @@ impl Host {
             self.child.stderr.take().unwrap().read_to_string(&mut errors).await.unwrap();
             self.child.wait().await.unwrap()
         };
-        let status = timeout(DEADLINE, read).await.expect("it ends");
+        let status = timeout(DEADLINE, read).await.expect("the CLI ends");
         (status, rest, errors)
     }
 
-    /// With exit code 97, and says why.
+    /// Asserts exit code 97 with this reason.
     pub async fn finish_mismatched(self, why: &str) {
         let (status, _, errors) = self.finish().await;
         assert_eq!(status.code(), Some(97), "{errors}");

@@ -1,9 +1,9 @@
-//! The doubles, as those who use them meet them: the model vendors over HTTP, the CLIs over their pipes.
+//! Tests of the doubles: the model vendors over HTTP, the CLIs over their pipes.
 
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
-    reason = "clippy takes only functions marked #[test] for tests, not what they share"
+    reason = "clippy treats only #[test] functions as tests, not their helpers"
 )]
 
 mod faults;

@@ -1,4 +1,4 @@
-//! Each vendor's API, asked as a CLI would ask it, and its frames read back.
+//! Requests to each vendor's API as a CLI sends them, and the frames of the responses.
 
 use axum::http::StatusCode;
 use futures_util::StreamExt as _;
@@ -8,8 +8,8 @@ use std::{
     time::{Duration, Instant},
 };
 use testkit::{
-    client::{Frame, FrameParser},
-    models::{Api, Models, Progress},
+    client::{ReceivedFrame, ReceivedFrameParser},
+    models::{AnswerProgress, ModelDouble, VendorApi},
 };
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
@@ -20,21 +20,21 @@ use tokio::{
 const DEADLINE: Duration = Duration::from_secs(60);
 
 fn http() -> reqwest::Client {
-    // Fails only when one was installed before, and then that one serves.
+    // Fails only if a provider is installed already, which is fine.
     drop(rustls::crypto::ring::default_provider().install_default());
     reqwest::Client::builder().no_proxy().build().unwrap()
 }
 
-async fn post(models: &Models, path: &str, body: Value) -> reqwest::Response {
+async fn post(models: &ModelDouble, path: &str, body: Value) -> reqwest::Response {
     let request = http().post(format!("{}{path}", models.url())).header("x-api-key", "test-key").json(&body);
     timeout(DEADLINE, request.send()).await.unwrap().unwrap()
 }
 
-/// All frames, and whether the answer came to its end.
-async fn frames(response: reqwest::Response) -> (Vec<Frame>, bool) {
+/// Returns all frames, and whether the response was complete.
+async fn frames(response: reqwest::Response) -> (Vec<ReceivedFrame>, bool) {
     assert_eq!(response.status(), StatusCode::OK);
     assert_eq!(response.headers()["content-type"], "text/event-stream");
-    let (mut parser, mut frames) = (FrameParser::default(), Vec::new());
+    let (mut parser, mut frames) = (ReceivedFrameParser::default(), Vec::new());
     let mut bytes = response.bytes_stream();
     while let Some(chunk) = timeout(DEADLINE, bytes.next()).await.unwrap() {
         let Ok(chunk) = chunk else { return (frames, false) };
@@ -43,7 +43,7 @@ async fn frames(response: reqwest::Response) -> (Vec<Frame>, bool) {
     (frames, true)
 }
 
-async fn stream(models: &Models, path: &str, body: Value) -> Vec<Value> {
+async fn stream(models: &ModelDouble, path: &str, body: Value) -> Vec<Value> {
     let (frames, is_whole) = frames(post(models, path, body).await).await;
     assert!(is_whole);
     let data = frames.into_iter().filter(|frame| frame.data != "[DONE]");
@@ -57,8 +57,8 @@ async fn stream(models: &Models, path: &str, body: Value) -> Vec<Value> {
     .collect()
 }
 
-fn joined(lines: &[Value], place: &str) -> String {
-    lines.iter().filter_map(|line| line.pointer(place)?.as_str()).collect()
+fn joined(lines: &[Value], pointer: &str) -> String {
+    lines.iter().filter_map(|line| line.pointer(pointer)?.as_str()).collect()
 }
 
 fn types(lines: &[Value]) -> Vec<&str> {
@@ -100,7 +100,7 @@ const GEMINI: &str = "/v1beta/models/gemini-x:streamGenerateContent?alt=sse";
 
 #[tokio::test]
 async fn anthropic_messages_are_streamed() {
-    let models = Models::start().await.unwrap();
+    let models = ModelDouble::start().await.unwrap();
     let lines = stream(&models, "/v1/messages?beta=true", messages("!think a b")).await;
     let block = ["content_block_start", "content_block_delta", "content_block_stop"];
     let expected: Vec<&str> = ["message_start", "ping"]
@@ -125,8 +125,8 @@ async fn anthropic_messages_are_streamed() {
 }
 
 #[tokio::test]
-async fn anthropic_messages_come_whole_as_well() {
-    let models = Models::start().await.unwrap();
+async fn anthropic_messages_without_streaming() {
+    let models = ModelDouble::start().await.unwrap();
     let mut body = messages("!midfail");
     body["stream"] = json!(false);
     let answer: Value = post(&models, "/v1/messages", body).await.json().await.unwrap();
@@ -138,7 +138,7 @@ async fn anthropic_messages_come_whole_as_well() {
 
 #[tokio::test]
 async fn openai_responses_are_streamed() {
-    let models = Models::start().await.unwrap();
+    let models = ModelDouble::start().await.unwrap();
     let lines = stream(&models, "/v1/responses", responses("!think a b")).await;
     let numbers: Vec<u64> = lines.iter().map(|line| line["sequence_number"].as_u64().unwrap()).collect();
     assert_eq!(numbers, (0..lines.len() as u64).collect::<Vec<_>>());
@@ -165,7 +165,7 @@ async fn openai_responses_are_streamed() {
 
 #[tokio::test]
 async fn openai_chat_completions_are_streamed_or_whole() {
-    let models = Models::start().await.unwrap();
+    let models = ModelDouble::start().await.unwrap();
     let (frames, _) = frames(post(&models, "/v1/chat/completions", chat("!count 3")).await).await;
     assert_eq!(frames.last().unwrap().data, "[DONE]");
     let lines = stream(&models, "/v1/chat/completions", chat("!tool ls")).await;
@@ -184,7 +184,7 @@ async fn openai_chat_completions_are_streamed_or_whole() {
 
 #[tokio::test]
 async fn gemini_is_streamed_or_whole() {
-    let models = Models::start().await.unwrap();
+    let models = ModelDouble::start().await.unwrap();
     let lines = stream(&models, GEMINI, contents("!think a b")).await;
     assert_eq!(lines[0]["candidates"][0]["content"]["parts"][0]["thought"], true);
     assert_eq!(joined(&lines[1..], "/candidates/0/content/parts/0/text"), "The answer is 42.");
@@ -202,7 +202,7 @@ async fn gemini_is_streamed_or_whole() {
         post(&models, "/v1beta/models/gemini-x:countTokens", contents("x")).await.json().await.unwrap();
     assert!(counted["totalTokens"].as_u64().unwrap() > 1);
 
-    // A question of the CLI's own does not set off what a person asked for.
+    // A side question of the CLI does not run the user's directive.
     let mut side = contents("!fail-once 500");
     side["generationConfig"] = json!({"responseMimeType": "application/json"});
     let answer: Value = post(&models, whole, side).await.json().await.unwrap();
@@ -213,18 +213,18 @@ async fn gemini_is_streamed_or_whole() {
 
 #[tokio::test]
 async fn errors_have_the_vendors_shape() {
-    let models = Models::start().await.unwrap();
-    let asked = [
+    let models = ModelDouble::start().await.unwrap();
+    let cases = [
         ("/v1/messages", messages("!fail 429"), "/error/type", "rate_limit_error"),
         ("/v1/responses", responses("!fail 429"), "/error/code", "rate_limit_exceeded"),
         ("/v1/chat/completions", chat("!fail 429"), "/error/code", "rate_limit_exceeded"),
         (GEMINI, contents("!fail 429"), "/error/status", "RESOURCE_EXHAUSTED"),
     ];
-    for (path, body, place, code) in asked {
+    for (path, body, pointer, code) in cases {
         let response = post(&models, path, body).await;
         assert_eq!((response.status().as_u16(), &response.headers()["retry-after"]), (429, &"1".parse().unwrap()));
         let error: Value = response.json().await.unwrap();
-        assert_eq!(error.pointer(place), Some(&json!(code)), "{error}");
+        assert_eq!(error.pointer(pointer), Some(&json!(code)), "{error}");
     }
     for (path, body, status) in [("/v1/messages", messages("!fail"), 529), (GEMINI, contents("!fail"), 500)] {
         assert_eq!(post(&models, path, body).await.status(), status);
@@ -236,10 +236,10 @@ async fn errors_have_the_vendors_shape() {
 }
 
 #[tokio::test]
-async fn a_bad_key_and_a_bad_model_are_refused() {
-    let models = Models::start().await.unwrap();
-    let places = [("/v1/messages", "x-api-key"), ("/v1/responses", "authorization"), (GEMINI, "x-goog-api-key")];
-    for (path, header) in places {
+async fn bad_key_and_bad_model_are_rejected() {
+    let models = ModelDouble::start().await.unwrap();
+    let endpoints = [("/v1/messages", "x-api-key"), ("/v1/responses", "authorization"), (GEMINI, "x-goog-api-key")];
+    for (path, header) in endpoints {
         let key = if header == "authorization" { "Bearer bad-key" } else { "bad-key" };
         let request = http().post(format!("{}{path}", models.url())).header(header, key).json(&json!({}));
         assert_eq!(request.send().await.unwrap().status(), 401, "{path}");
@@ -253,8 +253,8 @@ async fn a_bad_key_and_a_bad_model_are_refused() {
 }
 
 #[tokio::test]
-async fn a_stream_breaks_where_it_is_told_to() {
-    let models = Models::start().await.unwrap();
+async fn streams_break_as_scripted() {
+    let models = ModelDouble::start().await.unwrap();
     let lines = stream(&models, "/v1/messages", messages("!midfail")).await;
     assert_eq!(lines.last().unwrap()["error"]["type"], "overloaded_error");
     let lines = stream(&models, "/v1/responses", responses("!midfail")).await;
@@ -273,19 +273,19 @@ async fn a_stream_breaks_where_it_is_told_to() {
 }
 
 #[tokio::test]
-async fn words_come_by_the_clock() {
-    let models = Models::start().await.unwrap();
+async fn words_are_paced() {
+    let models = ModelDouble::start().await.unwrap();
     let begin = Instant::now();
     stream(&models, "/v1/messages", messages("!count 21 10")).await;
     let took = begin.elapsed();
     assert!(took >= Duration::from_millis(200), "{took:?}");
-    // Each word a few milliseconds late would add up to more; a busy machine may still be late once.
+    // Accumulated delays would take longer; a busy machine may still be late once.
     assert!(took < Duration::from_secs(10), "{took:?}");
 }
 
 #[tokio::test]
-async fn what_was_asked_is_kept() {
-    let models = Models::start().await.unwrap();
+async fn requests_are_recorded() {
+    let models = ModelDouble::start().await.unwrap();
     let list = http().get(format!("{}/v1/models", models.url())).send().await.unwrap();
     assert_eq!(list.json::<Value>().await.unwrap()["object"], "list");
     let prompt = "<conversation_so_far>\n<said by=\"ann\">\nbefore\n</said>\n</conversation_so_far>\n\n!recall";
@@ -295,36 +295,36 @@ async fn what_was_asked_is_kept() {
     assert_eq!(requests.len(), 2);
     assert_eq!((requests[0].api, requests[0].method.as_str()), (None, "GET"));
     let asked = &requests[1];
-    assert_eq!((asked.api, asked.path.as_str()), (Some(Api::Messages), "/v1/messages"));
+    assert_eq!((asked.api, asked.path.as_str()), (Some(VendorApi::Messages), "/v1/messages"));
     assert_eq!((asked.model.as_deref(), asked.key.as_deref()), (Some("claude-x"), Some("test-key")));
     assert_eq!((asked.prompt.as_str(), &asked.body["max_tokens"]), ("!recall", &json!(100)));
     assert_eq!(asked.headers["x-api-key"], "test-key");
-    models.wait_for(DEADLINE, |request| request.progress() == Progress::Complete).await.unwrap();
+    models.wait_for(DEADLINE, |request| request.progress() == AnswerProgress::Complete).await.unwrap();
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_is_noticed() {
-    let models = Models::start().await.unwrap();
+async fn client_disconnect_is_recorded() {
+    let models = ModelDouble::start().await.unwrap();
     let mut bytes = post(&models, "/v1/messages", messages("!slow 100000 1")).await.bytes_stream();
     timeout(DEADLINE, bytes.next()).await.unwrap().unwrap().unwrap();
-    assert_eq!(models.requests()[0].progress(), Progress::Answering);
+    assert_eq!(models.requests()[0].progress(), AnswerProgress::Answering);
     drop(bytes);
-    models.wait_for(DEADLINE, |request| request.progress() == Progress::ClientGone).await.unwrap();
+    models.wait_for(DEADLINE, |request| request.progress() == AnswerProgress::ClientDisconnected).await.unwrap();
 }
 
 #[tokio::test]
-async fn nothing_is_left_after_a_stop() {
-    let models = Models::start().await.unwrap();
+async fn stop_closes_connections_and_frees_the_port() {
+    let models = ModelDouble::start().await.unwrap();
     let (url, port) = (models.url(), models.address().port());
     let response = post(&models, "/v1/messages", messages("!slow 100000 50")).await;
     timeout(DEADLINE, models.stop()).await.unwrap();
     assert!(!frames(response).await.1);
     assert!(http().get(&url).send().await.is_err());
-    drop(Models::start_on(port).await.unwrap());
+    drop(ModelDouble::start_on(port).await.unwrap());
 }
 
 #[tokio::test]
-async fn it_is_a_program_too() {
+async fn model_double_runs_as_a_program() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_model-double"));
     let mut child = command.stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();

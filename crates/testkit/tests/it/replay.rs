@@ -1,4 +1,4 @@
-//! Transcripts played by the double.
+//! Transcripts played by the fake CLI.
 
 use crate::host::{Host, control, is_result, transcripts, user};
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ fn text_of(lines: &[Value]) -> String {
     lines.iter().filter_map(|line| line["event"]["delta"]["text"].as_str()).collect()
 }
 
-/// The recorded host once more, with other ids: says each `in`, hears each `out`.
+/// Plays the recorded host with other ids: sends each `in`, expects each `out`.
 async fn play_again(name: &str) {
     let text = std::fs::read_to_string(transcripts().join(format!("{name}.jsonl"))).unwrap();
     let mut host = Host::replay(name, &[]);
@@ -29,7 +29,7 @@ async fn play_again(name: &str) {
                 if line["type"] == "control_request" {
                     line["request_id"] = json!(format!("mine {}", line["request_id"]));
                 }
-                host.say(line).await;
+                host.send(line).await;
             }
             "out" => {
                 let heard = host.line().await;
@@ -50,7 +50,7 @@ async fn play_again(name: &str) {
 }
 
 #[tokio::test]
-async fn every_transcript_is_played_to_its_end() {
+async fn all_transcripts_play_to_the_end() {
     let mut names: Vec<String> = std::fs::read_dir(transcripts())
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
@@ -64,90 +64,90 @@ async fn every_transcript_is_played_to_its_end() {
 }
 
 #[tokio::test]
-async fn a_host_of_its_own_kind_is_understood() {
+async fn host_with_other_ids_is_supported() {
     let mut host = Host::replay("claude-hello", &["--session-id", "my-session"]);
-    host.say(control("r1", "initialize")).await;
+    host.send(control("r1", "initialize")).await;
     assert_eq!(host.line().await, answer(&control("r1", ""), json!({})));
-    host.say(user("hi")).await;
+    host.send(user("hi")).await;
     let lines = host.until(is_result).await;
     let result = lines.last().unwrap();
     assert_eq!(text_of(&lines), "Hello from the mock. You said: say hello");
     assert_eq!(result["result"], text_of(&lines));
     assert_eq!(result["user_message_uuids"], json!(["uuid of hi"]));
     assert!(lines.iter().all(|line| line["session_id"] == "my-session"));
-    host.say(control("r2", "get_context_usage")).await;
+    host.send(control("r2", "get_context_usage")).await;
     assert_eq!(host.line().await["response"]["request_id"], "r2");
     let (status, rest, errors) = host.finish().await;
     assert_eq!((status.code(), rest.as_str(), errors.as_str()), (Some(0), "", ""));
 }
 
 #[tokio::test]
-async fn an_interrupt_is_taken_early_and_answered_under_its_own_id() {
+async fn early_interrupt_is_answered_with_its_own_id() {
     let mut host = Host::replay("claude-interrupt", &[]);
-    host.say(user("count")).await;
+    host.send(user("count")).await;
     host.until(|line| line["event"]["delta"]["text"].is_string()).await;
-    host.say(control("mine", "interrupt")).await;
+    host.send(control("mine", "interrupt")).await;
     let lines = host.until(is_result).await;
     let confirmed = lines.iter().find(|line| line["type"] == "control_response").unwrap();
     assert_eq!(confirmed["response"]["request_id"], "mine");
     assert_eq!(lines.last().unwrap()["terminal_reason"], "aborted_streaming");
-    host.say(user("go on")).await;
+    host.send(user("go on")).await;
     assert_eq!(host.until(is_result).await.last().unwrap()["is_error"], false);
     assert_eq!(host.finish().await.0.code(), Some(0));
 }
 
 #[tokio::test]
-async fn a_turn_is_finished_when_the_input_ends() {
+async fn turn_is_finished_after_eof() {
     let mut host = Host::replay("claude-tool", &[]);
-    host.say(user("tool")).await;
+    host.send(user("tool")).await;
     host.close();
     assert_eq!(host.until(is_result).await.last().unwrap()["is_error"], false);
     assert_eq!(host.finish().await.0.code(), Some(0));
 }
 
 #[tokio::test]
-async fn another_verdict_than_the_recorded_one_is_a_mismatch() {
+async fn different_verdict_is_a_mismatch() {
     let is_ask = |line: &Value| line["request"]["subtype"] == "can_use_tool";
     let mut host = Host::replay("claude-permission", &[]);
-    host.say(user("touch")).await;
+    host.send(user("touch")).await;
     let asked = host.until(is_ask).await;
-    host.say(answer(asked.last().unwrap(), json!({"behavior": "allow", "updatedInput": {}}))).await;
+    host.send(answer(asked.last().unwrap(), json!({"behavior": "allow", "updatedInput": {}}))).await;
     host.until(is_result).await;
-    host.say(user("touch again")).await;
+    host.send(user("touch again")).await;
     let asked = host.until(is_ask).await;
-    host.say(answer(asked.last().unwrap(), json!({"behavior": "allow", "updatedInput": {}}))).await;
+    host.send(answer(asked.last().unwrap(), json!({"behavior": "allow", "updatedInput": {}}))).await;
     host.finish_mismatched("line 67: expected the answer \"deny\" to ").await;
 }
 
 #[tokio::test]
-async fn what_was_not_recorded_is_a_mismatch() {
+async fn unrecorded_input_is_a_mismatch() {
     let mut host = Host::replay("claude-hello", &[]);
-    host.say(user("one")).await;
+    host.send(user("one")).await;
     host.until(is_result).await;
-    host.say(user("two")).await;
-    host.finish_mismatched("nothing more was recorded, heard a user's message: ").await;
+    host.send(user("two")).await;
+    host.finish_mismatched("nothing more was recorded, got a user's message: ").await;
 
     let mut host = Host::replay("codex-hello", &[]);
-    host.say(json!({"id": 1, "method": "thread/start"})).await;
-    host.finish_mismatched("line 2: expected the request initialize, heard the request thread/start: ").await;
+    host.send(json!({"id": 1, "method": "thread/start"})).await;
+    host.finish_mismatched("line 2: expected the request initialize, got the request thread/start: ").await;
 
     let mut host = Host::replay("codex-hello", &[]);
-    host.say_raw("{half\n").await;
-    host.finish_mismatched("no JSON: {half").await;
+    host.send_raw("{half\n").await;
+    host.finish_mismatched("not JSON: {half").await;
 }
 
 #[tokio::test]
-async fn the_recorded_clock_is_kept_when_asked_for() {
+async fn pace_follows_the_recorded_clock() {
     let mut host = Host::replay("codex-hello", &["--pace", "2"]);
-    host.say(json!({"id": "a", "method": "initialize"})).await;
+    host.send(json!({"id": "a", "method": "initialize"})).await;
     host.until(|line| line["id"] == "a").await;
-    host.say(json!({"method": "initialized"})).await;
-    host.say(json!({"id": "b", "method": "model/list"})).await;
-    host.say(json!({"id": "c", "method": "thread/start"})).await;
+    host.send(json!({"method": "initialized"})).await;
+    host.send(json!({"id": "b", "method": "model/list"})).await;
+    host.send(json!({"id": "c", "method": "thread/start"})).await;
     let lines = host.until(|line| line["id"] == "c").await;
     assert!(lines.contains(&json!({"jsonrpc": "2.0", "id": "b", "result": {}})), "{lines:?}");
     let thread = lines.last().unwrap()["result"]["thread"]["id"].clone();
-    host.say(json!({"id": "d", "method": "turn/start", "params": {"threadId": thread}})).await;
+    host.send(json!({"id": "d", "method": "turn/start", "params": {"threadId": thread}})).await;
     let begin = Instant::now();
     host.until(|line| line["method"] == "turn/completed").await;
     // 257 ms were recorded.
@@ -155,7 +155,7 @@ async fn the_recorded_clock_is_kept_when_asked_for() {
 }
 
 #[tokio::test]
-async fn it_has_a_version_and_says_what_it_needs() {
+async fn version_and_usage_errors() {
     for (arguments, version) in [
         (&["--version"][..], "2.1.325 (Claude Code)\n"),
         (&["--version", "--speaks", "codex", "--replay", "x"], "codex-cli 0.166.0\n"),
@@ -171,6 +171,6 @@ async fn it_has_a_version_and_says_what_it_needs() {
 }
 
 #[test]
-fn tests_of_other_crates_find_it() {
+fn other_crates_find_the_program() {
     assert_eq!(testkit::programs::replay(), std::path::Path::new(env!("CARGO_BIN_EXE_replay")));
 }

@@ -1,19 +1,19 @@
-//! Our MCP client against real servers, our MCP server against real clients, and both against the protocol's own
-//! examination. `cargo xtask test mcp` brings what is needed.
+//! Our MCP client against real servers, our MCP server against real clients, and both against the conformance suite.
+//! `cargo xtask test mcp` installs the requirements.
 
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
-    reason = "clippy takes only functions marked #[test] for tests, not what they share"
+    reason = "clippy treats only #[test] functions as tests, not their helpers"
 )]
 
 mod agent;
 mod another;
 mod conformance;
 mod everything;
-mod house;
+mod fixture;
 mod local;
-mod scene;
 mod server_conformance;
 mod server_inspector;
 mod server_sdks;
+mod test_greenroom;

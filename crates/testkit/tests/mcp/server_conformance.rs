@@ -1,21 +1,21 @@
-//! The protocol's own examination of servers, for both eras, of the whole server with the fixture that it asks for.
+//! The MCP conformance suite for servers, for both eras, run against the whole server with the required fixture.
 
-use crate::{conformance::score, scene::TURN};
+use crate::{conformance::score, fixture::SERIAL};
 use serde::Deserialize;
 use std::{fs, path::Path, time::Duration};
 use testkit::{
-    client::Launch,
-    programs::{McpServers, greenroom_for_conformance},
+    client::ServerLaunch,
+    programs::{McpPrograms, greenroom_for_conformance},
 };
 use tokio::{process::Command, time::timeout};
 
 const DEADLINE: Duration = Duration::from_secs(300);
 const STOP: Duration = Duration::from_secs(30);
 
-/// Not offered, and not scored: an extension of the protocol.
+/// Not implemented and not scored: a protocol extension.
 const TASKS: &str = "server-tasks-";
 
-/// A tool ends its stream before it answers, and the client comes back for the answer. The suite is content with a server
+/// A tool ends its stream before its answer, and the client reconnects for the answer. The suite also accepts a server
 /// whose streams never end.
 const RESUMED: &str = "server-sse-disconnect-resume";
 
@@ -32,34 +32,34 @@ struct Check {
 enum Status {
     Success,
     Failure,
-    /// Something that a server should do, but need not.
+    /// A recommendation that is not met.
     Warning,
     Info,
     Skipped,
 }
 
-/// Every scenario that a server must pass for this revision. `run` counts those that are only reported, too.
+/// Runs all scenarios that a server must pass for this revision. `run` also counts unscored scenarios.
 async fn examine(revision: &str, required: usize, run: usize) {
-    let _turn = TURN.lock().await;
-    let (servers, folder) = (McpServers::found(), tempfile::tempdir().unwrap());
-    let server = Launch::new(greenroom_for_conformance(), folder.path().join("data")).start().await.unwrap();
+    let _serial = SERIAL.lock().await;
+    let (servers, folder) = (McpPrograms::from_env(), tempfile::tempdir().unwrap());
+    let server = ServerLaunch::new(greenroom_for_conformance(), folder.path().join("data")).start().await.unwrap();
     let results = folder.path().join("results");
     let mut suite = Command::new(&servers.node);
     suite.arg(&servers.conformance).args(["server", "--requirements", revision, "-o"]).arg(&results);
-    suite.args(["--url", &format!("{}/mcp", server.base())]);
+    suite.args(["--url", &format!("{}/mcp", server.base_url())]);
     suite.current_dir(folder.path()).kill_on_drop(true);
-    let output = timeout(DEADLINE, suite.output()).await.expect("it ends").unwrap();
-    let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let output = timeout(DEADLINE, suite.output()).await.expect("the suite ends").unwrap();
+    let output_text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
 
-    assert_eq!(score(&said), Some((required, required)), "{said}");
-    assert!(output.status.success(), "{said}");
+    assert_eq!(score(&output_text), Some((required, required)), "{output_text}");
+    assert!(output.status.success(), "{output_text}");
     let scenarios = read(&results);
-    assert_eq!(scenarios.len(), run, "{said}");
-    assert_eq!(complaints(&scenarios), Vec::<String>::new(), "{said}");
+    assert_eq!(scenarios.len(), run, "{output_text}");
+    assert_eq!(complaints(&scenarios), Vec::<String>::new(), "{output_text}");
     assert!(server.terminate(STOP).await.unwrap().success());
 }
 
-/// A folder for each scenario, with its checks in a file.
+/// Reads the checks of each scenario; there is one folder per scenario.
 fn read(results: &Path) -> Vec<(String, Vec<Check>)> {
     let scenario = |entry: fs::DirEntry| {
         let checks = fs::read(entry.path().join("checks.json")).unwrap();
@@ -68,7 +68,7 @@ fn read(results: &Path) -> Vec<(String, Vec<Check>)> {
     fs::read_dir(results).unwrap().map(|entry| scenario(entry.unwrap())).collect()
 }
 
-/// What the suite would let pass is a complaint as well: a warning, a skipped check, a scenario that checked nothing.
+/// Lists failures, and also what the suite accepts: warnings, skipped checks, scenarios without checks.
 fn complaints(scenarios: &[(String, Vec<Check>)]) -> Vec<String> {
     let mut complaints = Vec::new();
     for (scenario, checks) in scenarios.iter().filter(|(scenario, _)| !scenario.starts_with(TASKS)) {
@@ -92,7 +92,7 @@ fn complaints(scenarios: &[(String, Vec<Check>)]) -> Vec<String> {
 }
 
 #[test]
-fn a_warning_is_a_complaint() {
+fn warnings_are_complaints() {
     let checks = |status| serde_json::from_value(serde_json::json!([{"id": "a", "status": status}])).unwrap();
     let scenario = |name: &str, status| vec![(name.to_owned(), checks(status))];
     assert_eq!(complaints(&scenario("server-ping-1", "SUCCESS")).len(), 0);

@@ -1,7 +1,7 @@
-//! Greenroom as an MCP server, used by the official libraries: TypeScript and Python, both generations of each, over each
-//! transport that they speak. What a client does is in `drivers/`; here it is judged what it saw.
+//! Greenroom as an MCP server, used by the official libraries: TypeScript and Python, two versions of each, over each
+//! supported transport. The client scripts are in `drivers/`; this file checks their reports.
 
-use crate::house::House;
+use crate::test_greenroom::TestGreenroom;
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -18,13 +18,13 @@ const TOOLS: [&str; 10] = [
     "get_skill",
 ];
 
-/// What clients complain of although nothing is wrong, or although it is them who are.
+/// Known client errors that are not caused by the server.
 const KNOWN: [(&str, &str); 1] = [
-    // Forgets a request before it has looked at the progress that came with its answer.
+    // Drops a request before processing progress that arrived with its answer.
     ("ts1.mjs", "progress notification for an unknown token"),
 ];
 
-/// A test for each: the client, how it comes in, which era it speaks, and whether accounts are on.
+/// Defines a test per line: the client, its transport and era, and whether accounts are on.
 macro_rules! clients {
     ($($name:ident: $driver:literal over $transport:literal, $era:literal, accounts $accounts:literal;)+) => {
         $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -56,15 +56,15 @@ clients! {
 }
 
 async fn examine(driver: &str, transport: &str, era: &str, has_accounts: bool) {
-    let house = House::open(has_accounts).await;
-    let report = drive(&house, driver, transport, era).await;
+    let greenroom = TestGreenroom::open(has_accounts).await;
+    let report = drive(&greenroom, driver, transport, era).await;
     assert_eq!(report["failure"], Value::Null, "{report:#}");
     let errors: Vec<&str> = report["errors"].as_array().unwrap().iter().map(|error| error.as_str().unwrap()).collect();
     let is_known = |error: &&str| KNOWN.iter().any(|(whose, what)| driver == *whose && error.contains(what));
     assert!(errors.iter().all(is_known), "{errors:?}");
 
     let revision = if era == "modern" { "2026-07-28" } else { "2025-11-25" };
-    // Only over HTTP does the first TypeScript library say which revision it speaks.
+    // The first TypeScript library reports its revision only over HTTP.
     if driver != "ts1.mjs" || transport == "http" {
         assert_eq!(report["protocol"], revision);
     }
@@ -74,43 +74,43 @@ async fn examine(driver: &str, transport: &str, era: &str, has_accounts: bool) {
     assert_eq!(report["agents"], json!(["scripted"]));
     assert_streamed(&report["run"]);
     assert_eq!(report["room"], json!({"type": "application/json", "messages": 2}));
-    assert_eq!(report["listed"], true, "the room is among the resources");
+    assert_eq!(report["listed"], true, "the room must be listed as a resource");
     assert!(report["updated"].as_str().unwrap().starts_with("greenroom://rooms/"), "{report:#}");
     assert_eq!(report["agents_then"].as_array().unwrap().len(), 2, "{report:#}");
     assert_eq!((&report["prompts"], &report["prompt"]), (&json!(["greet"]), &json!("Say moin.")));
     assert_eq!((&report["cancel"], &report["cancelled_runs"]), (&json!("rejected"), &json!(1)));
-    let refusal = report["refusal"].as_str().expect("an error that a model can read");
-    assert!(refusal.contains("scripted"), "it says who is there: {refusal}");
-    house.finish().await;
+    let refusal = report["refusal"].as_str().expect("the error is readable text");
+    assert!(refusal.contains("scripted"), "the error must list the agents: {refusal}");
+    greenroom.finish().await;
 }
 
-/// Progress that came while the agent was still speaking, and nothing after the answer.
+/// Asserts that progress arrived while the run was active, and none after the answer.
 fn assert_streamed(run: &Value) {
     let text = (1..=40).map(|n| n.to_string()).collect::<Vec<_>>().join(" ");
     assert_eq!((&run["status"], &run["text"], &run["plain"]), (&json!("completed"), &json!(text), &json!(text)));
-    assert_eq!(run["running"], 1, "the run had not ended when the first progress came: {run:#}");
+    assert_eq!(run["running"], 1, "the run must be active at the first progress: {run:#}");
     let progress = run["progress"].as_array().unwrap();
     let steps: Vec<f64> = progress.iter().map(|step| step["progress"].as_f64().unwrap()).collect();
     assert!(steps.len() >= 5 && steps.windows(2).all(|pair| pair[0] < pair[1]), "{steps:?}");
     assert!(steps.iter().all(|step| *step <= text.len() as f64), "{steps:?}");
     assert!(progress.iter().all(|step| step["late"] == false), "{run:#}");
     let said = progress.iter().filter_map(|step| step["message"].as_str()).any(|said| !said.is_empty());
-    assert!(said, "what is said comes with it: {run:#}");
+    assert!(said, "progress must contain text: {run:#}");
 }
 
-async fn drive(house: &House, driver: &str, transport: &str, era: &str) -> Value {
+async fn drive(greenroom: &TestGreenroom, driver: &str, transport: &str, era: &str) -> Value {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mcp/drivers").join(driver);
     let program = match driver {
-        "python1.py" => &house.programs.python1,
-        "python2.py" => &house.programs.python,
-        _ => &house.programs.node,
+        "python1.py" => &greenroom.programs.python1,
+        "python2.py" => &greenroom.programs.python,
+        _ => &greenroom.programs.node,
     };
-    let mut command = house.bridge().to_vec();
-    command.extend(["--server".to_owned(), house.base().to_owned()]);
+    let mut command = greenroom.bridge().to_vec();
+    command.extend(["--server".to_owned(), greenroom.base().to_owned()]);
     let setting = json!({
-        "base": house.base(), "token": house.token.clone().unwrap_or_default(), "transport": transport, "era": era,
-        "modules": house.programs.modules, "command": command,
+        "base": greenroom.base(), "token": greenroom.token.clone().unwrap_or_default(), "transport": transport, "era": era,
+        "modules": greenroom.programs.modules, "command": command,
     });
-    let ended = house.run(program, &[script.to_str().unwrap(), &setting.to_string()]).await;
-    serde_json::from_str(&ended.out).unwrap_or_else(|error| panic!("{error}: {ended:?}"))
+    let ended = greenroom.run(program, &[script.to_str().unwrap(), &setting.to_string()]).await;
+    serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{error}: {ended:?}"))
 }

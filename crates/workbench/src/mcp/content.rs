@@ -1,23 +1,23 @@
-//! What a call brought: text, images, resources. What is not known is kept as it came.
+//! The result of a tool call: text, images, resources. Unknown content is kept unchanged.
 
 use serde::Serialize;
 use serde_json::Value;
 use std::fmt;
 
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
-pub struct CallResult {
-    pub content: Vec<Content>,
+pub struct McpCallResult {
+    pub content: Vec<McpContent>,
     pub structured: Option<Value>,
     pub is_error: bool,
-    /// Of the JSON-RPC error, where it was one.
+    /// The JSON-RPC error code, if the call returned an error.
     pub code: Option<i64>,
-    /// What else happened, for the room.
-    pub notices: Vec<Notice>,
+    /// Other things that happened during the call, to show in the room.
+    pub notices: Vec<McpNotice>,
 }
 
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Content {
+pub enum McpContent {
     Text {
         text: String,
     },
@@ -50,35 +50,35 @@ pub enum Content {
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Notice {
-    /// It had ended and was started again for this.
+pub enum McpNotice {
+    /// The server had ended and was restarted for this call.
     Restarted { server: String, reason: String },
 }
 
-impl fmt::Display for Notice {
+impl fmt::Display for McpNotice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Restarted { server, reason } => {
-                write!(f, "the MCP server {server:?} had ended ({reason}) and was started again")
+                write!(f, "the MCP server {server:?} had ended ({reason}) and was restarted")
             }
         }
     }
 }
 
-impl CallResult {
-    /// A JSON-RPC error, as a result that a model can read.
-    pub(super) fn refused(code: i64, message: &str, data: Option<&Value>) -> Self {
+impl McpCallResult {
+    /// Converts a JSON-RPC error into a result that a model can read.
+    pub(super) fn from_rpc_error(code: i64, message: &str, data: Option<&Value>) -> Self {
         let mut text = format!("MCP error {code}: {message}");
         if let Some(data) = data.filter(|data| !data.is_null()) {
             text.push_str(&format!(" ({data})"));
         }
-        let content = vec![Content::Text { text }];
+        let content = vec![McpContent::Text { text }];
         Self { content, is_error: true, code: Some(code), ..Self::default() }
     }
 
-    /// All of it for a model that reads only text; what is none is named.
+    /// Returns all content as text, for a model that reads only text. Other content is replaced by a description.
     pub fn text(&self) -> String {
-        let mut pieces: Vec<String> = self.content.iter().map(Content::as_text).collect();
+        let mut pieces: Vec<String> = self.content.iter().map(McpContent::as_text).collect();
         if pieces.is_empty()
             && let Some(structured) = &self.structured
         {
@@ -87,21 +87,21 @@ impl CallResult {
         pieces.join("\n")
     }
 
-    /// From the `result` of an answer. Anything goes; `Err` only where a server asks for what cannot be given here.
-    pub(super) fn read(result: Value) -> Result<Self, String> {
+    /// Reads the `result` of a response. Accepts any JSON; `Err` only if the server requires an unsupported feature.
+    pub(super) fn from_result(result: Value) -> Result<Self, String> {
         let Value::Object(mut result) = result else {
-            return Ok(Self { content: vec![Content::Other { value: result }], ..Self::default() });
+            return Ok(Self { content: vec![McpContent::Other { value: result }], ..Self::default() });
         };
         match result.get("resultType").and_then(Value::as_str) {
             Some("input_required") => {
-                return Err("it asks for input that only a person can give, and that is not supported".to_owned());
+                return Err("it asks for user input, which is not supported".to_owned());
             }
-            Some("task") => return Err("it wants to answer later, as a task, and that is not supported".to_owned()),
+            Some("task") => return Err("it answers with a task, which is not supported".to_owned()),
             _ => {}
         }
         let content = match result.remove("content") {
-            Some(Value::Array(blocks)) => blocks.into_iter().map(Content::read).collect(),
-            Some(other) => vec![Content::Other { value: other }],
+            Some(Value::Array(blocks)) => blocks.into_iter().map(McpContent::read).collect(),
+            Some(other) => vec![McpContent::Other { value: other }],
             None => Vec::new(),
         };
         let structured = result.remove("structuredContent").filter(|structured| !structured.is_null());
@@ -110,7 +110,7 @@ impl CallResult {
     }
 }
 
-impl Content {
+impl McpContent {
     fn read(block: Value) -> Self {
         Self::known(&block).unwrap_or(Self::Other { value: block })
     }
@@ -166,12 +166,12 @@ fn decoded_length(base64: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{CallResult, Content};
+    use super::{McpCallResult, McpContent};
     use serde_json::json;
 
     #[test]
-    fn everything_that_comes_is_kept() {
-        let result = CallResult::read(json!({"content": [
+    fn all_content_is_kept() {
+        let result = McpCallResult::from_result(json!({"content": [
             {"type": "text", "text": "hello"},
             {"type": "image", "data": "AAAA", "mimeType": "image/png"},
             {"type": "resource", "resource": {"uri": "file:///a", "text": "inside", "mimeType": "text/plain"}},
@@ -182,8 +182,8 @@ mod tests {
         ], "structuredContent": {"a": 1}, "isError": true}))
         .unwrap();
         assert!(result.is_error && result.structured == Some(json!({"a": 1})));
-        assert!(matches!(&result.content[1], Content::Image { media_type, .. } if media_type == "image/png"));
-        assert!(matches!(&result.content[5], Content::Other { value } if value["beam"] == 1));
+        assert!(matches!(&result.content[1], McpContent::Image { media_type, .. } if media_type == "image/png"));
+        assert!(matches!(&result.content[5], McpContent::Other { value } if value["beam"] == 1));
         assert_eq!(
             result.text(),
             "hello\n[image, image/png, 3 bytes]\ninside\n[resource file:///b, unknown type, 3 bytes]\n\
@@ -192,17 +192,17 @@ mod tests {
     }
 
     #[test]
-    fn odd_results_are_results() {
-        assert_eq!(CallResult::read(json!({})).unwrap(), CallResult::default());
-        assert_eq!(CallResult::read(json!({"structuredContent": {"a": 1}})).unwrap().text(), "{\"a\":1}");
-        assert_eq!(CallResult::read(json!("plain")).unwrap().text(), "\"plain\"");
-        assert!(CallResult::read(json!({"resultType": "input_required"})).is_err());
+    fn unusual_results_are_accepted() {
+        assert_eq!(McpCallResult::from_result(json!({})).unwrap(), McpCallResult::default());
+        assert_eq!(McpCallResult::from_result(json!({"structuredContent": {"a": 1}})).unwrap().text(), "{\"a\":1}");
+        assert_eq!(McpCallResult::from_result(json!("plain")).unwrap().text(), "\"plain\"");
+        assert!(McpCallResult::from_result(json!({"resultType": "input_required"})).is_err());
     }
 
     #[test]
-    fn a_refusal_has_its_code_and_its_words() {
-        let refused = CallResult::refused(-32602, "no such tool", Some(&json!({"tool": "x"})));
-        assert_eq!((refused.is_error, refused.code), (true, Some(-32602)));
-        assert_eq!(refused.text(), "MCP error -32602: no such tool ({\"tool\":\"x\"})");
+    fn an_rpc_error_keeps_its_code_and_message() {
+        let error = McpCallResult::from_rpc_error(-32602, "no such tool", Some(&json!({"tool": "x"})));
+        assert_eq!((error.is_error, error.code), (true, Some(-32602)));
+        assert_eq!(error.text(), "MCP error -32602: no such tool ({\"tool\":\"x\"})");
     }
 }

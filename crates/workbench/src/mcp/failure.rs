@@ -1,42 +1,42 @@
-//! Why a server could not be used. What a tool itself refuses is no failure but a result.
+//! Why an MCP server could not be used. An error returned by a tool is a result, not a failure.
 
-use crate::process::Refusal;
+use crate::process::BackoffRefusal;
 use std::time::Duration;
 
-/// The texts go on after "the MCP server "name" ".
+/// The messages continue the sentence `the MCP server "name" …`.
 #[derive(Clone, Debug, thiserror::Error)]
-pub enum Failure {
-    #[error("cannot be started: {0}")]
+pub enum McpFailure {
+    #[error("could not be started: {0}")]
     Start(String),
-    #[error("cannot be reached: {0}")]
+    #[error("could not be reached: {0}")]
     Unreachable(String),
-    #[error("did not greet as an MCP server does: {0}")]
+    #[error("failed the MCP handshake: {0}")]
     Handshake(String),
-    #[error("speaks the version {version:?} of the protocol; known here are {known}")]
+    #[error("uses protocol version {version:?}; supported are {known}")]
     Version { version: String, known: String },
-    #[error("wants a login or another key: {reason}")]
+    #[error("requires a login or another key: {reason}")]
     Unauthorized {
         reason: String,
-        /// Its `WWW-Authenticate`, for whoever can follow it.
+        /// The server's `WWW-Authenticate` header.
         challenge: Option<String>,
     },
     #[error("did not {what} within {} s{detail}", seconds(*after))]
     Timeout { what: &'static str, after: Duration, detail: String },
-    /// Whether the tool did its work is not known, so it is not called again by itself.
-    #[error("ended in the middle of a call, whose outcome is unknown: {0}")]
+    /// Whether the tool did its work is not known, so the call is not retried.
+    #[error("ended during a call, whose outcome is unknown: {0}")]
     Crashed(String),
-    #[error("is given a rest: {refusal}{last}")]
-    Resting { refusal: Refusal, last: String },
-    #[error("sent an answer that cannot be understood: {0}")]
+    #[error("is not restarted yet: {refusal}{last}")]
+    BackingOff { refusal: BackoffRefusal, last: String },
+    #[error("sent an invalid answer: {0}")]
     BadAnswer(String),
-    #[error("was not waited for any longer")]
+    #[error("was called, but the call was canceled")]
     Cancelled,
-    #[error("is not started any more, because this server stops")]
+    #[error("is not started, because Greenroom is stopping")]
     Closing,
 }
 
-impl Failure {
-    /// Stable.
+impl McpFailure {
+    /// Returns a stable error code.
     pub const fn code(&self) -> &'static str {
         match self {
             Self::Start(_) => "mcp_start_failed",
@@ -46,7 +46,7 @@ impl Failure {
             Self::Unauthorized { .. } => "mcp_unauthorized",
             Self::Timeout { .. } => "mcp_timeout",
             Self::Crashed(_) => "mcp_crashed",
-            Self::Resting { .. } => "mcp_resting",
+            Self::BackingOff { .. } => "mcp_resting",
             Self::BadAnswer(_) => "mcp_bad_answer",
             Self::Cancelled => "mcp_cancelled",
             Self::Closing => "mcp_closing",
@@ -55,6 +55,6 @@ impl Failure {
 }
 
 fn seconds(duration: Duration) -> f64 {
-    // Two digits are enough for people.
+    // Two decimals are enough for people.
     (duration.as_secs_f64() * 100.0).round() / 100.0
 }

@@ -1,9 +1,9 @@
-//! What a server says by itself: progress, changes, its log. What it asks of us is declined by rmcp's defaults, because
-//! nothing of it was offered.
+//! Handles notifications from a server: progress, changes, log messages. Requests from the server are declined by
+//! rmcp's defaults, because we offer no such capabilities.
 
-#![expect(deprecated, reason = "servers up to 2025-11-25 still send their log")]
+#![expect(deprecated, reason = "servers up to 2025-11-25 still send log messages")]
 
-use super::{Progress, health::Health};
+use super::{McpProgress, health::McpServerHealth};
 use rmcp::{
     ClientHandler, RoleClient,
     model::{
@@ -18,39 +18,39 @@ use std::{
 };
 use tokio::sync::{mpsc, watch};
 
-/// Progress that came before its call was known here: a fast server, a slow thread.
-const EARLY: usize = 64;
+/// Progress that arrived before its call was registered, by a race.
+const MAX_EARLY_PROGRESS: usize = 64;
 
 #[derive(Clone, Debug)]
-pub struct Handler(Arc<Inner>);
+pub struct McpClientHandler(Arc<ClientHandlerInner>);
 
 #[derive(Debug)]
-struct Inner {
-    health: Arc<Health>,
-    /// Counts the times that the server said its tools have changed.
+struct ClientHandlerInner {
+    health: Arc<McpServerHealth>,
+    /// Counts the server's notifications that its tools have changed.
     changes: watch::Sender<u64>,
-    watchers: Mutex<Watchers>,
+    watchers: Mutex<ProgressWatchers>,
 }
 
 #[derive(Debug, Default)]
-struct Watchers {
-    by_token: HashMap<ProgressToken, mpsc::Sender<Progress>>,
-    early: VecDeque<(ProgressToken, Progress)>,
+struct ProgressWatchers {
+    by_token: HashMap<ProgressToken, mpsc::Sender<McpProgress>>,
+    early: VecDeque<(ProgressToken, McpProgress)>,
 }
 
-/// Dropped, nobody is told of the progress any more.
-pub struct Watching {
-    handler: Handler,
+/// Dropping it unregisters the receiver of the progress.
+pub struct ProgressWatch {
+    handler: McpClientHandler,
     token: ProgressToken,
 }
 
-impl Handler {
-    pub fn new(health: Arc<Health>) -> Self {
-        Self(Arc::new(Inner { health, changes: watch::Sender::new(0), watchers: Mutex::default() }))
+impl McpClientHandler {
+    pub fn new(health: Arc<McpServerHealth>) -> Self {
+        Self(Arc::new(ClientHandlerInner { health, changes: watch::Sender::new(0), watchers: Mutex::default() }))
     }
 
-    fn watchers(&self) -> MutexGuard<'_, Watchers> {
-        // Each change is one step; a panic elsewhere leaves nothing half done.
+    fn watchers(&self) -> MutexGuard<'_, ProgressWatchers> {
+        // Each change is one step, so a panic leaves nothing inconsistent.
         self.0.watchers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -58,48 +58,48 @@ impl Handler {
         self.0.changes.subscribe()
     }
 
-    pub fn note_change(&self) {
+    pub fn record_tool_change(&self) {
         self.0.changes.send_modify(|count| *count += 1);
     }
 
-    pub fn watch(&self, token: ProgressToken, sender: mpsc::Sender<Progress>) -> Watching {
+    pub fn watch_progress(&self, token: ProgressToken, sender: mpsc::Sender<McpProgress>) -> ProgressWatch {
         let mut watchers = self.watchers();
         for (_, progress) in watchers.early.iter().filter(|(early, _)| *early == token) {
             deliver(&sender, progress.clone());
         }
         watchers.early.retain(|(early, _)| *early != token);
         watchers.by_token.insert(token.clone(), sender);
-        Watching { handler: self.clone(), token }
+        ProgressWatch { handler: self.clone(), token }
     }
 }
 
-impl Drop for Watching {
+impl Drop for ProgressWatch {
     fn drop(&mut self) {
         self.handler.watchers().by_token.remove(&self.token);
     }
 }
 
-/// Progress is a hint: a reader that is too slow misses some.
-fn deliver(to: &mpsc::Sender<Progress>, progress: Progress) {
+/// Progress is a hint: a slow receiver misses some.
+fn deliver(to: &mpsc::Sender<McpProgress>, progress: McpProgress) {
     if to.try_send(progress).is_err() {
-        tracing::trace!("progress that nobody takes");
+        tracing::trace!("dropped progress: its receiver is full or closed");
     }
 }
 
-impl ClientHandler for Handler {
+impl ClientHandler for McpClientHandler {
     fn get_info(&self) -> ClientConfig {
         let us = Implementation::new("greenroom", env!("CARGO_PKG_VERSION")).with_title("Greenroom");
-        // Not rmcp's default, which is a revision that has no such greeting.
+        // rmcp's default is a revision without `initialize`.
         ClientConfig::new(ClientCapabilities::default(), us).with_protocol_version(ProtocolVersion::V_2025_11_25)
     }
 
     async fn on_progress(&self, params: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
-        let progress = Progress { progress: params.progress, total: params.total, message: params.message };
+        let progress = McpProgress { progress: params.progress, total: params.total, message: params.message };
         let mut watchers = self.watchers();
         match watchers.by_token.get(&params.progress_token) {
             Some(watcher) => deliver(watcher, progress),
             None => {
-                if watchers.early.len() == EARLY {
+                if watchers.early.len() == MAX_EARLY_PROGRESS {
                     watchers.early.pop_front();
                 }
                 watchers.early.push_back((params.progress_token, progress));
@@ -108,7 +108,7 @@ impl ClientHandler for Handler {
     }
 
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {
-        self.note_change();
+        self.record_tool_change();
     }
 
     async fn on_logging_message(&self, params: LoggingMessageNotificationParam, _: NotificationContext<RoleClient>) {

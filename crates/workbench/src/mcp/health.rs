@@ -1,6 +1,6 @@
-//! How a server has been doing: figures, and the last of what it said beside the protocol.
+//! Health of a server: counters, and its last log lines.
 
-use super::{Identity, Listing};
+use super::{McpServerIdentity, McpToolListing};
 use domain::time::Timestamp;
 use serde::Serialize;
 use std::{
@@ -16,30 +16,30 @@ const MAX_LINE_CHARS: usize = 2000;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum State {
-    /// Not started yet, or stopped because nobody used it; a call starts it.
+pub enum McpServerState {
+    /// Not started yet, or stopped because it was idle; a call starts it.
     Stopped,
     Starting,
     Ready,
-    /// It ended or did not start; a call starts it again.
+    /// It ended or failed to start; a call starts it again.
     Failed,
-    /// It failed too often; a call is refused until the rest is over.
+    /// It failed too often; calls are rejected until the backoff delay is over.
     Resting,
 }
 
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Status {
-    pub state: State,
+pub struct McpServerStatus {
+    pub state: McpServerState,
     pub transport: &'static str,
     pub protocol_version: Option<String>,
-    pub server: Option<Identity>,
+    pub server: Option<McpServerIdentity>,
     pub tools: Option<usize>,
     pub quarantined: usize,
     pub calls: u64,
-    /// Calls that brought no answer.
+    /// Calls without an answer.
     pub failures: u64,
     pub restarts: u64,
-    /// Lines on its output that were no messages.
+    /// Lines of its output that were not messages.
     pub noise_lines: u64,
     pub in_flight: usize,
     pub process_id: Option<i32>,
@@ -49,40 +49,40 @@ pub struct Status {
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct LogLine {
+pub struct ServerLogLine {
     pub at: Timestamp,
-    /// `stdout`: noise; `server`: a message of its log; `manager`: what happened to it.
+    /// `stdout`: noise; `server`: a log message from the server; `manager`: what happened to the server.
     pub source: &'static str,
     pub text: String,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
-pub struct Logs {
-    pub lines: Vec<LogLine>,
-    /// The end of what it wrote to its standard error.
+pub struct McpServerLogs {
+    pub lines: Vec<ServerLogLine>,
+    /// The end of its stderr.
     pub stderr: String,
 }
 
-/// Outlives the connections of its server.
+/// Outlives the connections to its server.
 #[derive(Debug, Default)]
-pub struct Health {
+pub struct McpServerHealth {
     pub calls: AtomicU64,
     pub failures: AtomicU64,
     pub restarts: AtomicU64,
     pub noise: AtomicU64,
     pub in_flight: AtomicUsize,
-    notes: Mutex<Notes>,
+    notes: Mutex<HealthNotes>,
 }
 
 #[derive(Debug, Default)]
-struct Notes {
-    lines: VecDeque<LogLine>,
+struct HealthNotes {
+    lines: VecDeque<ServerLogLine>,
     last_error: Option<String>,
 }
 
-impl Health {
-    fn notes(&self) -> MutexGuard<'_, Notes> {
-        // Each change is one step; a panic elsewhere leaves nothing half done.
+impl McpServerHealth {
+    fn notes(&self) -> MutexGuard<'_, HealthNotes> {
+        // Each change is one step, so a panic leaves nothing inconsistent.
         self.notes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -92,15 +92,15 @@ impl Health {
         if notes.lines.len() == KEPT_LINES {
             notes.lines.pop_front();
         }
-        notes.lines.push_back(LogLine { at: Timestamp::now(), source, text });
+        notes.lines.push_back(ServerLogLine { at: Timestamp::now(), source, text });
     }
 
-    pub fn noise(&self, line: &str) {
+    pub fn record_noise(&self, line: &str) {
         self.noise.fetch_add(1, Ordering::Relaxed);
         self.log("stdout", line);
     }
 
-    pub fn error(&self, text: &str) {
+    pub fn record_error(&self, text: &str) {
         self.log("manager", text);
         self.notes().last_error = Some(text.chars().take(MAX_LINE_CHARS).collect());
     }
@@ -109,24 +109,29 @@ impl Health {
         self.notes().last_error.clone()
     }
 
-    pub fn lines(&self) -> Vec<LogLine> {
+    pub fn lines(&self) -> Vec<ServerLogLine> {
         self.notes().lines.iter().cloned().collect()
     }
 
-    /// The figures; what belongs to the connection is the caller's to fill in.
-    pub fn status(&self, state: State, transport: &'static str, listing: Option<&Listing>) -> Status {
-        let figure = |number: &AtomicU64| number.load(Ordering::Relaxed);
-        Status {
+    /// Returns the counters. The caller fills in the fields of the connection.
+    pub fn status(
+        &self,
+        state: McpServerState,
+        transport: &'static str,
+        listing: Option<&McpToolListing>,
+    ) -> McpServerStatus {
+        let count = |number: &AtomicU64| number.load(Ordering::Relaxed);
+        McpServerStatus {
             state,
             transport,
             protocol_version: None,
             server: None,
             tools: listing.map(|listing| listing.tools.len()),
             quarantined: listing.map_or(0, |listing| listing.quarantined.len()),
-            calls: figure(&self.calls),
-            failures: figure(&self.failures),
-            restarts: figure(&self.restarts),
-            noise_lines: figure(&self.noise),
+            calls: count(&self.calls),
+            failures: count(&self.failures),
+            restarts: count(&self.restarts),
+            noise_lines: count(&self.noise),
             in_flight: self.in_flight.load(Ordering::Relaxed),
             process_id: None,
             uptime_ms: None,
@@ -138,13 +143,13 @@ impl Health {
 
 #[cfg(test)]
 mod tests {
-    use super::{Health, KEPT_LINES, MAX_LINE_CHARS};
+    use super::{KEPT_LINES, MAX_LINE_CHARS, McpServerHealth};
 
     #[test]
     fn invariant_14_limits_only_the_last_lines_are_kept() {
-        let health = Health::default();
+        let health = McpServerHealth::default();
         for number in 0..KEPT_LINES + 5 {
-            health.noise(&format!("{number} {}", "x".repeat(2 * MAX_LINE_CHARS)));
+            health.record_noise(&format!("{number} {}", "x".repeat(2 * MAX_LINE_CHARS)));
         }
         let lines = health.lines();
         assert_eq!((lines.len(), lines[0].text.chars().count()), (KEPT_LINES, MAX_LINE_CHARS));

@@ -1,28 +1,28 @@
-//! Lines of a server's output. One that is too long is passed over, not kept, so that the calls of others go on; what it
-//! began and ended with is enough to tell whose answer it was.
+//! Reads a server's output line by line. A line that is too long is skipped, so that other calls continue; its start
+//! and end are kept to find out which request it answers.
 
 use std::io;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 
 pub const MAX_LINE_BYTES: usize = crate::process::MAX_LINE_BYTES;
-/// Of a line that is too long.
+/// How much is kept of the start and the end of a line that is too long.
 const EDGE_BYTES: usize = 512;
 
 #[derive(Debug, PartialEq, Eq)]
-pub enum Line {
+pub enum BoundedLine {
     Text(String),
     TooLong { bytes: usize, start: String, end: String },
 }
 
-pub struct LineReader<R> {
+pub struct BoundedLineReader<R> {
     reader: BufReader<R>,
     partial: Vec<u8>,
-    /// How much of the line was dropped from between the start and the end in `partial`.
+    /// How many bytes were dropped between the start and the end in `partial`.
     dropped: usize,
     max: usize,
 }
 
-impl<R: AsyncRead + Unpin> LineReader<R> {
+impl<R: AsyncRead + Unpin> BoundedLineReader<R> {
     pub fn new(output: R) -> Self {
         Self::with_limit(output, MAX_LINE_BYTES)
     }
@@ -31,8 +31,8 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         Self { reader: BufReader::with_capacity(64 * 1024, output), partial: Vec::new(), dropped: 0, max }
     }
 
-    /// `None` at the end; half a line at the end is dropped. Cancel safe.
-    pub async fn next(&mut self) -> io::Result<Option<Line>> {
+    /// Returns `None` at the end; an unfinished last line is dropped. Cancel safe.
+    pub async fn next(&mut self) -> io::Result<Option<BoundedLine>> {
         loop {
             let buffer = self.reader.fill_buf().await?;
             if buffer.is_empty() {
@@ -59,17 +59,21 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         }
     }
 
-    fn take(&mut self) -> Line {
+    fn take(&mut self) -> BoundedLine {
         let line = std::mem::take(&mut self.partial);
         match std::mem::take(&mut self.dropped) {
-            0 => Line::Text(match String::from_utf8(line) {
+            0 => BoundedLine::Text(match String::from_utf8(line) {
                 Ok(line) => line,
                 Err(broken) => String::from_utf8_lossy(broken.as_bytes()).into_owned(),
             }),
             dropped => {
                 let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
                 let (start, end) = line.split_at(EDGE_BYTES.min(line.len()));
-                Line::TooLong { bytes: line.len() + dropped, start: text(start), end: text(end.trim_ascii_end()) }
+                BoundedLine::TooLong {
+                    bytes: line.len() + dropped,
+                    start: text(start),
+                    end: text(end.trim_ascii_end()),
+                }
             }
         }
     }
@@ -77,26 +81,27 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
 
 #[cfg(test)]
 mod tests {
-    use super::{EDGE_BYTES, Line, LineReader};
+    use super::{BoundedLine, BoundedLineReader, EDGE_BYTES};
     use std::io::Cursor;
 
     #[tokio::test]
-    async fn a_line_without_measure_is_passed_over_and_the_next_one_is_read() {
+    async fn a_line_that_is_too_long_is_skipped_and_the_next_one_is_read() {
         let long = format!("{}{}{}", "a".repeat(EDGE_BYTES), "b".repeat(300_000), "c".repeat(EDGE_BYTES));
         let text = format!("one\n{long}\ntwo\r\nhalf");
-        let mut lines = LineReader::with_limit(Cursor::new(text), 100_000);
-        assert_eq!(lines.next().await.unwrap(), Some(Line::Text("one".into())));
-        let expected = Line::TooLong { bytes: long.len(), start: "a".repeat(EDGE_BYTES), end: "c".repeat(EDGE_BYTES) };
+        let mut lines = BoundedLineReader::with_limit(Cursor::new(text), 100_000);
+        assert_eq!(lines.next().await.unwrap(), Some(BoundedLine::Text("one".into())));
+        let expected =
+            BoundedLine::TooLong { bytes: long.len(), start: "a".repeat(EDGE_BYTES), end: "c".repeat(EDGE_BYTES) };
         assert_eq!(lines.next().await.unwrap(), Some(expected));
-        assert_eq!(lines.next().await.unwrap(), Some(Line::Text("two\r".into())));
+        assert_eq!(lines.next().await.unwrap(), Some(BoundedLine::Text("two\r".into())));
         assert_eq!(lines.next().await.unwrap(), None);
     }
 
     #[tokio::test]
     async fn invariant_14_limits_a_line_is_kept_up_to_its_limit() {
         let mut lines =
-            LineReader::with_limit(Cursor::new(format!("{}\n{}\n", "x".repeat(2000), "y".repeat(2001))), 2000);
-        assert!(matches!(lines.next().await.unwrap(), Some(Line::Text(text)) if text.len() == 2000));
-        assert!(matches!(lines.next().await.unwrap(), Some(Line::TooLong { bytes: 2001, .. })));
+            BoundedLineReader::with_limit(Cursor::new(format!("{}\n{}\n", "x".repeat(2000), "y".repeat(2001))), 2000);
+        assert!(matches!(lines.next().await.unwrap(), Some(BoundedLine::Text(text)) if text.len() == 2000));
+        assert!(matches!(lines.next().await.unwrap(), Some(BoundedLine::TooLong { bytes: 2001, .. })));
     }
 }

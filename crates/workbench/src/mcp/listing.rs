@@ -1,4 +1,5 @@
-//! The tools of a server, read one by one: a bad one is put aside with the reason, and the others can be used.
+//! The tools of a server. Each tool is read on its own: an invalid one is quarantined with the reason, and the others
+//! can be used.
 
 use super::schema;
 use rmcp::model::Implementation;
@@ -8,38 +9,38 @@ use sha2::{Digest as _, Sha256};
 use std::collections::HashSet;
 
 const MAX_NAME_CHARS: usize = 128;
-/// A description is read by a model with every turn; one of this length is an attack or a mistake.
+/// A model reads the description in every turn; a longer one is an attack or a mistake.
 const MAX_DESCRIPTION_CHARS: usize = 16 * 1024;
 const MAX_SCHEMA_BYTES: usize = 256 * 1024;
-/// Reasons that are kept: a server may send garbage without end.
+/// A server may send any number of invalid tools.
 const MAX_QUARANTINED: usize = 200;
 
 #[derive(Clone, PartialEq, Debug, Default, Serialize)]
-pub struct Listing {
-    /// In the server's order.
-    pub tools: Vec<Tool>,
-    pub quarantined: Vec<Quarantined>,
+pub struct McpToolListing {
+    /// In the order of the server.
+    pub tools: Vec<McpTool>,
+    pub quarantined: Vec<QuarantinedTool>,
     pub protocol_version: String,
-    pub server: Option<Identity>,
-    /// What the server wants a model to know about it. Foreign words: to be shown as such.
+    pub server: Option<McpServerIdentity>,
+    /// The server's instructions for a model. Untrusted text: show it as such.
     pub instructions: Option<String>,
-    /// What was odd about the list as a whole.
+    /// Problems with the list as a whole.
     pub remarks: Vec<String>,
 }
 
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Tool {
+pub struct McpTool {
     pub name: String,
     pub title: Option<String>,
     pub description: Option<String>,
     pub input_schema: Map<String, Value>,
     pub output_schema: Option<Map<String, Value>>,
-    pub annotations: Annotations,
+    pub annotations: McpToolAnnotations,
 }
 
-/// Hints by the server about itself: nothing to build trust on.
+/// Hints by the server about its own tool: not a basis for trust.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
-pub struct Annotations {
+pub struct McpToolAnnotations {
     pub read_only: Option<bool>,
     pub destructive: Option<bool>,
     pub idempotent: Option<bool>,
@@ -47,19 +48,19 @@ pub struct Annotations {
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Quarantined {
+pub struct QuarantinedTool {
     pub name: Option<String>,
     pub reason: String,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Identity {
+pub struct McpServerIdentity {
     pub name: String,
     pub version: String,
     pub title: Option<String>,
 }
 
-impl From<&Implementation> for Identity {
+impl From<&Implementation> for McpServerIdentity {
     fn from(server: &Implementation) -> Self {
         let short = |text: &str| text.chars().take(MAX_NAME_CHARS).collect::<String>();
         let title = server.title.as_deref().map(short);
@@ -67,21 +68,22 @@ impl From<&Implementation> for Identity {
     }
 }
 
-impl Tool {
-    /// Changes when the server changes what it says of the tool, so that a yes to the old one is not taken for the new.
+impl McpTool {
+    /// Changes when the server changes the tool's definition, so that an approval of the old definition does not apply
+    /// to the new one.
     pub fn fingerprint(&self) -> String {
-        let said = serde_json::json!([self.name, self.description, self.input_schema]).to_string();
-        Sha256::digest(said).iter().map(|byte| format!("{byte:02x}")).collect()
+        let definition = serde_json::json!([self.name, self.description, self.input_schema]).to_string();
+        Sha256::digest(definition).iter().map(|byte| format!("{byte:02x}")).collect()
     }
 }
 
-impl Listing {
-    /// Adds what one page holds. `seen` are the names of the pages before.
-    pub(super) fn add(&mut self, tools: Vec<Value>, seen: &mut HashSet<String>, max_tools: usize) {
+impl McpToolListing {
+    /// Adds one page. `seen` holds the tool names of earlier pages.
+    pub(super) fn add_page(&mut self, tools: Vec<Value>, seen: &mut HashSet<String>, max_tools: usize) {
         for tool in tools {
             let name = tool.get("name").and_then(Value::as_str).map(str::to_owned);
             let read = match read(tool) {
-                Ok(tool) if !seen.insert(tool.name.clone()) => Err("there is another tool of this name".to_owned()),
+                Ok(tool) if !seen.insert(tool.name.clone()) => Err("another tool has the same name".to_owned()),
                 Ok(_) if self.tools.len() >= max_tools => Err(format!("the server has more than {max_tools} tools")),
                 other => other,
             };
@@ -89,7 +91,7 @@ impl Listing {
                 Ok(tool) => self.tools.push(tool),
                 Err(reason) if self.quarantined.len() < MAX_QUARANTINED => {
                     let name = name.map(|name| name.chars().take(MAX_NAME_CHARS).collect());
-                    self.quarantined.push(Quarantined { name, reason });
+                    self.quarantined.push(QuarantinedTool { name, reason });
                 }
                 Err(_) => {}
             }
@@ -97,11 +99,11 @@ impl Listing {
     }
 }
 
-fn read(tool: Value) -> Result<Tool, String> {
-    let Value::Object(mut tool) = tool else { return Err("it is no object".to_owned()) };
+fn read(tool: Value) -> Result<McpTool, String> {
+    let Value::Object(mut tool) = tool else { return Err("it is not an object".to_owned()) };
     let name = match tool.remove("name") {
         Some(Value::String(name)) => name,
-        Some(other) => return Err(format!("its name is {other}, which is no text")),
+        Some(other) => return Err(format!("its name is {other}, not a string")),
         None => return Err("it has no name".to_owned()),
     };
     if name.is_empty() || name.chars().count() > MAX_NAME_CHARS || name.chars().any(char::is_control) {
@@ -109,11 +111,11 @@ fn read(tool: Value) -> Result<Tool, String> {
     }
     let input_schema = match tool.remove("inputSchema") {
         Some(Value::Object(schema)) => schema,
-        Some(_) => return Err("its inputSchema is no object".to_owned()),
+        Some(_) => return Err("its inputSchema is not an object".to_owned()),
         None => return Err("it has no inputSchema".to_owned()),
     };
     if is_larger_than(&input_schema, MAX_SCHEMA_BYTES) {
-        return Err(format!("its inputSchema has more than {MAX_SCHEMA_BYTES} bytes"));
+        return Err(format!("its inputSchema is larger than {MAX_SCHEMA_BYTES} bytes"));
     }
     schema::check_input(&input_schema)?;
     let output_schema = match tool.remove("outputSchema") {
@@ -123,13 +125,13 @@ fn read(tool: Value) -> Result<Tool, String> {
     let annotations = tool.remove("annotations").unwrap_or_default();
     let hint = |key: &str| annotations.get(key).and_then(Value::as_bool);
     let title = text(tool.remove("title")).or_else(|| text(annotations.get("title").cloned()));
-    Ok(Tool {
+    Ok(McpTool {
         name,
         title,
         description: text(tool.remove("description")),
         input_schema,
         output_schema,
-        annotations: Annotations {
+        annotations: McpToolAnnotations {
             read_only: hint("readOnlyHint"),
             destructive: hint("destructiveHint"),
             idempotent: hint("idempotentHint"),
@@ -146,7 +148,7 @@ fn text(value: Option<Value>) -> Option<String> {
     }
 }
 
-/// Without writing all of it down where it is small, as nearly all are.
+/// Estimates the size without serializing the schema.
 fn is_larger_than(schema: &Map<String, Value>, bytes: usize) -> bool {
     fn size(value: &Value) -> usize {
         match value {
@@ -161,18 +163,18 @@ fn is_larger_than(schema: &Map<String, Value>, bytes: usize) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::Listing;
+    use super::McpToolListing;
     use serde_json::{Value, json};
     use std::collections::HashSet;
 
-    fn listing(tools: Value, max: usize) -> Listing {
-        let mut listing = Listing::default();
-        listing.add(tools.as_array().unwrap().clone(), &mut HashSet::new(), max);
+    fn listing(tools: Value, max: usize) -> McpToolListing {
+        let mut listing = McpToolListing::default();
+        listing.add_page(tools.as_array().unwrap().clone(), &mut HashSet::new(), max);
         listing
     }
 
     #[test]
-    fn each_bad_tool_is_put_aside_with_its_reason() {
+    fn each_invalid_tool_is_quarantined_with_its_reason() {
         let schema = json!({"type": "object"});
         let listing = listing(
             json!([
@@ -197,13 +199,13 @@ mod tests {
         let reasons: Vec<(Option<&str>, &str)> =
             listing.quarantined.iter().map(|bad| (bad.name.as_deref(), bad.reason.as_str())).collect();
         assert_eq!(reasons[0], (Some("none"), "it has no inputSchema"));
-        assert_eq!(reasons[3], (None, "its name is 7, which is no text"));
-        assert_eq!(reasons[4], (Some("good"), "there is another tool of this name"));
+        assert_eq!(reasons[3], (None, "its name is 7, not a string"));
+        assert_eq!(reasons[4], (Some("good"), "another tool has the same name"));
         assert_eq!(reasons.len(), 9);
     }
 
     #[test]
-    fn invariant_14_limits_there_is_an_end_to_tools_and_to_words() {
+    fn invariant_14_limits_tools_and_descriptions_are_bounded() {
         let tool = |n: usize| json!({"name": format!("t{n}"), "inputSchema": {}, "description": "x".repeat(100_000)});
         let listing = listing(Value::Array((0..5).map(tool).collect()), 3);
         assert_eq!((listing.tools.len(), listing.quarantined.len()), (3, 2));
@@ -211,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_that_changes_its_mind_is_noticed() {
+    fn a_changed_description_changes_the_fingerprint() {
         let one = |description: &str| {
             listing(json!([{"name": "t", "inputSchema": {}, "description": description}]), 9).tools.remove(0)
         };

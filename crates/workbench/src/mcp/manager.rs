@@ -1,14 +1,15 @@
-//! The door of this folder: servers by their config, each started once for all who use it.
+//! The entry point of this module: servers by their config, each started once and shared by all its users.
 
 use super::{
-    CallOptions, CallResult, Failure, Listing, Logs, Settings, State, Status,
-    health::Health,
-    open::{INSIDE, Tools},
-    slot::Slot,
-    transport::Inside,
+    CallOptions, McpCallResult, McpClientSettings, McpFailure, McpServerLogs, McpServerState, McpServerStatus,
+    McpToolListing,
+    health::McpServerHealth,
+    open::{IN_PROCESS_PREFIX, McpConnector},
+    slot::McpServerSlot,
+    transport::InProcessServer,
 };
-use crate::process::{Stderr, Supervisor};
-use domain::mcp::{Server, Transport};
+use crate::process::{StderrTail, Supervisor};
+use domain::mcp::{McpTransport, NamedMcpServer};
 use futures_util::future::join_all;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -21,183 +22,193 @@ use std::{
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-/// What is known of a server that is not used any more is forgotten.
-const FORGET: Duration = Duration::from_secs(3600);
-const LONGEST_ROUND: Duration = Duration::from_secs(30);
+/// The state of a server that was not used for this long is dropped.
+const FORGET_AFTER: Duration = Duration::from_secs(3600);
+const MAX_SCAN_INTERVAL: Duration = Duration::from_secs(30);
 
-/// Reaches MCP servers. Cheap to clone; one per Greenroom server. To be closed before the runtime ends.
+/// Connects to MCP servers. Cheap to clone; one per Greenroom server. Must be closed before the runtime ends.
 #[derive(Clone)]
-pub struct Manager(Arc<Inner>);
+pub struct McpManager(Arc<McpManagerInner>);
 
-/// Agents that name the same program in the same folder, or the same address with the same keys, share it.
+/// Agents with the same program in the same folder, or the same URL with the same keys, share one server.
 #[derive(Clone, PartialEq, Eq, Hash)]
-struct Key {
-    transport: Transport,
+struct ServerKey {
+    transport: McpTransport,
     folder: Option<PathBuf>,
 }
 
-struct Inner {
-    tools: Arc<Tools>,
+struct McpManagerInner {
+    connector: Arc<McpConnector>,
     closing: CancellationToken,
-    slots: Mutex<Slots>,
+    slots: Mutex<ServerSlots>,
 }
 
 #[derive(Default)]
-struct Slots {
-    by_key: HashMap<Key, Arc<Slot>>,
-    /// Whether somebody looks after those that are not used.
-    is_watched: bool,
+struct ServerSlots {
+    by_key: HashMap<ServerKey, Arc<McpServerSlot>>,
+    /// Whether the task that stops idle servers runs.
+    has_reaper: bool,
 }
 
-/// What a try of a server brought: it was started, listed and stopped, apart from the one that agents use.
+/// The result of a server test: a separate instance was started, listed and stopped.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct TestReport {
+pub struct McpTestReport {
     pub ok: bool,
     pub millis: u64,
-    pub listing: Option<Listing>,
-    pub error: Option<Trouble>,
+    pub listing: Option<McpToolListing>,
+    pub error: Option<McpTestError>,
     pub stderr: String,
     pub noise_lines: u64,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Trouble {
+pub struct McpTestError {
     pub code: &'static str,
     pub message: String,
 }
 
-impl From<&Failure> for Trouble {
-    fn from(failure: &Failure) -> Self {
+impl From<&McpFailure> for McpTestError {
+    fn from(failure: &McpFailure) -> Self {
         Self { code: failure.code(), message: failure.to_string() }
     }
 }
 
-impl Key {
-    fn of(server: &Server) -> Self {
+impl ServerKey {
+    fn of(server: &NamedMcpServer) -> Self {
         Self { transport: server.config.transport.clone(), folder: server.config.folder.clone() }
     }
 }
 
-impl Manager {
-    pub fn new(supervisor: Supervisor, settings: Settings) -> Self {
-        let tools = Arc::new(Tools::new(supervisor, settings));
-        Self(Arc::new(Inner { tools, closing: CancellationToken::new(), slots: Mutex::default() }))
+impl McpManager {
+    pub fn new(supervisor: Supervisor, settings: McpClientSettings) -> Self {
+        let connector = Arc::new(McpConnector::new(supervisor, settings));
+        Self(Arc::new(McpManagerInner { connector, closing: CancellationToken::new(), slots: Mutex::default() }))
     }
 
-    /// Makes a server of this program itself known by a name; what it returns is how agents are given it.
-    pub fn host(&self, name: &str, server: Arc<dyn Inside>) -> Server {
-        self.0.tools.inside.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), server);
-        Server::new(name, Transport::Http { url: format!("{INSIDE}{name}"), headers: BTreeMap::new() })
+    /// Registers an in-process server under a name. Returns the config by which agents use it.
+    pub fn register_in_process(&self, name: &str, server: Arc<dyn InProcessServer>) -> NamedMcpServer {
+        self.0
+            .connector
+            .in_process_servers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(name.to_owned(), server);
+        NamedMcpServer::new(
+            name,
+            McpTransport::Http { url: format!("{IN_PROCESS_PREFIX}{name}"), headers: BTreeMap::new() },
+        )
     }
 
-    fn find(&self, server: &Server) -> Option<Arc<Slot>> {
-        self.0.slots().by_key.get(&Key::of(server)).cloned()
+    fn find(&self, server: &NamedMcpServer) -> Option<Arc<McpServerSlot>> {
+        self.0.slots().by_key.get(&ServerKey::of(server)).cloned()
     }
 
-    fn slot(&self, server: &Server) -> Arc<Slot> {
+    fn slot(&self, server: &NamedMcpServer) -> Arc<McpServerSlot> {
         let mut slots = self.0.slots();
-        if !std::mem::replace(&mut slots.is_watched, true) {
-            self.0.tools.chores.spawn(look_after(Arc::downgrade(&self.0), self.0.closing.clone()));
+        if !std::mem::replace(&mut slots.has_reaper, true) {
+            self.0.connector.background_tasks.spawn(stop_idle_servers(Arc::downgrade(&self.0), self.0.closing.clone()));
         }
-        let new = || Arc::new(Slot::new(server.clone(), Arc::clone(&self.0.tools), self.0.closing.clone()));
-        Arc::clone(slots.by_key.entry(Key::of(server)).or_insert_with(new))
+        let new =
+            || Arc::new(McpServerSlot::new(server.clone(), Arc::clone(&self.0.connector), self.0.closing.clone()));
+        Arc::clone(slots.by_key.entry(ServerKey::of(server)).or_insert_with(new))
     }
 
-    /// The server's tools. It is started if need be; the list is kept until the server says that it changed.
-    pub async fn tools(&self, server: &Server) -> Result<Arc<Listing>, Failure> {
+    /// Returns the server's tools, and starts the server if needed. The list is cached until the server announces a
+    /// change.
+    pub async fn tools(&self, server: &NamedMcpServer) -> Result<Arc<McpToolListing>, McpFailure> {
         self.slot(server).tools().await
     }
 
-    /// Calls a tool. A refusal of the server is a result with `is_error`; a failure is when there is no answer. Nothing is
-    /// ever called twice by itself.
+    /// Calls a tool. An error returned by the server is a result with `is_error`; a failure means that there was no
+    /// answer. Calls are never retried.
     pub async fn call(
         &self,
-        server: &Server,
+        server: &NamedMcpServer,
         tool: &str,
         arguments: Map<String, Value>,
         options: CallOptions,
-    ) -> Result<CallResult, Failure> {
+    ) -> Result<McpCallResult, McpFailure> {
         self.slot(server).call(tool, arguments, &options).await
     }
 
-    /// Starts nothing.
-    pub fn status(&self, server: &Server) -> Status {
+    /// Does not start the server.
+    pub fn status(&self, server: &NamedMcpServer) -> McpServerStatus {
         match self.find(server) {
             Some(slot) => slot.status(),
-            None => Health::default().status(State::Stopped, server.config.transport.kind(), None),
+            None => McpServerHealth::default().status(McpServerState::Stopped, server.config.transport.kind(), None),
         }
     }
 
-    pub fn logs(&self, server: &Server) -> Logs {
+    pub fn logs(&self, server: &NamedMcpServer) -> McpServerLogs {
         self.find(server).map(|slot| slot.logs()).unwrap_or_default()
     }
 
-    /// Starts one of its own, lists the tools, stops it.
-    pub async fn test(&self, server: &Server) -> TestReport {
-        let (begin, health, tools) = (Instant::now(), Arc::<Health>::default(), &self.0.tools);
+    /// Starts a separate instance, lists its tools and stops it.
+    pub async fn test(&self, server: &NamedMcpServer) -> McpTestReport {
+        let (begin, health, connector) = (Instant::now(), Arc::<McpServerHealth>::default(), &self.0.connector);
         let mut stderr = String::new();
-        let tried = match tools.open(server, &health, None).await {
+        let tested = match connector.open(server, &health, None).await {
             Ok((connection, _)) => {
-                let listed = connection.tools(&tools.settings).await;
-                stderr = connection.stderr.as_ref().map(Stderr::tail).unwrap_or_default();
-                connection.close(tools.settings.close).await;
+                let listed = connection.tools(&connector.settings).await;
+                stderr = connection.stderr.as_ref().map(StderrTail::text).unwrap_or_default();
+                connection.close(connector.settings.close_timeout).await;
                 listed
             }
             Err(failure) => Err(failure),
         };
         let noise_lines = health.noise.load(std::sync::atomic::Ordering::Relaxed);
         let millis = u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let error = tried.as_ref().err().map(Trouble::from);
-        let listing = tried.ok().map(Arc::unwrap_or_clone);
-        TestReport { ok: error.is_none(), millis, listing, error, stderr, noise_lines }
+        let error = tested.as_ref().err().map(McpTestError::from);
+        let listing = tested.ok().map(Arc::unwrap_or_clone);
+        McpTestReport { ok: error.is_none(), millis, listing, error, stderr, noise_lines }
     }
 
-    /// Ends what runs for this config, because it was changed or deleted.
-    pub async fn stop(&self, server: &Server) {
-        let slot = self.0.slots().by_key.remove(&Key::of(server));
+    /// Stops the server of a config that was changed or deleted.
+    pub async fn stop(&self, server: &NamedMcpServer) {
+        let slot = self.0.slots().by_key.remove(&ServerKey::of(server));
         if let Some(slot) = slot {
-            slot.stop("stopped, because its settings changed").await;
+            slot.stop("stopped because its settings changed").await;
         }
     }
 
-    /// Ends everything, within its deadlines; nothing is started from now on.
+    /// Stops all servers, within the close timeout. No server is started from now on.
     pub async fn close(&self) {
         self.0.closing.cancel();
-        let slots: Vec<Arc<Slot>> = self.0.slots().by_key.drain().map(|(_, slot)| slot).collect();
+        let slots: Vec<Arc<McpServerSlot>> = self.0.slots().by_key.drain().map(|(_, slot)| slot).collect();
         join_all(slots.iter().map(|slot| slot.stop("stopped with the server"))).await;
-        self.0.tools.chores.close();
-        if timeout(self.0.tools.settings.close, self.0.tools.chores.wait()).await.is_err() {
-            tracing::warn!("something of the MCP manager does not end");
+        self.0.connector.background_tasks.close();
+        if timeout(self.0.connector.settings.close_timeout, self.0.connector.background_tasks.wait()).await.is_err() {
+            tracing::warn!("background tasks of the MCP manager did not end in time");
         }
     }
 }
 
-impl Inner {
-    fn slots(&self) -> MutexGuard<'_, Slots> {
-        // Each change is one step; a panic elsewhere leaves nothing half done.
+impl McpManagerInner {
+    fn slots(&self) -> MutexGuard<'_, ServerSlots> {
+        // Each change is one step, so a panic leaves nothing inconsistent.
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Stops what nobody uses.
-async fn look_after(manager: Weak<Inner>, closing: CancellationToken) {
+/// Stops idle servers.
+async fn stop_idle_servers(manager: Weak<McpManagerInner>, closing: CancellationToken) {
     loop {
         let Some(inner) = manager.upgrade() else { return };
-        let idle = inner.tools.settings.idle;
-        let slots: Vec<(Key, Arc<Slot>)> =
+        let idle = inner.connector.settings.idle_timeout;
+        let slots: Vec<(ServerKey, Arc<McpServerSlot>)> =
             inner.slots().by_key.iter().map(|(key, slot)| (key.clone(), Arc::clone(slot))).collect();
         let now = Instant::now();
         for (key, slot) in slots {
             if slot.is_connected() && slot.is_idle(now, idle) {
-                slot.stop("stopped, because nobody used it").await;
-            } else if !slot.is_connected() && slot.is_idle(now, FORGET) {
+                slot.stop("stopped because it was idle").await;
+            } else if !slot.is_connected() && slot.is_idle(now, FORGET_AFTER) {
                 inner.slots().by_key.remove(&key);
             }
         }
         drop(inner);
         tokio::select! {
             () = closing.cancelled() => return,
-            () = tokio::time::sleep((idle / 4).min(LONGEST_ROUND)) => {}
+            () = tokio::time::sleep((idle / 4).min(MAX_SCAN_INTERVAL)) => {}
         }
     }
 }

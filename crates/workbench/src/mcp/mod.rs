@@ -1,13 +1,13 @@
-//! The client side of MCP: reaches servers, lists their tools, calls them, and brings back those that end.
+//! The MCP client: connects to servers, lists and calls their tools, and restarts servers that end.
 //!
 //! ```text
-//!  Manager ── one Slot per config ──▶ Connection ──▶ rmcp's client core ──▶ stdio · sse · in-process (ours) · http (rmcp's)
-//!     tools, call, status, test        handshake, pages, deadlines            bounded lines, kill domains
+//!  McpManager ── one McpServerSlot per config ──▶ McpConnection ──▶ rmcp's client ──▶ transport
+//!     tools, call, status, test                      handshake, pages, deadlines         stdio · sse · in-process · http
 //! ```
 //!
-//! What a server says is never trusted: everything that is waited for has a deadline, everything that grows has a limit,
-//! and what cannot be understood is left out with its reason instead of failing the rest (`docs/mcp.md` has the list).
-//! Knows nothing of rooms, tiers, trust or variables: a config that comes here is to be used as it is.
+//! Servers are not trusted: every wait has a deadline, everything that grows has a limit, and invalid parts are left
+//! out with a reason instead of failing the rest (`docs/mcp.md` has the list). Must not know rooms, tiers, trust or
+//! variables: a config is used as it is.
 //!
 //! Start at `manager`.
 
@@ -21,16 +21,16 @@ mod listing;
 mod manager;
 mod open;
 mod schema;
+mod server_message;
 mod settings;
 mod slot;
 pub mod transport;
-mod wire;
 
-pub use connection::{CallOptions, Progress};
-pub use content::{CallResult, Content, Notice};
-pub use failure::Failure;
-pub use health::{LogLine, Logs, State, Status};
-pub use listing::{Annotations, Identity, Listing, Quarantined, Tool};
-pub use manager::{Manager, TestReport, Trouble};
-pub use settings::{Era, Settings};
-pub use transport::Inside;
+pub use connection::{CallOptions, McpProgress};
+pub use content::{McpCallResult, McpContent, McpNotice};
+pub use failure::McpFailure;
+pub use health::{McpServerLogs, McpServerState, McpServerStatus, ServerLogLine};
+pub use listing::{McpServerIdentity, McpTool, McpToolAnnotations, McpToolListing, QuarantinedTool};
+pub use manager::{McpManager, McpTestError, McpTestReport};
+pub use settings::{McpClientSettings, ProtocolEra};
+pub use transport::InProcessServer;

@@ -1,15 +1,16 @@
-//! From a config to a connection: start or reach the server, greet it in a way that it understands, check the version.
+//! Opens a connection from a config: starts or reaches the server, performs a handshake that it supports, checks the
+//! version.
 
 use super::{
-    Failure, Identity, Settings,
-    connection::{Connection, Peered},
-    handler::Handler,
-    health::Health,
-    settings::{Era, VERSIONS},
-    transport::{self, Ending, InProcess, Inside, Sse, Stdio},
+    McpClientSettings, McpFailure, McpServerIdentity,
+    connection::{McpConnection, McpServerInfo},
+    handler::McpClientHandler,
+    health::McpServerHealth,
+    settings::{ProtocolEra, SUPPORTED_VERSIONS},
+    transport::{self, EndReason, InProcessServer, InProcessTransport, SseTransport, StdioTransport},
 };
-use crate::process::{Command, Stderr, Supervisor};
-use domain::mcp::{Server, ServerConfig, Transport, public_part};
+use crate::process::{ProcessSpec, StderrTail, Supervisor};
+use domain::mcp::{McpServerConfig, McpTransport, NamedMcpServer, url_without_secrets};
 use rmcp::{
     RoleClient,
     model::{ProtocolVersion, SubscriptionFilter},
@@ -26,107 +27,114 @@ use std::{
 use tokio::{sync::Mutex as AsyncMutex, time::timeout};
 use tokio_util::task::TaskTracker;
 
-/// What all connections of a manager share.
-pub struct Tools {
+/// What all connections of a manager share; opens connections.
+pub struct McpConnector {
     pub supervisor: Supervisor,
-    pub settings: Settings,
-    pub chores: TaskTracker,
+    pub settings: McpClientSettings,
+    pub background_tasks: TaskTracker,
     http: OnceLock<Result<reqwest::Client, String>>,
-    /// Servers inside of this program, by name.
-    pub inside: Mutex<BTreeMap<String, Arc<dyn Inside>>>,
+    /// In-process servers, by name.
+    pub in_process_servers: Mutex<BTreeMap<String, Arc<dyn InProcessServer>>>,
 }
 
-/// What the address of a server inside of this program begins with. No file can name one: there an address begins with
-/// http:// or https://.
-pub const INSIDE: &str = "in-process:";
+/// URL prefix of an in-process server. A config file cannot use it: URLs in files begin with http:// or https://.
+pub const IN_PROCESS_PREFIX: &str = "in-process:";
 
-type Service = RunningService<RoleClient, Handler>;
+type McpClientService = RunningService<RoleClient, McpClientHandler>;
 
-impl Tools {
-    pub fn new(supervisor: Supervisor, settings: Settings) -> Self {
-        Self { supervisor, settings, chores: TaskTracker::new(), http: OnceLock::new(), inside: Mutex::default() }
+impl McpConnector {
+    pub fn new(supervisor: Supervisor, settings: McpClientSettings) -> Self {
+        Self {
+            supervisor,
+            settings,
+            background_tasks: TaskTracker::new(),
+            http: OnceLock::new(),
+            in_process_servers: Mutex::default(),
+        }
     }
 
-    fn http(&self) -> Result<reqwest::Client, Failure> {
-        let client = self.http.get_or_init(|| transport::client().map_err(|error| error.to_string()));
-        client.clone().map_err(Failure::Unreachable)
+    fn http(&self) -> Result<reqwest::Client, McpFailure> {
+        let client = self.http.get_or_init(|| transport::http_client().map_err(|error| error.to_string()));
+        client.clone().map_err(McpFailure::Unreachable)
     }
 
-    /// `era` is the one that worked the last time. Returns the one that works.
+    /// `era` is the one that worked last time. Also returns the one that worked now.
     pub async fn open(
         &self,
-        server: &Server,
-        health: &Arc<Health>,
-        era: Option<Era>,
-    ) -> Result<(Connection, Era), Failure> {
-        let handler = Handler::new(Arc::clone(health));
-        let startup = server.config.startup_timeout.unwrap_or(self.settings.startup);
-        let greeting = Greeting { tools: self, server, health, handler: handler.clone(), startup };
+        server: &NamedMcpServer,
+        health: &Arc<McpServerHealth>,
+        era: Option<ProtocolEra>,
+    ) -> Result<(McpConnection, ProtocolEra), McpFailure> {
+        let handler = McpClientHandler::new(Arc::clone(health));
+        let startup = server.config.startup_timeout.unwrap_or(self.settings.startup_timeout);
+        let handshake = Handshake { connector: self, server, health, handler: handler.clone(), startup };
         let (opened, era) = match &server.config.transport {
-            Transport::Stdio { .. } => greeting.stdio(era.unwrap_or(self.settings.stdio_era)).await?,
-            Transport::Sse { .. } => (greeting.sse().await?, Era::Legacy),
-            Transport::Http { url, .. } if url.starts_with(INSIDE) => (greeting.inside(url).await?, Era::Legacy),
-            Transport::Http { .. } => (greeting.http().await?, Era::Modern),
+            McpTransport::Stdio { .. } => handshake.stdio(era.unwrap_or(self.settings.stdio_era)).await?,
+            McpTransport::Sse { .. } => (handshake.sse().await?, ProtocolEra::Legacy),
+            McpTransport::Http { url, .. } if url.starts_with(IN_PROCESS_PREFIX) => {
+                (handshake.in_process(url).await?, ProtocolEra::Legacy)
+            }
+            McpTransport::Http { .. } => (handshake.http().await?, ProtocolEra::Modern),
         };
-        let Opened { mut service, ending, process_id, stderr } = opened;
-        let peered = match peered(&service) {
+        let OpenedConnection { mut service, end_reason: ending, process_id, stderr } = opened;
+        let peered = match server_info(&service) {
             Ok(peered) => peered,
             Err(failure) => {
-                drop(service.close_with_timeout(self.settings.close).await);
+                drop(service.close_with_timeout(self.settings.close_timeout).await);
                 return Err(failure);
             }
         };
-        let connection = Connection {
+        let connection = McpConnection {
             peer: service.peer().clone(),
             service: Mutex::new(Some(service)),
             handler,
-            ending,
-            peered,
+            end_reason: ending,
+            server_info: peered,
             started: Instant::now(),
             process_id,
             stderr,
-            chores: self.chores.clone(),
-            asking: AsyncMutex::new(()),
+            background_tasks: self.background_tasks.clone(),
+            list_lock: AsyncMutex::new(()),
             listing: Mutex::new(None),
         };
         Ok((connection, era))
     }
 }
 
-struct Greeting<'a> {
-    tools: &'a Tools,
-    server: &'a Server,
-    health: &'a Arc<Health>,
-    handler: Handler,
+struct Handshake<'a> {
+    connector: &'a McpConnector,
+    server: &'a NamedMcpServer,
+    health: &'a Arc<McpServerHealth>,
+    handler: McpClientHandler,
     startup: Duration,
 }
 
-struct Opened {
-    service: Service,
-    ending: Ending,
+struct OpenedConnection {
+    service: McpClientService,
+    end_reason: EndReason,
     process_id: Option<i32>,
-    stderr: Option<Stderr>,
+    stderr: Option<StderrTail>,
 }
 
-impl Greeting<'_> {
-    async fn stdio(&self, first: Era) -> Result<(Opened, Era), Failure> {
+impl Handshake<'_> {
+    async fn stdio(&self, first: ProtocolEra) -> Result<(OpenedConnection, ProtocolEra), McpFailure> {
         let begin = Instant::now();
         let second = match first {
-            Era::Legacy => Era::Modern,
-            Era::Modern => Era::Legacy,
+            ProtocolEra::Legacy => ProtocolEra::Modern,
+            ProtocolEra::Modern => ProtocolEra::Legacy,
         };
-        // One that passes over what it does not know leaves the newer greeting without an answer.
-        let patience = if first == Era::Modern { self.startup / 2 } else { self.startup };
+        // A server that ignores unknown methods does not answer the newer handshake.
+        let patience = if first == ProtocolEra::Modern { self.startup / 2 } else { self.startup };
         match self.stdio_in(first, patience).await {
             Ok(opened) => Ok((opened, first)),
-            // Only what a server answers that does not know this greeting; one that crashes is not started twice.
+            // Only for an answer of a server that does not know this handshake; a crashing server is not started twice.
             Err((failure, true)) => {
-                tracing::debug!(server = self.server.name, %failure, ?second, "greeting an MCP server in the other way");
+                tracing::debug!(server = self.server.name, %failure, ?second, "retrying with the other MCP handshake");
                 let left = self.startup.saturating_sub(begin.elapsed());
                 match self.stdio_in(second, left).await {
                     Ok(opened) => Ok((opened, second)),
-                    // The answer to the usual greeting says more.
-                    Err((other, _)) if first == Era::Modern => Err(other),
+                    // The error of the older handshake is more useful.
+                    Err((other, _)) if first == ProtocolEra::Modern => Err(other),
                     Err(_) => Err(failure),
                 }
             }
@@ -134,64 +142,70 @@ impl Greeting<'_> {
         }
     }
 
-    /// With a failure: whether the other way of greeting may work.
-    async fn stdio_in(&self, era: Era, patience: Duration) -> Result<Opened, (Failure, bool)> {
-        let settings = &self.tools.settings;
-        let command = command(&self.server.config, settings).map_err(|reason| (Failure::Start(reason), false))?;
-        let started = self.tools.supervisor.start(command).await;
-        let child = started.map_err(|error| (Failure::Start(chain(&error)), false))?;
-        let ending = Ending::default();
-        let stdio = Stdio::new(child, Arc::clone(self.health), ending.clone(), settings.close);
+    /// A failure comes with whether the other handshake may work.
+    async fn stdio_in(&self, era: ProtocolEra, patience: Duration) -> Result<OpenedConnection, (McpFailure, bool)> {
+        let settings = &self.connector.settings;
+        let command = command(&self.server.config, settings).map_err(|reason| (McpFailure::Start(reason), false))?;
+        let started = self.connector.supervisor.start(command).await;
+        let child = started.map_err(|error| (McpFailure::Start(error_chain(&error)), false))?;
+        let ending = EndReason::default();
+        let stdio = StdioTransport::new(child, Arc::clone(self.health), ending.clone(), settings.close_timeout);
         let (process_id, stderr) = (Some(stdio.process_id()), stdio.stderr());
         let mode = match era {
-            Era::Legacy => ClientLifecycleMode::Initialize,
-            Era::Modern => ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] },
+            ProtocolEra::Legacy => ClientLifecycleMode::Initialize,
+            ProtocolEra::Modern => {
+                ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] }
+            }
         };
         match timeout(patience, self.handler.clone().serve_with_lifecycle(stdio, mode)).await {
-            Ok(Ok(service)) => Ok(Opened { service, ending, process_id, stderr: Some(stderr) }),
-            Ok(Err(error)) => Err((self.refusal(&error, &ending), is_answer(&error))),
+            Ok(Ok(service)) => Ok(OpenedConnection { service, end_reason: ending, process_id, stderr: Some(stderr) }),
+            Ok(Err(error)) => Err((self.handshake_failure(&error, &ending), is_protocol_rejection(&error))),
             Err(_) => {
-                let words = transport::last_words(&stderr).map(|words| format!("; its last words: {words}"));
-                let timeout = self.timeout(patience, words.unwrap_or_default());
-                Err((timeout, era == Era::Modern))
+                let excerpt =
+                    transport::stderr_excerpt(&stderr).map(|excerpt| format!("; stderr ends with: {excerpt}"));
+                let timeout = self.timeout(patience, excerpt.unwrap_or_default());
+                Err((timeout, era == ProtocolEra::Modern))
             }
         }
     }
 
-    async fn sse(&self) -> Result<Opened, Failure> {
-        let Transport::Sse { url, headers } = &self.server.config.transport else {
-            return Err(Failure::Start("it is no SSE server".to_owned()));
+    async fn sse(&self) -> Result<OpenedConnection, McpFailure> {
+        let McpTransport::Sse { url, headers } = &self.server.config.transport else {
+            return Err(McpFailure::Start("it is not an SSE server".to_owned()));
         };
-        let client = self.tools.http()?;
-        let ending = Ending::default();
-        let greet = async {
-            let connected = Sse::connect(client, url, headers, Arc::clone(self.health), ending.clone()).await;
+        let client = self.connector.http()?;
+        let ending = EndReason::default();
+        let handshake = async {
+            let connected = SseTransport::connect(client, url, headers, Arc::clone(self.health), ending.clone()).await;
             let sse = connected.map_err(|error| match error {
-                transport::ConnectError::Status(status) if matches!(status.as_u16(), 401 | 403) => {
-                    Failure::Unauthorized { reason: error.to_string(), challenge: None }
+                transport::SseConnectError::Status(status) if matches!(status.as_u16(), 401 | 403) => {
+                    McpFailure::Unauthorized { reason: error.to_string(), challenge: None }
                 }
-                _ => Failure::Unreachable(chain(&error)),
+                _ => McpFailure::Unreachable(error_chain(&error)),
             })?;
             let mode = ClientLifecycleMode::Initialize;
             let service = self.handler.clone().serve_with_lifecycle(sse, mode).await;
-            service.map_err(|error| self.refusal(&error, &ending))
+            service.map_err(|error| self.handshake_failure(&error, &ending))
         };
-        let service = timeout(self.startup, greet).await.map_err(|_| self.timeout(self.startup, String::new()))??;
-        Ok(Opened { service, ending, process_id: None, stderr: None })
+        let service =
+            timeout(self.startup, handshake).await.map_err(|_| self.timeout(self.startup, String::new()))??;
+        Ok(OpenedConnection { service, end_reason: ending, process_id: None, stderr: None })
     }
 
-    async fn http(&self) -> Result<Opened, Failure> {
-        let Transport::Http { url, headers } = &self.server.config.transport else {
-            return Err(Failure::Start("it is no HTTP server".to_owned()));
+    async fn http(&self) -> Result<OpenedConnection, McpFailure> {
+        let McpTransport::Http { url, headers } = &self.server.config.transport else {
+            return Err(McpFailure::Start("it is not an HTTP server".to_owned()));
         };
-        let (client, begin) = (self.tools.http()?, Instant::now());
-        let ending = Ending::default();
-        let greet = async |mode: ClientLifecycleMode| {
-            let http = transport::streamable(client.clone(), url, headers)
-                .map_err(|reason| (Failure::Unreachable(reason), false))?;
+        let (client, begin) = (self.connector.http()?, Instant::now());
+        let ending = EndReason::default();
+        let handshake = async |mode: ClientLifecycleMode| {
+            let http = transport::streamable_http_transport(client.clone(), url, headers)
+                .map_err(|reason| (McpFailure::Unreachable(reason), false))?;
             let left = self.startup.saturating_sub(begin.elapsed());
             match timeout(left, self.handler.clone().serve_with_lifecycle(http, mode)).await {
-                Ok(greeted) => greeted.map_err(|error| (self.refusal(&error, &ending), is_answer(&error))),
+                Ok(answered) => {
+                    answered.map_err(|error| (self.handshake_failure(&error, &ending), is_protocol_rejection(&error)))
+                }
                 Err(_) => Err((self.timeout(self.startup, String::new()), false)),
             }
         };
@@ -199,86 +213,88 @@ impl Greeting<'_> {
             preferred_versions: vec![ProtocolVersion::V_2026_07_28],
             legacy_version: Some(ProtocolVersion::V_2025_11_25),
         };
-        let service = match greet(auto).await {
+        let service = match handshake(auto).await {
             Ok(service) => service,
-            // Some answer everything with something; rmcp falls back only after an error.
-            Err((_, true)) => greet(ClientLifecycleMode::Initialize).await.map_err(|(failure, _)| failure)?,
+            // Some servers answer any request with a result; rmcp falls back only after an error.
+            Err((_, true)) => handshake(ClientLifecycleMode::Initialize).await.map_err(|(failure, _)| failure)?,
             Err((failure, false)) => return Err(failure),
         };
         self.subscribe(&service);
-        Ok(Opened { service, ending, process_id: None, stderr: None })
+        Ok(OpenedConnection { service, end_reason: ending, process_id: None, stderr: None })
     }
 
-    async fn inside(&self, url: &str) -> Result<Opened, Failure> {
-        let name = url.strip_prefix(INSIDE).unwrap_or_default();
-        let found = self.tools.inside.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
-        let server =
-            found.ok_or_else(|| Failure::Start("there is none of this name inside of Greenroom".to_owned()))?;
-        let ending = Ending::default();
-        let greet = self.handler.clone().serve_with_lifecycle(InProcess::new(server), ClientLifecycleMode::Initialize);
-        let greeted = timeout(self.startup, greet).await.map_err(|_| self.timeout(self.startup, String::new()))?;
-        let service = greeted.map_err(|error| self.refusal(&error, &ending))?;
-        Ok(Opened { service, ending, process_id: None, stderr: None })
+    async fn in_process(&self, url: &str) -> Result<OpenedConnection, McpFailure> {
+        let name = url.strip_prefix(IN_PROCESS_PREFIX).unwrap_or_default();
+        let found = self.connector.in_process_servers.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
+        let server = found.ok_or_else(|| McpFailure::Start("no in-process server has this name".to_owned()))?;
+        let ending = EndReason::default();
+        let handshake =
+            self.handler.clone().serve_with_lifecycle(InProcessTransport::new(server), ClientLifecycleMode::Initialize);
+        let answered = timeout(self.startup, handshake).await.map_err(|_| self.timeout(self.startup, String::new()))?;
+        let service = answered.map_err(|error| self.handshake_failure(&error, &ending))?;
+        Ok(OpenedConnection { service, end_reason: ending, process_id: None, stderr: None })
     }
 
-    /// From 2026-07-28 on word of a change comes only to those who asked for it.
-    fn subscribe(&self, service: &Service) {
+    /// Since 2026-07-28 a server sends change notifications only to subscribers.
+    fn subscribe(&self, service: &McpClientService) {
         let peer = service.peer().clone();
         let Some(info) = peer.peer_info() else { return };
-        let tells = info.capabilities.tools.as_ref().and_then(|tools| tools.list_changed).unwrap_or_default();
-        if info.protocol_version.has_initialize() || !tells {
+        let announces_changes =
+            info.capabilities.tools.as_ref().and_then(|tools| tools.list_changed).unwrap_or_default();
+        if info.protocol_version.has_initialize() || !announces_changes {
             return;
         }
         let handler = self.handler.clone();
-        self.tools.chores.spawn(async move {
+        self.connector.background_tasks.spawn(async move {
             let filter = SubscriptionFilter::builder().tools_list_changed().build();
             match peer.listen(filter).await {
                 Ok(mut changes) => {
                     while let Ok(Some(_)) = changes.next().await {
-                        handler.note_change();
+                        handler.record_tool_change();
                     }
                 }
-                Err(error) => tracing::debug!(%error, "an MCP server does not tell of changes"),
+                Err(error) => tracing::debug!(%error, "could not subscribe to changes of an MCP server"),
             }
         });
     }
 
-    fn timeout(&self, after: Duration, detail: String) -> Failure {
-        Failure::Timeout { what: "greet", after, detail }
+    fn timeout(&self, after: Duration, detail: String) -> McpFailure {
+        McpFailure::Timeout { what: "complete the handshake", after, detail }
     }
 
-    fn refusal(&self, error: &ClientInitializeError, ending: &Ending) -> Failure {
+    fn handshake_failure(&self, error: &ClientInitializeError, ending: &EndReason) -> McpFailure {
         let url = match &self.server.config.transport {
-            Transport::Http { url, .. } | Transport::Sse { url, .. } => url,
-            Transport::Stdio { .. } => "",
+            McpTransport::Http { url, .. } | McpTransport::Sse { url, .. } => url,
+            McpTransport::Stdio { .. } => "",
         };
-        // An address may have a key in it.
-        let hide = |text: String| if url.is_empty() { text } else { text.replace(url, &public_part(url)) };
-        let refused = match error {
+        // A URL may contain a key.
+        let hide = |text: String| if url.is_empty() { text } else { text.replace(url, &url_without_secrets(url)) };
+        let cause = match error {
             ClientInitializeError::LegacyFallbackFailed { fallback, .. } => fallback.as_ref(),
             other => other,
         };
-        match refused {
+        match cause {
             ClientInitializeError::TransportError { error, .. } => {
                 let source = error.error.as_ref();
                 match ending.get() {
-                    Some(reason) => Failure::Start(reason.to_owned()),
-                    None => unauthorized(source).unwrap_or_else(|| Failure::Unreachable(hide(chain(source)))),
+                    Some(reason) => McpFailure::Start(reason.to_owned()),
+                    None => unauthorized_failure(source)
+                        .unwrap_or_else(|| McpFailure::Unreachable(hide(error_chain(source)))),
                 }
             }
             ClientInitializeError::ConnectionClosed(_) => {
-                Failure::Start(ending.get().unwrap_or("it closed the connection without a word").to_owned())
+                McpFailure::Start(ending.get().unwrap_or("it closed the connection without an answer").to_owned())
             }
             ClientInitializeError::JsonRpcError(error) => {
-                Failure::Handshake(format!("error {}: {}", error.code.0, error.message))
+                McpFailure::Handshake(format!("error {}: {}", error.code.0, error.message))
             }
-            other => Failure::Handshake(hide(other.to_string().chars().take(500).collect())),
+            other => McpFailure::Handshake(hide(other.to_string().chars().take(500).collect())),
         }
     }
 }
 
-/// What a server says that does not know this greeting.
-fn is_answer(error: &ClientInitializeError) -> bool {
+/// Returns whether the server answered that it does not know this handshake.
+fn is_protocol_rejection(error: &ClientInitializeError) -> bool {
     matches!(
         error,
         ClientInitializeError::JsonRpcError(_)
@@ -287,24 +303,27 @@ fn is_answer(error: &ClientInitializeError) -> bool {
     )
 }
 
-fn peered(service: &Service) -> Result<Peered, Failure> {
+fn server_info(service: &McpClientService) -> Result<McpServerInfo, McpFailure> {
     let Some(info) = service.peer().peer_info() else {
-        return Err(Failure::Handshake("it did not say who it is".to_owned()));
+        return Err(McpFailure::Handshake("its answer has no server information".to_owned()));
     };
     let version = info.protocol_version.as_str();
-    if !VERSIONS.contains(&version) {
-        return Err(Failure::Version { version: version.chars().take(50).collect(), known: VERSIONS.join(", ") });
+    if !SUPPORTED_VERSIONS.contains(&version) {
+        return Err(McpFailure::Version {
+            version: version.chars().take(50).collect(),
+            known: SUPPORTED_VERSIONS.join(", "),
+        });
     }
-    Ok(Peered {
+    Ok(McpServerInfo {
         protocol_version: version.to_owned(),
-        server: info.server_info.as_ref().map(Identity::from),
-        instructions: info.instructions.clone().filter(|words| !words.is_empty()),
+        server: info.server_info.as_ref().map(McpServerIdentity::from),
+        instructions: info.instructions.clone().filter(|text| !text.is_empty()),
     })
 }
 
-/// What to start: the environment is what the settings give to all and the config to this one.
-fn command(config: &ServerConfig, settings: &Settings) -> Result<Command, String> {
-    let Transport::Stdio { command, args, env } = &config.transport else {
+/// Builds the program to start. Its environment is that of the settings plus that of the config.
+fn command(config: &McpServerConfig, settings: &McpClientSettings) -> Result<ProcessSpec, String> {
+    let McpTransport::Stdio { command, args, env } = &config.transport else {
         return Err("it is not a program".to_owned());
     };
     let folder = settings.folder.join(config.folder.as_deref().unwrap_or(Path::new("")));
@@ -314,11 +333,11 @@ fn command(config: &ServerConfig, settings: &Settings) -> Result<Command, String
     }
     let mut environment = settings.environment.clone();
     environment.extend(env.iter().map(|(name, value)| (name.into(), value.into())));
-    Ok(Command { program, args: args.iter().map(Into::into).collect(), env: environment, folder })
+    Ok(ProcessSpec { program, args: args.iter().map(Into::into).collect(), env: environment, folder })
 }
 
-/// Whether an HTTP server refused because of who asks.
-pub fn unauthorized(error: &(dyn Error + 'static)) -> Option<Failure> {
+/// Returns a failure if an HTTP server rejected the credentials.
+pub fn unauthorized_failure(error: &(dyn Error + 'static)) -> Option<McpFailure> {
     let mut cause = Some(error);
     while let Some(inner) = cause {
         let challenge =
@@ -330,21 +349,21 @@ pub fn unauthorized(error: &(dyn Error + 'static)) -> Option<Failure> {
         let status = inner.downcast_ref::<HttpStatusError>().map(|error| error.status);
         if challenge.is_some() || matches!(status, Some(401 | 403)) {
             let reason = inner.to_string().chars().take(500).collect();
-            return Some(Failure::Unauthorized { reason, challenge: challenge.cloned() });
+            return Some(McpFailure::Unauthorized { reason, challenge: challenge.cloned() });
         }
         cause = inner.source();
     }
     None
 }
 
-/// An error with its causes, each once.
-pub fn chain(error: &(dyn Error + 'static)) -> String {
+/// Formats an error with its causes, without repetitions.
+pub fn error_chain(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(inner) = cause {
-        let words = inner.to_string();
-        if !text.contains(&words) {
-            text = format!("{text}: {words}");
+        let message = inner.to_string();
+        if !text.contains(&message) {
+            text = format!("{text}: {message}");
         }
         cause = inner.source();
     }

@@ -1,16 +1,16 @@
-//! Whether what a tool says of its arguments is a JSON Schema that a model can be given. Not a full validator: it finds
-//! what makes model APIs refuse a whole request.
+//! Checks that a tool's input schema can be sent to a model. Not a full JSON Schema validator: it finds the errors for
+//! which model APIs reject a whole request.
 
 use serde_json::{Map, Value};
 
 const MAX_DEPTH: usize = 64;
 const TYPES: [&str; 7] = ["object", "array", "string", "number", "integer", "boolean", "null"];
-/// Keys whose value is a schema by name.
+/// Keys whose value is a map of names to schemas.
 const NAMED: [&str; 4] = ["properties", "patternProperties", "$defs", "definitions"];
 const LISTED: [&str; 4] = ["anyOf", "oneOf", "allOf", "prefixItems"];
 const SINGLE: [&str; 5] = ["items", "additionalProperties", "not", "contains", "propertyNames"];
 
-/// The schema of a tool's arguments: those come as an object.
+/// Checks the schema of a tool's arguments, which must be an object.
 pub fn check_input(schema: &Map<String, Value>) -> Result<(), String> {
     match schema.get("type") {
         None => {}
@@ -34,7 +34,7 @@ fn check(schema: &Map<String, Value>, depth: usize) -> Result<(), String> {
     if let Some(required) = schema.get("required")
         && !required.as_array().is_some_and(|names| names.iter().all(Value::is_string))
     {
-        return Err("the \"required\" of its schema is no list of names".to_owned());
+        return Err("\"required\" in its schema is not a list of names".to_owned());
     }
     for key in NAMED {
         match schema.get(key) {
@@ -42,20 +42,20 @@ fn check(schema: &Map<String, Value>, depth: usize) -> Result<(), String> {
             Some(Value::Object(named)) => {
                 named.iter().try_for_each(|(name, inner)| check_inner(inner, &format!("{key}/{name}"), depth))?;
             }
-            Some(_) => return Err(format!("the {key:?} of its schema is no object")),
+            Some(_) => return Err(format!("{key:?} in its schema is not an object")),
         }
     }
     for key in LISTED {
         match schema.get(key) {
             None => {}
             Some(Value::Array(listed)) => listed.iter().try_for_each(|inner| check_inner(inner, key, depth))?,
-            Some(_) => return Err(format!("the {key:?} of its schema is no list")),
+            Some(_) => return Err(format!("{key:?} in its schema is not a list")),
         }
     }
     for key in SINGLE {
         match schema.get(key) {
             None => {}
-            // Before 2020-12 a list of them was allowed here.
+            // Before draft 2020-12 a list of schemas was allowed here.
             Some(Value::Array(listed)) if key == "items" => {
                 listed.iter().try_for_each(|inner| check_inner(inner, key, depth))?;
             }
@@ -65,11 +65,11 @@ fn check(schema: &Map<String, Value>, depth: usize) -> Result<(), String> {
     Ok(())
 }
 
-fn check_inner(schema: &Value, place: &str, depth: usize) -> Result<(), String> {
+fn check_inner(schema: &Value, path: &str, depth: usize) -> Result<(), String> {
     match schema {
         Value::Bool(_) => Ok(()),
         Value::Object(schema) => check(schema, depth + 1),
-        _ => Err(format!("there is no schema at {place:?} of its schema")),
+        _ => Err(format!("its schema has no valid schema at {path:?}")),
     }
 }
 
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn what_models_can_be_given() {
+    fn valid_schemas_are_accepted() {
         for schema in [
             json!({}),
             json!({"type": "object"}),
@@ -96,17 +96,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
-        for (schema, said) in [
+    fn errors_are_described() {
+        for (schema, expected) in [
             (json!({"type": "string"}), "not \"object\""),
-            (json!({"type": "object", "properties": []}), "no object"),
+            (json!({"type": "object", "properties": []}), "not an object"),
             (json!({"type": "object", "properties": {"a": 7}}), "properties/a"),
             (json!({"type": "object", "properties": {"a": {"type": "text"}}}), "unknown type"),
             (json!({"type": "object", "required": "a"}), "required"),
-            (json!({"type": "object", "anyOf": {}}), "no list"),
+            (json!({"type": "object", "anyOf": {}}), "not a list"),
         ] {
             let error = check(schema.clone()).unwrap_err();
-            assert!(error.contains(said), "{schema}: {error}");
+            assert!(error.contains(expected), "{schema}: {error}");
         }
         let deep = (0..100).fold(json!({}), |inner, _| json!({"type": "object", "properties": {"a": inner}}));
         assert!(check(deep).unwrap_err().contains("deep"));

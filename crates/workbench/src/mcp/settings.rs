@@ -1,57 +1,57 @@
-//! How long servers are waited for, and how much of them is taken.
+//! Timeouts and limits for MCP servers.
 
-use crate::process::Limits;
+use crate::process::BackoffLimits;
 use std::{collections::BTreeMap, ffi::OsString, path::PathBuf, time::Duration};
 
-/// The revisions of the protocol that are spoken here. rmcp takes whatever a server answers.
-pub const VERSIONS: [&str; 5] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"];
+/// The protocol revisions that are supported. rmcp itself accepts any version that a server names.
+pub const SUPPORTED_VERSIONS: [&str; 5] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"];
 
-/// Which of the two kinds of greeting a stdio server hears first. HTTP servers are asked for the newer one and fall back.
+/// Which of the two handshakes is tried first with a stdio server. HTTP servers get the newer one, with a fallback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Era {
-    /// `initialize`, up to 2025-11-25. Servers that pass over what they do not know would keep the other one waiting.
+pub enum ProtocolEra {
+    /// `initialize`, up to 2025-11-25. Tried first, because some servers ignore the newer one instead of rejecting it.
     Legacy,
     /// `server/discover`, from 2026-07-28 on.
     Modern,
 }
 
 #[derive(Clone, Debug)]
-pub struct Settings {
-    /// Where stdio servers without a folder of their own are started; exists.
+pub struct McpClientSettings {
+    /// Where stdio servers without a configured folder are started. Must exist.
     pub folder: PathBuf,
-    /// What every stdio server gets besides what its config names. Nothing else of the environment gets through.
+    /// What every stdio server gets besides its config's variables. Nothing else is inherited.
     pub environment: BTreeMap<OsString, OsString>,
-    pub stdio_era: Era,
-    /// From the order to start to the end of the greeting. Packages may have to be fetched first.
-    pub startup: Duration,
-    /// For all pages of a list of tools.
-    pub list: Duration,
-    /// For a call of a tool, where neither the caller nor the config says otherwise.
-    pub call: Duration,
-    /// A server that nobody used for so long is stopped; the next use starts it again.
-    pub idle: Duration,
-    /// For the end of a server that was asked to end.
-    pub close: Duration,
-    /// After word of a change, how long it must be quiet before the tools are listed again.
+    pub stdio_era: ProtocolEra,
+    /// From the start to the end of the handshake. Packages may have to be downloaded first.
+    pub startup_timeout: Duration,
+    /// For all pages of a tool list.
+    pub list_timeout: Duration,
+    /// For a tool call, unless the caller or the config sets another timeout.
+    pub call_timeout: Duration,
+    /// A server that was idle for this long is stopped; the next use starts it again.
+    pub idle_timeout: Duration,
+    /// For stopping a server.
+    pub close_timeout: Duration,
+    /// How long to wait after a change notification before the tools are listed again.
     pub debounce: Duration,
-    pub backoff: Limits,
+    pub backoff: BackoffLimits,
     pub max_pages: usize,
     pub max_tools: usize,
 }
 
-impl Settings {
+impl McpClientSettings {
     pub fn new(folder: PathBuf) -> Self {
         Self {
             folder,
             environment: BTreeMap::new(),
-            stdio_era: Era::Legacy,
-            startup: Duration::from_secs(60),
-            list: Duration::from_secs(30),
-            call: Duration::from_secs(600),
-            idle: Duration::from_secs(600),
-            close: Duration::from_secs(10),
+            stdio_era: ProtocolEra::Legacy,
+            startup_timeout: Duration::from_secs(60),
+            list_timeout: Duration::from_secs(30),
+            call_timeout: Duration::from_secs(600),
+            idle_timeout: Duration::from_secs(600),
+            close_timeout: Duration::from_secs(10),
             debounce: Duration::from_millis(250),
-            backoff: Limits::default(),
+            backoff: BackoffLimits::default(),
             max_pages: 1000,
             max_tools: 10_000,
         }

@@ -1,11 +1,11 @@
-//! The place of one server: at most one connection at a time, who may start it, and what is known of its past.
+//! The slot of one server: at most one connection at a time, restarts, and health.
 
 use super::{
-    CallOptions, CallResult, Failure, Listing, Logs, Notice, State, Status, connection::Connection, health::Health,
-    open::Tools, settings::Era,
+    CallOptions, McpCallResult, McpFailure, McpNotice, McpServerLogs, McpServerState, McpServerStatus, McpToolListing,
+    connection::McpConnection, health::McpServerHealth, open::McpConnector, settings::ProtocolEra,
 };
-use crate::process::{Backoff, Stderr};
-use domain::mcp::Server;
+use crate::process::{Backoff, StderrTail};
+use domain::mcp::NamedMcpServer;
 use serde_json::{Map, Value};
 use std::{
     sync::{
@@ -17,88 +17,95 @@ use std::{
 use tokio::{sync::Mutex as AsyncMutex, time::timeout};
 use tokio_util::sync::CancellationToken;
 
-/// A server that leaves so many calls in a row without an answer is taken for hung and started again.
-const STRIKES: u32 = 3;
-/// Calls of others on a connection that is given up may still come to their end.
-const DRAIN: Duration = Duration::from_secs(30);
-/// A server that tells of changes whenever it is asked would be asked for ever.
-const LONGEST_DEBOUNCE: Duration = Duration::from_secs(60);
+/// A server that times out this many times in a row is considered hung and is restarted.
+const MAX_TIMEOUTS_IN_A_ROW: u32 = 3;
+/// How long other calls on an abandoned connection may take to finish.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
+/// Limits relisting for a server that announces a change after every listing.
+const MAX_DEBOUNCE: Duration = Duration::from_secs(60);
 
-pub struct Slot {
-    server: Server,
-    tools: Arc<Tools>,
+pub struct McpServerSlot {
+    server: NamedMcpServer,
+    connector: Arc<McpConnector>,
     closing: CancellationToken,
-    health: Arc<Health>,
-    /// Whoever starts it holds this.
-    gate: AsyncMutex<()>,
-    inner: Mutex<Inner>,
+    health: Arc<McpServerHealth>,
+    /// Held while the server is started.
+    start_lock: AsyncMutex<()>,
+    inner: Mutex<SlotState>,
 }
 
-struct Inner {
-    connection: Option<Arc<Connection>>,
-    era: Option<Era>,
+struct SlotState {
+    connection: Option<Arc<McpConnection>>,
+    era: Option<ProtocolEra>,
     backoff: Backoff,
     starting: bool,
     has_failed: bool,
-    /// Why the last connection ended by itself, until a new one stands.
-    crashed: Option<String>,
-    /// Why it was started again, until a caller was told.
-    restarted: Option<String>,
-    strikes: u32,
-    used: Instant,
-    stderr: Option<Stderr>,
+    /// Why the last connection ended unexpectedly, until a new one is open.
+    crash_reason: Option<String>,
+    /// Why it was restarted, until a caller has got the notice.
+    restart_reason: Option<String>,
+    timeouts_in_a_row: u32,
+    last_used: Instant,
+    stderr: Option<StderrTail>,
 }
 
-struct Busy<'a>(&'a Slot);
+struct InFlightGuard<'a>(&'a McpServerSlot);
 
-impl Drop for Busy<'_> {
+impl Drop for InFlightGuard<'_> {
     fn drop(&mut self) {
         self.0.health.in_flight.fetch_sub(1, Ordering::Relaxed);
-        self.0.inner().used = Instant::now();
+        self.0.inner().last_used = Instant::now();
     }
 }
 
-struct Starting<'a>(&'a Slot);
+struct StartingGuard<'a>(&'a McpServerSlot);
 
-impl Drop for Starting<'_> {
+impl Drop for StartingGuard<'_> {
     fn drop(&mut self) {
         self.0.inner().starting = false;
     }
 }
 
-impl Slot {
-    pub fn new(server: Server, tools: Arc<Tools>, closing: CancellationToken) -> Self {
-        let inner = Inner {
+impl McpServerSlot {
+    pub fn new(server: NamedMcpServer, connector: Arc<McpConnector>, closing: CancellationToken) -> Self {
+        let inner = SlotState {
             connection: None,
             era: None,
-            backoff: Backoff::new(tools.settings.backoff),
+            backoff: Backoff::new(connector.settings.backoff),
             starting: false,
             has_failed: false,
-            crashed: None,
-            restarted: None,
-            strikes: 0,
-            used: Instant::now(),
+            crash_reason: None,
+            restart_reason: None,
+            timeouts_in_a_row: 0,
+            last_used: Instant::now(),
             stderr: None,
         };
-        Self { server, tools, closing, health: Arc::default(), gate: AsyncMutex::new(()), inner: Mutex::new(inner) }
+        Self {
+            server,
+            connector,
+            closing,
+            health: Arc::default(),
+            start_lock: AsyncMutex::new(()),
+            inner: Mutex::new(inner),
+        }
     }
 
-    fn inner(&self) -> MutexGuard<'_, Inner> {
-        // Each change is one step; a panic elsewhere leaves nothing half done.
+    fn inner(&self) -> MutexGuard<'_, SlotState> {
+        // Each change is one step, so a panic leaves nothing inconsistent.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn busy(&self) -> Busy<'_> {
+    fn in_flight(&self) -> InFlightGuard<'_> {
         self.health.in_flight.fetch_add(1, Ordering::Relaxed);
-        self.inner().used = Instant::now();
-        Busy(self)
+        self.inner().last_used = Instant::now();
+        InFlightGuard(self)
     }
 
-    pub async fn tools(&self) -> Result<Arc<Listing>, Failure> {
-        let _busy = self.busy();
-        let connection = self.ready().await?;
-        let listed = connection.tools(&self.tools.settings).await;
-        self.judge(&connection, &listed, false);
+    pub async fn tools(&self) -> Result<Arc<McpToolListing>, McpFailure> {
+        let _busy = self.in_flight();
+        let connection = self.connect().await?;
+        let listed = connection.tools(&self.connector.settings).await;
+        self.record_outcome(&connection, &listed, false);
         listed
     }
 
@@ -107,11 +114,11 @@ impl Slot {
         tool: &str,
         arguments: Map<String, Value>,
         options: &CallOptions,
-    ) -> Result<CallResult, Failure> {
-        let _busy = self.busy();
+    ) -> Result<McpCallResult, McpFailure> {
+        let _busy = self.in_flight();
         self.health.calls.fetch_add(1, Ordering::Relaxed);
         let called = self.call_counted(tool, arguments, options).await;
-        if matches!(&called, Err(failure) if !matches!(failure, Failure::Cancelled)) {
+        if matches!(&called, Err(failure) if !matches!(failure, McpFailure::Cancelled)) {
             self.health.failures.fetch_add(1, Ordering::Relaxed);
         }
         called
@@ -122,94 +129,94 @@ impl Slot {
         tool: &str,
         arguments: Map<String, Value>,
         options: &CallOptions,
-    ) -> Result<CallResult, Failure> {
+    ) -> Result<McpCallResult, McpFailure> {
         let connection = tokio::select! {
             biased;
-            () = options.cancel.cancelled() => return Err(Failure::Cancelled),
-            ready = self.ready() => ready?,
+            () = options.cancel.cancelled() => return Err(McpFailure::Cancelled),
+            ready = self.connect() => ready?,
         };
-        let usual = self.server.config.call_timeout.unwrap_or(self.tools.settings.call);
-        let deadline = options.deadline.unwrap_or(usual);
+        let default = self.server.config.call_timeout.unwrap_or(self.connector.settings.call_timeout);
+        let deadline = options.deadline.unwrap_or(default);
         let mut called = connection.call(tool, arguments, deadline, options).await;
-        self.judge(&connection, &called, true);
+        self.record_outcome(&connection, &called, true);
         if let Ok(result) = &mut called
-            && let Some(reason) = self.inner().restarted.take()
+            && let Some(reason) = self.inner().restart_reason.take()
         {
-            result.notices.push(Notice::Restarted { server: self.server.name.clone(), reason });
+            result.notices.push(McpNotice::Restarted { server: self.server.name.clone(), reason });
         }
         called
     }
 
-    /// What an outcome says of the server.
-    fn judge<T>(&self, connection: &Arc<Connection>, outcome: &Result<T, Failure>, is_call: bool) {
+    /// Updates the health of the server by the outcome of a request.
+    fn record_outcome<T>(&self, connection: &Arc<McpConnection>, outcome: &Result<T, McpFailure>, is_call: bool) {
         match outcome {
             Ok(_) => {
                 let mut inner = self.inner();
-                inner.strikes = 0;
+                inner.timeouts_in_a_row = 0;
                 if is_call {
-                    inner.backoff.succeeded();
+                    inner.backoff.record_success();
                 }
             }
-            Err(Failure::Timeout { .. }) => {
+            Err(McpFailure::Timeout { .. }) => {
                 let strikes = {
                     let mut inner = self.inner();
-                    inner.strikes += 1;
-                    inner.strikes
+                    inner.timeouts_in_a_row += 1;
+                    inner.timeouts_in_a_row
                 };
-                self.health.error(&format!("it left {strikes} in a row without an answer"));
-                if strikes >= STRIKES {
-                    self.give_up(connection, "it did not answer any more");
+                self.health.record_error(&format!("it did not answer {strikes} requests in a row"));
+                if strikes >= MAX_TIMEOUTS_IN_A_ROW {
+                    self.abandon_connection(connection, "it did not answer several requests in a row");
                 }
             }
-            Err(failure @ Failure::Unreachable(_)) => {
-                self.health.error(&failure.to_string());
-                self.give_up(connection, &failure.to_string());
+            Err(failure @ McpFailure::Unreachable(_)) => {
+                self.health.record_error(&failure.to_string());
+                self.abandon_connection(connection, &failure.to_string());
             }
-            Err(Failure::Cancelled) => {}
-            Err(failure) => self.health.error(&failure.to_string()),
+            Err(McpFailure::Cancelled) => {}
+            Err(failure) => self.health.record_error(&failure.to_string()),
         }
     }
 
-    /// The next caller gets a new connection; those who are on this one may finish.
-    fn give_up(&self, connection: &Arc<Connection>, reason: &str) {
+    /// The next caller gets a new connection; calls on this one may finish.
+    fn abandon_connection(&self, connection: &Arc<McpConnection>, reason: &str) {
         let mut inner = self.inner();
         let Some(current) = inner.connection.take_if(|current| Arc::ptr_eq(current, connection)) else { return };
-        inner.strikes = 0;
+        inner.timeouts_in_a_row = 0;
         inner.has_failed = true;
-        inner.crashed = Some(reason.to_owned());
-        inner.backoff.failed(Instant::now());
-        let (health, patience) = (Arc::clone(&self.health), self.tools.settings.close);
-        self.tools.chores.spawn(async move {
-            drop(timeout(DRAIN, idle(&health.in_flight)).await);
+        inner.crash_reason = Some(reason.to_owned());
+        inner.backoff.record_failure(Instant::now());
+        let (health, patience) = (Arc::clone(&self.health), self.connector.settings.close_timeout);
+        self.connector.background_tasks.spawn(async move {
+            drop(timeout(DRAIN_TIMEOUT, wait_until_idle(&health.in_flight)).await);
             current.close(patience).await;
         });
     }
 
-    fn living(&self) -> Option<Arc<Connection>> {
-        self.inner().connection.as_ref().filter(|connection| connection.ended().is_none()).cloned()
+    fn open_connection(&self) -> Option<Arc<McpConnection>> {
+        self.inner().connection.as_ref().filter(|connection| connection.end_reason().is_none()).cloned()
     }
 
-    /// The connection, made if there is none.
-    async fn ready(&self) -> Result<Arc<Connection>, Failure> {
-        if let Some(connection) = self.living() {
+    /// Returns the open connection, or opens one.
+    async fn connect(&self) -> Result<Arc<McpConnection>, McpFailure> {
+        if let Some(connection) = self.open_connection() {
             return Ok(connection);
         }
-        let _gate = self.gate.lock().await;
-        if let Some(connection) = self.living() {
+        let _gate = self.start_lock.lock().await;
+        if let Some(connection) = self.open_connection() {
             return Ok(connection);
         }
         if self.closing.is_cancelled() {
-            return Err(Failure::Closing);
+            return Err(McpFailure::Closing);
         }
-        let (buried, era) = self.bury()?;
-        if let Some(connection) = buried {
-            connection.close(self.tools.settings.close).await;
+        let (ended, era) = self.take_ended_connection()?;
+        if let Some(connection) = ended {
+            connection.close(self.connector.settings.close_timeout).await;
         }
-        let _starting = Starting(self);
+        let _starting = StartingGuard(self);
         let opened = tokio::select! {
             biased;
-            () = self.closing.cancelled() => return Err(Failure::Closing),
-            opened = self.tools.open(&self.server, &self.health, era) => opened,
+            () = self.closing.cancelled() => return Err(McpFailure::Closing),
+            opened = self.connector.open(&self.server, &self.health, era) => opened,
         };
         let mut inner = self.inner();
         match opened {
@@ -219,9 +226,9 @@ impl Slot {
                 inner.stderr.clone_from(&connection.stderr);
                 inner.era = Some(era);
                 inner.has_failed = false;
-                if let Some(reason) = inner.crashed.take() {
+                if let Some(reason) = inner.crash_reason.take() {
                     self.health.restarts.fetch_add(1, Ordering::Relaxed);
-                    inner.restarted = Some(reason);
+                    inner.restart_reason = Some(reason);
                 }
                 drop(inner);
                 self.health.log("manager", "connected");
@@ -229,38 +236,39 @@ impl Slot {
                 Ok(connection)
             }
             Err(failure) => {
-                inner.backoff.failed(Instant::now());
+                inner.backoff.record_failure(Instant::now());
                 inner.has_failed = true;
                 drop(inner);
-                self.health.error(&failure.to_string());
+                self.health.record_error(&failure.to_string());
                 Err(failure)
             }
         }
     }
 
-    /// Notes how the last connection ended, and whether there may be another one yet.
-    fn bury(&self) -> Result<(Option<Arc<Connection>>, Option<Era>), Failure> {
+    /// Records how the last connection ended, and fails while the backoff forbids another one.
+    fn take_ended_connection(&self) -> Result<(Option<Arc<McpConnection>>, Option<ProtocolEra>), McpFailure> {
         let now = Instant::now();
         let mut inner = self.inner();
-        let buried = inner.connection.take();
-        if let Some(connection) = &buried {
-            inner.crashed = connection.ended();
+        let ended = inner.connection.take();
+        if let Some(connection) = &ended {
+            inner.crash_reason = connection.end_reason();
             inner.has_failed = true;
-            inner.backoff.failed(now);
+            inner.backoff.record_failure(now);
         }
         if let Err(refusal) = inner.backoff.check(now) {
             let last = self.health.last_error().map(|error| format!("; last: {error}")).unwrap_or_default();
-            return Err(Failure::Resting { refusal, last });
+            return Err(McpFailure::BackingOff { refusal, last });
         }
         inner.starting = true;
-        Ok((buried, inner.era))
+        Ok((ended, inner.era))
     }
 
-    fn relist_on_change(&self, connection: &Arc<Connection>) {
-        let (tools, connection, closing) = (Arc::clone(&self.tools), Arc::downgrade(connection), self.closing.clone());
+    fn relist_on_change(&self, connection: &Arc<McpConnection>) {
+        let (tools, connection, closing) =
+            (Arc::clone(&self.connector), Arc::downgrade(connection), self.closing.clone());
         let Some(handler) = connection.upgrade().map(|connection| connection.handler.clone()) else { return };
         let mut changes = handler.changes();
-        // Held by the connection alone, so that the wait ends with it.
+        // Only the connection holds it, so the wait ends with the connection.
         drop(handler);
         let relist = async move {
             let mut pause = tools.settings.debounce;
@@ -269,17 +277,17 @@ impl Slot {
                 tokio::time::sleep(pause).await;
                 changes.borrow_and_update();
                 let Some(connection) = connection.upgrade() else { return };
-                if connection.ended().is_some() {
+                if connection.end_reason().is_some() {
                     return;
                 }
                 if let Err(failure) = connection.tools(&tools.settings).await {
-                    tracing::debug!(%failure, "cannot list the tools of an MCP server again");
+                    tracing::debug!(%failure, "could not list the tools of an MCP server again");
                 }
                 let is_quiet = asked.elapsed() > pause * 4;
-                pause = if is_quiet { tools.settings.debounce } else { (pause * 2).min(LONGEST_DEBOUNCE) };
+                pause = if is_quiet { tools.settings.debounce } else { (pause * 2).min(MAX_DEBOUNCE) };
             }
         };
-        self.tools.chores.spawn(async move {
+        self.connector.background_tasks.spawn(async move {
             tokio::select! {
                 () = closing.cancelled() => {}
                 () = relist => {}
@@ -287,9 +295,9 @@ impl Slot {
         });
     }
 
-    /// Whether nobody uses it, and has not for so long.
+    /// Returns whether the server has not been used for this long.
     pub fn is_idle(&self, now: Instant, longer_than: Duration) -> bool {
-        let unused = now.saturating_duration_since(self.inner().used) >= longer_than;
+        let unused = now.saturating_duration_since(self.inner().last_used) >= longer_than;
         unused && self.health.in_flight.load(Ordering::Relaxed) == 0
     }
 
@@ -297,7 +305,7 @@ impl Slot {
         self.inner().connection.is_some()
     }
 
-    /// On purpose, so that the next start is no restart.
+    /// Stops on purpose, so that the next start does not count as a restart.
     pub async fn stop(&self, why: &str) {
         let connection = {
             let mut inner = self.inner();
@@ -306,41 +314,41 @@ impl Slot {
         };
         if let Some(connection) = connection {
             self.health.log("manager", why);
-            connection.close(self.tools.settings.close).await;
+            connection.close(self.connector.settings.close_timeout).await;
         }
     }
 
-    pub fn status(&self) -> Status {
+    pub fn status(&self) -> McpServerStatus {
         let inner = self.inner();
         let now = Instant::now();
-        let connection = inner.connection.as_ref().filter(|connection| connection.ended().is_none());
-        let rest = inner.backoff.check(now).err();
+        let connection = inner.connection.as_ref().filter(|connection| connection.end_reason().is_none());
+        let backoff = inner.backoff.check(now).err();
         let state = match () {
-            () if connection.is_some() => State::Ready,
-            () if inner.starting => State::Starting,
-            () if rest.is_some() => State::Resting,
-            () if inner.has_failed || inner.connection.is_some() => State::Failed,
-            () => State::Stopped,
+            () if connection.is_some() => McpServerState::Ready,
+            () if inner.starting => McpServerState::Starting,
+            () if backoff.is_some() => McpServerState::Resting,
+            () if inner.has_failed || inner.connection.is_some() => McpServerState::Failed,
+            () => McpServerState::Stopped,
         };
-        let listing = connection.and_then(|connection| connection.kept());
+        let listing = connection.and_then(|connection| connection.cached_listing());
         let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-        Status {
-            protocol_version: connection.map(|connection| connection.peered.protocol_version.clone()),
-            server: connection.and_then(|connection| connection.peered.server.clone()),
+        McpServerStatus {
+            protocol_version: connection.map(|connection| connection.server_info.protocol_version.clone()),
+            server: connection.and_then(|connection| connection.server_info.server.clone()),
             process_id: connection.and_then(|connection| connection.process_id),
             uptime_ms: connection.map(|connection| millis(connection.started.elapsed())),
-            retry_in_ms: rest.map(|refusal| millis(refusal.wait)),
+            retry_in_ms: backoff.map(|refusal| millis(refusal.wait)),
             ..self.health.status(state, self.server.config.transport.kind(), listing.as_deref())
         }
     }
 
-    pub fn logs(&self) -> Logs {
-        let stderr = self.inner().stderr.as_ref().map(Stderr::tail).unwrap_or_default();
-        Logs { lines: self.health.lines(), stderr }
+    pub fn logs(&self) -> McpServerLogs {
+        let stderr = self.inner().stderr.as_ref().map(StderrTail::text).unwrap_or_default();
+        McpServerLogs { lines: self.health.lines(), stderr }
     }
 }
 
-async fn idle(in_flight: &AtomicUsize) {
+async fn wait_until_idle(in_flight: &AtomicUsize) {
     while in_flight.load(Ordering::Relaxed) > 0 {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }

@@ -1,4 +1,4 @@
-//! A program that crashes over and over is given a rest instead of being started in a circle.
+//! Backoff for a program that crashes repeatedly, so that it is not restarted in a tight loop.
 
 use std::{
     collections::VecDeque,
@@ -7,68 +7,68 @@ use std::{
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// So many failed starts …
+pub struct BackoffLimits {
+    /// This many failed starts …
     pub failures: usize,
-    /// … within so long …
+    /// … within this window …
     pub window: Duration,
-    /// … mean a rest of so long. It doubles with each further failure …
-    pub rest: Duration,
-    /// … up to this.
-    pub longest_rest: Duration,
+    /// … block new starts for this long. The delay doubles with each further failure …
+    pub delay: Duration,
+    /// … up to this maximum.
+    pub max_delay: Duration,
 }
 
-impl Default for Limits {
+impl Default for BackoffLimits {
     fn default() -> Self {
         Self {
             failures: 3,
             window: Duration::from_secs(60),
-            rest: Duration::from_secs(10),
-            longest_rest: Duration::from_secs(600),
+            delay: Duration::from_secs(10),
+            max_delay: Duration::from_secs(600),
         }
     }
 }
 
-/// Counts failed starts; told the time, so that it can be tested without any passing.
+/// Counts failed starts. Callers pass the time, so tests need not wait.
 #[derive(Clone, Debug)]
 pub struct Backoff {
-    limits: Limits,
+    limits: BackoffLimits,
     /// Never more than `limits.failures`.
     failures: VecDeque<Instant>,
-    rests: u32,
+    delays: u32,
     until: Option<Instant>,
 }
 
-/// Why it is not started now.
+/// Why the program may not be started now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct BackoffRefusal {
     pub failures: usize,
-    /// From the first of them to the last.
+    /// From the first failure to the last.
     pub within: Duration,
     pub wait: Duration,
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for BackoffRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { failures, within, wait } = self;
         write!(f, "it crashed {failures} times in {} s; next try in {} s", seconds(*within), seconds(*wait))
     }
 }
 
-impl std::error::Error for Refusal {}
+impl std::error::Error for BackoffRefusal {}
 
-/// Rounded up: nobody is told to try again in 0 s.
+/// Rounds up, so that a message never says 0 s.
 fn seconds(duration: Duration) -> u64 {
     duration.as_secs() + u64::from(duration.subsec_nanos() > 0)
 }
 
 impl Backoff {
-    pub fn new(limits: Limits) -> Self {
-        Self { limits, failures: VecDeque::new(), rests: 0, until: None }
+    pub fn new(limits: BackoffLimits) -> Self {
+        Self { limits, failures: VecDeque::new(), delays: 0, until: None }
     }
 
-    /// Whether it may be started now.
-    pub fn check(&self, now: Instant) -> Result<(), Refusal> {
+    /// Returns an error while the program may not be started.
+    pub fn check(&self, now: Instant) -> Result<(), BackoffRefusal> {
         let wait = self.until.map_or(Duration::ZERO, |until| until.saturating_duration_since(now));
         if wait.is_zero() {
             return Ok(());
@@ -77,11 +77,11 @@ impl Backoff {
             (Some(first), Some(last)) => last.saturating_duration_since(*first),
             _ => Duration::ZERO,
         };
-        Err(Refusal { failures: self.failures.len(), within, wait })
+        Err(BackoffRefusal { failures: self.failures.len(), within, wait })
     }
 
-    /// It did not come up, or went down before it was of any use.
-    pub fn failed(&mut self, now: Instant) {
+    /// Records that the program did not start, or ended before it was useful.
+    pub fn record_failure(&mut self, now: Instant) {
         self.failures.push_back(now);
         if self.failures.len() > self.limits.failures {
             self.failures.pop_front();
@@ -89,29 +89,29 @@ impl Backoff {
         let oldest = self.failures.front().copied().unwrap_or(now);
         let crowded =
             self.failures.len() == self.limits.failures && now.saturating_duration_since(oldest) <= self.limits.window;
-        // The one try after a rest counts by itself, however long the rest was.
-        if crowded || self.rests > 0 {
-            let factor = 2_u32.saturating_pow(self.rests);
-            self.until = Some(now + self.limits.rest.saturating_mul(factor).min(self.limits.longest_rest));
-            self.rests = self.rests.saturating_add(1);
+        // A failure right after a delay starts the next delay, however long the last one was.
+        if crowded || self.delays > 0 {
+            let factor = 2_u32.saturating_pow(self.delays);
+            self.until = Some(now + self.limits.delay.saturating_mul(factor).min(self.limits.max_delay));
+            self.delays = self.delays.saturating_add(1);
         }
     }
 
-    /// It works: what was before does not count any more.
-    pub fn succeeded(&mut self) {
+    /// Records that the program works, and forgets earlier failures.
+    pub fn record_success(&mut self) {
         *self = Self::new(self.limits);
     }
 }
 
 impl Default for Backoff {
     fn default() -> Self {
-        Self::new(Limits::default())
+        Self::new(BackoffLimits::default())
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Backoff, Limits};
+    use super::{Backoff, BackoffLimits};
     use std::time::{Duration, Instant};
 
     const fn s(seconds: u64) -> Duration {
@@ -119,38 +119,38 @@ mod tests {
     }
 
     fn three_in_a_minute() -> Backoff {
-        Backoff::new(Limits { failures: 3, window: s(60), rest: s(10), longest_rest: s(30) })
+        Backoff::new(BackoffLimits { failures: 3, window: s(60), delay: s(10), max_delay: s(30) })
     }
 
     #[test]
-    fn invariant_14_limits_a_crash_loop_is_given_a_rest() {
+    fn invariant_14_limits_a_crash_loop_is_delayed() {
         let (mut backoff, start) = (three_in_a_minute(), Instant::now());
         for second in [0, 1] {
-            backoff.failed(start + s(second));
+            backoff.record_failure(start + s(second));
             assert_eq!(backoff.check(start + s(second)), Ok(()));
         }
-        backoff.failed(start + s(4));
+        backoff.record_failure(start + s(4));
         let refusal = backoff.check(start + s(5)).unwrap_err();
         assert_eq!(refusal.to_string(), "it crashed 3 times in 4 s; next try in 9 s");
         assert_eq!(backoff.check(start + s(14)), Ok(()));
     }
 
     #[test]
-    fn failures_far_apart_are_bad_luck() {
+    fn failures_far_apart_do_not_delay_a_start() {
         let (mut backoff, start) = (three_in_a_minute(), Instant::now());
         for second in [0, 50, 100, 150, 200] {
-            backoff.failed(start + s(second));
+            backoff.record_failure(start + s(second));
             assert_eq!(backoff.check(start + s(second)), Ok(()), "{second}");
         }
     }
 
     #[test]
-    fn each_further_failure_doubles_the_rest_up_to_a_limit() {
+    fn each_further_failure_doubles_the_delay_up_to_the_maximum() {
         let (mut backoff, mut now) = (three_in_a_minute(), Instant::now());
-        backoff.failed(now);
-        backoff.failed(now);
+        backoff.record_failure(now);
+        backoff.record_failure(now);
         for rest in [10, 20, 30, 30] {
-            backoff.failed(now);
+            backoff.record_failure(now);
             assert_eq!(backoff.check(now).unwrap_err().wait, s(rest));
             now += s(rest);
             assert_eq!(backoff.check(now), Ok(()));
@@ -158,16 +158,16 @@ mod tests {
     }
 
     #[test]
-    fn a_success_forgives() {
+    fn a_success_resets_the_failures() {
         let (mut backoff, now) = (three_in_a_minute(), Instant::now());
         for _ in 0..3 {
-            backoff.failed(now);
+            backoff.record_failure(now);
         }
         assert!(backoff.check(now).is_err());
-        backoff.succeeded();
+        backoff.record_success();
         assert_eq!(backoff.check(now), Ok(()));
-        backoff.failed(now);
-        backoff.failed(now);
+        backoff.record_failure(now);
+        backoff.record_failure(now);
         assert_eq!(backoff.check(now), Ok(()));
     }
 }

@@ -1,7 +1,7 @@
-//! A leaf of the cgroup v2 tree per kill domain, where the system lets us have one: the kernel then kills all of it at
-//! once, and nothing outruns that.
+//! One leaf of the cgroup v2 tree per kill domain, where the system permits it: the kernel then kills all of its
+//! members at once, and no process can escape by forking.
 
-use super::mark::{Mark, Origin};
+use super::domain_id::{KillDomainId, ServerInstance};
 use std::{
     fs, io,
     path::{Path, PathBuf},
@@ -12,47 +12,47 @@ use std::{
 const PREFIX: &str = "greenroom-";
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// The cgroup the server itself is in; leaves are made beneath it.
+/// The cgroup of the server itself; leaves are created beneath it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Base(PathBuf);
+pub struct CgroupBase(PathBuf);
 
-impl Base {
-    /// `None` where there is no cgroup v2, or none that we may make leaves in.
+impl CgroupBase {
+    /// Returns `None` without cgroup v2, or where this process may not create leaves.
     pub fn find() -> Option<Self> {
         let own = fs::read_to_string("/proc/self/cgroup").ok()?;
         let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
         let base = Self(folder(&own, &mounts)?);
-        // Through a mount from another namespace the path may lead elsewhere.
+        // With a mount from another namespace the path may point elsewhere.
         let members = fs::read_to_string(base.0.join("cgroup.procs")).ok()?;
         let id = std::process::id().to_string();
         members.lines().find(|member| *member == id)?;
-        let trial = base.leaf(&Origin::own()?.mark());
-        trial.make().ok()?;
+        let trial = base.leaf(&ServerInstance::current()?.new_domain());
+        trial.create().ok()?;
         let works = trial.0.join("cgroup.kill").exists();
         trial.remove(Duration::ZERO).ok()?;
         works.then_some(base)
     }
 
-    pub fn leaf(&self, mark: &Mark) -> Leaf {
-        Leaf(self.0.join(format!("{PREFIX}{mark}")))
+    pub fn leaf(&self, mark: &KillDomainId) -> LeafCgroup {
+        LeafCgroup(self.0.join(format!("{PREFIX}{mark}")))
     }
 
-    /// The leaves that servers left behind which are dead now.
-    pub fn abandoned(&self, viewer: Origin) -> Vec<Leaf> {
+    /// Returns the leaves left behind by servers that are dead now.
+    pub fn abandoned(&self, viewer: ServerInstance) -> Vec<LeafCgroup> {
         let names = fs::read_dir(&self.0).into_iter().flatten().flatten();
         let leaves = names.filter_map(|entry| {
-            let mark: Mark = entry.file_name().to_str()?.strip_prefix(PREFIX)?.parse().ok()?;
-            mark.origin.is_dead(viewer).then(|| Leaf(entry.path()))
+            let mark: KillDomainId = entry.file_name().to_str()?.strip_prefix(PREFIX)?.parse().ok()?;
+            mark.server.is_dead(viewer).then(|| LeafCgroup(entry.path()))
         });
         leaves.collect()
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Leaf(PathBuf);
+pub struct LeafCgroup(PathBuf);
 
-impl Leaf {
-    pub fn at(path: PathBuf) -> Self {
+impl LeafCgroup {
+    pub fn from_path(path: PathBuf) -> Self {
         Self(path)
     }
 
@@ -60,11 +60,11 @@ impl Leaf {
         &self.0
     }
 
-    pub fn make(&self) -> io::Result<()> {
+    pub fn create(&self) -> io::Result<()> {
         fs::create_dir(&self.0)
     }
 
-    /// Moves this process, and with it what it starts from now on.
+    /// Moves this process, and all processes that it starts from now on, into the leaf.
     pub fn enter(&self) -> io::Result<()> {
         fs::write(self.0.join("cgroup.procs"), "0")
     }
@@ -74,7 +74,7 @@ impl Leaf {
         fs::write(base.join("cgroup.procs"), "0")
     }
 
-    /// All that are in it and beneath it. That it is gone already is fine.
+    /// Kills all processes in the leaf and beneath it. A leaf that no longer exists is not an error.
     pub fn kill(&self) -> io::Result<()> {
         match fs::write(self.0.join("cgroup.kill"), "1") {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -88,7 +88,7 @@ impl Leaf {
         members
     }
 
-    /// Waits until nobody is in it any more, and takes it away.
+    /// Waits until the leaf is empty and removes it.
     pub fn remove(&self, patience: Duration) -> io::Result<()> {
         let deadline = Instant::now() + patience;
         loop {
@@ -107,7 +107,7 @@ impl Leaf {
     }
 }
 
-/// A program may have made cgroups of its own in its leaf.
+/// A program may have created child cgroups in its leaf.
 fn beneath(folder: &Path) -> impl Iterator<Item = PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path())
@@ -128,13 +128,13 @@ fn remove(folder: &Path) -> io::Result<()> {
     fs::remove_dir(folder)
 }
 
-/// Where this process's cgroup is found on disk, from `/proc/self/cgroup` and `/proc/self/mountinfo`.
+/// Returns the path of this process's cgroup, from `/proc/self/cgroup` and `/proc/self/mountinfo`.
 fn folder(own: &str, mounts: &str) -> Option<PathBuf> {
     let path = Path::new(own.lines().find_map(|line| line.strip_prefix("0::"))?);
     mounts.lines().find_map(|line| {
-        let (place, kind) = line.split_once(" - ")?;
+        let (mount, kind) = line.split_once(" - ")?;
         kind.starts_with("cgroup2 ").then_some(())?;
-        let mut fields = place.split(' ').skip(3);
+        let mut fields = mount.split(' ').skip(3);
         let (root, point) = (fields.next()?, fields.next()?);
         Some(Path::new(point).join(path.strip_prefix(root).ok()?))
     })
@@ -142,8 +142,8 @@ fn folder(own: &str, mounts: &str) -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Base, Leaf, folder};
-    use crate::process::mark::Origin;
+    use super::{CgroupBase, LeafCgroup, folder};
+    use crate::process::domain_id::ServerInstance;
     use std::{path::Path, time::Duration};
 
     const MOUNTS: &str = "24 1 0:22 / /proc rw - proc proc rw\n\
@@ -151,7 +151,7 @@ mod tests {
         31 24 0:27 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw\n";
 
     #[test]
-    fn the_own_cgroup_is_found_on_disk() {
+    fn finds_the_path_of_its_own_cgroup() {
         let own = "4:memory:/elsewhere\n0::/system.slice/greenroom.service\n";
         let found = folder(own, MOUNTS);
         assert_eq!(found.as_deref(), Some(Path::new("/sys/fs/cgroup/system.slice/greenroom.service")));
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mount_that_shows_a_part_of_the_tree_is_understood() {
+    fn supports_a_mount_of_part_of_the_tree() {
         let mounts = MOUNTS.replace("0:27 / ", "0:27 /docker/abc ");
         let found = folder("0::/docker/abc/inner\n", &mounts);
         assert_eq!(found.as_deref(), Some(Path::new("/sys/fs/cgroup/inner")));
@@ -167,27 +167,27 @@ mod tests {
     }
 
     #[test]
-    fn without_version_two_there_is_none() {
+    fn returns_none_without_cgroup_v2() {
         assert_eq!(folder("4:memory:/x\n", MOUNTS), None);
         assert_eq!(folder("0::/\n", "30 24 0:26 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n"), None);
     }
 
     #[test]
-    fn leaves_are_those_of_dead_servers_only() {
-        let place = tempfile::tempdir().unwrap();
-        let (base, own) = (Base(place.path().to_owned()), Origin::own().unwrap());
-        let dead: crate::process::mark::Mark =
-            own.mark().to_string().replacen(&std::process::id().to_string(), "2147483647", 1).parse().unwrap();
-        base.leaf(&own.mark()).make().unwrap();
-        base.leaf(&dead).make().unwrap();
-        std::fs::create_dir(place.path().join("greenroom-mine")).unwrap();
+    fn abandoned_lists_leaves_of_dead_servers_only() {
+        let root = tempfile::tempdir().unwrap();
+        let (base, own) = (CgroupBase(root.path().to_owned()), ServerInstance::current().unwrap());
+        let dead: crate::process::domain_id::KillDomainId =
+            own.new_domain().to_string().replacen(&std::process::id().to_string(), "2147483647", 1).parse().unwrap();
+        base.leaf(&own.new_domain()).create().unwrap();
+        base.leaf(&dead).create().unwrap();
+        std::fs::create_dir(root.path().join("greenroom-mine")).unwrap();
         assert_eq!(base.abandoned(own), [base.leaf(&dead)]);
     }
 
     #[test]
-    fn a_leaf_goes_with_what_was_made_in_it() {
-        let place = tempfile::tempdir().unwrap();
-        let leaf = Leaf::at(place.path().join("leaf"));
+    fn remove_deletes_a_leaf_with_its_child_cgroups() {
+        let root = tempfile::tempdir().unwrap();
+        let leaf = LeafCgroup::from_path(root.path().join("leaf"));
         std::fs::create_dir_all(leaf.path().join("a/b")).unwrap();
         leaf.remove(Duration::ZERO).unwrap();
         assert!(!leaf.path().exists());

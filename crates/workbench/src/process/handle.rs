@@ -1,10 +1,10 @@
-//! The end of a program, seen from the server: waiting for it, and bringing it about.
+//! Waits for a program and stops it, on the server's side.
 
 use super::{
-    Stderr,
-    table::{self, Entry},
-    watch::Progress,
-    wire::Order,
+    StderrTail,
+    keeper_protocol::KeeperCommand,
+    process_table::{self, ProcessEntry},
+    watch::DomainProgress,
 };
 use domain::run::Receipt;
 use std::{
@@ -22,77 +22,78 @@ use tokio::{
     time::timeout,
 };
 
-/// What a program said last may still be in the pipe when its end is known.
-const LAST_WORDS: Duration = Duration::from_millis(300);
+/// How long the last output may stay in the stderr pipe after the program has ended.
+const STDERR_TIMEOUT: Duration = Duration::from_millis(300);
 
-const STRAY_ROUNDS: usize = 3;
+const ORPHAN_ROUNDS: usize = 3;
 
-/// How the program ended.
+/// How a program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum ProgramExit {
     Code(i32),
     Signal(i32),
-    /// It is gone, but nobody saw how.
+    /// The program has ended; its exit status is not known.
     Unknown,
 }
 
-/// How long each step of a stop may take before the next one.
+/// How long to wait after each step of a stop before the next step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Patience {
-    /// After its input was closed.
-    pub input_closed: Duration,
-    /// After SIGTERM. Then everything is killed.
-    pub terminated: Duration,
+pub struct StopTimeouts {
+    /// After stdin was closed.
+    pub after_input_closed: Duration,
+    /// After SIGTERM. Then all processes are killed.
+    pub after_sigterm: Duration,
 }
 
-/// Holds the kill domain. Dropping it kills everything in it at once.
+/// Owns a kill domain. Dropping it kills all processes in it at once.
 #[derive(Debug)]
-pub struct Handle {
-    /// The end of this is the order to kill; see `wire`.
+pub struct ProgramHandle {
+    /// Closing this socket tells the keeper to kill; see `keeper_protocol`.
     pub(super) lifeline: Socket,
-    pub(super) progress: Receiver<Progress>,
-    pub(super) impatient: Arc<Notify>,
+    pub(super) progress: Receiver<DomainProgress>,
+    pub(super) stop_requested: Arc<Notify>,
     pub(super) program: i32,
     pub(super) keeper: Option<u32>,
-    pub(super) stderr: Stderr,
-    /// One task, which ends with the program's standard error.
+    pub(super) stderr: StderrTail,
+    /// One task, which ends when stderr is closed.
     pub(super) readers: JoinSet<()>,
-    /// Whether the holder of this was told of the end.
-    pub(super) told: bool,
+    /// Whether `wait` has returned the exit.
+    pub(super) exit_reported: bool,
 }
 
-impl Handle {
-    pub fn stderr(&self) -> &Stderr {
+impl ProgramHandle {
+    pub fn stderr(&self) -> &StderrTail {
         &self.stderr
     }
 
-    /// The program's process id.
-    pub fn id(&self) -> i32 {
+    /// Returns the program's process id.
+    pub fn process_id(&self) -> i32 {
         self.program
     }
 
-    /// The process id of its keeper.
+    /// Returns the keeper's process id.
     pub fn keeper_id(&self) -> Option<u32> {
         self.keeper
     }
 
-    /// Ends what the program has started and abandoned: processes whose parent is gone, so that the keeper has adopted
-    /// them, with all of theirs. What the program still looks after, such as its MCP servers, stays. Returns how many.
-    pub fn end_strays(&self) -> usize {
+    /// Kills the program's orphans: processes whose parent has ended, so that the keeper has adopted them, and their
+    /// descendants. Children that the program still has, such as MCP servers, stay. Returns how many were killed.
+    pub fn end_orphans(&self) -> usize {
         let Some(keeper) = self.keeper.and_then(|id| i32::try_from(id).ok()) else { return 0 };
         let mut ended = BTreeSet::new();
-        // Again, because one that is being killed may have started another; one that does so for ever dies with the
-        // program.
-        for _ in 0..STRAY_ROUNDS {
+        // Repeated, because a process may start another one before it is killed. A process that never stops doing so
+        // is killed with the program.
+        for _ in 0..ORPHAN_ROUNDS {
             let adopted: Vec<i32> = children(keeper).into_iter().filter(|id| *id != self.program).collect();
             if adopted.is_empty() {
                 break;
             }
-            let strays = table::descendants(&table::all(), &adopted);
-            let adopted = adopted.iter().filter_map(|id| Entry::read(*id)).filter(|entry| entry.parent == keeper);
+            let strays = process_table::descendants(&process_table::all(), &adopted);
+            let adopted =
+                adopted.iter().filter_map(|id| ProcessEntry::read(*id)).filter(|entry| entry.parent == keeper);
             for stray in adopted.chain(strays).filter(|entry| !entry.has_ended) {
                 if let Err(error) = stray.kill() {
-                    tracing::debug!(%error, process = stray.id, "a process that was left behind cannot be killed");
+                    tracing::debug!(%error, process = stray.id, "could not kill an orphaned process");
                 }
                 ended.insert((stray.id, stray.started));
             }
@@ -100,81 +101,82 @@ impl Handle {
         ended.len()
     }
 
-    /// Waits until the program itself has ended, and its standard error was read. Cancel safe.
-    pub async fn ended(&mut self) -> Ended {
-        let ended = self.watched_end().await;
-        // Whoever holds the pipe still is being killed just now.
-        timeout(LAST_WORDS, self.readers.join_next()).await.ok();
-        self.told = true;
+    /// Waits until the program itself has ended and its stderr was read. Cancel safe.
+    pub async fn wait(&mut self) -> ProgramExit {
+        let ended = self.wait_for_exit().await;
+        // A process that still holds the pipe is being killed right now.
+        timeout(STDERR_TIMEOUT, self.readers.join_next()).await.ok();
+        self.exit_reported = true;
         ended
     }
 
-    async fn watched_end(&mut self) -> Ended {
-        match self.progress.wait_for(|progress| progress.ended.is_some()).await {
-            Ok(progress) => progress.ended.unwrap_or(Ended::Unknown),
-            // Only a runtime that is shut down ends a watch before that.
-            Err(_) => Ended::Unknown,
+    async fn wait_for_exit(&mut self) -> ProgramExit {
+        match self.progress.wait_for(|progress| progress.exit.is_some()).await {
+            Ok(progress) => progress.exit.unwrap_or(ProgramExit::Unknown),
+            // The watch task ends earlier only if the runtime shuts down.
+            Err(_) => ProgramExit::Unknown,
         }
     }
 
-    /// Ends everything in the domain and says what that took. The caller has closed the input (dropped `stdin`).
-    pub async fn stop(mut self, patience: Patience) -> Receipt {
-        let asked = Instant::now();
+    /// Ends all processes in the domain and returns a receipt. The caller must have closed stdin (dropped `stdin`).
+    pub async fn stop(mut self, patience: StopTimeouts) -> Receipt {
+        let begun = Instant::now();
         let mut signals = Vec::new();
-        if !self.told {
-            self.order(Order::Count);
+        if !self.exit_reported {
+            self.send_command(KeeperCommand::Count);
             let mut ended = false;
-            if !patience.input_closed.is_zero() {
+            if !patience.after_input_closed.is_zero() {
                 signals.push("eof");
-                ended = timeout(patience.input_closed, self.watched_end()).await.is_ok();
+                ended = timeout(patience.after_input_closed, self.wait_for_exit()).await.is_ok();
             }
-            if !ended && !patience.terminated.is_zero() {
+            if !ended && !patience.after_sigterm.is_zero() {
                 signals.push("SIGTERM");
-                self.order(Order::Terminate);
-                ended = timeout(patience.terminated, self.watched_end()).await.is_ok();
+                self.send_command(KeeperCommand::Terminate);
+                ended = timeout(patience.after_sigterm, self.wait_for_exit()).await.is_ok();
             }
             if !ended {
-                self.order(Order::Kill);
+                self.send_command(KeeperCommand::Kill);
             }
         }
-        // The watch has a deadline of its own from here.
-        self.impatient.notify_one();
-        let gone = self.progress.wait_for(|progress| progress.gone.is_some()).await.map(|progress| progress.gone);
-        let gone = gone.ok().flatten().unwrap_or_default();
-        if gone.killed {
+        // From here on the watch task enforces its own deadline.
+        self.stop_requested.notify_one();
+        let cleanup =
+            self.progress.wait_for(|progress| progress.cleanup.is_some()).await.map(|progress| progress.cleanup);
+        let cleanup = cleanup.ok().flatten().unwrap_or_default();
+        if cleanup.killed {
             signals.push("SIGKILL");
         }
-        if gone.left > 0 {
-            tracing::warn!(program = self.program, left = gone.left, "processes that cannot be killed");
+        if cleanup.remaining > 0 {
+            tracing::warn!(program = self.program, left = cleanup.remaining, "some processes could not be killed");
         }
         Receipt {
-            processes: gone.processes.saturating_sub(u32::from(self.told)),
+            processes: cleanup.processes.saturating_sub(u32::from(self.exit_reported)),
             signals: signals.into_iter().map(Into::into).collect(),
-            millis: u64::try_from(asked.elapsed().as_millis()).unwrap_or(u64::MAX),
+            millis: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
         }
     }
 
-    /// A keeper that cannot be told is dead or stuck, and the watch sees to that.
-    fn order(&mut self, order: Order) {
-        if let Err(error) = self.lifeline.write_all(order.line().as_bytes()) {
-            tracing::debug!(?order, %error, "the keeper does not listen");
+    /// A failed write means that the keeper is dead or stuck, which the watch task handles.
+    fn send_command(&mut self, command: KeeperCommand) {
+        if let Err(error) = self.lifeline.write_all(command.line().as_bytes()) {
+            tracing::debug!(?command, %error, "could not send a command to the keeper");
         }
     }
 }
 
-impl Drop for Handle {
+impl Drop for ProgramHandle {
     fn drop(&mut self) {
         if let Err(error) = self.lifeline.shutdown(Shutdown::Write) {
-            tracing::debug!(%error, "the keeper is gone already");
+            tracing::debug!(%error, "the keeper has already ended");
         }
     }
 }
 
-/// Usually none but the program, so this must be cheap: a turn waits for it.
+/// Usually returns only the program. Must be cheap: a turn waits for it.
 fn children(of: i32) -> Vec<i32> {
     match fs::read_to_string(format!("/proc/{of}/task/{of}/children")) {
         Ok(ids) => ids.split_ascii_whitespace().filter_map(|id| id.parse().ok()).collect(),
-        // A kernel that is built without that list.
-        Err(_) => table::all().into_iter().filter(|entry| entry.parent == of).map(|entry| entry.id).collect(),
+        // This kernel was built without that file.
+        Err(_) => process_table::all().into_iter().filter(|entry| entry.parent == of).map(|entry| entry.id).collect(),
     }
 }

@@ -1,11 +1,11 @@
-//! Ending processes that have no keeper any more: found by their cgroup, by their mark, and by whom they descend from.
+//! Ends processes that have lost their keeper. They are found by cgroup, by domain id and by descent.
 
 use super::{
-    cgroup::{Base, Leaf},
+    cgroup::{CgroupBase, LeafCgroup},
+    domain_id::{self, KillDomainId, ServerInstance},
     keeper,
-    mark::{self, Mark, Origin},
-    table::{self, Entry},
-    wire::Gone,
+    keeper_protocol::CleanupOutcome,
+    process_table::{self, ProcessEntry},
 };
 use rustix::process::{Pid, Signal, kill_process};
 use std::{
@@ -16,84 +16,90 @@ use std::{
 
 const DEADLINE: Duration = Duration::from_millis(1500);
 const PAUSE: Duration = Duration::from_millis(5);
-/// A process shows no environment for a moment while it becomes another program: one look is no proof.
-const EMPTY_LOOKS: u32 = 3;
+/// A process has an empty environment for a moment during exec, so one empty scan proves nothing.
+const EMPTY_SCANS: u32 = 3;
 
-/// All of one domain. Blocks.
-pub fn end(mark: &Mark, leaf: Option<&Leaf>, program: Option<Entry>) -> Gone {
+/// Ends all processes of one kill domain. Blocks.
+pub fn end_domain(mark: &KillDomainId, leaf: Option<&LeafCgroup>, program: Option<ProcessEntry>) -> CleanupOutcome {
     let mark = mark.to_string();
-    let is_ours = |entry: &Entry| {
-        program.is_some_and(|program| program.is(entry))
-            || entry.variable(mark::VARIABLE).is_some_and(|value| value == mark)
+    let is_ours = |entry: &ProcessEntry| {
+        program.is_some_and(|program| program.is_same_process(entry))
+            || entry.environment_variable(domain_id::DOMAIN_VARIABLE).is_some_and(|value| value == mark)
     };
     sweep(&leaf.cloned().into_iter().collect::<Vec<_>>(), is_ours)
 }
 
-/// All of servers that are dead. Blocks. Returns how many processes were ended.
-pub fn end_abandoned(viewer: Origin, base: Option<&Base>) -> usize {
-    wake_keepers(viewer);
+/// Ends all processes of dead servers. Blocks. Returns how many processes were ended.
+pub fn end_abandoned(viewer: ServerInstance, base: Option<&CgroupBase>) -> usize {
+    resume_keepers(viewer);
     let leaves = base.map(|base| base.abandoned(viewer)).unwrap_or_default();
-    let is_abandoned = |entry: &Entry| {
-        let mark = entry.variable(mark::VARIABLE).and_then(|value| value.parse::<Mark>().ok());
-        mark.is_some_and(|mark| mark.origin.is_dead(viewer))
+    let is_abandoned = |entry: &ProcessEntry| {
+        let mark =
+            entry.environment_variable(domain_id::DOMAIN_VARIABLE).and_then(|value| value.parse::<KillDomainId>().ok());
+        mark.is_some_and(|mark| mark.server.is_dead(viewer))
     };
-    let gone = sweep(&leaves, is_abandoned);
-    if gone.processes > 0 || gone.left > 0 {
-        tracing::warn!(ended = gone.processes, left = gone.left, "ended what a killed server left behind");
+    let cleanup = sweep(&leaves, is_abandoned);
+    if cleanup.processes > 0 || cleanup.remaining > 0 {
+        tracing::warn!(
+            ended = cleanup.processes,
+            left = cleanup.remaining,
+            "ended processes left behind by a killed server"
+        );
     }
-    usize::try_from(gone.processes).unwrap_or(usize::MAX)
+    usize::try_from(cleanup.processes).unwrap_or(usize::MAX)
 }
 
-/// A keeper that outlives its server for long was stopped by a signal. It alone knows all that it holds, and ends that
-/// and itself as soon as it can.
-fn wake_keepers(viewer: Origin) {
-    for entry in table::all() {
+/// A keeper that outlives its server for long was suspended by a signal. Only the keeper knows all its processes, and
+/// it ends them and itself once resumed.
+fn resume_keepers(viewer: ServerInstance) {
+    for entry in process_table::all() {
         let [name, word, mark] = &entry.arguments()[..] else { continue };
-        let mark = mark.parse::<Mark>().ok().filter(|_| name == keeper::NAME && word == keeper::WORD);
-        if let Some(id) = Pid::from_raw(entry.id).filter(|_| mark.is_some_and(|mark| mark.origin.is_dead(viewer)))
+        let mark =
+            mark.parse::<KillDomainId>().ok().filter(|_| name == keeper::PROCESS_NAME && word == keeper::SUBCOMMAND);
+        if let Some(id) = Pid::from_raw(entry.id).filter(|_| mark.is_some_and(|mark| mark.server.is_dead(viewer)))
             && let Err(error) = kill_process(id, Signal::CONT)
         {
-            tracing::debug!(process = entry.id, %error, "cannot wake a keeper");
+            tracing::debug!(process = entry.id, %error, "could not resume a keeper");
         }
     }
 }
 
-fn sweep(leaves: &[Leaf], is_ours: impl Fn(&Entry) -> bool) -> Gone {
+fn sweep(leaves: &[LeafCgroup], is_ours: impl Fn(&ProcessEntry) -> bool) -> CleanupOutcome {
     let own = i32::try_from(std::process::id()).unwrap_or(0);
     let deadline = Instant::now() + DEADLINE;
     let mut ended = BTreeSet::new();
     let mut empty_looks = 0;
     let left = loop {
-        let all = table::all();
-        let members: BTreeSet<i32> = leaves.iter().flat_map(Leaf::members).collect();
-        let mut found: Vec<Entry> =
+        let all = process_table::all();
+        let members: BTreeSet<i32> = leaves.iter().flat_map(LeafCgroup::members).collect();
+        let mut found: Vec<ProcessEntry> =
             all.iter().filter(|entry| members.contains(&entry.id) || is_ours(entry)).copied().collect();
         let roots: Vec<i32> = found.iter().map(|entry| entry.id).collect();
-        // They may have cleaned their environment.
-        found.extend(table::descendants(&all, &roots));
+        // Descendants may have cleared their environment.
+        found.extend(process_table::descendants(&all, &roots));
         found.retain(|entry| !entry.has_ended && entry.id != own);
         empty_looks = if found.is_empty() { empty_looks + 1 } else { 0 };
-        if empty_looks == EMPTY_LOOKS || Instant::now() >= deadline {
+        if empty_looks == EMPTY_SCANS || Instant::now() >= deadline {
             break found.len();
         }
         for leaf in leaves {
             if let Err(error) = leaf.kill() {
-                tracing::debug!(%error, "cannot kill a cgroup");
+                tracing::debug!(%error, "could not kill a cgroup");
             }
         }
         for entry in found {
             ended.insert((entry.id, entry.started));
             if let Err(error) = entry.kill() {
-                tracing::debug!(process = entry.id, %error, "cannot kill a process");
+                tracing::debug!(process = entry.id, %error, "could not kill a process");
             }
         }
         thread::sleep(PAUSE);
     };
     for leaf in leaves {
         if let Err(error) = leaf.remove(deadline.saturating_duration_since(Instant::now())) {
-            tracing::warn!(leaf = %leaf.path().display(), %error, "cannot remove a cgroup");
+            tracing::warn!(leaf = %leaf.path().display(), %error, "could not remove a cgroup");
         }
     }
     let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-    Gone { processes: count(ended.len()), killed: !ended.is_empty(), left: count(left) }
+    CleanupOutcome { processes: count(ended.len()), killed: !ended.is_empty(), remaining: count(left) }
 }

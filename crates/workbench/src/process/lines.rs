@@ -1,38 +1,38 @@
-//! Lines of a program's output, with an end to how long one may be.
+//! Reads a program's output line by line, with a limit on the length of a line.
 
 use std::io;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 
-/// Tool results come as one line; beyond this it is a program gone wrong.
+/// Tool results come as one line; a longer line means that the program is broken.
 pub const MAX_LINE_BYTES: usize = 16 * 1024 * 1024;
 
 #[derive(Debug, thiserror::Error)]
 pub enum LineError {
-    #[error("the program sent a line of more than {} MB", MAX_LINE_BYTES / 1024 / 1024)]
+    #[error("the program sent a line longer than {} MB", MAX_LINE_BYTES / 1024 / 1024)]
     TooLong,
     #[error("the program ended in the middle of a line: {0}")]
     Unfinished(String),
-    #[error("the program's output cannot be read: {0}")]
+    #[error("could not read the program's output: {0}")]
     Io(#[from] io::Error),
 }
 
-pub struct Lines {
+pub struct OutputLines {
     reader: BufReader<Box<dyn AsyncRead + Send + Unpin>>,
-    /// What of the next line has come. Kept here, so that a caller may stop waiting in the middle of one.
+    /// The part of the next line that was read. Kept here, so that `next` is cancel safe.
     partial: Vec<u8>,
 }
 
-impl Lines {
+impl OutputLines {
     pub fn new(output: impl AsyncRead + Send + Unpin + 'static) -> Self {
         Self { reader: BufReader::with_capacity(64 * 1024, Box::new(output)), partial: Vec::new() }
     }
 
-    /// The output itself, for those who have rules of their own for lines. Whatever of a line was read stays behind.
+    /// Returns the raw output, for callers that split lines themselves. A partly read line is lost.
     pub fn into_reader(self) -> impl AsyncRead + Send + Unpin + 'static {
         self.reader
     }
 
-    /// The next line without its end; `None` when there are no more. Broken UTF-8 is replaced. Cancel safe.
+    /// Returns the next line without its line end, or `None` at the end. Invalid UTF-8 is replaced. Cancel safe.
     pub async fn next(&mut self) -> Result<Option<String>, LineError> {
         loop {
             let buffer = self.reader.fill_buf().await?;
@@ -69,12 +69,12 @@ fn start_of(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{LineError, Lines, MAX_LINE_BYTES};
+    use super::{LineError, MAX_LINE_BYTES, OutputLines};
     use std::io::Cursor;
 
     #[tokio::test]
-    async fn lines_come_without_their_ends() {
-        let mut lines = Lines::new(Cursor::new(b"one\r\ntwo\n\nthree\n".to_vec()));
+    async fn lines_are_returned_without_line_ends() {
+        let mut lines = OutputLines::new(Cursor::new(b"one\r\ntwo\n\nthree\n".to_vec()));
         for expected in ["one", "two", "", "three"] {
             assert_eq!(lines.next().await.unwrap().as_deref(), Some(expected));
         }
@@ -82,20 +82,20 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn half_a_line_at_the_end_is_an_error_that_shows_it() {
-        let mut lines = Lines::new(Cursor::new(b"{\"type\":".to_vec()));
+    async fn an_unfinished_last_line_is_an_error_that_quotes_it() {
+        let mut lines = OutputLines::new(Cursor::new(b"{\"type\":".to_vec()));
         assert!(matches!(lines.next().await, Err(LineError::Unfinished(start)) if start == "{\"type\":"));
     }
 
     #[tokio::test]
-    async fn invariant_14_limits_a_line_without_end_is_refused() {
-        let mut lines = Lines::new(Cursor::new(vec![b'x'; MAX_LINE_BYTES + 1]));
+    async fn invariant_14_limits_an_endless_line_is_rejected() {
+        let mut lines = OutputLines::new(Cursor::new(vec![b'x'; MAX_LINE_BYTES + 1]));
         assert!(matches!(lines.next().await, Err(LineError::TooLong)));
     }
 
     #[tokio::test]
-    async fn broken_text_is_replaced_not_lost() {
-        let mut lines = Lines::new(Cursor::new(b"a\xffb\n".to_vec()));
+    async fn invalid_utf8_is_replaced() {
+        let mut lines = OutputLines::new(Cursor::new(b"a\xffb\n".to_vec()));
         assert_eq!(lines.next().await.unwrap().as_deref(), Some("a\u{fffd}b"));
     }
 }

@@ -1,37 +1,38 @@
-//! Programs that are started for an agent, and the proof that they have ended.
+//! Starts programs for agents and guarantees that they end with all their descendants.
 //!
-//! Each runs in a kill domain of its own, held by a keeper: our own binary, started again, which adopts whatever the
-//! program leaves behind and kills all of it when told to, or when this server is gone by whatever cause (invariant 5).
+//! Each program runs in its own kill domain, held by a keeper: our own binary, started again. The keeper adopts
+//! orphaned descendants of the program and kills all of them on request, or when this server dies for any reason
+//! (invariant 5).
 //!
 //! ```text
-//!  server ── lifeline (socket pair) ──▶ keeper ── parent of ──▶ program ──▶ what it starts
-//!     └───────── stdin, stdout, stderr: straight, no copying ─────┘          (adopted by the keeper)
+//!  server ── lifeline (socket pair) ──▶ keeper ── parent of ──▶ program ──▶ descendants
+//!     └───────── stdin, stdout, stderr: direct, no copying ───────┘        (adopted by the keeper)
 //! ```
 //!
-//! | who dies | who ends the rest |
+//! | what dies | what ends the rest |
 //! |---|---|
 //! | the program | its keeper |
-//! | the server, or a handle is dropped | the keeper: its lifeline has ended |
-//! | the keeper | the server, in `watch`: by cgroup, by mark, by descent |
-//! | server and keeper at once | the next server to start, in `Supervisor::sweep` |
+//! | the server, or a handle is dropped | the keeper: its lifeline is closed |
+//! | the keeper | the server, in `watch`: by cgroup, by domain id, by descent |
+//! | server and keeper at once | the next server to start, in `Supervisor::end_abandoned` |
 //!
-//! Start at `child`. Both sides speak `wire`.
+//! Start at `child`. `keeper_protocol` is the protocol between server and keeper.
 
 mod backoff;
 mod cgroup;
 mod child;
+mod domain_id;
 mod handle;
 pub mod keeper;
+mod keeper_protocol;
 mod leftovers;
 mod lines;
-mod mark;
+mod process_table;
 mod stderr;
-mod table;
 mod watch;
-mod wire;
 
-pub use backoff::{Backoff, Limits, Refusal};
-pub use child::{Child, Command, Error, Supervisor};
-pub use handle::{Ended, Handle, Patience};
-pub use lines::{LineError, Lines, MAX_LINE_BYTES};
-pub use stderr::Stderr;
+pub use backoff::{Backoff, BackoffLimits, BackoffRefusal};
+pub use child::{Child, ProcessSpec, ProcessStartError, Supervisor};
+pub use handle::{ProgramExit, ProgramHandle, StopTimeouts};
+pub use lines::{LineError, MAX_LINE_BYTES, OutputLines};
+pub use stderr::StderrTail;

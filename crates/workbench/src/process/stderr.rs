@@ -1,4 +1,4 @@
-//! The last words of a program, kept for the message that says why it failed.
+//! The end of a program's stderr, kept for error messages.
 
 use std::{
     collections::VecDeque,
@@ -7,13 +7,13 @@ use std::{
 
 const KEPT_BYTES: usize = 16 * 1024;
 
-/// A cheap handle; the reader of the pipe writes, whoever reports a failure reads.
+/// A cheap handle. The pipe reader appends to it; error reporting reads it.
 #[derive(Clone, Debug, Default)]
-pub struct Stderr(Arc<Mutex<VecDeque<u8>>>);
+pub struct StderrTail(Arc<Mutex<VecDeque<u8>>>);
 
-impl Stderr {
+impl StderrTail {
     fn bytes(&self) -> MutexGuard<'_, VecDeque<u8>> {
-        // Plain bytes that no panic can leave half-changed.
+        // Plain bytes, which no panic can leave inconsistent.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -24,8 +24,8 @@ impl Stderr {
         bytes.drain(..over);
     }
 
-    /// The end of what was written, as text.
-    pub fn tail(&self) -> String {
+    /// Returns the end of the output as text.
+    pub fn text(&self) -> String {
         let bytes: Vec<u8> = self.bytes().iter().copied().collect();
         String::from_utf8_lossy(&bytes).trim().to_owned()
     }
@@ -33,16 +33,16 @@ impl Stderr {
 
 #[cfg(test)]
 mod tests {
-    use super::{KEPT_BYTES, Stderr};
+    use super::{KEPT_BYTES, StderrTail};
 
     #[test]
-    fn invariant_14_limits_only_the_end_is_kept() {
-        let stderr = Stderr::default();
+    fn invariant_14_limits_only_the_end_of_stderr_is_kept() {
+        let stderr = StderrTail::default();
         for _ in 0..100 {
             stderr.push(&[b'x'; 1000]);
         }
         stderr.push(b"the end");
-        let tail = stderr.tail();
+        let tail = stderr.text();
         assert!(tail.ends_with("the end") && tail.len() == KEPT_BYTES);
     }
 }

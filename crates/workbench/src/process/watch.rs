@@ -1,12 +1,12 @@
-//! Watches one keeper until its domain is empty, and does its work where it cannot.
+//! Watches one keeper until its domain is empty, and cleans up itself if the keeper cannot.
 
 use super::{
-    Ended, Lines,
-    cgroup::Leaf,
+    OutputLines, ProgramExit,
+    cgroup::LeafCgroup,
+    domain_id::KillDomainId,
+    keeper_protocol::{CleanupOutcome, KeeperReport},
     leftovers,
-    mark::Mark,
-    table::Entry,
-    wire::{Gone, Report},
+    process_table::ProcessEntry,
 };
 use std::{future::pending, sync::Arc, time::Duration};
 use tokio::{
@@ -18,109 +18,109 @@ use tokio::{
     time::{Instant, sleep_until, timeout},
 };
 
-/// A keeper that was told to kill has this long; a little more than it gives itself. Then it is stuck.
-const KEEPER: Duration = Duration::from_millis(1800);
-/// From its last word to its end.
-const FAREWELL: Duration = Duration::from_secs(1);
+/// A keeper that takes longer to kill its domain is stuck. A little more than the keeper's own timeout.
+const KEEPER_TIMEOUT: Duration = Duration::from_millis(1800);
+/// From the keeper's last report to its exit.
+const KEEPER_EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Progress {
-    pub ended: Option<Ended>,
-    pub gone: Option<Gone>,
+pub struct DomainProgress {
+    pub exit: Option<ProgramExit>,
+    pub cleanup: Option<CleanupOutcome>,
 }
 
-pub struct Watch {
-    mark: Mark,
-    leaf: Option<Leaf>,
-    program: Option<Entry>,
+pub struct KeeperWatch {
+    mark: KillDomainId,
+    leaf: Option<LeafCgroup>,
+    program: Option<ProcessEntry>,
     keeper: process::Child,
-    reports: Lines,
-    progress: Sender<Progress>,
-    impatient: Arc<Notify>,
+    reports: OutputLines,
+    progress: Sender<DomainProgress>,
+    stop_requested: Arc<Notify>,
 }
 
-impl Watch {
+impl KeeperWatch {
     pub fn new(
-        mark: Mark,
-        leaf: Option<Leaf>,
-        program: Option<Entry>,
+        mark: KillDomainId,
+        leaf: Option<LeafCgroup>,
+        program: Option<ProcessEntry>,
         keeper: process::Child,
-        reports: Lines,
-        impatient: Arc<Notify>,
-    ) -> (Self, Receiver<Progress>) {
-        let (progress, receiver) = watch::channel(Progress::default());
-        (Self { mark, leaf, program, keeper, reports, progress, impatient }, receiver)
+        reports: OutputLines,
+        stop_requested: Arc<Notify>,
+    ) -> (Self, Receiver<DomainProgress>) {
+        let (progress, receiver) = watch::channel(DomainProgress::default());
+        (Self { mark, leaf, program, keeper, reports, progress, stop_requested }, receiver)
     }
 
     pub async fn run(mut self) {
-        let gone = match self.listen().await {
-            Some(gone) => gone,
+        let cleanup = match self.read_reports().await {
+            Some(cleanup) => cleanup,
             None => self.take_over().await,
         };
-        // One that goes on trying to kill what cannot be killed stays a little longer, and nobody waits for it.
-        if gone.left == 0 {
-            match timeout(FAREWELL, self.keeper.wait()).await {
+        // A keeper that keeps trying to kill the remaining processes lives longer; do not wait for it.
+        if cleanup.remaining == 0 {
+            match timeout(KEEPER_EXIT_TIMEOUT, self.keeper.wait()).await {
                 Ok(Ok(_)) => {}
-                Ok(Err(error)) => tracing::debug!(%error, "a keeper ended unseen"),
-                Err(_) => tracing::warn!("a keeper stays though it has nothing to keep"),
+                Ok(Err(error)) => tracing::debug!(%error, "could not wait for a keeper"),
+                Err(_) => tracing::warn!("a keeper did not exit although its domain is empty"),
             }
         }
         self.progress.send_modify(|progress| {
-            progress.ended.get_or_insert(Ended::Unknown);
-            progress.gone = Some(gone);
+            progress.exit.get_or_insert(ProgramExit::Unknown);
+            progress.cleanup = Some(cleanup);
         });
     }
 
-    /// What the keeper says about the end; `None` when it fell silent.
-    async fn listen(&mut self) -> Option<Gone> {
+    /// Reads reports until the cleanup outcome; `None` when the keeper stopped reporting.
+    async fn read_reports(&mut self) -> Option<CleanupOutcome> {
         let mut deadline = None;
         loop {
             let line = tokio::select! {
                 line = self.reports.next() => line.ok().flatten()?,
-                () = over(deadline) => return None,
-                () = told_to_end(&self.impatient, &self.progress), if deadline.is_none() => {
-                    deadline = Some(Instant::now() + KEEPER);
+                () = deadline_passed(deadline) => return None,
+                () = wait_for_stop_request(&self.stop_requested, &self.progress), if deadline.is_none() => {
+                    deadline = Some(Instant::now() + KEEPER_TIMEOUT);
                     continue;
                 }
             };
-            match Report::parse(&line)? {
-                Report::Ended(ended) => {
-                    self.progress.send_modify(|progress| progress.ended = Some(ended));
-                    // What the program left behind is being killed already.
-                    deadline.get_or_insert(Instant::now() + KEEPER);
+            match KeeperReport::parse(&line)? {
+                KeeperReport::Ended(ended) => {
+                    self.progress.send_modify(|progress| progress.exit = Some(ended));
+                    // The keeper is already killing the remaining processes.
+                    deadline.get_or_insert(Instant::now() + KEEPER_TIMEOUT);
                 }
-                Report::Gone(gone) => return Some(gone),
-                Report::Started { .. } | Report::Failed { .. } => return None,
+                KeeperReport::CleanedUp(cleanup) => return Some(cleanup),
+                KeeperReport::Started { .. } | KeeperReport::Failed { .. } => return None,
             }
         }
     }
 
-    /// The keeper was killed, or was stopped by a signal that nobody can refuse.
-    async fn take_over(&mut self) -> Gone {
-        tracing::warn!(program = self.program.map(|program| program.id), "a keeper is gone; ending what it held");
+    /// The keeper was killed, or suspended by SIGSTOP.
+    async fn take_over(&mut self) -> CleanupOutcome {
+        tracing::warn!(program = self.program.map(|program| program.id), "a keeper has died; ending its processes");
         if let Err(error) = self.keeper.start_kill() {
-            tracing::debug!(%error, "the keeper had ended");
+            tracing::debug!(%error, "the keeper had already ended");
         }
         let (mark, leaf, program) = (self.mark.clone(), self.leaf.clone(), self.program);
-        let work = tokio::task::spawn_blocking(move || leftovers::end(&mark, leaf.as_ref(), program));
+        let work = tokio::task::spawn_blocking(move || leftovers::end_domain(&mark, leaf.as_ref(), program));
         work.await.unwrap_or_else(|error| {
-            tracing::error!(%error, "cannot end what a keeper held");
-            Gone { left: 1, ..Gone::default() }
+            tracing::error!(%error, "could not end the processes of a keeper");
+            CleanupOutcome { remaining: 1, ..CleanupOutcome::default() }
         })
     }
 }
 
-async fn over(deadline: Option<Instant>) {
+async fn deadline_passed(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => sleep_until(deadline).await,
         None => pending().await,
     }
 }
 
-/// By an order to kill, or by the end of the handle.
-async fn told_to_end(impatient: &Notify, progress: &Sender<Progress>) {
+/// Waits for a stop, or for the handle to be dropped.
+async fn wait_for_stop_request(stop_requested: &Notify, progress: &Sender<DomainProgress>) {
     tokio::select! {
-        () = impatient.notified() => {}
+        () = stop_requested.notified() => {}
         () = progress.closed() => {}
     }
 }

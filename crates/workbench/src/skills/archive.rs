@@ -1,26 +1,26 @@
-//! A skill as a zip archive. What an archive says of itself is not believed: names, counts and sizes are checked while it
-//! is taken apart, and nothing of it touches the disk.
+//! Packs and unpacks skills as zip archives. The metadata of an archive is not trusted: names, counts and sizes are
+//! checked while it is unpacked, and nothing is written to disk.
 
-use super::folder::{Bundle, Gathered, Refusal, too_large};
+use super::folder::{SkillBundle, SkillBundleBuilder, SkillBundleError, too_large};
 use domain::skill::{MAX_FILES, MAX_TOTAL_BYTES, SKILL_FILE, SkillFile, SkillName};
 use std::io::{Cursor, Read as _, Write as _};
 use zip::{CompressionMethod, ZipArchive, ZipWriter, result::ZipError, write::SimpleFileOptions};
 
-/// Folders and litter included.
+/// Includes folders and ignored files.
 const MAX_ENTRIES: usize = 4 * MAX_FILES;
-/// Unpacked to packed, for archives that unpack to more than [`FREE`].
+/// Compression ratio limit for archives that unpack to more than [`RATIO_EXEMPT_BYTES`].
 const MAX_RATIO: u64 = 100;
-const FREE: u64 = 256 * 1024;
+const RATIO_EXEMPT_BYTES: u64 = 256 * 1024;
 
-/// Blocks while it compresses.
-pub fn pack(name: &SkillName, document: &str, files: &[SkillFile]) -> Result<Vec<u8>, Refusal> {
-    let failed = |error: &dyn std::fmt::Display| Refusal(format!("the archive cannot be made: {error}"));
+/// Packs a skill into a zip archive. Blocks while it compresses.
+pub fn pack(name: &SkillName, document: &str, files: &[SkillFile]) -> Result<Vec<u8>, SkillBundleError> {
+    let failed = |error: &dyn std::fmt::Display| SkillBundleError(format!("could not create the archive: {error}"));
     let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
     let document = (SKILL_FILE, false, document.as_bytes());
     let others = files.iter().map(|file| (file.path.as_str(), file.executable, file.content.as_slice()));
     for (path, executable, content) in std::iter::once(document).chain(others) {
         let mode = if executable { 0o755 } else { 0o644 };
-        // Without a date: the same skill is the same archive.
+        // A fixed date, so that the same skill gives the same archive.
         let options = SimpleFileOptions::default()
             .compression_method(CompressionMethod::Deflated)
             .last_modified_time(zip::DateTime::default())
@@ -31,15 +31,15 @@ pub fn pack(name: &SkillName, document: &str, files: &[SkillFile]) -> Result<Vec
     Ok(archive.finish().map_err(|error| failed(&error))?.into_inner())
 }
 
-/// Takes an archive apart. Blocks while it decompresses.
-pub fn unpack(bytes: &[u8]) -> Result<Bundle, Refusal> {
+/// Unpacks a zip archive. Blocks while it decompresses.
+pub fn unpack(bytes: &[u8]) -> Result<SkillBundle, SkillBundleError> {
     let mut archive = ZipArchive::new(Cursor::new(bytes)).map_err(|error| unreadable(&error))?;
     if archive.len() > MAX_ENTRIES {
-        return Err(Refusal(format!("the archive has more than {MAX_ENTRIES} entries")));
+        return Err(SkillBundleError(format!("the archive has more than {MAX_ENTRIES} entries")));
     }
     let root = root(&mut archive)?;
-    let most = MAX_TOTAL_BYTES.min(FREE.max((bytes.len() as u64).saturating_mul(MAX_RATIO)));
-    let (mut gathered, mut left) = (Gathered::default(), most);
+    let most = MAX_TOTAL_BYTES.min(RATIO_EXEMPT_BYTES.max((bytes.len() as u64).saturating_mul(MAX_RATIO)));
+    let (mut gathered, mut left) = (SkillBundleBuilder::default(), most);
     for index in 0..archive.len() {
         let entry = archive.by_index(index).map_err(|error| unreadable(&error))?;
         let name = entry.name().map_err(|error| unreadable(&error))?.into_owned();
@@ -48,23 +48,26 @@ pub fn unpack(bytes: &[u8]) -> Result<Bundle, Refusal> {
             continue;
         }
         if entry.is_symlink() {
-            return Err(Refusal(format!("{} is a link; put the file itself into the archive", shown(&name))));
+            return Err(SkillBundleError(format!(
+                "{} is a link; put the file itself into the archive",
+                excerpt(&name)
+            )));
         }
         let (path, executable) = (path.to_owned(), entry.unix_mode().is_some_and(|mode| mode & 0o100 != 0));
         let mut content = Vec::new();
         let read = entry.take(left + 1).read_to_end(&mut content);
-        read.map_err(|error| Refusal(format!("{} cannot be unpacked: {error}", shown(&name))))?;
+        read.map_err(|error| SkillBundleError(format!("could not unpack {}: {error}", excerpt(&name))))?;
         left = left.checked_sub(content.len() as u64).ok_or_else(|| match most < MAX_TOTAL_BYTES {
-            true => Refusal(format!("it unpacks to more than {MAX_RATIO} times its size")),
+            true => SkillBundleError(format!("it unpacks to more than {MAX_RATIO} times its size")),
             false => too_large(),
         })?;
         gathered.add(&path, executable, content)?;
     }
-    gathered.bundle(root.strip_suffix('/').map(str::to_owned))
+    gathered.finish(root.strip_suffix('/').map(str::to_owned))
 }
 
-/// The folder that the `SKILL.md` lies in, with its slash: the archive's top, or the only one there.
-fn root(archive: &mut ZipArchive<Cursor<&[u8]>>) -> Result<String, Refusal> {
+/// Returns the folder of the `SKILL.md`, with a trailing slash: the top of the archive, or one folder at the top.
+fn root(archive: &mut ZipArchive<Cursor<&[u8]>>) -> Result<String, SkillBundleError> {
     let mut found: Option<String> = None;
     for index in 0..archive.len() {
         let name = match archive.name_for_index(index) {
@@ -77,20 +80,23 @@ fn root(archive: &mut ZipArchive<Cursor<&[u8]>>) -> Result<String, Refusal> {
         }
         match &found {
             Some(other) if other != root && !other.is_empty() && !root.is_empty() => {
-                return Err(Refusal("there is more than one skill in it; send them one by one".into()));
+                return Err(SkillBundleError(
+                    "the archive contains more than one skill; import them one by one".into(),
+                ));
             }
             Some(other) if other.is_empty() => {}
             _ => found = Some(root.to_owned()),
         }
     }
-    found.ok_or_else(|| Refusal("there is no SKILL.md at its top or in one folder there".into()))
+    found
+        .ok_or_else(|| SkillBundleError("the archive has no SKILL.md at its top level or in a top-level folder".into()))
 }
 
-fn unreadable(error: &ZipError) -> Refusal {
-    Refusal(format!("it is not a zip archive that can be read: {error}"))
+fn unreadable(error: &ZipError) -> SkillBundleError {
+    SkillBundleError(format!("it is not a zip archive, or the archive is damaged: {error}"))
 }
 
-fn shown(name: &str) -> String {
+fn excerpt(name: &str) -> String {
     format!("{:?}", name.chars().take(80).collect::<String>())
 }
 
@@ -118,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_packed_is_unpacked() {
+    fn a_packed_skill_round_trips() {
         let file =
             |path: &str, executable| SkillFile { path: path.parse().unwrap(), executable, content: vec![0, 1, 255] };
         let files = [file("a.bin", false), file("scripts/run.sh", true)];
@@ -130,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn at_the_top_or_in_one_folder_and_litter_is_left_out() {
+    fn finds_a_skill_at_the_top_or_in_one_folder_and_skips_hidden_files() {
         let top = unpack(&archive(&[("SKILL.md", b"x"), ("ref/a.md", b"y"), (".DS_Store", b"z")])).unwrap();
         assert_eq!((top.folder, top.files.len(), top.skipped), (None, 1, 1));
         let inner =
@@ -144,21 +150,21 @@ mod tests {
     }
 
     #[test]
-    fn nothing_leads_out_of_the_folder() {
+    fn paths_and_links_out_of_the_folder_are_rejected() {
         for name in ["../evil", "a/../../evil", "/etc/passwd", "s/../SKILL.md", "a\\..\\b", "C:evil", "a//b"] {
-            let said = refusal(&[("SKILL.md", b"x"), (name, b"y")]);
-            assert!(said.contains("cannot be the path"), "{name}: {said}");
+            let error = refusal(&[("SKILL.md", b"x"), (name, b"y")]);
+            assert!(error.contains("is not a valid path"), "{name}: {error}");
         }
         let mut links = ZipWriter::new(Cursor::new(Vec::new()));
         links.start_file("SKILL.md", SimpleFileOptions::default()).unwrap();
         links.write_all(b"x").unwrap();
         links.add_symlink("a", "/etc/passwd", SimpleFileOptions::default()).unwrap();
-        let said = unpack(&links.finish().unwrap().into_inner()).unwrap_err().to_string();
-        assert!(said.contains("is a link"), "{said}");
+        let error = unpack(&links.finish().unwrap().into_inner()).unwrap_err().to_string();
+        assert!(error.contains("is a link"), "{error}");
     }
 
     #[test]
-    fn bombs_are_stopped() {
+    fn archive_bombs_are_rejected() {
         let zeros = vec![0_u8; 3 * 1024 * 1024];
         assert!(refusal(&[("SKILL.md", b"x"), ("a", &zeros)]).contains("100 times its size"));
         let names: Vec<String> = (0..201).map(|n| format!("f{n}")).collect();

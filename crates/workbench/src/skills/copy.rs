@@ -1,4 +1,4 @@
-//! One folder: what is in it, within limits, and a copy of that.
+//! Reads and copies one folder, within limits.
 
 use super::MARKER;
 use rustix::fs::OFlags;
@@ -15,20 +15,20 @@ pub const MAX_FILES: usize = 1000;
 pub const MAX_BYTES: u64 = 32 * 1024 * 1024;
 const MAX_DEPTH: usize = 16;
 
-/// The regular files beneath a folder, by their path in it.
-pub struct Contents(BTreeMap<PathBuf, Found>);
+/// The regular files beneath a folder, by relative path.
+pub struct FolderContents(BTreeMap<PathBuf, FolderFile>);
 
-struct Found {
-    /// Where it really is: elsewhere in the same folder, if it was linked to.
+struct FolderFile {
+    /// The real path: elsewhere in the same folder, if the entry is a link.
     source: PathBuf,
     bytes: u64,
     changed: SystemTime,
     mode: u32,
 }
 
-impl Contents {
+impl FolderContents {
     pub fn of(folder: &Path) -> io::Result<Self> {
-        // The folder itself may be a link; what is in it may not lead out.
+        // The folder itself may be a link; links in it must not lead out of it.
         let root = folder.canonicalize()?;
         let mut contents = Self(BTreeMap::new());
         contents.gather(&root, &root, 0)?;
@@ -41,25 +41,25 @@ impl Contents {
         }
         for entry in fs::read_dir(folder)? {
             let path = entry?.path();
-            let place = path.strip_prefix(root).unwrap_or(&path).to_owned();
+            let relative = path.strip_prefix(root).unwrap_or(&path).to_owned();
             let kind = path.symlink_metadata()?.file_type();
             if kind.is_dir() {
                 self.gather(root, &path, depth + 1)?;
-            } else if place != Path::new(MARKER) {
+            } else if relative != Path::new(MARKER) {
                 let source = if kind.is_symlink() { path.canonicalize().unwrap_or_default() } else { path };
                 match source.symlink_metadata() {
-                    Ok(found) if found.is_file() && source.starts_with(root) => self.add(place, source, &found)?,
-                    // A link that leads out, to a folder or to nothing; a socket, a pipe, a device.
-                    _ => tracing::warn!(file = %place.display(), "not copied: it is not a file of this folder"),
+                    Ok(found) if found.is_file() && source.starts_with(root) => self.add(relative, source, &found)?,
+                    // A link out of the folder, to a folder or to nothing; a socket, a pipe, a device.
+                    _ => tracing::warn!(file = %relative.display(), "not copied: not a regular file in this folder"),
                 }
             }
         }
         Ok(())
     }
 
-    fn add(&mut self, place: PathBuf, source: PathBuf, found: &fs::Metadata) -> io::Result<()> {
+    fn add(&mut self, relative: PathBuf, source: PathBuf, found: &fs::Metadata) -> io::Result<()> {
         let mode = found.permissions().mode() & 0o777;
-        self.0.insert(place, Found { source, bytes: found.len(), changed: found.modified()?, mode });
+        self.0.insert(relative, FolderFile { source, bytes: found.len(), changed: found.modified()?, mode });
         if self.0.len() > MAX_FILES {
             return Err(too_large(format!("it has more than {MAX_FILES} files")));
         }
@@ -69,19 +69,19 @@ impl Contents {
         Ok(())
     }
 
-    /// As far as names, sizes, times and permissions tell; a copy keeps those.
+    /// Compares names, sizes, times and permissions, all of which a copy keeps.
     pub fn is_copy_of(&self, other: &Self) -> bool {
-        let face = |found: &Found| (found.bytes, found.changed, found.mode);
+        let metadata = |found: &FolderFile| (found.bytes, found.changed, found.mode);
         self.0.len() == other.0.len()
-            && self.0.iter().zip(&other.0).all(|((a, this), (b, that))| a == b && face(this) == face(that))
+            && self.0.iter().zip(&other.0).all(|((a, this), (b, that))| a == b && metadata(this) == metadata(that))
     }
 
-    /// Where each lies in the folder, whether it may be executed, and what is in it.
+    /// Returns each file's relative path, whether it is executable, and its content.
     pub fn read(&self) -> io::Result<Vec<(PathBuf, bool, Vec<u8>)>> {
-        let file = |(place, found): (&PathBuf, &Found)| {
+        let file = |(relative, found): (&PathBuf, &FolderFile)| {
             let mut content = Vec::new();
             found.open()?.read_to_end(&mut content)?;
-            Ok((place.clone(), found.mode & 0o100 != 0, content))
+            Ok((relative.clone(), found.mode & 0o100 != 0, content))
         };
         self.0.iter().map(file).collect()
     }
@@ -91,8 +91,8 @@ impl Contents {
     }
 
     pub fn copy_to(&self, folder: &Path) -> io::Result<()> {
-        for (place, found) in &self.0 {
-            let target = folder.join(place);
+        for (relative, found) in &self.0 {
+            let target = folder.join(relative);
             if let Some(parent) = target.parent() {
                 fs::create_dir_all(parent)?;
             }
@@ -102,15 +102,15 @@ impl Contents {
     }
 }
 
-impl Found {
+impl FolderFile {
     fn open(&self) -> io::Result<io::Take<File>> {
-        // It may have become something else since it was looked at: a link is refused, a pipe does not block.
+        // The file may have been replaced since the scan: a link is rejected, a pipe does not block.
         let flags = i32::try_from((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits()).map_err(io::Error::other)?;
         let source = OpenOptions::new().read(true).custom_flags(flags).open(&self.source)?;
         if !source.metadata()?.is_file() {
             return Err(io::Error::other(format!("{} changed while it was copied", self.source.display())));
         }
-        // And it may be growing.
+        // And the file may be growing.
         Ok(source.take(self.bytes))
     }
 

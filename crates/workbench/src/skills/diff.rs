@@ -1,13 +1,13 @@
-//! The difference between two texts, as people know it.
+//! Unified diffs of two texts.
 
 use similar::TextDiff;
 use std::time::Duration;
 
-/// What takes longer than this is told in larger pieces.
+/// After this time the diff gets coarser.
 const DEADLINE: Duration = Duration::from_millis(500);
 
-/// A unified diff; empty if they are the same.
-pub fn unified(old: &str, new: &str, old_name: &str, new_name: &str) -> String {
+/// Returns a unified diff, or an empty string if the texts are equal.
+pub fn unified_diff(old: &str, new: &str, old_name: &str, new_name: &str) -> String {
     if old == new {
         return String::new();
     }
@@ -17,22 +17,22 @@ pub fn unified(old: &str, new: &str, old_name: &str, new_name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::unified;
+    use super::unified_diff;
     use std::time::{Duration, Instant};
 
     #[test]
-    fn as_people_know_it() {
-        assert_eq!(unified("a\n", "a\n", "1", "2"), "");
-        assert_eq!(unified("a\nb\n", "a\nc\n", "one", "two"), "--- one\n+++ two\n@@ -1,2 +1,2 @@\n a\n-b\n+c\n");
-        assert!(unified("a", "b\n", "1", "2").contains("No newline"));
+    fn returns_a_unified_diff() {
+        assert_eq!(unified_diff("a\n", "a\n", "1", "2"), "");
+        assert_eq!(unified_diff("a\nb\n", "a\nc\n", "one", "two"), "--- one\n+++ two\n@@ -1,2 +1,2 @@\n a\n-b\n+c\n");
+        assert!(unified_diff("a", "b\n", "1", "2").contains("No newline"));
     }
 
     #[test]
-    fn texts_that_have_nothing_in_common_do_not_take_for_ever() {
+    fn unrelated_texts_are_compared_in_bounded_time() {
         let text =
             |salt: u64| (0..40_000_u64).map(|n| format!("{}\n", n.wrapping_mul(salt) % 7919)).collect::<String>();
         let began = Instant::now();
-        assert!(!unified(&text(7), &text(13), "1", "2").is_empty());
+        assert!(!unified_diff(&text(7), &text(13), "1", "2").is_empty());
         assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
     }
 }

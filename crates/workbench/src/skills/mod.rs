@@ -1,8 +1,8 @@
-//! Skill folders: written for a run, and copied to where a program looks for them.
+//! Skill folders: written for a run, and copied to where an agent's program looks for them.
 //!
-//! `write` makes the folders of one run from what the database holds. [`sync`] copies folders on: what is copied carries a
-//! marker; folders without it are somebody's own and are left alone; `copy` does one folder. `archive` packs a skill into
-//! a zip and takes one apart, `folder` reads one from disk, and `diff` tells two texts apart.
+//! `write` writes the folders of one run from the database. [`sync_folders`] copies them on: copies carry a marker
+//! file; folders without it belong to the user and are left alone. `copy` copies one folder, `archive` packs and
+//! unpacks zip archives, `folder` reads a skill from disk, and `diff` compares two texts.
 
 mod archive;
 mod copy;
@@ -11,11 +11,11 @@ mod folder;
 mod write;
 
 pub use archive::{pack, unpack};
-pub use diff::unified;
-pub use folder::{Bundle, Refusal, read};
-pub use write::{Filled, clear, clear_older, write};
+pub use diff::unified_diff;
+pub use folder::{SkillBundle, SkillBundleError, read_folder};
+pub use write::{FilledSkill, remove_folder, remove_older_than, write_skills};
 
-use copy::Contents;
+use copy::FolderContents;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use std::{
     collections::BTreeMap,
@@ -26,30 +26,30 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// In every folder that we wrote.
+/// A marker file in every folder that we wrote.
 const MARKER: &str = ".greenroom";
 const MARKER_TEXT: &str = "Copied here by Greenroom; changes are overwritten. Remove this file to keep the folder.\n";
-/// Before the name of whom it was copied for.
-const HOLDER: &str = "For: ";
-/// Of what is being written or thrown away. No skill is called so: its name begins with a dot.
-const UNFINISHED: &str = ".greenroom-unfinished-";
-const LOCKED: Duration = Duration::from_secs(10);
+/// In the marker file, precedes the name of the agent for which the folder was copied.
+const HOLDER_PREFIX: &str = "For: ";
+/// Prefix of folders that are being written or removed. No skill name begins with a dot.
+const UNFINISHED_PREFIX: &str = ".greenroom-unfinished-";
+const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Makes `into` hold a copy of each skill folder under its name, and no other copy that was made for this holder before:
-/// agents of one room share a folder, and each has its own skills there. Each appears, and is replaced, as a whole.
+/// Copies each skill folder into `into` under its name, and removes other copies that were made for this holder: agents
+/// of one room share the folder, and each has its own skills there. Each copy appears, and is replaced, atomically.
 /// Blocks.
-pub fn sync(skills: &[(String, PathBuf)], into: &Path, holder: &str) -> io::Result<()> {
+pub fn sync_folders(skills: &[(String, PathBuf)], into: &Path, holder: &str) -> io::Result<()> {
     let mut wanted = BTreeMap::new();
     for (name, folder) in skills {
-        check(name)?;
+        check_name(name)?;
         if wanted.insert(name.as_str(), folder).is_some() {
-            return Err(invalid(format!("there are two skills called {name}")));
+            return Err(invalid(format!("two skills have the name {name}")));
         }
     }
-    // A link on the way would lead out of the folder that the agent works in (invariant 18).
+    // A link in this path could lead out of the agent's workspace (invariant 18).
     for folder in into.ancestors().take(2) {
         if folder.symlink_metadata().is_ok_and(|found| !found.is_dir()) {
-            return Err(invalid(format!("{} is not a folder; skills cannot be copied there", folder.display())));
+            return Err(invalid(format!("{} is not a folder, so skills cannot be copied there", folder.display())));
         }
     }
     if wanted.is_empty() && !into.exists() {
@@ -60,28 +60,28 @@ pub fn sync(skills: &[(String, PathBuf)], into: &Path, holder: &str) -> io::Resu
     for entry in fs::read_dir(into)?.collect::<io::Result<Vec<_>>>()? {
         let name = entry.file_name();
         let is_wanted = name.to_str().is_some_and(|name| wanted.contains_key(name));
-        if name.as_encoded_bytes().starts_with(UNFINISHED.as_bytes()) {
+        if name.as_encoded_bytes().starts_with(UNFINISHED_PREFIX.as_bytes()) {
             fs::remove_dir_all(entry.path())?;
         } else if !is_wanted && is_held_by(&entry.path(), holder) {
             discard(&entry.path(), into)?;
         }
     }
     for (name, folder) in wanted {
-        place(folder, &into.join(name), into, holder).map_err(|error| {
-            io::Error::new(error.kind(), format!("the skill {name} in {} cannot be copied: {error}", folder.display()))
+        install(folder, &into.join(name), into, holder).map_err(|error| {
+            io::Error::new(error.kind(), format!("could not copy the skill {name} from {}: {error}", folder.display()))
         })?;
     }
     Ok(())
 }
 
-/// One path component that is not hidden.
-fn check(name: &str) -> io::Result<()> {
+/// A skill name must be one path component and not hidden.
+fn check_name(name: &str) -> io::Result<()> {
     let mut parts = Path::new(name).components();
     let is_plain =
         matches!((parts.next(), parts.next()), (Some(Component::Normal(part)), None) if part == OsStr::new(name));
     match is_plain && !name.starts_with('.') && name.len() <= 128 && !name.contains(char::is_control) {
         true => Ok(()),
-        false => Err(invalid(format!("{name:?} cannot be the name of a skill: it becomes the name of a folder"))),
+        false => Err(invalid(format!("{name:?} cannot be the name of a skill: it must be a valid folder name"))),
     }
 }
 
@@ -89,23 +89,26 @@ fn invalid(message: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, message)
 }
 
-/// Two that copy to the same place at once would throw away each other's unfinished work.
+/// Concurrent copies into one folder would remove each other's unfinished folders.
 fn lock(into: &Path) -> io::Result<fs::File> {
     let file = fs::File::open(into)?;
-    let deadline = Instant::now() + LOCKED;
+    let deadline = Instant::now() + LOCK_TIMEOUT;
     loop {
         match file.try_lock() {
             Ok(()) => return Ok(file),
             Err(fs::TryLockError::Error(error)) => return Err(error),
             Err(fs::TryLockError::WouldBlock) if Instant::now() >= deadline => {
-                return Err(io::Error::new(io::ErrorKind::TimedOut, "skills are being copied by another process"));
+                return Err(io::Error::new(
+                    io::ErrorKind::TimedOut,
+                    "another process is copying skills to the same folder",
+                ));
             }
             Err(fs::TryLockError::WouldBlock) => thread::sleep(Duration::from_millis(10)),
         }
     }
 }
 
-/// A link to such a folder is not one.
+/// Returns whether we wrote this folder. A link to such a folder does not count.
 fn is_ours(folder: &Path) -> bool {
     let is = |path: &Path, kind: fn(&fs::Metadata) -> bool| path.symlink_metadata().is_ok_and(|found| kind(&found));
     is(folder, fs::Metadata::is_dir) && is(&folder.join(MARKER), fs::Metadata::is_file)
@@ -113,26 +116,26 @@ fn is_ours(folder: &Path) -> bool {
 
 fn is_held_by(folder: &Path, holder: &str) -> bool {
     let marker = fs::read_to_string(folder.join(MARKER)).unwrap_or_default();
-    is_ours(folder) && marker.lines().any(|line| line.strip_prefix(HOLDER) == Some(holder))
+    is_ours(folder) && marker.lines().any(|line| line.strip_prefix(HOLDER_PREFIX) == Some(holder))
 }
 
-fn place(from: &Path, at: &Path, into: &Path, holder: &str) -> io::Result<()> {
+fn install(from: &Path, at: &Path, into: &Path, holder: &str) -> io::Result<()> {
     let exists = at.symlink_metadata().is_ok();
     if exists && !is_ours(at) {
-        tracing::info!(folder = %at.display(), "a folder of that name is there already; it is used as it is");
+        tracing::info!(folder = %at.display(), "a folder with this name already exists and is left unchanged");
         return Ok(());
     }
-    let contents = Contents::of(from)?;
-    if exists && Contents::of(at).is_ok_and(|there| there.is_copy_of(&contents)) {
+    let contents = FolderContents::of(from)?;
+    if exists && FolderContents::of(at).is_ok_and(|there| there.is_copy_of(&contents)) {
         return Ok(());
     }
     let unfinished = unfinished(into);
     fs::create_dir(&unfinished)?;
     let written = contents
         .copy_to(&unfinished)
-        .and_then(|()| fs::write(unfinished.join(MARKER), format!("{MARKER_TEXT}{HOLDER}{holder}\n")))
+        .and_then(|()| fs::write(unfinished.join(MARKER), format!("{MARKER_TEXT}{HOLDER_PREFIX}{holder}\n")))
         .and_then(|()| swap(&unfinished, at, exists));
-    // What it holds now is the older copy, or what could not be finished.
+    // The folder now holds the older copy, or an unfinished one.
     let cleaned = match unfinished.exists() {
         true => fs::remove_dir_all(&unfinished),
         false => Ok(()),
@@ -145,7 +148,7 @@ fn swap(new: &Path, at: &Path, exists: bool) -> io::Result<()> {
         return fs::rename(new, at);
     }
     match renameat_with(CWD, new, CWD, at, RenameFlags::EXCHANGE) {
-        // Some file systems cannot.
+        // Some file systems cannot exchange folders.
         Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS | rustix::io::Errno::OPNOTSUPP) => {
             discard(at, at.parent().unwrap_or(at))?;
             fs::rename(new, at)
@@ -154,7 +157,7 @@ fn swap(new: &Path, at: &Path, exists: bool) -> io::Result<()> {
     }
 }
 
-/// Out of sight first, so that nobody sees half of it.
+/// Renames the folder before removal, so that no reader sees half of it.
 fn discard(folder: &Path, into: &Path) -> io::Result<()> {
     let hidden = unfinished(into);
     fs::rename(folder, &hidden)?;
@@ -162,7 +165,7 @@ fn discard(folder: &Path, into: &Path) -> io::Result<()> {
 }
 
 fn unfinished(into: &Path) -> PathBuf {
-    into.join(format!("{UNFINISHED}{}", uuid::Uuid::new_v4().simple()))
+    into.join(format!("{UNFINISHED_PREFIX}{}", uuid::Uuid::new_v4().simple()))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ import { Button } from '../ui/button'
 import { Dialog } from '../ui/dialog'
 import styles from './leave-guard.module.css'
 
-/** Asks before what was typed is lost. Saving and going on from there is no loss. */
+/** Asks before unsaved input is lost. Navigation after saving does not ask. */
 export function LeaveGuard({ isChanged, isSaving }: { isChanged: boolean; isSaving: boolean }): ReactNode {
   const isAtRisk = isChanged && !isSaving
   const blocker = useBlocker({

@@ -4,7 +4,7 @@ import { IconButton } from '../ui/button'
 import { drawerStore } from './drawer-store'
 import styles from './page-bar.module.css'
 
-/** What stands at the end of every page's bar; the app says what that is. */
+/** The content at the end of every page's bar, provided by the app. */
 export const PageBarEnd = createContext<ReactNode>(null)
 
 export function PageBar({ children, actions }: { children: ReactNode; actions?: ReactNode }): ReactNode {

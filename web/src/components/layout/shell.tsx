@@ -3,7 +3,7 @@ import { useStore } from '@/lib/store'
 import { drawerStore } from './drawer-store'
 import styles from './shell.module.css'
 
-/** A rail at the left, the page beside it; on a narrow screen the rail is a drawer. */
+/** A rail on the left, next to the page; on a narrow screen the rail is a drawer. */
 export function Shell({ rail, banner, children }: { rail: ReactNode; banner: ReactNode; children: ReactNode }): ReactNode {
   const isOpen = useStore(drawerStore)
 

@@ -12,7 +12,7 @@ export interface ControlProps {
 interface FormFieldProps {
   label: string
   hint?: ReactNode
-  /** What is wrong with it, in words; beside the field rather than at the end of the form. */
+  /** The validation error, shown next to the field rather than at the end of the form. */
   problem?: string | null
   children: (control: ControlProps) => ReactNode
 }

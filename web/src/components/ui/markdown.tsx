@@ -8,7 +8,7 @@ import { CodeBlock } from './code-block'
 import { Diagram } from './diagram'
 import styles from './markdown.module.css'
 
-/** A single stretch longer than this is no prose; parsing it again with every word would hold up the page. */
+/** Longer blocks are not prose; parsing them again with every delta would block the page. */
 const longest = 24_000
 
 interface MarkdownProps {

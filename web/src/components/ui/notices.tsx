@@ -5,7 +5,7 @@ import { useStore } from '@/lib/store'
 import { IconButton } from './button'
 import styles from './notices.module.css'
 
-/** Short words about what was done or went wrong, for things that have no better place to say it. */
+/** Short notices about results and errors that have no better place in the page. */
 export function Notices(): ReactNode {
   const notices = useStore(noticeStore)
   return (

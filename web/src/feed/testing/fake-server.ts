@@ -24,7 +24,7 @@ interface Caller {
   isOpen: boolean
 }
 
-/** A server whose journal grows when it is told to, behind a network as bad as one likes. */
+/** A fake server with a scripted journal, behind a network with configurable faults. */
 export class FakeServer {
   head = 0
   epoch = firstEpoch

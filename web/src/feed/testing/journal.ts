@@ -4,7 +4,7 @@ import journal from '../fixtures/journal.json'
 import { reduce } from '../reduce'
 import { type Message, type RoomState, type RunState, emptyRoom, textOf } from '../state'
 
-/** Recorded from a real server: every event of one room, and what history and runs said at some moments in between. */
+/** Recorded from a real server: all events of one room, with snapshots of history and runs in between. */
 export const roomId = journal.room
 export const epoch = journal.events.epoch
 export const events = journal.events.events as RoomEvent[]

@@ -5,7 +5,7 @@ interface Alarm {
   callback: () => void
 }
 
-/** Time that passes only when it is told to, and always lets promises settle in between. */
+/** A clock that advances only on request and lets promises settle in between. */
 export class VirtualClock implements Clock {
   private time = 0
   private alarms: Alarm[] = []

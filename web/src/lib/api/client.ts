@@ -18,7 +18,7 @@ export class ApiError extends Error {
     this.name = 'ApiError'
   }
 
-  /** Nobody answered: the same request may well succeed later. */
+  /** No response: the same request may succeed later. */
   get isOffline(): boolean {
     return this.status === 0 || this.status === 502 || this.status === 503 || this.status === 504
   }
@@ -32,7 +32,7 @@ interface Answer<T> {
 
 const signedOut = 'You are not signed in here any more. Sign in, then do it again; what you typed is kept.'
 
-/** Told of each request that was refused because nobody is signed in. */
+/** Called for each request that failed with 401. */
 export const refusals = createStore(0)
 
 /** The answer's body, or an `ApiError` for anything that is not one. */

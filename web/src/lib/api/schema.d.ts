@@ -7,10 +7,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The agents there are */
+        /** List agents */
         get: operations["agents_list"];
         put?: never;
-        /** Make an agent */
+        /** Create an agent */
         post: operations["agents_create"];
         delete?: never;
         options?: never;
@@ -25,21 +25,21 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One agent */
+        /** Get an agent */
         get: operations["agents_show"];
         put?: never;
         post?: never;
         /**
          * Delete an agent
-         * @description It leaves every room; what it said stays.
+         * @description The agent leaves every room. Its messages stay.
          */
         delete: operations["agents_delete"];
         options?: never;
         head?: never;
         /**
-         * Change an agent
-         * @description A merge patch (RFC 7396): what the body names is replaced, `null` clears, the rest stays. Runs that have begun keep
-         *     the old settings.
+         * Update an agent
+         * @description A merge patch (RFC 7396): fields in the body are replaced, `null` clears a field, all others stay. Runs that have
+         *     started keep the old settings.
          */
         patch: operations["agents_change"];
         trace?: never;
@@ -52,9 +52,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What an agent really has
-         * @description Every MCP server and tool with the tier that set it (skill over agent over project), what that hides, what keeps one from
-         *     being used, and what the agent's tool policy says of each tool.
+         * Get an agent's effective configuration
+         * @description Every MCP server and tool with the tier that defines it (skill over agent over project), the tiers it overrides, the
+         *     reason if it is unavailable, and the decision of the agent's tool policy for each tool.
          */
         get: operations["agents_effective"];
         put?: never;
@@ -73,9 +73,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Is everything as it should be?
-         * @description What `greenroom doctor` finds on the server's machine, without saying where things lie there. Looked up at most twice a
-         *     minute.
+         * Check the server
+         * @description The findings of `greenroom doctor` on the server's machine, without paths. Cached for 30 seconds.
          */
         get: operations["server_examine"];
         put?: never;
@@ -94,15 +93,15 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Ask an agent, by URL
-         * @description The same for clients that can only GET, such as a browser's EventSource. Each request asks anew.
+         * Execute an agent with a GET request
+         * @description The same for clients that can only GET, such as a browser's EventSource. Every request starts a new run.
          */
         get: operations["execute_get"];
         put?: never;
         /**
-         * Ask an agent
-         * @description Answered as server-sent events: `status`, `message` (assistant, thinking, tool_use, tool_result), `completion` with
-         *     tokens, cost and duration, `error` or `cancelled`, and at last `data: done`.
+         * Execute an agent
+         * @description Returns server-sent events: `status`, `message` (assistant, thinking, tool_use, tool_result), `completion` with
+         *     tokens, cost and duration, `error` or `cancelled`, and finally `data: done`.
          */
         post: operations["execute_post"];
         delete?: never;
@@ -119,14 +118,14 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The MCP servers there are
-         * @description By name: those of the operator's file and the caller's own. No value of a variable or a header is ever shown.
+         * List MCP servers
+         * @description The servers of the operator's file and the caller's own, by name. Values of variables and headers are never shown.
          */
         get: operations["mcp-servers_list"];
         put?: never;
         /**
-         * Add an MCP server
-         * @description The settings are those of an entry of `.mcp.json`. Only the operator may add one of type stdio.
+         * Create an MCP server
+         * @description The settings are those of a `.mcp.json` entry. Only the operator may create a stdio server.
          */
         post: operations["mcp-servers_create"];
         delete?: never;
@@ -144,7 +143,8 @@ export interface paths {
         };
         /**
          * Export as .mcp.json
-         * @description The caller's own, with `***` for every value of a variable or a header: imported here again, they are kept.
+         * @description The caller's own servers, with `***` for every value of a variable or header. Importing the file here keeps the
+         *     stored values.
          */
         get: operations["mcp-servers_export"];
         put?: never;
@@ -166,7 +166,7 @@ export interface paths {
         put?: never;
         /**
          * Import a .mcp.json
-         * @description Says for each server what became of it; one that is wrong does not keep the others out.
+         * @description Reports the result for each server. An invalid server does not prevent the import of the others.
          */
         post: operations["mcp-servers_import"];
         delete?: never;
@@ -182,21 +182,21 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One MCP server */
+        /** Get an MCP server */
         get: operations["mcp-servers_show"];
         put?: never;
         post?: never;
         /**
          * Delete an MCP server
-         * @description The runs of agents that still name it fail with `mcp_server_missing`.
+         * @description Runs of agents that still name it fail with `mcp_server_missing`.
          */
         delete: operations["mcp-servers_delete"];
         options?: never;
         head?: never;
         /**
-         * Change an MCP server
-         * @description A merge patch (RFC 7396) on its settings: what the body names is replaced, `null` clears, the rest stays. A value
-         *     `***` keeps what is stored. The name cannot be changed. Runs that have begun keep the old settings.
+         * Update an MCP server
+         * @description A merge patch (RFC 7396) on its settings: fields in the body are replaced, `null` clears a field, all others stay.
+         *     The value `***` keeps the stored value. The name cannot be changed. Runs that have started keep the old settings.
          */
         patch: operations["mcp-servers_change"];
         trace?: never;
@@ -211,8 +211,9 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Try a tool
-         * @description It does what it does: no policy is asked. What the tool itself refuses is an answer with `is_error`.
+         * Call a tool
+         * @description Really runs the tool, without checking any tool policy. An error of the tool itself is a successful response with
+         *     `is_error`.
          */
         post: operations["mcp-servers_call"];
         delete?: never;
@@ -229,8 +230,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What a server wrote
-         * @description The end of its standard error and of what it logged. That of a server of the operator's file is for the operator.
+         * Get a server's logs
+         * @description The last lines of its standard error and of its log messages. Only the operator sees the logs of servers in the
+         *     operator's file.
          */
         get: operations["mcp-servers_logs"];
         put?: never;
@@ -249,8 +251,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * How a server does
-         * @description Starts nothing.
+         * Get server status
+         * @description Does not start the server.
          */
         get: operations["mcp-servers_status"];
         put?: never;
@@ -271,9 +273,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Try whether a server works
-         * @description Starts it beside the one that may run already, lists its tools and stops it. A server that fails is an answer, not an
-         *     error.
+         * Test a server
+         * @description Starts a second instance, lists its tools and stops it. A failing server is reported in a successful response.
          */
         post: operations["mcp-servers_test"];
         delete?: never;
@@ -290,8 +291,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The tools of a server
-         * @description Starts it if need be. Those that cannot be used are there with the reason.
+         * List a server's tools
+         * @description Starts the server if necessary. Unavailable tools are listed with the reason.
          */
         get: operations["mcp-servers_tools"];
         put?: never;
@@ -310,8 +311,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The providers there are
-         * @description What each can do, and whether what it needs is on this machine. Looked up at most once a minute.
+         * List providers
+         * @description The capabilities of each provider, and whether its requirements are installed. Cached for a minute.
          */
         get: operations["providers_list"];
         put?: never;
@@ -330,12 +331,12 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The rooms there are
-         * @description Newest activity first, each with what goes on in it and what was said last.
+         * List rooms
+         * @description Most recent activity first, each with its current activity and its last message.
          */
         get: operations["rooms_list"];
         put?: never;
-        /** Make a room */
+        /** Create a room */
         post: operations["rooms_create"];
         delete?: never;
         options?: never;
@@ -350,20 +351,20 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One room */
+        /** Get a room */
         get: operations["rooms_show"];
         put?: never;
         post?: never;
         /**
          * Delete a room
-         * @description What runs in it is stopped first.
+         * @description Its runs are stopped first.
          */
         delete: operations["rooms_delete"];
         options?: never;
         head?: never;
         /**
-         * Change a room
-         * @description What the body names is replaced, the rest stays. Who joins or leaves is an event of the room.
+         * Update a room
+         * @description Fields in the body are replaced, all others stay. Joining and leaving agents are events of the room.
          */
         patch: operations["rooms_change"];
         trace?: never;
@@ -378,8 +379,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Stop everything in a room
-         * @description Returns when all of it has really stopped.
+         * Cancel all runs of a room
+         * @description Returns when all runs have stopped.
          */
         post: operations["rooms_cancel"];
         delete?: never;
@@ -396,10 +397,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What happened in a room
-         * @description A page of events after a position; with `Accept: text/event-stream` the live feed from that position on. A stream
-         *     resumes by `Last-Event-ID`. A position that is not in this journal is answered with `position_reset`, in a stream
-         *     with a `reset` event and the journal from its beginning.
+         * List a room's events
+         * @description A page of events after a position; with `Accept: text/event-stream`, the live feed from that position on. A stream
+         *     resumes with `Last-Event-ID`. A position that is not in this journal returns `position_reset`; a stream sends a
+         *     `reset` event and then the journal from its beginning.
          */
         get: operations["events_read"];
         put?: never;
@@ -418,17 +419,18 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What a project's .mcp.json says
-         * @description Nothing in it is used until it is trusted.
+         * Get a project's .mcp.json
+         * @description It is not used until it is trusted.
          */
         get: operations["rooms_mcp_trust"];
         put?: never;
         /**
          * Trust a project's .mcp.json
-         * @description Exactly the content with this digest, for the caller's agents in this folder. A changed file is to be trusted anew.
+         * @description Trusts exactly the content with this digest, for the caller's agents in this folder. A changed file must be trusted
+         *     again.
          */
         post: operations["rooms_trust_mcp"];
-        /** Trust a project's .mcp.json no more */
+        /** Revoke trust in a project's .mcp.json */
         delete: operations["rooms_distrust_mcp"];
         options?: never;
         head?: never;
@@ -443,15 +445,14 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What was said
-         * @description Oldest first. An answer that is under way is there with status `streaming` and its text so far.
+         * List messages
+         * @description Oldest first. An unfinished answer has the status `streaming` and its text so far.
          */
         get: operations["messages_history"];
         put?: never;
         /**
-         * Say something
-         * @description The message and the runs that will answer it are stored when this returns. Follow the room's events to see the
-         *     answers.
+         * Post a message
+         * @description Returns when the message and the runs that will answer it are stored. Follow the room's events to see the answers.
          */
         post: operations["messages_post"];
         delete?: never;
@@ -468,8 +469,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The tools that need no asking in a room
-         * @description A tool is here once it was allowed with `remember`. What an agent's `tools.deny` names is refused all the same.
+         * List remembered tools
+         * @description The tools that were allowed with `remember` in this room. An agent's `tools.deny` still takes precedence.
          */
         get: operations["rooms_remembered"];
         put?: never;
@@ -491,8 +492,8 @@ export interface paths {
         put?: never;
         post?: never;
         /**
-         * Ask about a tool again
-         * @description Holds at once, also for an answer that is under way. A tool that was not remembered is answered alike.
+         * Forget a remembered tool
+         * @description The tool needs approval again at once, also in a running answer. Succeeds even if the tool was not remembered.
          */
         delete: operations["rooms_forget"];
         options?: never;
@@ -508,8 +509,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The runs there were
-         * @description Newest first, a page at a time.
+         * List runs
+         * @description Newest first, in pages.
          */
         get: operations["runs_list"];
         put?: never;
@@ -527,7 +528,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One run */
+        /** Get a run */
         get: operations["runs_show"];
         put?: never;
         post?: never;
@@ -546,7 +547,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Answer a tool call that waits for a person */
+        /** Resolve an approval */
         post: operations["runs_approve"];
         delete?: never;
         options?: never;
@@ -564,8 +565,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Stop a run
-         * @description Returns when the work has really stopped, with what that took. A run that has ended is answered with how it ended.
+         * Cancel a run
+         * @description Returns when the run has stopped, with a receipt of what was stopped. For a finished run, returns how it ended.
          */
         post: operations["runs_cancel"];
         delete?: never;
@@ -582,8 +583,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The events of one run
-         * @description Server-sent events from the run's first on; ends after its last. Resumes by `Last-Event-ID`.
+         * Stream a run's events
+         * @description Server-sent events from the run's first to its last event. Resumes with `Last-Event-ID`.
          */
         get: operations["runs_stream"];
         put?: never;
@@ -602,8 +603,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What a run spent its time on
-         * @description Spans in milliseconds since it was queued: waiting for its turn, the model, tools, people. Open ones have no end yet.
+         * Get a run's timeline
+         * @description Spans in milliseconds since the run was queued: queue, model, tools, approvals. Open spans have no end.
          */
         get: operations["runs_timeline"];
         put?: never;
@@ -621,18 +622,18 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Am I signed in? */
+        /** Get the session */
         get: operations["session_show"];
         put?: never;
         /**
          * Sign in
-         * @description Sets the cookie `greenroom_session`, which opens every door that the token opens, for pages of this server only. It ends
-         *     with its token, after 30 days, or when it is signed out.
+         * @description Sets the cookie `greenroom_session`, which gives the same access as the token, for pages of this server only. The
+         *     session ends when the token is revoked, after 30 days, or on sign-out.
          */
         post: operations["session_sign_in"];
         /**
          * Sign out
-         * @description Whoever is not signed in is answered alike.
+         * @description Succeeds even if the browser is not signed in.
          */
         delete: operations["session_sign_out"];
         options?: never;
@@ -647,10 +648,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The skills there are */
+        /** List skills */
         get: operations["skills_list"];
         put?: never;
-        /** Make a skill */
+        /** Create a skill */
         post: operations["skills_create"];
         delete?: never;
         options?: never;
@@ -668,8 +669,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Check a skill without keeping it
-         * @description Takes a `SKILL.md` or a skill's settings and says what is wrong with it and how a run would get it.
+         * Check a skill without saving it
+         * @description Takes a `SKILL.md` or a skill's settings, and returns findings and a preview of what a run would get.
          */
         post: operations["skills_check"];
         delete?: never;
@@ -689,7 +690,7 @@ export interface paths {
         put?: never;
         /**
          * Import a skill
-         * @description From a zip archive in the body, with a `SKILL.md` at its top or in one folder there; or from the data folder.
+         * @description From a zip archive in the body, with a `SKILL.md` at the top or in a single folder; or from the data folder.
          */
         post: operations["skills_import"];
         delete?: never;
@@ -705,21 +706,21 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One skill */
+        /** Get a skill */
         get: operations["skills_show"];
         put?: never;
         post?: never;
         /**
          * Delete a skill
-         * @description With its versions, files and training history. Agents that name it fail until they do not; runs that have begun go on.
+         * @description Also deletes its versions, files and training history. Agents that still name it fail; started runs continue.
          */
         delete: operations["skills_delete"];
         options?: never;
         head?: never;
         /**
-         * Change a skill
-         * @description A merge patch (RFC 7396): what the body names is replaced, `null` clears, the rest stays. It makes a new version, which
-         *     the next run gets; runs that have begun keep theirs.
+         * Update a skill
+         * @description A merge patch (RFC 7396): fields in the body are replaced, `null` clears a field, all others stay. Creates a new
+         *     version for the next run; runs that have started keep theirs.
          */
         patch: operations["skills_change"];
         trace?: never;
@@ -733,7 +734,7 @@ export interface paths {
         };
         /**
          * Export a skill
-         * @description As a zip archive that can be imported again, here or elsewhere.
+         * @description As a zip archive that can be imported again.
          */
         get: operations["skills_export"];
         put?: never;
@@ -751,17 +752,17 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One file of a skill */
+        /** Get a file of a skill */
         get: operations["skills_read"];
         /**
          * Write a file of a skill
-         * @description The body is the file. It makes a new version of the skill.
+         * @description The body is the file. Creates a new version of the skill.
          */
         put: operations["skills_write"];
         post?: never;
         /**
-         * Remove a file of a skill
-         * @description It makes a new version of the skill.
+         * Delete a file of a skill
+         * @description Creates a new version of the skill.
          */
         delete: operations["skills_remove"];
         options?: never;
@@ -776,12 +777,12 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The training of a skill */
+        /** Get a skill's training */
         get: operations["skills_training"];
         put?: never;
         /**
-         * Open a training room
-         * @description In it the agent has the skill, and its system prompt says how to propose an improved body.
+         * Create a training room
+         * @description The agent has the skill there, and its system prompt says how to propose an improved body.
          */
         post: operations["skills_begin"];
         delete?: never;
@@ -814,7 +815,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One proposal, as a difference */
+        /** Get a proposal with its diff */
         get: operations["skills_proposal"];
         put?: never;
         post?: never;
@@ -853,7 +854,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Drop a proposal */
+        /** Reject a proposal */
         post: operations["skills_reject"];
         delete?: never;
         options?: never;
@@ -872,7 +873,7 @@ export interface paths {
         put?: never;
         /**
          * Rate an answer
-         * @description Appends a round to the training history; the skill's experience follows from it.
+         * @description Appends a round to the training history and updates the skill's experience.
          */
         post: operations["skills_rate"];
         delete?: never;
@@ -888,7 +889,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The versions of a skill, newest first */
+        /** List a skill's versions, newest first */
         get: operations["skills_versions"];
         put?: never;
         post?: never;
@@ -905,7 +906,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One version, beside another */
+        /** Get a version with a diff */
         get: operations["skills_version"];
         put?: never;
         post?: never;
@@ -925,8 +926,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Bring a version back
-         * @description As a new version, with its files.
+         * Restore a version
+         * @description Creates a new version with its content and files.
          */
         post: operations["skills_restore"];
         delete?: never;
@@ -943,15 +944,15 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Your tokens
-         * @description Those that are good, without their secrets.
+         * List your tokens
+         * @description Valid tokens only, without their secrets.
          */
         get: operations["tokens_list"];
         put?: never;
         /**
-         * Make a token
-         * @description It opens what you may open. The first one turns accounts on, and can only be made on this machine: until then nobody
-         *     else is let in.
+         * Create a token
+         * @description It gives the same access that you have. The first token turns accounts on; it can only be created on the server's
+         *     machine.
          */
         post: operations["tokens_create"];
         delete?: never;
@@ -971,9 +972,9 @@ export interface paths {
         put?: never;
         post?: never;
         /**
-         * Take a token back
-         * @description Whoever uses it is refused from now on, and whoever signed in with it is out. Taking back the last one locks the doors;
-         *     `greenroom token create` on the server's machine opens them again.
+         * Revoke a token
+         * @description Requests with it are refused from now on, and browser sessions that were started with it end. After the last token
+         *     is revoked, only `greenroom token create` on the server's machine restores access.
          */
         delete: operations["tokens_revoke"];
         options?: never;
@@ -992,7 +993,7 @@ export interface paths {
         put?: never;
         /**
          * Upload a file
-         * @description The body is the file, its Content-Type what it is; at most 25 MB. Name it in a message's `attachments` by its `url`.
+         * @description The body is the file, at most 25 MB, with its Content-Type. Attach it to a message by its `url`.
          */
         post: operations["uploads_create"];
         delete?: never;
@@ -1009,15 +1010,15 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The file again
-         * @description Pictures of the usual kinds are shown, everything else is a download.
+         * Download a file
+         * @description Common image types are displayed by browsers, everything else is a download.
          */
         get: operations["uploads_show"];
         put?: never;
         post?: never;
         /**
          * Delete a file
-         * @description Messages still name it; agents that were handed it keep their copy.
+         * @description Messages still refer to it; agents that received it keep their copy.
          */
         delete: operations["uploads_delete"];
         options?: never;
@@ -1033,8 +1034,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What was used
-         * @description Sums over your runs, by when they were queued. At most 800 stretches: a month of hours, two years of days.
+         * Get usage
+         * @description Sums over your runs, by the time they were queued. At most 800 buckets: a month of hours, two years of days.
          */
         get: operations["usage_usage"];
         put?: never;
@@ -1053,8 +1054,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Many rooms over one WebSocket
-         * @description Send `{"type":"subscribe","room":"…","after":0}`; see the guide to events.
+         * Follow many rooms over one WebSocket
+         * @description Send `{"type":"subscribe","room":"…","after":0}`; see the events guide.
          */
         get: operations["events_socket"];
         put?: never;
@@ -1072,7 +1073,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Is the process alive? */
+        /** Check liveness */
         get: operations["server_healthz"];
         put?: never;
         post?: never;
@@ -1089,7 +1090,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Metrics in Prometheus text format */
+        /** Get metrics in Prometheus text format */
         get: operations["server_prometheus"];
         put?: never;
         post?: never;
@@ -1106,7 +1107,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The API's description */
+        /** Get the OpenAPI document */
         get: operations["server_openapi_json"];
         put?: never;
         post?: never;
@@ -1124,7 +1125,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Can it do its work?
+         * Check readiness
          * @description Ready means able to commit to the database.
          */
         get: operations["server_readyz"];
@@ -1172,9 +1173,9 @@ export interface components {
         };
         Answer: {
             decision: components["schemas"]["Choice"];
-            /** @description Run it with this input instead. To a question: the answer, such as `{"answer": "…"}`. */
+            /** @description Replaces the tool's input. For a question: the answer, such as `{"answer": "…"}`. */
             input?: unknown;
-            /** @description Allow this tool to this agent in this room from now on. Not for questions. */
+            /** @description Always allow this tool for this agent in this room. Not for questions. */
             remember?: boolean;
         };
         /** Format: uuid */
@@ -1196,7 +1197,7 @@ export interface components {
             name: components["schemas"]["Name"];
         };
         BeginTraining: {
-            /** @description Who is to use the skill there. */
+            /** @description The agent that uses the skill in the training room. */
             agent_id: components["schemas"]["AgentId"];
         };
         /** @enum {string} */
@@ -1215,18 +1216,18 @@ export interface components {
         Check: {
             /** @description What to do about it. */
             advice?: string | null;
-            /** @description What was found. */
+            /** @description The finding. */
             detail: string;
             name: string;
             status: components["schemas"]["Verdict"];
         };
-        /** @description What is to be checked: a document, or settings */
+        /** @description What to check: a document or settings */
         CheckRequest: {
-            /** @description Or the settings of a skill. */
+            /** @description The settings of a skill, instead of `text`. */
             skill?: unknown;
-            /** @description A whole `SKILL.md`. */
+            /** @description A complete `SKILL.md`. */
             text?: string | null;
-            /** @description Values to fill in for the preview. */
+            /** @description Parameter values for the preview. */
             values?: Record<string, never> | null;
         };
         CheckView: {
@@ -1238,7 +1239,7 @@ export interface components {
         /** @enum {string} */
         Choice: "allow" | "deny";
         /**
-         * @description What programs decide by. A code, once released, keeps its meaning and its status.
+         * @description The stable error code for programs. A released code keeps its meaning and its status.
          * @enum {string}
          */
         Code: "invalid_request" | "unsupported" | "unauthorized" | "forbidden_host" | "forbidden_origin" | "operator_only" | "not_found" | "method_not_allowed" | "request_timeout" | "conflict" | "room_busy" | "run_ended" | "idempotency_conflict" | "position_reset" | "unprocessable" | "payload_too_large" | "unsupported_media_type" | "too_many_requests" | "internal" | "mcp_failed" | "unavailable";
@@ -1251,13 +1252,13 @@ export interface components {
         CreatedToken: {
             id: components["schemas"]["TokenId"];
             name: components["schemas"]["Name"];
-            /** @description Shown now and never again. */
+            /** @description The secret. It is not shown again. */
             token: string;
-            /** @description It was the first: from now on every request needs a token, or a browser that signed in with one. */
+            /** @description Whether this was the first token. From now on every request must be authenticated. */
             turned_accounts_on: boolean;
         };
         DropRequest: {
-            /** @description Why, for the training history. */
+            /** @description The reason, for the training history. */
             comment?: string | null;
         };
         Effective: {
@@ -1310,11 +1311,11 @@ export interface components {
             /** Format: uuid */
             agent_id?: string | null;
             created_at: components["schemas"]["Timestamp"];
-            /** @description Depends on the type; see the guide to events. */
+            /** @description Depends on the type; see the events guide. */
             data: unknown;
             /** Format: uuid */
             id: string;
-            /** @description What the provider sent; only with `raw=true`. */
+            /** @description The provider's original data; only with `raw=true`. */
             raw?: unknown;
             /** Format: uuid */
             room_id: string;
@@ -1322,12 +1323,12 @@ export interface components {
             run_id?: string | null;
             /**
              * Format: int64
-             * @description 1, 2, 3 … without a gap.
+             * @description 1, 2, 3 … without gaps.
              */
             seq: number;
             type: components["schemas"]["EventType"];
         };
-        /** @description What such a page looks like, for the API's description. */
+        /** @description A page of a room's events. */
         EventPage: {
             epoch: string;
             events: components["schemas"]["Event"][];
@@ -1353,7 +1354,7 @@ export interface components {
             cost?: components["schemas"]["Cost"] | null;
             /**
              * Format: int64
-             * @description Of all runs together.
+             * @description The sum over all runs.
              */
             duration_ms: number;
             /** Format: int64 */
@@ -1371,7 +1372,7 @@ export interface components {
             stopped: number;
             /**
              * Format: int64
-             * @description Runs that used a model whose price is not known; they are not in `cost`.
+             * @description Runs that used a model with an unknown price; they are not in `cost`.
              */
             unpriced: number;
         };
@@ -1400,7 +1401,7 @@ export interface components {
             epoch: components["schemas"]["Epoch"];
             /**
              * Format: int64
-             * @description The messages are folded up to exactly this event: follow the events after it.
+             * @description The messages include all events up to this seq; follow the events after it.
              */
             head: number;
             messages: components["schemas"]["Message"][];
@@ -1487,7 +1488,7 @@ export interface components {
              * @description How long the tool may take.
              */
             deadline_ms?: number | null;
-            /** @description The server's own name for it. */
+            /** @description The tool's name on the server. */
             tool: string;
         };
         /** @description What a tool has answered. */
@@ -1519,7 +1520,7 @@ export interface components {
             code: string;
             message: string;
         };
-        /** @description What a `.mcp.json` holds; other keys in it are passed over. */
+        /** @description The content of a `.mcp.json` file. Other keys are ignored. */
         McpFile: {
             mcpServers: {
                 [key: string]: components["schemas"]["McpServerConfig"];
@@ -1632,7 +1633,7 @@ export interface components {
             url?: string | null;
         };
         McpServerList: {
-            /** @description Whether the caller may say which programs are started. */
+            /** @description Whether the caller may define stdio servers, which start programs. */
             may_define_stdio: boolean;
             servers: components["schemas"]["McpServer"][];
         };
@@ -1833,21 +1834,21 @@ export interface components {
             tool_calling: components["schemas"]["ToolCalling"];
         };
         Name: string;
-        /** @description A run, and what its room and its agent are called. */
+        /** @description A run with the names of its room and its agent. */
         NamedRun: components["schemas"]["Run"] & {
             agent_name: string;
             room_name: string;
         };
         NewMessage: {
             attachments?: components["schemas"]["Attachment"][];
-            /** @description Only these agents answer; all when left out. */
+            /** @description Only these agents answer; all agents by default. */
             mentions?: components["schemas"]["AgentId"][];
             /** @example !count 20 100 */
             text: string;
             when_busy?: components["schemas"]["WhenBusy"] | null;
         };
         NewToken: {
-            /** @description What it is for. */
+            /** @description What the token is for. */
             name: components["schemas"]["Name"];
         };
         /**
@@ -1885,7 +1886,7 @@ export interface components {
             type: "tool";
         });
         Point: components["schemas"]["Figures"] & {
-            /** @description Where the stretch begins. */
+            /** @description The start of the bucket. */
             at: components["schemas"]["Timestamp"];
         };
         Posted: {
@@ -1899,14 +1900,14 @@ export interface components {
             detail: string;
             /** @description With `position_reset`: the epoch to start over in. */
             epoch?: string | null;
-            /** @description With `mcp_failed`: what kind of failure it was, such as `mcp_timeout`. */
+            /** @description With `mcp_failed`: the kind of failure, such as `mcp_timeout`. */
             failure?: string | null;
             /**
              * Format: int64
              * @description With `position_reset`: the room's newest position.
              */
             head?: number | null;
-            /** @description Where in the body the mistake is (RFC 6901). */
+            /** @description JSON pointer to the mistake in the body (RFC 6901). */
             pointer?: string | null;
             /** Format: int32 */
             status: number;
@@ -1921,13 +1922,13 @@ export interface components {
             accepted_version?: number | null;
             /**
              * Format: int32
-             * @description The version that it improves.
+             * @description The version that the proposal improves.
              */
             base_version: number;
             body?: string | null;
             created_at: components["schemas"]["Timestamp"];
             decided_at?: components["schemas"]["Timestamp"] | null;
-            /** @description Unified, against the version that it improves. */
+            /** @description Unified diff against the base version. */
             diff?: string | null;
             id: components["schemas"]["ProposalId"];
             message_id?: components["schemas"]["MessageId"] | null;
@@ -1939,7 +1940,7 @@ export interface components {
         /** @enum {string} */
         ProposalStatus: "open" | "accepted" | "dropped";
         ProposeRequest: {
-            /** @description Or the body itself. */
+            /** @description The body itself, instead of `message_id`. */
             body?: string | null;
             message_id?: components["schemas"]["MessageId"] | null;
             note?: string | null;
@@ -2007,7 +2008,7 @@ export interface components {
             updated_at: components["schemas"]["Timestamp"];
         };
         RoomChange: {
-            /** @description Exactly these sit in the room from now on. */
+            /** @description The new list of participants; it replaces the old one. */
             agents?: components["schemas"]["AgentId"][] | null;
             name?: components["schemas"]["Name"] | null;
             policy?: components["schemas"]["RoomPolicy"] | null;
@@ -2026,7 +2027,7 @@ export interface components {
             when_busy: components["schemas"]["WhenBusy"];
         };
         RoomSpec: {
-            /** @description They answer in this order. */
+            /** @description The agents answer in this order. */
             agents?: components["schemas"]["AgentId"][];
             name: components["schemas"]["Name"];
             policy?: components["schemas"]["RoomPolicy"];
@@ -2102,7 +2103,7 @@ export interface components {
         /** Format: uuid */
         RunId: string;
         RunList: {
-            /** @description Send it as `before` to go on; `null` at the end. */
+            /** @description Send it as `before` to get the next page; `null` on the last page. */
             next?: string | null;
             runs: components["schemas"]["NamedRun"][];
         };
@@ -2126,34 +2127,34 @@ export interface components {
          */
         Score: number;
         Series: {
-            /** @description The id of the agent or room, or the model; empty where the model is not known. */
+            /** @description The id of the agent or room, or the model; empty if the model is unknown. */
             key: string;
             name: string;
-            /** @description Oldest first; stretches in which nothing ran are not there. */
+            /** @description Oldest first; buckets without runs are left out. */
             points: components["schemas"]["Point"][];
             total: components["schemas"]["Figures"];
         };
         Session: {
-            /** @description Tokens exist: whoever is not signed in has to be. */
+            /** @description Whether tokens exist. If so, every request must be authenticated. */
             accounts: boolean;
             name?: components["schemas"]["Owner"] | null;
-            /** @description This request would be let in: by its cookie, its token, or as the local owner while there are no accounts. */
+            /** @description Whether this request is authenticated: by its cookie, its token, or as the local owner while no accounts exist. */
             signed_in: boolean;
         };
         SignIn: {
             /** @example grm_… */
             token: string;
         };
-        /** @description A skill as it is now */
+        /** @description The current version of a skill */
         Skill: components["schemas"]["SkillSpec"] & {
             created_at: components["schemas"]["Timestamp"];
             /**
              * Format: int32
-             * @description 0 to 100, from its training; `null` before the first rating.
+             * @description 0 to 100, from its training ratings; `null` before the first rating.
              */
             experience?: number | null;
             files: components["schemas"]["FileEntry"][];
-            /** @description What is worth a look. */
+            /** @description Warnings. */
             findings: components["schemas"]["Finding"][];
             id: components["schemas"]["SkillId"];
             updated_at: components["schemas"]["Timestamp"];
@@ -2167,7 +2168,7 @@ export interface components {
         /** Format: uuid */
         SkillId: string;
         SkillList: {
-            /** @description Skills that lie in the data folder. */
+            /** @description Skills in the data folder that can be imported. */
             folders: components["schemas"]["FolderSkill"][];
             skills: components["schemas"]["SkillSummary"][];
         };
@@ -2213,7 +2214,7 @@ export interface components {
             /** Format: int32 */
             version: number;
         };
-        /** @description `offered` counts runs that had the skill; the others are of runs that a person invoked it in. */
+        /** @description `offered` counts runs that had the skill; the other fields count runs in which a person invoked it. */
         SkillUsage: {
             /** Format: int64 */
             completed: number;
@@ -2255,7 +2256,7 @@ export interface components {
             conversationId?: components["schemas"]["RoomId"] | null;
             /** @example !count 20 100 */
             message: string;
-            /** @description What becomes of the run when this request is dropped. */
+            /** @description What happens to the run when the client disconnects. */
             on_disconnect?: components["schemas"]["OnDisconnect"];
             when_busy?: components["schemas"]["WhenBusy"] | null;
         };
@@ -2276,7 +2277,7 @@ export interface components {
         Timestamp: string;
         Token: {
             created_at: components["schemas"]["Timestamp"];
-            /** @description This request was let in by it. */
+            /** @description Whether this request was authenticated with it. */
             current: boolean;
             id: components["schemas"]["TokenId"];
             last_used_at?: components["schemas"]["Timestamp"] | null;
@@ -2340,7 +2341,7 @@ export interface components {
             rounds: components["schemas"]["Round"][];
         };
         TrustRequest: {
-            /** @description Of the file that was looked at. */
+            /** @description The digest of the reviewed file. */
             digest: string;
         };
         Upload: {
@@ -2350,7 +2351,7 @@ export interface components {
             media_type: string;
             name: components["schemas"]["Name"];
             /**
-             * @description What a message's attachment names.
+             * @description The `url` for a message's attachment.
              * @example /api/uploads/0199…
              */
             url: string;
@@ -2383,9 +2384,9 @@ export interface components {
         UsageReport: {
             bucket: components["schemas"]["Bucket"];
             from: components["schemas"]["Timestamp"];
-            /** @description How many agents, models or rooms are in the total only. */
+            /** @description The number of agents, models or rooms that are only in the total. */
             left_out: number;
-            /** @description The largest first. */
+            /** @description Largest first. */
             series: components["schemas"]["Series"][];
             to: components["schemas"]["Timestamp"];
             total: components["schemas"]["Figures"];
@@ -2405,11 +2406,11 @@ export interface components {
         VersionView: {
             /**
              * Format: int32
-             * @description What it is compared with.
+             * @description The version it is compared with.
              */
             against?: number | null;
             created_at: components["schemas"]["Timestamp"];
-            /** @description Unified, of the whole `SKILL.md`, and a line for each file that differs. */
+            /** @description Unified diff of the whole `SKILL.md`, and a line for each file that differs. */
             diff: string;
             files: components["schemas"]["FileEntry"][];
             note?: string | null;
@@ -2421,7 +2422,7 @@ export interface components {
         WhenBusy: "enqueue" | "interrupt" | "reject" | "steer";
     };
     responses: {
-        /** @description What went wrong, and what to do about it */
+        /** @description What is wrong and what to do */
         Problem: {
             headers: {
                 [name: string]: unknown;
@@ -2432,7 +2433,7 @@ export interface components {
         };
     };
     parameters: {
-        /** @description Makes it safe to send this again: the same key and request give the same result. */
+        /** @description Makes the request safe to retry: the same key and request give the same result. */
         IdempotencyKey: string;
     };
     requestBodies: never;
@@ -2450,7 +2451,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2459,7 +2460,7 @@ export interface operations {
                     "application/json": components["schemas"]["AgentList"];
                 };
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -2468,7 +2469,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -2477,7 +2478,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -2494,7 +2495,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Makes it safe to send this again: the same key and request give the same result. */
+                /** @description Makes the request safe to retry: the same key and request give the same result. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
@@ -2506,7 +2507,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Done */
+            /** @description Success */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -2524,7 +2525,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -2533,7 +2534,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -2560,7 +2561,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It names a skill or an MCP server that is not here */
+            /** @description The agent names an unknown skill or MCP server */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -2569,7 +2570,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -2593,7 +2594,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2602,7 +2603,7 @@ export interface operations {
                     "application/json": components["schemas"]["Agent"];
                 };
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -2611,7 +2612,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -2620,7 +2621,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is nothing with this id */
+            /** @description Nothing with this id exists */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -2629,7 +2630,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -2646,7 +2647,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Makes it safe to send this again: the same key and request give the same result. */
+                /** @description Makes the request safe to retry: the same key and request give the same result. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
@@ -2656,14 +2657,14 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
+            /** @description Success */
             204: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -2672,7 +2673,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -2681,7 +2682,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is nothing with this id */
+            /** @description Nothing with this id exists */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -2690,7 +2691,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -2707,7 +2708,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Makes it safe to send this again: the same key and request give the same result. */
+                /** @description Makes the request safe to retry: the same key and request give the same result. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
@@ -2721,7 +2722,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Done */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2739,7 +2740,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -2748,7 +2749,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -2757,7 +2758,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is nothing with this id */
+            /** @description Nothing with this id exists */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -2784,7 +2785,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It names a skill or an MCP server that is not here */
+            /** @description The agent names an unknown skill or MCP server */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -2793,7 +2794,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -2809,9 +2810,9 @@ export interface operations {
     agents_effective: {
         parameters: {
             query?: {
-                /** @description Where it works: adds the servers of that folder's `.mcp.json` and what was allowed there for good. */
+                /** @description A room: adds the servers of its project's `.mcp.json` and the tools that were permanently allowed in the room. */
                 room?: components["schemas"]["RoomId"];
-                /** @description With `false` no server is asked for its tools, and none is started. */
+                /** @description With `false`, no server is started and no tools are listed. */
                 tools?: boolean;
             };
             header?: never;
@@ -2822,7 +2823,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2840,7 +2841,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -2849,7 +2850,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -2858,7 +2859,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is nothing with this id */
+            /** @description Nothing with this id exists */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -2867,7 +2868,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -2889,7 +2890,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2898,7 +2899,7 @@ export interface operations {
                     "application/json": components["schemas"]["Examination"];
                 };
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -2907,7 +2908,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -2916,7 +2917,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -2933,10 +2934,10 @@ export interface operations {
         parameters: {
             query: {
                 message: string;
-                /** @description A room to go on in; a new one when left out. */
+                /** @description The room to continue in; a new room by default. */
                 conversationId?: components["schemas"]["RoomId"];
                 when_busy?: components["schemas"]["WhenBusy"];
-                /** @description What becomes of the run when this request is dropped. */
+                /** @description What happens to the run when the client disconnects. */
                 on_disconnect?: components["schemas"]["OnDisconnect"];
             };
             header?: never;
@@ -2947,7 +2948,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2965,7 +2966,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -2974,7 +2975,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -2983,7 +2984,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is nothing with this id */
+            /** @description Nothing with this id exists */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -2992,7 +2993,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -3009,7 +3010,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Makes it safe to send this again: the same key and request give the same result. */
+                /** @description Makes the request safe to retry: the same key and request give the same result. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
@@ -3023,7 +3024,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Done */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3041,7 +3042,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -3050,7 +3051,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3059,7 +3060,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is nothing with this id */
+            /** @description Nothing with this id exists */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -3086,7 +3087,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -3108,7 +3109,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3117,7 +3118,7 @@ export interface operations {
                     "application/json": components["schemas"]["McpServerList"];
                 };
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -3126,7 +3127,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3135,7 +3136,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -3152,7 +3153,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Makes it safe to send this again: the same key and request give the same result. */
+                /** @description Makes the request safe to retry: the same key and request give the same result. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
@@ -3164,7 +3165,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Done */
+            /** @description Success */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -3182,7 +3183,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -3191,7 +3192,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3200,7 +3201,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is one of this name */
+            /** @description A server with this name already exists */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -3227,7 +3228,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The settings make no server */
+            /** @description The settings are not valid */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -3236,7 +3237,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -3258,7 +3259,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3267,7 +3268,7 @@ export interface operations {
                     "application/json": components["schemas"]["McpExport"];
                 };
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -3276,7 +3277,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3285,7 +3286,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -3301,11 +3302,11 @@ export interface operations {
     "mcp-servers_import": {
         parameters: {
             query?: {
-                /** @description Those of the same name are replaced; otherwise they are refused. */
+                /** @description Replace servers with the same name; otherwise they are refused. */
                 replace?: boolean;
             };
             header?: {
-                /** @description Makes it safe to send this again: the same key and request give the same result. */
+                /** @description Makes the request safe to retry: the same key and request give the same result. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
@@ -3317,7 +3318,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Done */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3335,7 +3336,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -3344,7 +3345,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3371,7 +3372,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -3395,7 +3396,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3404,7 +3405,7 @@ export interface operations {
                     "application/json": components["schemas"]["McpServer"];
                 };
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -3413,7 +3414,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3422,7 +3423,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is nothing with this id */
+            /** @description Nothing with this id exists */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -3431,7 +3432,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -3448,7 +3449,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Makes it safe to send this again: the same key and request give the same result. */
+                /** @description Makes the request safe to retry: the same key and request give the same result. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
@@ -3458,14 +3459,14 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
+            /** @description Success */
             204: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -3474,7 +3475,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3483,7 +3484,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is nothing with this id */
+            /** @description Nothing with this id exists */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -3492,7 +3493,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It is in the operator's file and is removed there */
+            /** @description The server is defined in the operator's file; remove it there */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -3501,7 +3502,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -3518,7 +3519,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Makes it safe to send this again: the same key and request give the same result. */
+                /** @description Makes the request safe to retry: the same key and request give the same result. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
@@ -3532,7 +3533,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Done */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3550,7 +3551,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -3559,7 +3560,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3568,7 +3569,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is nothing with this id */
+            /** @description Nothing with this id exists */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -3577,7 +3578,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It is in the operator's file and is changed there */
+            /** @description The server is defined in the operator's file; change it there */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -3604,7 +3605,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The settings make no server */
+            /** @description The settings are not valid */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -3613,7 +3614,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -3630,7 +3631,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Makes it safe to send this again: the same key and request give the same result. */
+                /** @description Makes the request safe to retry: the same key and request give the same result. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
@@ -3644,7 +3645,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Done */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3662,7 +3663,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -3671,7 +3672,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3680,7 +3681,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is nothing with this id */
+            /** @description Nothing with this id exists */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -3707,7 +3708,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -3717,7 +3718,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The server failed; `failure` says how */
+            /** @description The server failed; see `failure` */
             502: {
                 headers: {
                     [name: string]: unknown;
@@ -3740,7 +3741,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3749,7 +3750,7 @@ export interface operations {
                     "application/json": components["schemas"]["McpLogs"];
                 };
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -3758,7 +3759,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3767,7 +3768,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is nothing with this id */
+            /** @description Nothing with this id exists */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -3776,7 +3777,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -3800,7 +3801,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3809,7 +3810,7 @@ export interface operations {
                     "application/json": components["schemas"]["McpStatus"];
                 };
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -3818,7 +3819,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3827,7 +3828,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is nothing with this id */
+            /** @description Nothing with this id exists */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -3836,7 +3837,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -3853,7 +3854,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Makes it safe to send this again: the same key and request give the same result. */
+                /** @description Makes the request safe to retry: the same key and request give the same result. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
@@ -3863,7 +3864,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3872,7 +3873,7 @@ export interface operations {
                     "application/json": components["schemas"]["McpTestReport"];
                 };
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -3881,7 +3882,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3890,7 +3891,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is nothing with this id */
+            /** @description Nothing with this id exists */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -3899,7 +3900,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -3923,7 +3924,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3932,7 +3933,7 @@ export interface operations {
                     "application/json": components["schemas"]["McpListing"];
                 };
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -3941,7 +3942,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3950,7 +3951,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is nothing with this id */
+            /** @description Nothing with this id exists */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -3959,7 +3960,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -3969,7 +3970,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The server failed; `failure` says how */
+            /** @description The server failed; see `failure` */
             502: {
                 headers: {
                     [name: string]: unknown;
@@ -3990,7 +3991,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3999,7 +4000,7 @@ export interface operations {
                     "application/json": components["schemas"]["ProviderList"];
                 };
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4008,7 +4009,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4017,7 +4018,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -4033,7 +4034,7 @@ export interface operations {
     rooms_list: {
         parameters: {
             query?: {
-                /** @description At most this many, newest first. */
+                /** @description Maximum number of entries, newest first. */
                 limit?: number;
             };
             header?: never;
@@ -4042,7 +4043,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4060,7 +4061,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4069,7 +4070,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4078,7 +4079,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -4095,7 +4096,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Makes it safe to send this again: the same key and request give the same result. */
+                /** @description Makes the request safe to retry: the same key and request give the same result. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
@@ -4107,7 +4108,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Done */
+            /** @description Success */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -4125,7 +4126,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4134,7 +4135,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4161,7 +4162,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -4185,7 +4186,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4194,7 +4195,7 @@ export interface operations {
                     "application/json": components["schemas"]["RoomSummary"];
                 };
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4203,7 +4204,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4212,7 +4213,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is nothing with this id */
+            /** @description Nothing with this id exists */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -4221,7 +4222,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -4238,7 +4239,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Makes it safe to send this again: the same key and request give the same result. */
+                /** @description Makes the request safe to retry: the same key and request give the same result. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
@@ -4248,14 +4249,14 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
+            /** @description Success */
             204: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4264,7 +4265,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4273,7 +4274,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is nothing with this id */
+            /** @description Nothing with this id exists */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -4282,7 +4283,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -4299,7 +4300,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Makes it safe to send this again: the same key and request give the same result. */
+                /** @description Makes the request safe to retry: the same key and request give the same result. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
@@ -4313,7 +4314,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Done */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4331,7 +4332,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4340,7 +4341,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4349,7 +4350,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is nothing with this id */
+            /** @description Nothing with this id exists */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -4376,7 +4377,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -4393,7 +4394,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Makes it safe to send this again: the same key and request give the same result. */
+                /** @description Makes the request safe to retry: the same key and request give the same result. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
@@ -4403,7 +4404,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4412,7 +4413,7 @@ export interface operations {
                     "application/json": components["schemas"]["StoppedRuns"];
                 };
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4421,7 +4422,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4430,7 +4431,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is nothing with this id */
+            /** @description Nothing with this id exists */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -4439,7 +4440,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -4460,9 +4461,9 @@ export interface operations {
                  * @example 0
                  */
                 after?: string;
-                /** @description Of a page; a stream goes on for ever. */
+                /** @description Page size; ignored by streams. */
                 limit?: number;
-                /** @description Adds what the provider sent to each event of a page. */
+                /** @description Adds the provider's original data to each event of a page. */
                 raw?: boolean;
             };
             header?: never;
@@ -4473,7 +4474,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4492,7 +4493,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4501,7 +4502,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4510,7 +4511,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is nothing with this id */
+            /** @description Nothing with this id exists */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -4519,7 +4520,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -4543,7 +4544,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4552,7 +4553,7 @@ export interface operations {
                     "application/json": components["schemas"]["McpTrust"];
                 };
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4561,7 +4562,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4570,7 +4571,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is nothing with this id */
+            /** @description Nothing with this id exists */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -4579,7 +4580,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -4596,7 +4597,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Makes it safe to send this again: the same key and request give the same result. */
+                /** @description Makes the request safe to retry: the same key and request give the same result. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
@@ -4610,7 +4611,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Done */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4628,7 +4629,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4637,7 +4638,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4646,7 +4647,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is nothing with this id */
+            /** @description Nothing with this id exists */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -4655,7 +4656,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The file is another by now */
+            /** @description The file has changed */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -4682,7 +4683,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no file that could be trusted */
+            /** @description There is no file to trust */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -4691,7 +4692,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -4708,7 +4709,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Makes it safe to send this again: the same key and request give the same result. */
+                /** @description Makes the request safe to retry: the same key and request give the same result. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
@@ -4718,14 +4719,14 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
+            /** @description Success */
             204: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4734,7 +4735,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4743,7 +4744,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is nothing with this id */
+            /** @description Nothing with this id exists */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -4752,7 +4753,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -4768,11 +4769,11 @@ export interface operations {
     messages_history: {
         parameters: {
             query?: {
-                /** @description Only messages that began after this seq. */
+                /** @description Only messages that start after this seq. */
                 since?: number;
-                /** @description Only messages that began before this seq: for paging back. */
+                /** @description Only messages that start before this seq, for paging backwards. */
                 before?: number;
-                /** @description The newest so many of them. */
+                /** @description Maximum number of messages; the newest are returned. */
                 limit?: number;
             };
             header?: never;
@@ -4783,7 +4784,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4801,7 +4802,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4810,7 +4811,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4819,7 +4820,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is nothing with this id */
+            /** @description Nothing with this id exists */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -4828,7 +4829,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -4845,7 +4846,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Makes it safe to send this again: the same key and request give the same result. */
+                /** @description Makes the request safe to retry: the same key and request give the same result. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
@@ -4859,7 +4860,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Done */
+            /** @description Success */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -4877,7 +4878,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4886,7 +4887,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4895,7 +4896,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is nothing with this id */
+            /** @description Nothing with this id exists */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -4922,7 +4923,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -4946,7 +4947,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4955,7 +4956,7 @@ export interface operations {
                     "application/json": components["schemas"]["RememberedList"];
                 };
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4964,7 +4965,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4973,7 +4974,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is nothing with this id */
+            /** @description Nothing with this id exists */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -4982,7 +4983,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -5001,7 +5002,7 @@ export interface operations {
                 tool: string;
             };
             header?: {
-                /** @description Makes it safe to send this again: the same key and request give the same result. */
+                /** @description Makes the request safe to retry: the same key and request give the same result. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
@@ -5012,7 +5013,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
+            /** @description Success */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -5028,7 +5029,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5037,7 +5038,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5046,7 +5047,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is nothing with this id */
+            /** @description Nothing with this id exists */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5055,7 +5056,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -5077,7 +5078,7 @@ export interface operations {
                 agent?: components["schemas"]["AgentId"];
                 message_id?: components["schemas"]["MessageId"];
                 status?: components["schemas"]["RunStatus"];
-                /** @description The `next` of the page before. */
+                /** @description The `next` of the previous page. */
                 before?: string;
                 limit?: number;
             };
@@ -5087,7 +5088,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5105,7 +5106,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5114,7 +5115,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5123,7 +5124,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -5147,7 +5148,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5156,7 +5157,7 @@ export interface operations {
                     "application/json": components["schemas"]["Run"];
                 };
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5165,7 +5166,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5174,7 +5175,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is nothing with this id */
+            /** @description Nothing with this id exists */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5183,7 +5184,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -5200,7 +5201,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Makes it safe to send this again: the same key and request give the same result. */
+                /** @description Makes the request safe to retry: the same key and request give the same result. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
@@ -5215,7 +5216,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Done */
+            /** @description Success */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -5231,7 +5232,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5240,7 +5241,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5249,7 +5250,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is nothing with this id */
+            /** @description Nothing with this id exists */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5276,7 +5277,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It cannot be remembered: it is a no, or the answer to a question */
+            /** @description A denial or the answer to a question cannot be remembered */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -5285,7 +5286,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -5302,7 +5303,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Makes it safe to send this again: the same key and request give the same result. */
+                /** @description Makes the request safe to retry: the same key and request give the same result. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
@@ -5312,7 +5313,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5321,7 +5322,7 @@ export interface operations {
                     "application/json": components["schemas"]["Stopped"];
                 };
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5330,7 +5331,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5339,7 +5340,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is nothing with this id */
+            /** @description Nothing with this id exists */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5348,7 +5349,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -5372,7 +5373,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5381,14 +5382,14 @@ export interface operations {
                     "text/event-stream": string;
                 };
             };
-            /** @description The run has ended and its last event was seen */
+            /** @description The run has ended and the client has its last event */
             204: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5397,7 +5398,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5406,7 +5407,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is nothing with this id */
+            /** @description Nothing with this id exists */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5415,7 +5416,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -5439,7 +5440,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5448,7 +5449,7 @@ export interface operations {
                     "application/json": components["schemas"]["Timeline"];
                 };
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5457,7 +5458,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5466,7 +5467,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is nothing with this id */
+            /** @description Nothing with this id exists */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -5475,7 +5476,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -5497,7 +5498,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5506,7 +5507,7 @@ export interface operations {
                     "application/json": components["schemas"]["Session"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5515,7 +5516,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -5541,7 +5542,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Done */
+            /** @description Success */
             204: {
                 headers: {
                     "Set-Cookie"?: string;
@@ -5558,7 +5559,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such token */
+            /** @description The token is not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5567,7 +5568,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5594,7 +5595,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -5616,14 +5617,14 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
+            /** @description Success */
             204: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5632,7 +5633,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -5654,7 +5655,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5663,7 +5664,7 @@ export interface operations {
                     "application/json": components["schemas"]["SkillList"];
                 };
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5672,7 +5673,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5681,7 +5682,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -5698,7 +5699,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Makes it safe to send this again: the same key and request give the same result. */
+                /** @description Makes the request safe to retry: the same key and request give the same result. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
@@ -5710,7 +5711,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Done */
+            /** @description Success */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -5728,7 +5729,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5737,7 +5738,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5764,7 +5765,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It breaks a rule; `findings` says which */
+            /** @description The skill breaks a rule; see `findings` */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -5773,7 +5774,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -5790,7 +5791,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Makes it safe to send this again: the same key and request give the same result. */
+                /** @description Makes the request safe to retry: the same key and request give the same result. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
@@ -5802,7 +5803,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Done */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5820,7 +5821,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5829,7 +5830,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5856,7 +5857,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -5872,13 +5873,13 @@ export interface operations {
     skills_import: {
         parameters: {
             query?: {
-                /** @description One of the same name gets a new version; otherwise it is a conflict. */
+                /** @description Create a new version of an existing skill with the same name; otherwise it is a conflict. */
                 replace?: boolean;
-                /** @description Take the skill of this name from the data folder instead of the body. */
+                /** @description Import the skill with this name from the data folder instead of the body. */
                 folder?: string;
             };
             header?: {
-                /** @description Makes it safe to send this again: the same key and request give the same result. */
+                /** @description Makes the request safe to retry: the same key and request give the same result. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
@@ -5890,7 +5891,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Done */
+            /** @description Success */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -5908,7 +5909,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5917,7 +5918,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5926,7 +5927,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is a skill of this name */
+            /** @description A skill with this name already exists */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -5944,7 +5945,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It is no skill, or leads out of its folder, or is too large */
+            /** @description It is not a skill, or leaves its folder, or is too large */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -5953,7 +5954,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -5977,7 +5978,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -5986,7 +5987,7 @@ export interface operations {
                     "application/json": components["schemas"]["Skill"];
                 };
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -5995,7 +5996,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6004,7 +6005,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is nothing with this id */
+            /** @description Nothing with this id exists */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6013,7 +6014,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -6030,7 +6031,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Makes it safe to send this again: the same key and request give the same result. */
+                /** @description Makes the request safe to retry: the same key and request give the same result. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
@@ -6040,14 +6041,14 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
+            /** @description Success */
             204: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6056,7 +6057,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6065,7 +6066,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is nothing with this id */
+            /** @description Nothing with this id exists */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6074,7 +6075,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -6090,13 +6091,13 @@ export interface operations {
     skills_change: {
         parameters: {
             query?: {
-                /** @description The version you have seen; 409 if there is a newer one. */
+                /** @description The version that the change is based on; 409 if there is a newer one. */
                 base?: number;
-                /** @description Why, for the list of versions. */
+                /** @description A note for the list of versions. */
                 note?: string;
             };
             header?: {
-                /** @description Makes it safe to send this again: the same key and request give the same result. */
+                /** @description Makes the request safe to retry: the same key and request give the same result. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
@@ -6110,7 +6111,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Done */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6128,7 +6129,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6137,7 +6138,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6146,7 +6147,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is nothing with this id */
+            /** @description Nothing with this id exists */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6182,7 +6183,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It breaks a rule; `findings` says which */
+            /** @description The skill breaks a rule; see `findings` */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -6191,7 +6192,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -6207,7 +6208,7 @@ export interface operations {
     skills_export: {
         parameters: {
             query?: {
-                /** @description The newest, if left out. */
+                /** @description The newest version by default. */
                 version?: number;
             };
             header?: never;
@@ -6236,7 +6237,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6245,7 +6246,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6254,7 +6255,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is nothing with this id */
+            /** @description Nothing with this id exists */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6263,7 +6264,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -6279,7 +6280,7 @@ export interface operations {
     skills_read: {
         parameters: {
             query?: {
-                /** @description The newest, if left out. */
+                /** @description The newest version by default. */
                 version?: number;
             };
             header?: never;
@@ -6309,7 +6310,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6318,7 +6319,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6327,7 +6328,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is nothing with this id */
+            /** @description Nothing with this id exists */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6336,7 +6337,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -6353,13 +6354,13 @@ export interface operations {
         parameters: {
             query?: {
                 executable?: boolean;
-                /** @description The version you have seen; 409 if there is a newer one. */
+                /** @description The version that the change is based on; 409 if there is a newer one. */
                 base?: number;
-                /** @description Why, for the list of versions. */
+                /** @description A note for the list of versions. */
                 note?: string;
             };
             header?: {
-                /** @description Makes it safe to send this again: the same key and request give the same result. */
+                /** @description Makes the request safe to retry: the same key and request give the same result. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
@@ -6374,7 +6375,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Done */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6392,7 +6393,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6401,7 +6402,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6410,7 +6411,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is nothing with this id */
+            /** @description Nothing with this id exists */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6428,7 +6429,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The path leads elsewhere, or there is too much */
+            /** @description The path leaves the skill's folder, or the skill is too large */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -6437,7 +6438,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -6453,13 +6454,13 @@ export interface operations {
     skills_remove: {
         parameters: {
             query?: {
-                /** @description The version you have seen; 409 if there is a newer one. */
+                /** @description The version that the change is based on; 409 if there is a newer one. */
                 base?: number;
-                /** @description Why, for the list of versions. */
+                /** @description A note for the list of versions. */
                 note?: string;
             };
             header?: {
-                /** @description Makes it safe to send this again: the same key and request give the same result. */
+                /** @description Makes the request safe to retry: the same key and request give the same result. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
@@ -6470,7 +6471,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6488,7 +6489,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6497,7 +6498,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6506,7 +6507,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is nothing with this id */
+            /** @description Nothing with this id exists */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6515,7 +6516,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -6539,7 +6540,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6548,7 +6549,7 @@ export interface operations {
                     "application/json": components["schemas"]["TrainingView"];
                 };
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6557,7 +6558,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6566,7 +6567,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is nothing with this id */
+            /** @description Nothing with this id exists */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6575,7 +6576,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -6592,7 +6593,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Makes it safe to send this again: the same key and request give the same result. */
+                /** @description Makes the request safe to retry: the same key and request give the same result. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
@@ -6606,7 +6607,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Done */
+            /** @description Success */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -6624,7 +6625,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6633,7 +6634,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6642,7 +6643,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is nothing with this id */
+            /** @description Nothing with this id exists */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6669,7 +6670,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -6686,7 +6687,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Makes it safe to send this again: the same key and request give the same result. */
+                /** @description Makes the request safe to retry: the same key and request give the same result. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
@@ -6700,7 +6701,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Done */
+            /** @description Success */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -6718,7 +6719,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6727,7 +6728,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6736,7 +6737,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is nothing with this id */
+            /** @description Nothing with this id exists */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6763,7 +6764,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The answer proposes nothing, or what it proposes breaks a rule */
+            /** @description The answer has no proposal, or the proposal breaks a rule */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -6772,7 +6773,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -6797,7 +6798,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6806,7 +6807,7 @@ export interface operations {
                     "application/json": components["schemas"]["Proposal"];
                 };
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6815,7 +6816,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6824,7 +6825,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is nothing with this id */
+            /** @description Nothing with this id exists */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6833,7 +6834,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -6850,7 +6851,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Makes it safe to send this again: the same key and request give the same result. */
+                /** @description Makes the request safe to retry: the same key and request give the same result. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
@@ -6861,7 +6862,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6870,7 +6871,7 @@ export interface operations {
                     "application/json": components["schemas"]["Proposal"];
                 };
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6879,7 +6880,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6888,7 +6889,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is nothing with this id */
+            /** @description Nothing with this id exists */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6897,7 +6898,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was decided already, or the skill has changed since */
+            /** @description The proposal was already decided, or the skill has changed */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -6906,7 +6907,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -6923,7 +6924,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Makes it safe to send this again: the same key and request give the same result. */
+                /** @description Makes the request safe to retry: the same key and request give the same result. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
@@ -6938,7 +6939,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Done */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6956,7 +6957,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6965,7 +6966,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6974,7 +6975,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is nothing with this id */
+            /** @description Nothing with this id exists */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -6983,7 +6984,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It was decided already */
+            /** @description The proposal was already decided */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -7010,7 +7011,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -7027,7 +7028,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Makes it safe to send this again: the same key and request give the same result. */
+                /** @description Makes the request safe to retry: the same key and request give the same result. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
@@ -7041,7 +7042,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Done */
+            /** @description Success */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -7059,7 +7060,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7068,7 +7069,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7077,7 +7078,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is nothing with this id */
+            /** @description Nothing with this id exists */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7104,7 +7105,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The message is no answer of a training room of this skill */
+            /** @description The message is not an answer in a training room of this skill */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -7113,7 +7114,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -7137,7 +7138,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7146,7 +7147,7 @@ export interface operations {
                     "application/json": components["schemas"]["VersionList"];
                 };
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7155,7 +7156,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7164,7 +7165,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is nothing with this id */
+            /** @description Nothing with this id exists */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7173,7 +7174,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -7189,7 +7190,7 @@ export interface operations {
     skills_version: {
         parameters: {
             query?: {
-                /** @description The version to compare with; the one before, if left out. */
+                /** @description The version to compare with; the previous one by default. */
                 against?: number;
             };
             header?: never;
@@ -7201,7 +7202,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7219,7 +7220,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7228,7 +7229,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7237,7 +7238,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is nothing with this id */
+            /** @description Nothing with this id exists */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7246,7 +7247,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -7263,7 +7264,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Makes it safe to send this again: the same key and request give the same result. */
+                /** @description Makes the request safe to retry: the same key and request give the same result. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
@@ -7274,7 +7275,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7283,7 +7284,7 @@ export interface operations {
                     "application/json": components["schemas"]["Skill"];
                 };
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7292,7 +7293,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7301,7 +7302,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is nothing with this id */
+            /** @description Nothing with this id exists */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7310,7 +7311,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -7332,7 +7333,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7341,7 +7342,7 @@ export interface operations {
                     "application/json": components["schemas"]["TokenList"];
                 };
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7350,7 +7351,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7359,7 +7360,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -7376,7 +7377,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Makes it safe to send this again: the same key and request give the same result. */
+                /** @description Makes the request safe to retry: the same key and request give the same result. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
@@ -7388,7 +7389,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Done */
+            /** @description Success */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -7406,7 +7407,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7415,7 +7416,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7442,7 +7443,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There are too many already */
+            /** @description There are too many tokens */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -7451,7 +7452,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -7468,7 +7469,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Makes it safe to send this again: the same key and request give the same result. */
+                /** @description Makes the request safe to retry: the same key and request give the same result. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
@@ -7478,14 +7479,14 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
+            /** @description Success */
             204: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7494,7 +7495,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7503,7 +7504,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is nothing with this id */
+            /** @description Nothing with this id exists */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7512,7 +7513,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -7528,11 +7529,11 @@ export interface operations {
     uploads_create: {
         parameters: {
             query: {
-                /** @description What the file is called: one line, at most 120 characters. */
+                /** @description The file name: one line, at most 120 characters. */
                 name: string;
             };
             header?: {
-                /** @description Makes it safe to send this again: the same key and request give the same result. */
+                /** @description Makes the request safe to retry: the same key and request give the same result. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
@@ -7544,7 +7545,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Done */
+            /** @description Success */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -7562,7 +7563,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7571,7 +7572,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7589,7 +7590,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There are too many already */
+            /** @description There are too many uploads */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -7598,7 +7599,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -7622,7 +7623,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7631,7 +7632,7 @@ export interface operations {
                     "application/octet-stream": number[];
                 };
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7640,7 +7641,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7649,7 +7650,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is nothing with this id */
+            /** @description Nothing with this id exists */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7658,7 +7659,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -7675,7 +7676,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Makes it safe to send this again: the same key and request give the same result. */
+                /** @description Makes the request safe to retry: the same key and request give the same result. */
                 "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path: {
@@ -7685,14 +7686,14 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
+            /** @description Success */
             204: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7701,7 +7702,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7710,7 +7711,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is nothing with this id */
+            /** @description Nothing with this id exists */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -7719,7 +7720,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -7735,13 +7736,13 @@ export interface operations {
     usage_usage: {
         parameters: {
             query?: {
-                /** @description Runs queued from here on; a week before `to` when left out. */
+                /** @description Runs queued at or after this time; by default a week before `to`. */
                 from?: components["schemas"]["Timestamp"];
-                /** @description Runs queued before this; now when left out. */
+                /** @description Runs queued before this time; by default now. */
                 to?: components["schemas"]["Timestamp"];
-                /** @description `agent` when left out. */
+                /** @description `agent` by default. */
                 by?: "agent" | "model" | "room";
-                /** @description In UTC. `day` when left out. */
+                /** @description In UTC. `day` by default. */
                 bucket?: "hour" | "day";
             };
             header?: never;
@@ -7750,7 +7751,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7768,7 +7769,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7777,7 +7778,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7786,7 +7787,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -7815,7 +7816,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7824,7 +7825,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7833,7 +7834,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -7855,7 +7856,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7864,7 +7865,7 @@ export interface operations {
                     "application/json": components["schemas"]["Health"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7873,7 +7874,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -7904,7 +7905,7 @@ export interface operations {
                     "text/plain": string;
                 };
             };
-            /** @description A valid token is needed */
+            /** @description A valid token is required */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -7913,7 +7914,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7922,7 +7923,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -7953,7 +7954,7 @@ export interface operations {
                     "application/json": unknown;
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7962,7 +7963,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;
@@ -7984,7 +7985,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Done */
+            /** @description Success */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7993,7 +7994,7 @@ export interface operations {
                     "application/json": components["schemas"]["Health"];
                 };
             };
-            /** @description The Host or the Origin is not one of this server's */
+            /** @description The Host or the Origin does not belong to this server */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -8002,7 +8003,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; wait as long as Retry-After says */
+            /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
                     "Retry-After"?: number;

@@ -6,7 +6,7 @@ import type { Session } from './types'
 export const sessionQuery = queryOptions({
   queryKey: ['session'],
   queryFn: (): Promise<Session> => answerOf(api.GET('/api/session')),
-  // Nothing is shown before it is answered: one that cannot be reached has to say so at once.
+  // Nothing is shown before the response, so an unreachable server must fail at once.
   retry: false,
   staleTime: 60_000,
 })

@@ -1,39 +1,39 @@
-//! What can go wrong between us and a server, told apart by what to do about it.
+//! Errors of the API client, grouped by how to handle them.
 
 use reqwest::StatusCode;
 use serde::Deserialize;
 use std::{io, time::Duration};
 
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum ClientError {
     #[error("nothing answers at {server}; start it with: greenroom serve")]
     Unreachable { server: String },
-    /// Whether the request arrived is not known.
+    /// The connection was lost; it is unknown whether the server got the request.
     #[error("the connection to {server} was lost: {detail}")]
-    Lost { server: String, detail: String },
-    /// Asked to come back later.
+    ConnectionLost { server: String, detail: String },
+    /// The server asks to retry later.
     #[error("{detail}")]
     Busy { detail: String, retry_after: Option<Duration> },
     #[error("{detail} ({code})")]
     Refused { status: StatusCode, code: String, detail: String },
     #[error("what answers at {server} is not a Greenroom that this version can talk to: {detail}")]
-    Foreign { server: String, detail: String },
+    Incompatible { server: String, detail: String },
 }
 
 #[derive(Deserialize)]
-struct Problem {
+struct ApiProblem {
     code: String,
     detail: Option<String>,
     title: Option<String>,
 }
 
-impl Error {
-    pub fn lost(server: &str, detail: &str) -> Self {
-        Self::Lost { server: server.to_owned(), detail: detail.to_owned() }
+impl ClientError {
+    pub fn connection_lost(server: &str, detail: &str) -> Self {
+        Self::ConnectionLost { server: server.to_owned(), detail: detail.to_owned() }
     }
 
-    pub fn foreign(server: &str, detail: &str) -> Self {
-        Self::Foreign { server: server.to_owned(), detail: detail.to_owned() }
+    pub fn incompatible(server: &str, detail: &str) -> Self {
+        Self::Incompatible { server: server.to_owned(), detail: detail.to_owned() }
     }
 
     pub fn from_transport(server: &str, error: reqwest::Error) -> Self {
@@ -43,22 +43,22 @@ impl Error {
             return Self::Unreachable { server: server.to_owned() };
         }
         if error.downcast_ref().is_some_and(reqwest::Error::is_timeout) {
-            return Self::lost(server, "no answer in time");
+            return Self::connection_lost(server, "no answer in time");
         }
-        Self::lost(server, &error.root_cause().to_string())
+        Self::connection_lost(server, &error.root_cause().to_string())
     }
 
     pub fn from_problem(server: &str, status: StatusCode, body: &[u8]) -> Self {
-        match serde_json::from_slice::<Problem>(body) {
+        match serde_json::from_slice::<ApiProblem>(body) {
             Ok(problem) => {
                 let detail = problem.detail.or(problem.title).unwrap_or_else(|| status.to_string());
                 Self::Refused { status, code: problem.code, detail }
             }
-            Err(_) => Self::foreign(server, &format!("it answered {status}")),
+            Err(_) => Self::incompatible(server, &format!("it answered {status}")),
         }
     }
 
-    /// The stable code of a refusal.
+    /// The stable error code of the server.
     pub fn code(&self) -> Option<&str> {
         match self {
             Self::Refused { code, .. } => Some(code),
@@ -66,8 +66,8 @@ impl Error {
         }
     }
 
-    /// Trying again later can help.
-    pub fn passes(&self) -> bool {
-        matches!(self, Self::Unreachable { .. } | Self::Lost { .. } | Self::Busy { .. })
+    /// Returns whether a retry may succeed.
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Self::Unreachable { .. } | Self::ConnectionLost { .. } | Self::Busy { .. })
     }
 }

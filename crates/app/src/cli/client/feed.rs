@@ -1,7 +1,7 @@
-//! Follows the journal of one room. The connection may break as often as it likes: each event is given out exactly once
-//! and in order, because the next connection asks for what comes after the last one and seqs have no gaps.
+//! Follows the journal of one room and reconnects as needed. Each event is returned exactly once and in order: the next
+//! connection resumes after the last event, and seqs have no gaps.
 
-use super::{Client, Error};
+use super::{ApiClient, ClientError};
 use bytes::Bytes;
 use domain::{
     event::{EventBody, EventType},
@@ -22,33 +22,33 @@ use std::{
 };
 use tokio::time::{Instant, sleep, timeout};
 
-/// Longer than any heartbeat that can be configured: a connection this quiet is dead.
+/// Longer than any configurable heartbeat, so a connection that is silent for this long is dead.
 const SILENCE: Duration = Duration::from_secs(90);
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-/// An answer's end repeats its whole text; no event is longer than this.
+/// No event is longer than this; the last event of an answer contains its whole text.
 const MAX_FRAME_BYTES: usize = 256 * 1024 * 1024;
 
-pub enum Item {
-    Event(Event),
+pub enum FeedItem {
+    Event(FeedEvent),
     /// The store was restored: the journal starts over with the next event.
     Reset,
 }
 
-pub struct Event {
+pub struct FeedEvent {
     pub id: EventId,
-    /// `None` for a type that only newer versions know.
+    /// `None` if only newer versions know the type.
     pub kind: Option<EventType>,
-    /// `None` when a newer version wrote it in another shape.
+    /// `None` if a newer version changed its format.
     pub body: Option<EventBody>,
     pub run_id: Option<RunId>,
     pub agent_id: Option<AgentId>,
-    /// As the server sent it.
+    /// The original JSON.
     pub json: String,
 }
 
 #[derive(Deserialize)]
-struct Envelope<'a> {
+struct FeedEnvelope<'a> {
     id: EventId,
     seq: Seq,
     #[serde(rename = "type")]
@@ -60,33 +60,33 @@ struct Envelope<'a> {
 }
 
 #[derive(Deserialize)]
-struct Head {
+struct JournalHead {
     epoch: String,
     head: Seq,
 }
 
-type Frames = SseByteStream<BoxStream<'static, io::Result<Bytes>>>;
+type SseFrames = SseByteStream<BoxStream<'static, io::Result<Bytes>>>;
 
-pub struct Feed {
-    client: Client,
+pub struct RoomFeed {
+    client: ApiClient,
     path: String,
-    /// What the next connection asks to continue after: `SEQ` or `EPOCH-SEQ`.
+    /// The position that the next connection resumes after: `SEQ` or `EPOCH-SEQ`.
     position: String,
     seq: Seq,
-    live: Option<Frames>,
-    /// Bytes since the last frame began.
+    live: Option<SseFrames>,
+    /// Bytes since the start of the current frame.
     pending: Arc<AtomicUsize>,
     pause: Duration,
-    broken_since: Option<Instant>,
-    broken: Arc<AtomicBool>,
-    /// A server that stays away for longer than this is not waited for.
-    patience: Duration,
-    /// The last heartbeat told of an event that has not come.
+    disconnected_since: Option<Instant>,
+    disconnected: Arc<AtomicBool>,
+    /// After an outage of this length, the feed gives up.
+    max_outage: Duration,
+    /// The last heartbeat named an event that has not arrived.
     behind: bool,
 }
 
-impl Feed {
-    pub fn after(client: Client, room: RoomId, position: String, seq: Seq, patience: Duration) -> Self {
+impl RoomFeed {
+    pub fn after(client: ApiClient, room: RoomId, position: String, seq: Seq, max_outage: Duration) -> Self {
         Self {
             client,
             path: format!("/api/rooms/{room}/events"),
@@ -95,25 +95,25 @@ impl Feed {
             live: None,
             pending: Arc::default(),
             pause: Duration::ZERO,
-            broken_since: None,
-            broken: Arc::default(),
-            patience,
+            disconnected_since: None,
+            disconnected: Arc::default(),
+            max_outage,
             behind: false,
         }
     }
 
-    /// Set while there is no connection: worth telling a person who waits in [`Self::next`].
-    pub fn broken(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.broken)
+    /// A flag that is set while there is no connection, for a message to the user who waits in [`Self::next`].
+    pub fn disconnected(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.disconnected)
     }
 
-    /// The position to continue at, as a person may type it.
+    /// The position to resume at, as a command line argument.
     pub fn position(&self) -> &str {
         &self.position
     }
 
-    /// The next event. Dropping the future loses no event; a reconnection under way starts anew.
-    pub async fn next(&mut self) -> Result<Item, Error> {
+    /// The next event. Dropping the future loses no event; a reconnection in progress is restarted.
+    pub async fn next(&mut self) -> Result<FeedItem, ClientError> {
         loop {
             let outcome = match self.frame().await {
                 Ok(frame) => self.take(frame),
@@ -122,12 +122,12 @@ impl Feed {
             match outcome {
                 Ok(Some(item)) => return Ok(item),
                 Ok(None) => {}
-                Err(error) => self.broke(error)?,
+                Err(error) => self.handle_error(error)?,
             }
         }
     }
 
-    async fn frame(&mut self) -> Result<Sse, Error> {
+    async fn frame(&mut self) -> Result<Sse, ClientError> {
         if self.live.is_none() {
             sleep(self.pause).await;
             let query = [("after", self.position.as_str())];
@@ -136,84 +136,85 @@ impl Feed {
             self.live = Some(frames(answer, Arc::clone(&self.pending)));
         }
         let server = self.client.server();
-        let Some(live) = &mut self.live else { return Err(Error::lost(server, "it was not opened")) };
+        let Some(live) = &mut self.live else { return Err(ClientError::connection_lost(server, "it was not opened")) };
         match timeout(SILENCE, live.next()).await {
             Ok(Some(Ok(frame))) => {
                 self.pending.store(0, Ordering::Relaxed);
                 Ok(frame)
             }
-            Ok(Some(Err(error))) => Err(Error::lost(server, &error.to_string())),
-            Ok(None) => Err(Error::lost(server, "the server closed it")),
-            Err(_) => Err(Error::lost(server, "it was silent for too long")),
+            Ok(Some(Err(error))) => Err(ClientError::connection_lost(server, &error.to_string())),
+            Ok(None) => Err(ClientError::connection_lost(server, "the server closed it")),
+            Err(_) => Err(ClientError::connection_lost(server, "it was silent for too long")),
         }
     }
 
-    fn take(&mut self, frame: Sse) -> Result<Option<Item>, Error> {
+    fn take(&mut self, frame: Sse) -> Result<Option<FeedItem>, ClientError> {
         let (Some(kind), Some(data)) = (frame.event, frame.data) else { return Ok(None) };
         match kind.as_str() {
             "heartbeat" => {
-                let head: Head = self.parsed(&data)?;
+                let head: JournalHead = self.parsed(&data)?;
                 let missing = head.head > self.seq;
-                // One such heartbeat can overtake events that are on their way; the second cannot.
+                // One such heartbeat can overtake events in transit; a second one cannot.
                 if missing && self.behind {
-                    return Err(Error::lost(self.client.server(), "events are missing"));
+                    return Err(ClientError::connection_lost(self.client.server(), "events are missing"));
                 }
                 self.behind = missing;
-                self.healthy();
+                self.mark_connected();
                 Ok(None)
             }
             "reset" => {
-                let head: Head = self.parsed(&data)?;
+                let head: JournalHead = self.parsed(&data)?;
                 self.seq = 0;
                 self.position = format!("{}-0", head.epoch);
-                self.healthy();
-                Ok(Some(Item::Reset))
+                self.mark_connected();
+                Ok(Some(FeedItem::Reset))
             }
             _ => self.take_event(frame.id, data),
         }
     }
 
-    fn take_event(&mut self, id: Option<String>, json: String) -> Result<Option<Item>, Error> {
-        let envelope: Envelope<'_> = self.parsed(&json)?;
+    fn take_event(&mut self, id: Option<String>, json: String) -> Result<Option<FeedItem>, ClientError> {
+        let envelope: FeedEnvelope<'_> = self.parsed(&json)?;
         if envelope.seq <= self.seq {
             return Ok(None);
         }
         if envelope.seq != self.seq + 1 {
             let detail = format!("event {} came after event {}", envelope.seq, self.seq);
-            return Err(Error::lost(self.client.server(), &detail));
+            return Err(ClientError::connection_lost(self.client.server(), &detail));
         }
         let kind = envelope.kind.parse::<EventType>().ok();
         let body = kind.and_then(|kind| EventBody::parse(kind, envelope.data.get()).ok());
-        let Envelope { id: event_id, seq, run_id, agent_id, .. } = envelope;
+        let FeedEnvelope { id: event_id, seq, run_id, agent_id, .. } = envelope;
         self.seq = seq;
         self.position = id.unwrap_or_else(|| seq.to_string());
         self.behind = false;
-        self.healthy();
-        Ok(Some(Item::Event(Event { id: event_id, kind, body, run_id, agent_id, json })))
+        self.mark_connected();
+        Ok(Some(FeedItem::Event(FeedEvent { id: event_id, kind, body, run_id, agent_id, json })))
     }
 
-    fn parsed<'de, T: Deserialize<'de>>(&self, data: &'de str) -> Result<T, Error> {
-        serde_json::from_str(data)
-            .map_err(|error| Error::foreign(self.client.server(), &format!("its events have another shape ({error})")))
+    fn parsed<'de, T: Deserialize<'de>>(&self, data: &'de str) -> Result<T, ClientError> {
+        serde_json::from_str(data).map_err(|error| {
+            ClientError::incompatible(self.client.server(), &format!("its events have another shape ({error})"))
+        })
     }
 
-    /// Something came, so the next break is a new one.
-    fn healthy(&mut self) {
+    /// Something was received, so the next error starts a new outage.
+    fn mark_connected(&mut self) {
         self.pause = Duration::ZERO;
-        self.broken_since = None;
-        self.broken.store(false, Ordering::Relaxed);
+        self.disconnected_since = None;
+        self.disconnected.store(false, Ordering::Relaxed);
     }
 
-    fn broke(&mut self, error: Error) -> Result<(), Error> {
+    fn handle_error(&mut self, error: ClientError) -> Result<(), ClientError> {
         self.live = None;
         self.behind = false;
-        self.broken.store(true, Ordering::Relaxed);
-        let since = *self.broken_since.get_or_insert_with(Instant::now);
-        if !error.passes() || since.elapsed() > self.patience {
+        self.disconnected.store(true, Ordering::Relaxed);
+        let since = *self.disconnected_since.get_or_insert_with(Instant::now);
+        if !error.is_transient() || since.elapsed() > self.max_outage {
             return Err(error);
         }
         let wanted = match &error {
-            Error::Busy { retry_after: Some(wanted), .. } => *wanted,
+            ClientError::Busy { retry_after: Some(wanted), .. } => *wanted,
             _ => Duration::ZERO,
         };
         self.pause = (self.pause * 2).clamp(FIRST_PAUSE, LONGEST_PAUSE).max(wanted);
@@ -221,8 +222,8 @@ impl Feed {
     }
 }
 
-/// The frames of a body, each of limited length.
-fn frames(answer: reqwest::Response, pending: Arc<AtomicUsize>) -> Frames {
+/// The frames of a response, each of limited length.
+fn frames(answer: reqwest::Response, pending: Arc<AtomicUsize>) -> SseFrames {
     let limited = answer.bytes_stream().map(move |chunk| {
         let chunk = chunk.map_err(io::Error::other)?;
         if pending.fetch_add(chunk.len(), Ordering::Relaxed) > MAX_FRAME_BYTES {
@@ -239,7 +240,7 @@ mod tests {
     use sse_stream::SseByteStream;
     use std::{convert::Infallible, io::Cursor};
 
-    /// What the decoder makes of the bytes when they arrive in pieces of `size`.
+    /// Decodes the bytes in chunks of `size`.
     async fn decoded(bytes: &[u8], size: usize) -> Vec<(Option<String>, Option<String>, Option<String>)> {
         let pieces: Vec<Result<Cursor<Vec<u8>>, Infallible>> =
             bytes.chunks(size).map(|piece| Ok(Cursor::new(piece.to_vec()))).collect();
@@ -248,7 +249,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn splits_inside_characters_and_line_ends_change_nothing() {
+    async fn chunk_boundaries_and_line_endings_do_not_matter() {
         let lf =
             ": hi\n\nid: e-1\nevent: content_delta\ndata: {\"d\":\"é🦀\"}\n\nevent: heartbeat\ndata: a\ndata: b\n\n";
         for text in [lf.to_owned(), lf.replace('\n', "\r\n"), lf.replace('\n', "\r")] {
@@ -264,7 +265,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_frame_that_was_cut_off_is_not_given_out() {
+    async fn an_incomplete_frame_is_not_returned() {
         let text = "id: e-1\nevent: a\ndata: 1\n\nid: e-2\nevent: a\ndata: 2\n";
         for end in 0..text.len() {
             let frames = decoded(&text.as_bytes()[..end], 3).await;

@@ -1,13 +1,13 @@
-//! Greenroom's API as a client sees it. Every request has a deadline, every answer a limit; `feed` follows a room and
-//! resumes by itself.
+//! A client of Greenroom's API. Every request has a deadline and every response a size limit. `feed` follows a room and
+//! reconnects automatically.
 
 mod error;
 pub mod feed;
-pub mod views;
+pub mod responses;
 
-pub use error::Error;
+pub use error::ClientError;
 
-use super::{Connection, exit::Usage};
+use super::{ServerArgs, exit::UsageError};
 use reqwest::{
     Method, RequestBuilder, Response, StatusCode, Url,
     header::{ACCEPT, AUTHORIZATION, HeaderValue, RETRY_AFTER},
@@ -16,23 +16,23 @@ use serde::{Serialize, de::DeserializeOwned};
 use std::time::Duration;
 
 const CONNECT: Duration = Duration::from_secs(10);
-/// For an ordinary request, from sending it to the last byte of its answer.
-pub const ORDINARY: Duration = Duration::from_secs(30);
-/// A page of events may hold long answers; more than this is not one of ours.
+/// The deadline of an ordinary request, up to the last byte of its response.
+pub const REQUEST_DEADLINE: Duration = Duration::from_secs(30);
+/// Maximum size of a response. A page of events may contain long answers.
 const MAX_ANSWER_BYTES: usize = 256 * 1024 * 1024;
-/// A write that may or may not have arrived is sent again with the same key, at most this often.
+/// How often a write is sent with the same key while it is unknown whether it arrived.
 const WRITE_ATTEMPTS: u32 = 4;
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 
 #[derive(Clone)]
-pub struct Client {
+pub struct ApiClient {
     http: reqwest::Client,
     base: Url,
     authorization: Option<HeaderValue>,
 }
 
-impl Client {
-    pub fn new(connection: &Connection) -> anyhow::Result<Self> {
+impl ApiClient {
+    pub fn new(connection: &ServerArgs) -> anyhow::Result<Self> {
         let base = server_url(&connection.server)?;
         let authorization = match &connection.token {
             None => None,
@@ -45,7 +45,7 @@ impl Client {
             .tcp_nodelay(true)
             .user_agent(concat!("greenroom/", env!("CARGO_PKG_VERSION")));
         if is_loopback(&base) {
-            // A proxy set for the outside world cannot reach this machine's own loopback.
+            // A configured proxy cannot reach this machine's loopback.
             builder = builder.no_proxy();
         }
         Ok(Self { http: builder.build()?, base, authorization })
@@ -56,24 +56,24 @@ impl Client {
         self.base.as_str().trim_end_matches('/')
     }
 
-    pub async fn get<T: DeserializeOwned>(&self, path: &str, query: &[(&str, &str)]) -> Result<T, Error> {
-        self.json(self.request(Method::GET, path, query).timeout(ORDINARY)).await
+    pub async fn get<T: DeserializeOwned>(&self, path: &str, query: &[(&str, &str)]) -> Result<T, ClientError> {
+        self.json(self.request(Method::GET, path, query).timeout(REQUEST_DEADLINE)).await
     }
 
-    /// Sends a write, and sends it again with the same key when its fate is unknown: it happens once.
+    /// Sends a write. Retries use the same idempotency key, so it happens once.
     pub async fn post<T: DeserializeOwned>(
         &self,
         path: &str,
         body: &(impl Serialize + Sync),
         deadline: Duration,
-    ) -> Result<T, Error> {
+    ) -> Result<T, ClientError> {
         let key = uuid::Uuid::now_v7().to_string();
         let mut pause = FIRST_PAUSE;
         for _ in 1..WRITE_ATTEMPTS {
             let request = self.request(Method::POST, path, &[]).header("Idempotency-Key", &key).json(body);
             match self.json(request.timeout(deadline)).await {
-                Err(Error::Lost { .. }) => tokio::time::sleep(pause).await,
-                Err(Error::Busy { retry_after, .. }) => tokio::time::sleep(retry_after.unwrap_or(pause)).await,
+                Err(ClientError::ConnectionLost { .. }) => tokio::time::sleep(pause).await,
+                Err(ClientError::Busy { retry_after, .. }) => tokio::time::sleep(retry_after.unwrap_or(pause)).await,
                 decided => return decided,
             }
             pause *= 2;
@@ -82,26 +82,26 @@ impl Client {
         self.json(request.timeout(deadline)).await
     }
 
-    /// Opens a live feed. The deadline covers the answer's head only.
-    pub async fn stream(&self, path: &str, query: &[(&str, &str)], after: &str) -> Result<Response, Error> {
+    /// Opens a live feed. The deadline covers only the response head.
+    pub async fn stream(&self, path: &str, query: &[(&str, &str)], after: &str) -> Result<Response, ClientError> {
         let request = self.request(Method::GET, path, query);
         let request = request.header(ACCEPT, "text/event-stream").header("Last-Event-ID", after);
-        let answer = match tokio::time::timeout(ORDINARY, request.send()).await {
-            Ok(answer) => self.accepted(answer).await?,
-            Err(_) => return Err(Error::lost(self.server(), "no answer in time")),
+        let answer = match tokio::time::timeout(REQUEST_DEADLINE, request.send()).await {
+            Ok(answer) => self.check_status(answer).await?,
+            Err(_) => return Err(ClientError::connection_lost(self.server(), "no answer in time")),
         };
         let kind = answer.headers().get(reqwest::header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
         if kind.is_some_and(|kind| kind.starts_with("text/event-stream")) {
             Ok(answer)
         } else {
-            Err(Error::foreign(self.server(), "its feed is not an event stream"))
+            Err(ClientError::incompatible(self.server(), "its feed is not an event stream"))
         }
     }
 
-    /// Below the server's address and with its token.
+    /// Builds a request to a path of the server, with the token.
     pub fn request(&self, method: Method, path: &str, query: &[(&str, &str)]) -> RequestBuilder {
         let mut url = self.base.clone();
-        // The server may live below a path of a proxy, so the path is appended and not joined.
+        // The server may be below a path of a proxy, so the path is appended, not joined.
         url.set_path(&format!("{}{path}", self.base.path().trim_end_matches('/')));
         if !query.is_empty() {
             url.query_pairs_mut().extend_pairs(query);
@@ -113,23 +113,24 @@ impl Client {
         }
     }
 
-    async fn json<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, Error> {
-        let answer = self.accepted(request.send().await).await?;
+    async fn json<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, ClientError> {
+        let answer = self.check_status(request.send().await).await?;
         let body = self.body(answer).await?;
-        serde_json::from_slice(&body)
-            .map_err(|error| Error::foreign(self.server(), &format!("its answer has another shape ({error})")))
+        serde_json::from_slice(&body).map_err(|error| {
+            ClientError::incompatible(self.server(), &format!("its answer has another shape ({error})"))
+        })
     }
 
-    /// The answer, if it is a success; otherwise what went wrong.
-    async fn accepted(&self, answer: reqwest::Result<Response>) -> Result<Response, Error> {
-        let answer = answer.map_err(|error| Error::from_transport(self.server(), error))?;
+    /// Returns a successful response; turns any other into an error.
+    async fn check_status(&self, answer: reqwest::Result<Response>) -> Result<Response, ClientError> {
+        let answer = answer.map_err(|error| ClientError::from_transport(self.server(), error))?;
         let status = answer.status();
         if status.is_success() {
             return Ok(answer);
         }
         let retry_after = answer.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
         let body = self.body(answer).await?;
-        let problem = Error::from_problem(self.server(), status, &body);
+        let problem = ClientError::from_problem(self.server(), status, &body);
         let busy = matches!(
             status,
             StatusCode::TOO_MANY_REQUESTS
@@ -141,15 +142,17 @@ impl Client {
             return Err(problem);
         }
         let retry_after = retry_after.map(|seconds: u64| Duration::from_secs(seconds.min(30)));
-        Err(Error::Busy { detail: problem.to_string(), retry_after })
+        Err(ClientError::Busy { detail: problem.to_string(), retry_after })
     }
 
-    /// What is left of an answer, of limited length.
-    pub async fn body(&self, mut answer: Response) -> Result<Vec<u8>, Error> {
+    /// Reads the rest of a response, up to the size limit.
+    pub async fn body(&self, mut answer: Response) -> Result<Vec<u8>, ClientError> {
         let mut body = Vec::new();
-        while let Some(chunk) = answer.chunk().await.map_err(|error| Error::from_transport(self.server(), error))? {
+        while let Some(chunk) =
+            answer.chunk().await.map_err(|error| ClientError::from_transport(self.server(), error))?
+        {
             if body.len() + chunk.len() > MAX_ANSWER_BYTES {
-                return Err(Error::foreign(self.server(), "its answer does not end"));
+                return Err(ClientError::incompatible(self.server(), "its answer does not end"));
             }
             body.extend_from_slice(&chunk);
         }
@@ -157,7 +160,7 @@ impl Client {
     }
 }
 
-/// reqwest is built without a default of its own and panics when nobody has chosen one.
+/// reqwest is built without a default cryptography provider and panics if none is installed.
 pub fn install_cryptography() {
     if rustls::crypto::CryptoProvider::get_default().is_none()
         && rustls::crypto::ring::default_provider().install_default().is_err()
@@ -166,14 +169,16 @@ pub fn install_cryptography() {
     }
 }
 
-fn server_url(text: &str) -> Result<Url, Usage> {
-    let refused = |why: &str| Usage(format!("--server {why}; it looks like http://127.0.0.1:7878"));
+fn server_url(text: &str) -> Result<Url, UsageError> {
+    let refused = |why: &str| UsageError(format!("--server {why}; it looks like http://127.0.0.1:7878"));
     let url = Url::parse(text).map_err(|_| refused("is not a URL"))?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(refused("must begin with http:// or https://"));
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(Usage("--server must not hold a password; access is granted by --token or GREENROOM_TOKEN".into()));
+        return Err(UsageError(
+            "--server must not hold a password; access is granted by --token or GREENROOM_TOKEN".into(),
+        ));
     }
     if url.query().is_some() || url.fragment().is_some() {
         return Err(refused("must end with the host, the port or a path"));
@@ -181,9 +186,9 @@ fn server_url(text: &str) -> Result<Url, Usage> {
     Ok(url)
 }
 
-fn bearer(token: &str) -> Result<HeaderValue, Usage> {
+fn bearer(token: &str) -> Result<HeaderValue, UsageError> {
     let value = HeaderValue::from_str(&format!("Bearer {}", token.trim()));
-    let mut value = value.map_err(|_| Usage("the token holds characters that no token has".into()))?;
+    let mut value = value.map_err(|_| UsageError("the token holds characters that no token has".into()))?;
     value.set_sensitive(true);
     Ok(value)
 }
@@ -195,8 +200,8 @@ fn is_loopback(url: &Url) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Client, server_url};
-    use crate::cli::Connection;
+    use super::{ApiClient, server_url};
+    use crate::cli::ServerArgs;
 
     #[test]
     fn a_server_is_an_http_url_without_secrets() {
@@ -212,9 +217,9 @@ mod tests {
 
     #[test]
     fn invariant_17_a_token_is_not_shown() {
-        let connection = Connection { server: "http://h".into(), token: Some("hunter2".to_owned().into()) };
+        let connection = ServerArgs { server: "http://h".into(), token: Some("hunter2".to_owned().into()) };
         assert!(!format!("{connection:?}").contains("hunter2"));
-        let client = Client::new(&connection).unwrap();
+        let client = ApiClient::new(&connection).unwrap();
         assert!(!format!("{:?}", client.authorization).contains("hunter2"));
     }
 }

@@ -1,33 +1,33 @@
-//! The providers: which of them this machine has what they need for, and what each can do.
+//! Checks which providers can run on this machine, and lists their capabilities.
 
-use super::{Finding, State};
-use crate::{agents, config::Config};
+use super::{DoctorFinding, FindingState};
+use crate::{config::AppConfig, provider_setup};
 use engine::{Engine, commands::InspectionView};
 use providers::{Capabilities, Inspection, Provider};
 use std::{sync::Arc, time::Duration};
 use tokio::task::JoinSet;
 use workbench::{
-    mcp::{Manager, Settings},
+    mcp::{McpClientSettings, McpManager},
     process::Supervisor,
 };
 
-/// Longer than a provider's own patience with its program.
+/// Longer than the providers' own deadlines for their programs.
 const DEADLINE: Duration = Duration::from_secs(15);
 const NOT_HERE: &str = "not ready on this machine";
-/// Always listed; the many others only where they are.
+/// These providers are always listed; others only if they are installed.
 const WELL_KNOWN: [&str; 6] = ["scripted", "claude_code", "codex", "gemini", "anthropic", "openai"];
 
-pub async fn check(config: &Config) -> Vec<Finding> {
+pub async fn check(config: &AppConfig) -> Vec<DoctorFinding> {
     let supervisor = Supervisor::new(config.keeper.clone());
-    // Nothing is started with it: providers are only looked at.
-    let mcp = Manager::new(supervisor.clone(), Settings::new(config.store.data_dir.join("mcp")));
-    let registry = agents::registry(config, &supervisor, &mcp, config.server.listen);
+    // Nothing is started with it: providers are only inspected.
+    let mcp = McpManager::new(supervisor.clone(), McpClientSettings::new(config.store.data_dir.join("mcp")));
+    let registry = provider_setup::registry(config, &supervisor, &mcp, config.server.listen);
     let mut checks = JoinSet::new();
     for provider in registry.iter() {
         let provider = Arc::clone(provider);
         checks.spawn(async move { finding(&provider).await });
     }
-    let mut findings: Vec<Finding> = checks.join_all().await.into_iter().flatten().collect();
+    let mut findings: Vec<DoctorFinding> = checks.join_all().await.into_iter().flatten().collect();
     sort(&mut findings);
     for provider in registry.iter() {
         provider.close().await;
@@ -35,17 +35,17 @@ pub async fn check(config: &Config) -> Vec<Finding> {
     findings
 }
 
-/// The same of a server that is up, as it has found them. `GET /api/providers` says of each how it was found.
-pub async fn check_served(engine: &Engine) -> Vec<Finding> {
+/// The same for a running server, from its cached inspections. `GET /api/providers` has the details.
+pub async fn check_running_server(engine: &Engine) -> Vec<DoctorFinding> {
     let mut findings = Vec::new();
     for view in engine.inspect_providers().await {
         match view.inspection {
             InspectionView::Ready { version, .. } => {
                 let version = version.unwrap_or_else(|| "built in".to_owned());
-                findings.push(Finding::new(view.name, State::Ok, version));
+                findings.push(DoctorFinding::new(view.name, FindingState::Ok, version));
             }
             InspectionView::Missing { advice } if WELL_KNOWN.contains(&view.name.as_str()) => {
-                findings.push(Finding::new(view.name, State::Missing, NOT_HERE).advise(advice));
+                findings.push(DoctorFinding::new(view.name, FindingState::Missing, NOT_HERE).advise(advice));
             }
             InspectionView::Missing { .. } => {}
         }
@@ -54,35 +54,35 @@ pub async fn check_served(engine: &Engine) -> Vec<Finding> {
     findings
 }
 
-fn sort(findings: &mut [Finding]) {
-    let rank = |finding: &Finding| WELL_KNOWN.iter().position(|name| *name == finding.what).unwrap_or(usize::MAX);
+fn sort(findings: &mut [DoctorFinding]) {
+    let rank = |finding: &DoctorFinding| WELL_KNOWN.iter().position(|name| *name == finding.what).unwrap_or(usize::MAX);
     findings.sort_by(|a, b| rank(a).cmp(&rank(b)).then_with(|| a.what.cmp(&b.what)));
 }
 
-async fn finding(provider: &Arc<dyn Provider>) -> Option<Finding> {
+async fn finding(provider: &Arc<dyn Provider>) -> Option<DoctorFinding> {
     let name = provider.name();
     let can = abilities(provider.capabilities());
     match tokio::time::timeout(DEADLINE, provider.inspect()).await {
         Ok(Inspection::Ready { version, program }) => {
             let version = version.unwrap_or_else(|| "built in".to_owned());
-            let finding = Finding::new(name, State::Ok, format!("{version}; {can}"));
+            let finding = DoctorFinding::new(name, FindingState::Ok, format!("{version}; {can}"));
             Some(match program {
                 Some(path) => finding.at(path.display()),
                 None => finding,
             })
         }
         Ok(Inspection::Missing { advice }) if WELL_KNOWN.contains(&name) => {
-            Some(Finding::new(name, State::Missing, NOT_HERE).advise(advice))
+            Some(DoctorFinding::new(name, FindingState::Missing, NOT_HERE).advise(advice))
         }
         Ok(Inspection::Missing { .. }) => None,
         Err(_) => {
             let detail = format!("its program did not answer within {} s", DEADLINE.as_secs());
-            Some(Finding::new(name, State::Missing, detail))
+            Some(DoctorFinding::new(name, FindingState::Missing, detail))
         }
     }
 }
 
-/// In words: `resume, steer, approvals`.
+/// The capabilities as text: `resume, steer, approvals`.
 fn abilities(can: Capabilities) -> String {
     let Capabilities { resume, steer, approvals, thinking, mcp, skills } = can;
     let all = [

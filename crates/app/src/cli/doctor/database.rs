@@ -1,9 +1,9 @@
-//! Whether the database can be opened and written.
+//! Checks that the database can be opened and written.
 
-use super::{Finding, State};
+use super::{DoctorFinding, FindingState};
 use crate::{
-    cli::beside,
-    config::{Config, Database},
+    cli::store_access,
+    config::{AppConfig, DatabaseSetting},
 };
 use std::time::Duration;
 use store::Store;
@@ -12,37 +12,37 @@ const WHAT: &str = "database";
 const GOOD: &str = "writable and as durable as it must be";
 const DEADLINE: Duration = Duration::from_secs(10);
 
-pub async fn check(config: &Config) -> Finding {
+pub async fn check(config: &AppConfig) -> DoctorFinding {
     let database = &config.store.database;
-    // Looking must not make one.
-    if let Database::Sqlite { path } = database
+    // The check must not create the file.
+    if let DatabaseSetting::Sqlite { path } = database
         && !path.exists()
     {
-        return Finding::new(WHAT, State::Ok, "made at the first start").at(database);
+        return DoctorFinding::new(WHAT, FindingState::Ok, "made at the first start").at(database);
     }
     let writable = async {
-        let store = beside::open(config).await?;
+        let store = store_access::open_store(config).await?;
         let written = store.check_writable().await;
         store.close().await;
         anyhow::Ok(written?)
     };
     let finding = match tokio::time::timeout(DEADLINE, writable).await {
-        Ok(Ok(())) => Finding::new(WHAT, State::Ok, GOOD),
-        Ok(Err(error)) => Finding::new(WHAT, State::Broken, format!("{error:#}")),
-        Err(_) => Finding::new(WHAT, State::Broken, format!("no answer in {} s", DEADLINE.as_secs())),
+        Ok(Ok(())) => DoctorFinding::new(WHAT, FindingState::Ok, GOOD),
+        Ok(Err(error)) => DoctorFinding::new(WHAT, FindingState::Broken, format!("{error:#}")),
+        Err(_) => DoctorFinding::new(WHAT, FindingState::Broken, format!("no answer in {} s", DEADLINE.as_secs())),
     };
     finding.at(database)
 }
 
-/// The same of a server that is up, by its own connections.
-pub async fn check_served(store: &Store) -> Finding {
+/// The same for a running server, with its own connections.
+pub async fn check_running_server(store: &Store) -> DoctorFinding {
     match tokio::time::timeout(DEADLINE, store.check_writable()).await {
-        Ok(Ok(())) => Finding::new(WHAT, State::Ok, GOOD),
+        Ok(Ok(())) => DoctorFinding::new(WHAT, FindingState::Ok, GOOD),
         Ok(Err(error)) => {
-            // What the database says may name places and people.
-            tracing::warn!(%error, "the database cannot be written");
-            Finding::new(WHAT, State::Broken, "it cannot be written now").advise("see the server's log")
+            // Only logged, not returned: the database's error may contain paths and names.
+            tracing::warn!(%error, "the database is not writable");
+            DoctorFinding::new(WHAT, FindingState::Broken, "it cannot be written now").advise("see the server's log")
         }
-        Err(_) => Finding::new(WHAT, State::Broken, format!("no answer in {} s", DEADLINE.as_secs())),
+        Err(_) => DoctorFinding::new(WHAT, FindingState::Broken, format!("no answer in {} s", DEADLINE.as_secs())),
     }
 }

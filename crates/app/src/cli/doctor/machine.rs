@@ -1,7 +1,7 @@
-//! What Greenroom needs of the machine: a place to write, room on the disk, an address to serve on.
+//! Checks the machine: a writable data directory, disk space, a free address.
 
-use super::{Finding, State};
-use crate::cli::{Connection, client::Client};
+use super::{DoctorFinding, FindingState};
+use crate::cli::{ServerArgs, client::ApiClient};
 use serde::Deserialize;
 use std::{
     io,
@@ -10,29 +10,31 @@ use std::{
     time::Duration,
 };
 
-/// Below this a journal cannot be written for long.
+/// With less free space the journal cannot be written for long.
 const LITTLE_SPACE: u64 = 256 * 1024 * 1024;
-/// Somebody answers on a machine's own address at once, or not at all.
+/// A server on this machine answers at once or not at all.
 const ANSWER: Duration = Duration::from_secs(5);
 
-pub fn data_directory(path: &Path) -> Finding {
+pub fn data_directory(path: &Path) -> DoctorFinding {
     let what = "data directory";
-    // It is made at the first start, so until then what counts is the nearest directory above it.
+    // The directory is created at the first start; until then the nearest existing parent is checked.
     let there = path.ancestors().find(|above| above.is_dir()).unwrap_or_else(|| Path::new("."));
     if path.exists() && !path.is_dir() {
-        return Finding::new(what, State::Broken, "it is not a directory").at(path.display());
+        return DoctorFinding::new(what, FindingState::Broken, "it is not a directory").at(path.display());
     }
     if let Err(error) = try_to_write(there) {
         let detail = format!("cannot write there: {error}");
-        return Finding::new(what, State::Broken, detail).at(there.display()).advise("choose another with --data-dir");
+        return DoctorFinding::new(what, FindingState::Broken, detail)
+            .at(there.display())
+            .advise("choose another with --data-dir");
     }
     let made = if path.is_dir() { "" } else { "made at the first start; " };
     let finding = match rustix::fs::statvfs(there) {
-        Err(error) => Finding::new(what, State::Ok, format!("{made}free space unknown: {error}")),
+        Err(error) => DoctorFinding::new(what, FindingState::Ok, format!("{made}free space unknown: {error}")),
         Ok(disk) => {
             let free = disk.f_bavail.saturating_mul(disk.f_frsize);
-            let state = if free < LITTLE_SPACE { State::Broken } else { State::Ok };
-            Finding::new(what, state, format!("{made}{} MiB free", free / (1024 * 1024)))
+            let state = if free < LITTLE_SPACE { FindingState::Broken } else { FindingState::Ok };
+            DoctorFinding::new(what, state, format!("{made}{} MiB free", free / (1024 * 1024)))
         }
     };
     finding.at(path.display())
@@ -44,41 +46,43 @@ fn try_to_write(directory: &Path) -> io::Result<()> {
     std::fs::remove_file(probe)
 }
 
-pub async fn address(listen: SocketAddr) -> Finding {
+pub async fn address(listen: SocketAddr) -> DoctorFinding {
     let what = "address";
     let error = match TcpListener::bind(listen) {
-        Ok(_) => return Finding::new(what, State::Ok, format!("{listen} is free")),
+        Ok(_) => return DoctorFinding::new(what, FindingState::Ok, format!("{listen} is free")),
         Err(error) => error,
     };
     if error.kind() != io::ErrorKind::AddrInUse {
-        return Finding::new(
+        return DoctorFinding::new(
             what,
-            State::Broken,
+            FindingState::Broken,
             format!("cannot serve on {listen}: {error}; choose another with --listen"),
         );
     }
     match tokio::time::timeout(ANSWER, version(listen)).await {
-        Ok(Some(version)) => Finding::new(what, State::Ok, format!("Greenroom {version} answers on {listen}")),
-        _ => Finding::new(
+        Ok(Some(version)) => {
+            DoctorFinding::new(what, FindingState::Ok, format!("Greenroom {version} answers on {listen}"))
+        }
+        _ => DoctorFinding::new(
             what,
-            State::Broken,
+            FindingState::Broken,
             format!("something else answers on {listen}; choose another with --listen"),
         ),
     }
 }
 
 #[derive(Deserialize)]
-struct OpenApi {
-    info: Info,
+struct OpenApiDocument {
+    info: OpenApiInfo,
 }
 
 #[derive(Deserialize)]
-struct Info {
+struct OpenApiInfo {
     title: String,
     version: String,
 }
 
-/// The version of the Greenroom that answers there.
+/// The version of the Greenroom server at this address.
 async fn version(listen: SocketAddr) -> Option<String> {
     let host = match listen.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
@@ -86,24 +90,24 @@ async fn version(listen: SocketAddr) -> Option<String> {
         ip => ip,
     };
     let server = format!("http://{}", SocketAddr::new(host, listen.port()));
-    let client = Client::new(&Connection { server, token: None }).ok()?;
-    let OpenApi { info } = client.get("/openapi.json", &[]).await.ok()?;
+    let client = ApiClient::new(&ServerArgs { server, token: None }).ok()?;
+    let OpenApiDocument { info } = client.get("/openapi.json", &[]).await.ok()?;
     info.title.contains("Greenroom").then_some(info.version)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{State, address, data_directory};
+    use super::{FindingState, address, data_directory};
     use std::net::TcpListener;
 
     #[test]
-    fn a_directory_that_cannot_be_made_is_broken() {
+    fn a_directory_that_cannot_be_created_is_broken() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("file");
         std::fs::write(&file, "").unwrap();
-        assert_eq!(data_directory(dir.path()).state, State::Ok);
-        assert_eq!(data_directory(&dir.path().join("a/b")).state, State::Ok);
-        assert_eq!(data_directory(&file).state, State::Broken);
+        assert_eq!(data_directory(dir.path()).state, FindingState::Ok);
+        assert_eq!(data_directory(&dir.path().join("a/b")).state, FindingState::Ok);
+        assert_eq!(data_directory(&file).state, FindingState::Broken);
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1, "nothing is left behind");
     }
 
@@ -111,10 +115,10 @@ mod tests {
     async fn an_address_is_free_or_taken() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let taken = listener.local_addr().unwrap();
-        assert_eq!(address("127.0.0.1:0".parse().unwrap()).await.state, State::Ok);
+        assert_eq!(address("127.0.0.1:0".parse().unwrap()).await.state, FindingState::Ok);
         let answering = std::thread::spawn(move || drop(listener.accept()));
-        assert_eq!(address(taken).await.state, State::Broken, "it answers, but not as Greenroom");
+        assert_eq!(address(taken).await.state, FindingState::Broken, "it is not a Greenroom server");
         answering.join().unwrap();
-        assert_eq!(address("192.0.2.1:1".parse().unwrap()).await.state, State::Broken);
+        assert_eq!(address("192.0.2.1:1".parse().unwrap()).await.state, FindingState::Broken);
     }
 }

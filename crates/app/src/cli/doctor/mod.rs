@@ -1,20 +1,20 @@
-//! `greenroom doctor`: what is installed, what is missing, and how to get it. Fails only when something that Greenroom
-//! itself needs is broken; an agent's CLI that is not there is no fault.
+//! `greenroom doctor`: what is installed, what is missing, and how to get it. Fails only if something that Greenroom
+//! itself needs is broken; a missing agent CLI is not an error.
 
 mod agents;
 mod database;
 mod machine;
 mod programs;
-mod served;
+mod running_server;
 
-pub use served::examine;
+pub use running_server::server_checks;
 
-use super::{Exit, Place};
-use crate::{config::Config, terminal::table};
+use super::{DataArgs, Exit};
+use crate::{config::AppConfig, terminal::table};
 use std::{fmt, io};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum State {
+enum FindingState {
     Ok,
     /// Optional; the detail says how to get it.
     Missing,
@@ -22,23 +22,23 @@ enum State {
     Broken,
 }
 
-struct Finding {
+struct DoctorFinding {
     what: String,
-    state: State,
-    /// Where it is on this machine: for who sits at it.
-    place: Option<String>,
+    state: FindingState,
+    /// Where it is on this machine. Not sent over the network.
+    location: Option<String>,
     detail: String,
     /// What to do about it.
     advice: Option<String>,
 }
 
-impl Finding {
-    fn new(what: impl Into<String>, state: State, detail: impl Into<String>) -> Self {
-        Self { what: what.into(), state, place: None, detail: detail.into(), advice: None }
+impl DoctorFinding {
+    fn new(what: impl Into<String>, state: FindingState, detail: impl Into<String>) -> Self {
+        Self { what: what.into(), state, location: None, detail: detail.into(), advice: None }
     }
 
-    fn at(mut self, place: impl fmt::Display) -> Self {
-        self.place = Some(place.to_string());
+    fn at(mut self, location: impl fmt::Display) -> Self {
+        self.location = Some(location.to_string());
         self
     }
 
@@ -47,22 +47,22 @@ impl Finding {
         self
     }
 
-    /// All of it, on one line.
-    fn told(&self) -> String {
-        let parts = [self.place.as_deref(), Some(self.detail.as_str()), self.advice.as_deref()];
+    /// Location, detail and advice on one line.
+    fn summary(&self) -> String {
+        let parts = [self.location.as_deref(), Some(self.detail.as_str()), self.advice.as_deref()];
         parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
     }
 }
 
-fn configuration(config: &Config) -> Finding {
+fn configuration(config: &AppConfig) -> DoctorFinding {
     match &config.file {
-        Some(path) => Finding::new("configuration", State::Ok, "read").at(path.display()),
-        None => Finding::new("configuration", State::Ok, "the defaults; no file"),
+        Some(path) => DoctorFinding::new("configuration", FindingState::Ok, "read").at(path.display()),
+        None => DoctorFinding::new("configuration", FindingState::Ok, "the defaults; no file"),
     }
 }
 
-pub async fn run(place: &Place) -> anyhow::Result<Exit> {
-    let mut findings = match Config::load(&place.flags()) {
+pub async fn run(data: &DataArgs) -> anyhow::Result<Exit> {
+    let mut findings = match AppConfig::load(&data.flags()) {
         Ok(config) => {
             let (database, address) = tokio::join!(database::check(&config), machine::address(config.server.listen));
             let mut findings =
@@ -71,7 +71,7 @@ pub async fn run(place: &Place) -> anyhow::Result<Exit> {
             findings
         }
         Err(error) => {
-            vec![Finding::new("configuration", State::Broken, format!("{:#}", anyhow::Error::new(error)))]
+            vec![DoctorFinding::new("configuration", FindingState::Broken, format!("{:#}", anyhow::Error::new(error)))]
         }
     };
     findings.extend(programs::check().await);
@@ -79,14 +79,14 @@ pub async fn run(place: &Place) -> anyhow::Result<Exit> {
         .iter()
         .map(|finding| {
             let state = match finding.state {
-                State::Ok => "ok",
-                State::Missing => "missing",
-                State::Broken => "BROKEN",
+                FindingState::Ok => "ok",
+                FindingState::Missing => "missing",
+                FindingState::Broken => "BROKEN",
             };
-            vec![finding.what.clone(), state.to_owned(), finding.told()]
+            vec![finding.what.clone(), state.to_owned(), finding.summary()]
         })
         .collect();
     table::print(&mut io::stdout().lock(), &["what", "state", "detail"], &rows)?;
-    let broken = findings.iter().any(|finding| finding.state == State::Broken);
+    let broken = findings.iter().any(|finding| finding.state == FindingState::Broken);
     Ok(if broken { Exit::Failed } else { Exit::Success })
 }

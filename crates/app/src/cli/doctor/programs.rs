@@ -1,6 +1,6 @@
-//! Further programs that agents and tools use. None of them is needed to start: the scripted agent needs nothing.
+//! Checks further programs that agents and tools use. None of them is required to start.
 
-use super::{Finding, State};
+use super::{DoctorFinding, FindingState};
 use std::{io, process::Stdio, time::Duration};
 use tokio::{
     io::AsyncReadExt as _,
@@ -19,7 +19,7 @@ const PROGRAMS: [(&str, &str); 4] = [
     ("docker", "for the Docker sandbox: apt install docker.io"),
 ];
 
-pub async fn check() -> Vec<Finding> {
+pub async fn check() -> Vec<DoctorFinding> {
     let mut checks = JoinSet::new();
     for (order, (name, how)) in PROGRAMS.into_iter().enumerate() {
         checks.spawn(async move { (order, finding(name, how).await) });
@@ -29,13 +29,13 @@ pub async fn check() -> Vec<Finding> {
     findings.into_iter().map(|(_, finding)| finding).collect()
 }
 
-async fn finding(name: &'static str, how: &str) -> Finding {
+async fn finding(name: &'static str, how: &str) -> DoctorFinding {
     match version(name, DEADLINE).await {
-        Ok(version) => Finding::new(name, State::Ok, version),
+        Ok(version) => DoctorFinding::new(name, FindingState::Ok, version),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            Finding::new(name, State::Missing, "not installed").advise(how)
+            DoctorFinding::new(name, FindingState::Missing, "not installed").advise(how)
         }
-        Err(error) => Finding::new(name, State::Missing, format!("there, but {error}")).advise(how),
+        Err(error) => DoctorFinding::new(name, FindingState::Missing, format!("there, but {error}")).advise(how),
     }
 }
 
@@ -44,7 +44,7 @@ async fn version(name: &str, deadline: Duration) -> io::Result<String> {
     let mut command = Command::new(name);
     command.arg("--version").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     command.process_group(0).kill_on_drop(true);
-    // Our token and database URL are none of their business (invariant 17).
+    // Greenroom's own variables contain secrets (invariant 17).
     #[expect(clippy::disallowed_methods, reason = "names only, to keep them out of the child's environment")]
     let ours = std::env::vars_os().map(|(name, _)| name);
     for name in ours.filter(|name| name.to_string_lossy().starts_with("GREENROOM_")) {
@@ -53,7 +53,7 @@ async fn version(name: &str, deadline: Duration) -> io::Result<String> {
     let mut child = command.spawn()?;
     let outcome = tokio::time::timeout(deadline, first_line(&mut child)).await;
     outcome.unwrap_or_else(|_| {
-        // Such a program is often a script around another one: all of them go.
+        // Such a program is often a wrapper script, so the whole process group is killed.
         let group = child.id().and_then(|id| rustix::process::Pid::from_raw(i32::try_from(id).ok()?));
         if let Some(group) = group {
             rustix::process::kill_process_group(group, rustix::process::Signal::KILL)?;
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn says_the_first_line_or_what_is_wrong() {
+    async fn returns_the_first_line_or_an_error() {
         let dir = tempfile::tempdir().unwrap();
         let long = Duration::from_secs(20);
         assert_eq!(version(&program(dir.path(), "echo; echo tool 1.2"), long).await.unwrap(), "tool 1.2");
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_program_that_hangs_is_ended_with_its_children() {
+    async fn a_program_that_hangs_is_killed_with_its_children() {
         let dir = tempfile::tempdir().unwrap();
         let mark = dir.path().join("pid");
         let hanging = program(dir.path(), &format!("sleep 1000 & echo $! > {}\nwait", mark.display()));
@@ -105,13 +105,13 @@ mod tests {
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         let Ok(pid) = fs::read_to_string(&mark) else { return };
         let stat = Path::new("/proc").join(pid.trim()).join("stat");
-        let gone = || fs::read_to_string(&stat).map_or(true, |stat| stat.contains(") Z "));
+        let has_ended = || fs::read_to_string(&stat).map_or(true, |stat| stat.contains(") Z "));
         for _ in 0..100 {
-            if gone() {
+            if has_ended() {
                 return;
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        panic!("the grandchild is still there");
+        panic!("the grandchild is still running");
     }
 }

@@ -1,6 +1,6 @@
-//! What the protocol wants to see in the head of an HTTP request, so that those between need not read the body.
+//! The HTTP headers that the protocol requires, so that intermediaries need not read the body.
 
-use super::message::Params;
+use super::message::ClientParams;
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
@@ -10,8 +10,8 @@ pub const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 const NAME: HeaderName = HeaderName::from_static("mcp-name");
 
-/// For a message of a revision without sessions. What cannot stand in a head is left out: then the server says so.
-pub fn of(method: &str, params: &Params) -> HeaderMap {
+/// The headers for a message of a revision without sessions. Invalid values are left out; the server then refuses.
+pub fn of(method: &str, params: &ClientParams) -> HeaderMap {
     let mut headers = HeaderMap::new();
     let mut set = |name: HeaderName, value: &str| {
         if let Ok(value) = HeaderValue::from_str(value) {
@@ -28,8 +28,8 @@ pub fn of(method: &str, params: &Params) -> HeaderMap {
     headers
 }
 
-/// What a request is about, where its method has such a thing.
-fn named<'a>(method: &str, params: &'a Params) -> Option<&'a str> {
+/// The name or URI that a request is about, if its method has one.
+fn named<'a>(method: &str, params: &'a ClientParams) -> Option<&'a str> {
     let name = match method {
         "tools/call" | "prompts/get" => &params.name,
         "resources/read" | "resources/subscribe" | "resources/unsubscribe" => &params.uri,
@@ -39,39 +39,42 @@ fn named<'a>(method: &str, params: &'a Params) -> Option<&'a str> {
     name.as_deref()
 }
 
-/// A value that HTTP would not carry unchanged is wrapped, and so is one that looks as if it were.
+/// Encodes a value that HTTP would change, and a value that looks encoded.
 fn encoded(value: &str) -> String {
-    let travels = value.bytes().all(|byte| matches!(byte, b' '..=b'~')) && value.trim() == value;
-    let looks_wrapped = value.starts_with("=?base64?") && value.ends_with("?=");
-    if travels && !looks_wrapped { value.to_owned() } else { format!("=?base64?{}?=", BASE64_STANDARD.encode(value)) }
+    let is_plain = value.bytes().all(|byte| matches!(byte, b' '..=b'~')) && value.trim() == value;
+    let looks_encoded = value.starts_with("=?base64?") && value.ends_with("?=");
+    if is_plain && !looks_encoded { value.to_owned() } else { format!("=?base64?{}?=", BASE64_STANDARD.encode(value)) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::{encoded, of};
-    use crate::cli::mcp::message::Params;
+    use crate::cli::mcp::message::ClientParams;
 
-    fn shown(method: &str, params: Params) -> Vec<String> {
-        let params = Params { version: Some("2026-07-28".into()), ..params };
+    fn shown(method: &str, params: ClientParams) -> Vec<String> {
+        let params = ClientParams { version: Some("2026-07-28".into()), ..params };
         let line = |(name, value): (_, &reqwest::header::HeaderValue)| format!("{name}: {}", value.to_str().unwrap());
         of(method, &params).iter().map(line).collect()
     }
 
     #[test]
-    fn the_revision_the_method_and_what_it_is_about() {
-        let about =
-            |name: &str, uri: &str| Params { name: Some(name.into()), uri: Some(uri.into()), ..Params::default() };
+    fn headers_have_the_revision_the_method_and_the_name() {
+        let about = |name: &str, uri: &str| ClientParams {
+            name: Some(name.into()),
+            uri: Some(uri.into()),
+            ..ClientParams::default()
+        };
         let common = ["mcp-protocol-version: 2026-07-28".to_owned()];
         assert_eq!(shown("tools/list", about("a", "b")), [&common[..], &["mcp-method: tools/list".into()]].concat());
         for (method, name) in [("tools/call", "a"), ("prompts/get", "a"), ("resources/read", "greenroom://rooms/1")] {
             let wanted = [format!("mcp-method: {method}"), format!("mcp-name: {name}")];
             assert_eq!(shown(method, about("a", "greenroom://rooms/1")), [&common[..], &wanted].concat());
         }
-        assert_eq!(shown("bad\nmethod", Params::default()), common);
+        assert_eq!(shown("bad\nmethod", ClientParams::default()), common);
     }
 
     #[test]
-    fn what_http_would_change_is_wrapped() {
+    fn values_that_http_would_change_are_encoded() {
         for plain in ["run_agent", "two words", "", "=?base64?", "a=?base64?eA==?="] {
             assert_eq!(encoded(plain), plain);
         }

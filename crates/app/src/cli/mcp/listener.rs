@@ -1,13 +1,13 @@
-//! The stream of a session for what belongs to no request: updates, changed lists, what the server asks the client. It is
-//! kept open, and taken up again where it broke.
+//! The stream of a session for messages that belong to no request: updates, changed lists, requests of the server. It
+//! is kept open, and resumed after an error.
 
 use super::{
-    carrier::Carrier,
-    door::{Answer, Body, Stream},
-    message::Told,
+    endpoint::{EndpointBody, EndpointResponse, EndpointStream},
+    forwarder::McpForwarder,
+    message::ServerMessage,
     note,
 };
-use crate::cli::client::Error;
+use crate::cli::client::ClientError;
 use reqwest::StatusCode;
 use std::time::Duration;
 use tokio::time::sleep;
@@ -15,47 +15,49 @@ use tokio::time::sleep;
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-impl Carrier {
-    /// Returns only when the server has no such stream.
+impl McpForwarder {
+    /// Listens forever; returns only if the server has no such stream.
     pub async fn listen(&self) {
         let mut session = self.sessions.current();
-        let mut place = Place::default();
+        let mut position = StreamPosition::default();
         let mut pause = FIRST_PAUSE;
-        let mut is_told = false;
+        let mut is_reported = false;
         while session.has_id() {
-            let trouble = match self.door.listen(session.headers_after(place.last.as_deref())).await {
-                Ok(Answer { body: Body::Stream(stream), .. }) => {
-                    (pause, is_told) = (FIRST_PAUSE, false);
-                    self.pump(stream, &mut place).await
+            let error = match self.endpoint.listen(session.headers_after(position.last.as_deref())).await {
+                Ok(EndpointResponse { body: EndpointBody::Stream(stream), .. }) => {
+                    (pause, is_reported) = (FIRST_PAUSE, false);
+                    self.pump(stream, &mut position).await
                 }
-                Ok(Answer { status: StatusCode::METHOD_NOT_ALLOWED, .. }) => return,
-                Ok(Answer { status: StatusCode::NOT_FOUND, .. }) => self.renew(&session).await.err(),
-                Ok(Answer { status, body: Body::Text(text), .. }) => Some(self.door.refusal(status, &text)),
+                Ok(EndpointResponse { status: StatusCode::METHOD_NOT_ALLOWED, .. }) => return,
+                Ok(EndpointResponse { status: StatusCode::NOT_FOUND, .. }) => self.renew_session(&session).await.err(),
+                Ok(EndpointResponse { status, body: EndpointBody::Text(text), .. }) => {
+                    Some(self.endpoint.refusal(status, &text))
+                }
                 Err(error) => Some(error),
             };
-            // An outage is told once, however long it lasts.
-            if let Some(trouble) = trouble.filter(|_| !std::mem::replace(&mut is_told, true)) {
-                note(&format!("not listening: {trouble}"));
+            // An outage is reported once, however long it lasts.
+            if let Some(error) = error.filter(|_| !std::mem::replace(&mut is_reported, true)) {
+                note(&format!("not listening: {error}"));
             }
             sleep(pause).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
             let current = self.sessions.current();
             if current.generation() != session.generation() {
-                place = Place::default();
+                position = StreamPosition::default();
             }
             session = current;
         }
     }
 
-    async fn pump(&self, mut stream: Stream, place: &mut Place) -> Option<Error> {
+    async fn pump(&self, mut stream: EndpointStream, position: &mut StreamPosition) -> Option<ClientError> {
         loop {
             let event = match stream.next().await {
                 Ok(Some(event)) => event,
                 Ok(None) => return None,
                 Err(error) => return Some(error),
             };
-            let is_message = Told::parse(&event.data).is_some();
-            if place.is_new(event.id, is_message) && is_message {
+            let is_message = ServerMessage::parse(&event.data).is_some();
+            if position.is_new(event.id, is_message) && is_message {
                 self.write(&event.data).await;
             }
         }
@@ -64,13 +66,13 @@ impl Carrier {
 
 /// How far a stream was read.
 #[derive(Default)]
-struct Place {
+struct StreamPosition {
     last: Option<String>,
-    /// Of the last event that held a message: servers give it once more to whoever resumes after it.
+    /// The id of the last event with a message. Servers send that event again after a resume.
     delivered: Option<String>,
 }
 
-impl Place {
+impl StreamPosition {
     fn is_new(&mut self, id: Option<String>, is_message: bool) -> bool {
         let Some(id) = id else { return true };
         let is_new = self.delivered.as_ref() != Some(&id);
@@ -84,18 +86,18 @@ impl Place {
 
 #[cfg(test)]
 mod tests {
-    use super::Place;
+    use super::StreamPosition;
 
     #[test]
-    fn an_event_that_is_given_once_more_is_not_new() {
-        let mut place = Place::default();
+    fn a_repeated_event_is_not_new() {
+        let mut position = StreamPosition::default();
         let id = |id: &str| Some(id.to_owned());
-        // Without a message: it only says where to resume, and the first message may have the same id.
-        assert!(place.is_new(id("0"), false));
-        assert!(place.is_new(id("0"), true));
-        assert!(!place.is_new(id("0"), true));
-        assert!(place.is_new(id("1"), true));
-        assert!(place.is_new(None, true) && place.is_new(None, true));
-        assert_eq!(place.last.as_deref(), Some("1"));
+        // An event without a message is only a resume position; the first message may have the same id.
+        assert!(position.is_new(id("0"), false));
+        assert!(position.is_new(id("0"), true));
+        assert!(!position.is_new(id("0"), true));
+        assert!(position.is_new(id("1"), true));
+        assert!(position.is_new(None, true) && position.is_new(None, true));
+        assert_eq!(position.last.as_deref(), Some("1"));
     }
 }

@@ -1,26 +1,27 @@
-//! `greenroom mcp`: MCP on standard input and output, carried to a running server, for clients that only start processes.
+//! `greenroom mcp`: a bridge from MCP on standard input and output to a running server, for clients that can only start
+//! processes.
 //!
-//! Messages pass through as they are, one per line, whatever revision they speak: what a client can do here is what the
-//! server's `/mcp` can do. Standard output carries nothing else; notes for people go to standard error. `reader` takes what
-//! the client writes, `carrier` brings it to the server through `door`, `following` and `listener` bring back what the
-//! server says, and `session` outlives a restart of the server.
+//! Messages are forwarded unchanged, one per line, for every protocol revision: a client can do here what the server's
+//! `/mcp` can do. Standard output carries nothing else; notes for people go to standard error. `reader` reads the
+//! client's messages, `forwarder` sends them to the server through `endpoint`, `pending_answer` and `listener` return
+//! the server's messages, and `session` restores the session after a restart of the server.
 
-mod carrier;
-mod door;
-mod following;
+mod endpoint;
+mod forwarder;
 mod headers;
 mod lines;
 mod listener;
 mod message;
-mod open;
+mod open_requests;
+mod pending_answer;
 mod reader;
 mod session;
 
-use super::{Connection, Exit, client::Client};
-use crate::terminal::sanitise;
-use carrier::Carrier;
-use door::Door;
-use reader::Reader;
+use super::{Exit, ServerArgs, client::ApiClient};
+use crate::terminal::sanitize;
+use endpoint::McpEndpoint;
+use forwarder::McpForwarder;
+use reader::StdinReader;
 use std::{
     io::{self, BufReader, Write as _},
     sync::Arc,
@@ -33,24 +34,24 @@ use tokio::{
     time::timeout,
 };
 
-/// Messages that wait for the client to read them.
+/// Maximum number of messages that wait for the client to read them.
 const QUEUE: usize = 64;
-/// To end the session, and once more for the last lines to be read.
-const GOODBYE: Duration = Duration::from_secs(2);
-/// Longer than any note of ours; a server's words may be cut.
+/// Time to end the session, and again for the client to read the last lines.
+const CLOSE_DEADLINE: Duration = Duration::from_secs(2);
+/// Longer than any of our own notes; a server's message may be truncated.
 const NOTE: usize = 1000;
 
-pub async fn run(connection: &Connection) -> anyhow::Result<Exit> {
-    let door = Door::new(Client::new(connection)?);
+pub async fn run(connection: &ServerArgs) -> anyhow::Result<Exit> {
+    let endpoint = McpEndpoint::new(ApiClient::new(connection)?);
     let (out, lines) = mpsc::channel(QUEUE);
-    let mut ends = Ends {
+    let mut ends = StopEvents {
         interrupted: signal(SignalKind::interrupt())?,
         terminated: signal(SignalKind::terminate())?,
         writing: JoinSet::new(),
     };
     ends.writing.spawn_blocking(|| write(lines));
-    let carrier = Arc::new(Carrier::new(door, out));
-    let mut reader = Reader::new(Arc::clone(&carrier), BufReader::new(io::stdin()));
+    let forwarder = Arc::new(McpForwarder::new(endpoint, out));
+    let mut reader = StdinReader::new(Arc::clone(&forwarder), BufReader::new(io::stdin()));
     let exit = tokio::select! {
         exit = ends.next() => exit,
         read = reader.run() => {
@@ -59,35 +60,35 @@ pub async fn run(connection: &Connection) -> anyhow::Result<Exit> {
         }
     };
     reader.close().await;
-    carrier.leave().await;
-    // With it goes the last who could write.
-    drop(carrier);
-    if timeout(GOODBYE, ends.writing.join_next()).await.is_err() {
+    forwarder.end_current_session().await;
+    // Drops the last sender, so that the writer ends.
+    drop(forwarder);
+    if timeout(CLOSE_DEADLINE, ends.writing.join_next()).await.is_err() {
         note("the last messages were not read");
     }
     Ok(exit)
 }
 
-/// What can end the command besides the end of its input.
-struct Ends {
+/// The events that end the command, other than the end of its input.
+struct StopEvents {
     interrupted: Signal,
     terminated: Signal,
     writing: JoinSet<io::Result<()>>,
 }
 
-impl Ends {
+impl StopEvents {
     async fn next(&mut self) -> Exit {
         tokio::select! {
             _ = self.interrupted.recv() => Exit::Interrupted,
-            // How clients stop the programs that they have started.
+            // SIGTERM is how clients stop the servers that they started.
             _ = self.terminated.recv() => Exit::Success,
-            // Nobody reads any more.
+            // The client has closed our output.
             _ = self.writing.join_next() => Exit::Success,
         }
     }
 }
 
-/// Writes messages until there are no more, or nobody reads them.
+/// Writes messages until the channel or the output is closed.
 fn write(mut lines: mpsc::Receiver<String>) -> io::Result<()> {
     let mut out = io::stdout().lock();
     while let Some(line) = lines.blocking_recv() {
@@ -97,7 +98,7 @@ fn write(mut lines: mpsc::Receiver<String>) -> io::Result<()> {
     Ok(())
 }
 
-/// One line for a person. A client may show what its server writes to standard error, or throw it away.
+/// Prints one line for people to standard error, which a client may show or discard.
 fn note(text: &str) {
-    writeln!(io::stderr(), "greenroom mcp: {}", sanitise::line(text, NOTE)).unwrap_or_default();
+    writeln!(io::stderr(), "greenroom mcp: {}", sanitize::line(text, NOTE)).unwrap_or_default();
 }

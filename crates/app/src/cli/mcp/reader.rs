@@ -1,11 +1,11 @@
-//! Takes what the client writes, line by line, and has it carried. Requests go side by side; what has no answer goes in
-//! the order it was written. While the two sides greet each other everything else waits.
+//! Reads the client's messages line by line and forwards them. Requests run concurrently; notifications keep their
+//! order. During initialization everything else waits.
 
 use super::{
-    carrier::Carrier,
-    lines::{Line, Lines},
-    message::{self, INVALID_REQUEST, Kind, Message, NOT_CARRIED, Request},
-    open::{Cancellation, Open},
+    forwarder::McpForwarder,
+    lines::{InputLine, InputLines},
+    message::{self, ClientMessage, ClientMessageKind, ClientRequest, FORWARD_FAILED, INVALID_REQUEST},
+    open_requests::{BridgeRequest, Cancellation},
 };
 use bytes::Bytes;
 use std::{
@@ -16,135 +16,139 @@ use std::{
 use tokio::{sync::mpsc, task::JoinSet, time::timeout};
 
 const MAX_LINE_BYTES: usize = 4 * 1024 * 1024;
-/// Notifications that wait for the server; when there are more, reading waits.
+/// Maximum number of queued notifications; if the queue is full, reading waits.
 const QUEUE: usize = 64;
-/// After the client has said all it had to say, open answers have this long to come.
-const LAST_ANSWERS: Duration = Duration::from_secs(5);
+/// How long open requests may take after the end of the input.
+const LAST_ANSWERS_DEADLINE: Duration = Duration::from_secs(5);
 
-pub struct Reader {
-    carrier: Arc<Carrier>,
-    input: mpsc::Receiver<io::Result<Line>>,
+pub struct StdinReader {
+    forwarder: Arc<McpForwarder>,
+    input: mpsc::Receiver<io::Result<InputLine>>,
     _reading: JoinSet<()>,
-    carrying: JoinSet<Carried>,
+    forwarding: JoinSet<Forwarded>,
     listening: JoinSet<()>,
-    is_greeting: bool,
+    is_initializing: bool,
 }
 
-/// What was carried.
-enum Carried {
+/// What a finished task has forwarded.
+enum Forwarded {
     Message,
-    /// The client's first words.
-    Greeting,
-    /// Its last word of the greeting: from here on the server may speak by itself.
+    /// The `initialize` request.
+    Initialize,
+    /// The `initialized` notification. From here on the server may send messages of its own.
     Initialized,
 }
 
-/// Something without an answer; a cancellation comes with what it cancels.
-type Late = (Message, Option<Arc<Open>>);
+/// A message that gets no response. A cancellation comes with the request that it cancels.
+type QueuedClientMessage = (ClientMessage, Option<Arc<BridgeRequest>>);
 
-impl Reader {
-    pub fn new(carrier: Arc<Carrier>, input: impl BufRead + Send + 'static) -> Self {
+impl StdinReader {
+    pub fn new(forwarder: Arc<McpForwarder>, input: impl BufRead + Send + 'static) -> Self {
         let (lines, taken) = mpsc::channel(1);
         let mut reading = JoinSet::new();
-        // On a thread of its own, which ends with the input or with the process.
+        // On its own thread, which ends with the input or the process.
         reading.spawn_blocking(move || read(input, &lines));
-        let (carrying, listening) = (JoinSet::new(), JoinSet::new());
-        Self { carrier, input: taken, _reading: reading, carrying, listening, is_greeting: false }
+        let (forwarding, listening) = (JoinSet::new(), JoinSet::new());
+        Self { forwarder, input: taken, _reading: reading, forwarding, listening, is_initializing: false }
     }
 
-    /// Returns when the input has ended and the answers that were open have come, or had their time.
+    /// Runs until the input has ended and the open requests were answered or timed out.
     pub async fn run(&mut self) -> io::Result<()> {
-        let (lane, late) = mpsc::channel(QUEUE);
-        self.carrying.spawn(tell_in_order(Arc::clone(&self.carrier), late));
+        let (lane, queued) = mpsc::channel(QUEUE);
+        self.forwarding.spawn(forward_in_order(Arc::clone(&self.forwarder), queued));
         loop {
             tokio::select! {
-                Some(carried) = self.carrying.join_next() => self.carried(carried.unwrap_or(Carried::Greeting)),
-                Some((place, line)) = next(&lane, &mut self.input), if !self.is_greeting => match line {
-                    Some(line) => self.take(line?, place).await,
+                Some(carried) = self.forwarding.join_next() => self.finished(carried.unwrap_or(Forwarded::Initialize)),
+                Some((slot, line)) = next(&lane, &mut self.input), if !self.is_initializing => match line {
+                    Some(line) => self.take(line?, slot).await,
                     None => break,
                 },
                 else => break,
             }
         }
         drop(lane);
-        self.carrier.requests.end_unawaited();
-        let all = async { while self.carrying.join_next().await.is_some() {} };
-        if timeout(LAST_ANSWERS, all).await.is_err() {
+        self.forwarder.requests.end_unawaited();
+        let all = async { while self.forwarding.join_next().await.is_some() {} };
+        if timeout(LAST_ANSWERS_DEADLINE, all).await.is_err() {
             super::note("some answers have not come in time");
         }
         Ok(())
     }
 
-    /// Ends whatever is still under way.
+    /// Aborts everything that is still running.
     pub async fn close(mut self) {
         self.listening.shutdown().await;
-        self.carrying.shutdown().await;
+        self.forwarding.shutdown().await;
     }
 
-    fn carried(&mut self, carried: Carried) {
+    fn finished(&mut self, carried: Forwarded) {
         match carried {
-            Carried::Message => return,
-            Carried::Greeting => {}
-            Carried::Initialized => {
+            Forwarded::Message => return,
+            Forwarded::Initialize => {}
+            Forwarded::Initialized => {
                 self.listening.abort_all();
-                let carrier = Arc::clone(&self.carrier);
-                self.listening.spawn(async move { carrier.listen().await });
+                let forwarder = Arc::clone(&self.forwarder);
+                self.listening.spawn(async move { forwarder.listen().await });
             }
         }
-        self.is_greeting = false;
+        self.is_initializing = false;
     }
 
-    async fn take(&mut self, line: Line, place: Place<'_>) {
+    async fn take(&mut self, line: InputLine, slot: QueueSlot<'_>) {
         let parsed = match line {
-            Line::Whole(line) => Message::parse(line),
-            Line::TooLong => {
+            InputLine::Whole(line) => ClientMessage::parse(line),
+            InputLine::TooLong => {
                 let text = format!("a message has at most {MAX_LINE_BYTES} bytes; this one was thrown away");
                 Err(message::error("null", INVALID_REQUEST, &text))
             }
         };
         match parsed {
-            Err(answer) => self.carrier.write(&answer).await,
-            Ok(Message { bytes, kind: Kind::Request(request) }) => self.ask(bytes, request).await,
-            Ok(message) => self.tell(message, place),
+            Err(answer) => self.forwarder.write(&answer).await,
+            Ok(ClientMessage { bytes, kind: ClientMessageKind::Request(request) }) => {
+                self.forward_request(bytes, request).await
+            }
+            Ok(message) => self.queue(message, slot),
         }
     }
 
-    async fn ask(&mut self, bytes: Bytes, request: Request) {
-        let open = match self.carrier.requests.begin(&request, bytes.len()) {
+    async fn forward_request(&mut self, bytes: Bytes, request: ClientRequest) {
+        let open = match self.forwarder.requests.begin(&request, bytes.len()) {
             Ok(open) => open,
-            Err(why) => return self.carrier.write(&message::error(&request.id, NOT_CARRIED, why)).await,
+            Err(why) => return self.forwarder.write(&message::error(&request.id, FORWARD_FAILED, why)).await,
         };
-        let carrier = Arc::clone(&self.carrier);
-        let is_greeting = request.method == "initialize" && !request.is_modern();
-        self.is_greeting = is_greeting;
-        self.carrying.spawn(async move {
-            carrier.carry(bytes, &request, &open).await;
-            if is_greeting { Carried::Greeting } else { Carried::Message }
+        let forwarder = Arc::clone(&self.forwarder);
+        let is_initialize = request.method == "initialize" && !request.is_modern();
+        self.is_initializing = is_initialize;
+        self.forwarding.spawn(async move {
+            forwarder.forward_request(bytes, &request, &open).await;
+            if is_initialize { Forwarded::Initialize } else { Forwarded::Message }
         });
     }
 
-    fn tell(&mut self, message: Message, place: Place<'_>) {
-        let Kind::Notification { method, params } = &message.kind else { return place.send((message, None)) };
+    fn queue(&mut self, message: ClientMessage, slot: QueueSlot<'_>) {
+        let ClientMessageKind::Notification { method, params } = &message.kind else {
+            return slot.send((message, None));
+        };
         match (method.as_str(), &params.request) {
-            ("notifications/cancelled", Some(id)) => match self.carrier.requests.cancel(id) {
-                Cancellation::Forward(open) if params.version.is_none() => place.send((message, open)),
+            ("notifications/cancelled", Some(id)) => match self.forwarder.requests.cancel(id) {
+                Cancellation::Forward(open) if params.version.is_none() => slot.send((message, open)),
                 _ => {}
             },
             ("notifications/initialized", _) => {
-                self.is_greeting = true;
-                let carrier = Arc::clone(&self.carrier);
-                self.carrying.spawn(async move {
-                    carrier.tell(&message).await;
-                    Carried::Initialized
+                self.is_initializing = true;
+                let forwarder = Arc::clone(&self.forwarder);
+                self.forwarding.spawn(async move {
+                    forwarder.forward_notification(&message).await;
+                    Forwarded::Initialized
                 });
             }
-            _ => place.send((message, None)),
+            _ => slot.send((message, None)),
         }
     }
 }
 
-fn read(input: impl BufRead, lines: &mpsc::Sender<io::Result<Line>>) {
-    let mut input = Lines::new(input, MAX_LINE_BYTES);
+fn read(input: impl BufRead, lines: &mpsc::Sender<io::Result<InputLine>>) {
+    let mut input = InputLines::new(input, MAX_LINE_BYTES);
     while let Some(line) = input.next().transpose() {
         let is_last = line.is_err();
         if lines.blocking_send(line).is_err() || is_last {
@@ -153,23 +157,23 @@ fn read(input: impl BufRead, lines: &mpsc::Sender<io::Result<Line>>) {
     }
 }
 
-type Place<'a> = mpsc::Permit<'a, Late>;
+type QueueSlot<'a> = mpsc::Permit<'a, QueuedClientMessage>;
 
-/// The next line, when there is a place for what may be in it. Dropping the future loses nothing.
+/// Waits for a free slot in the queue and then for the next line. Dropping the future loses nothing.
 async fn next<'a>(
-    lane: &'a mpsc::Sender<Late>,
-    input: &mut mpsc::Receiver<io::Result<Line>>,
-) -> Option<(Place<'a>, Option<io::Result<Line>>)> {
-    let place = lane.reserve().await.ok()?;
-    Some((place, input.recv().await))
+    lane: &'a mpsc::Sender<QueuedClientMessage>,
+    input: &mut mpsc::Receiver<io::Result<InputLine>>,
+) -> Option<(QueueSlot<'a>, Option<io::Result<InputLine>>)> {
+    let slot = lane.reserve().await.ok()?;
+    Some((slot, input.recv().await))
 }
 
-async fn tell_in_order(carrier: Arc<Carrier>, mut late: mpsc::Receiver<Late>) -> Carried {
-    while let Some((message, cancelled)) = late.recv().await {
+async fn forward_in_order(forwarder: Arc<McpForwarder>, mut queued: mpsc::Receiver<QueuedClientMessage>) -> Forwarded {
+    while let Some((message, cancelled)) = queued.recv().await {
         if let Some(open) = cancelled {
-            open.known().await;
+            open.wait_until_received().await;
         }
-        carrier.tell(&message).await;
+        forwarder.forward_notification(&message).await;
     }
-    Carried::Message
+    Forwarded::Message
 }

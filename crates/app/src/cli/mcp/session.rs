@@ -1,12 +1,12 @@
-//! What a session of an older revision holds, remembered so that a server that was restarted can be given it again and
-//! the client need not notice.
+//! The state of a session of an older protocol revision. It is kept so that the session can be restored after a restart
+//! of the server, without the client noticing.
 
 use super::{
-    door::Door,
+    endpoint::McpEndpoint,
     headers::{LAST_EVENT, SESSION, VERSION},
-    message::{self, Request},
+    message::{self, ClientRequest},
 };
-use crate::cli::client::{Error, ORDINARY};
+use crate::cli::client::{ClientError, REQUEST_DEADLINE};
 use reqwest::header::{HeaderMap, HeaderValue};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -15,21 +15,21 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-/// What a client subscribes to beyond this works until the server is restarted.
+/// Subscriptions beyond this limit are not restored after a restart of the server.
 const MAX_SUBSCRIPTIONS: usize = 1000;
 const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
 #[derive(Default)]
-pub struct Sessions {
-    state: Mutex<State>,
+pub struct BridgeSessions {
+    state: Mutex<BridgeSessionState>,
     renewing: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
-struct State {
-    current: Session,
+struct BridgeSessionState {
+    current: BridgeSession,
     /// The parameters of the client's `initialize`.
-    greeting: Option<String>,
+    initialize_params: Option<String>,
     /// The parameters of its last `logging/setLevel`.
     level: Option<String>,
     /// The parameters of each `resources/subscribe`, by uri.
@@ -37,19 +37,19 @@ struct State {
 }
 
 #[derive(Clone, Default, Debug)]
-pub struct Session {
-    /// Tells a session from the one that came after it.
+pub struct BridgeSession {
+    /// Distinguishes a session from its successor.
     generation: u64,
     id: Option<HeaderValue>,
     version: Option<HeaderValue>,
 }
 
-impl Session {
+impl BridgeSession {
     pub fn generation(&self) -> u64 {
         self.generation
     }
 
-    /// Not every server gives one.
+    /// Returns whether the server has assigned a session id; not every server does.
     pub fn has_id(&self) -> bool {
         self.id.is_some()
     }
@@ -59,7 +59,7 @@ impl Session {
         named.into_iter().filter_map(|(name, value)| Some((name, value.clone()?))).collect()
     }
 
-    /// For a stream that goes on after an event.
+    /// The headers for a stream that resumes after an event.
     pub fn headers_after(&self, event: Option<&str>) -> HeaderMap {
         let mut headers = self.headers();
         if let Some(event) = event.and_then(|event| HeaderValue::from_str(event).ok()) {
@@ -71,26 +71,26 @@ impl Session {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Greeted {
+struct InitializeResponse {
     protocol_version: String,
 }
 
-impl Sessions {
-    pub fn current(&self) -> Session {
+impl BridgeSessions {
+    pub fn current(&self) -> BridgeSession {
         self.state().current.clone()
     }
 
-    /// The client and the server have greeted each other. Returns the session before, which nobody needs any more.
-    pub fn begin(&self, greeting: Option<String>, id: Option<HeaderValue>, result: &str) -> Session {
+    /// Stores a new session after `initialize`. Returns the previous session, which is no longer needed.
+    pub fn begin(&self, greeting: Option<String>, id: Option<HeaderValue>, result: &str) -> BridgeSession {
         let mut state = self.state();
         let generation = state.current.generation + 1;
-        let current = Session { generation, id, version: version(result) };
-        let begun = State { current, greeting, ..State::default() };
-        std::mem::replace(&mut *state, begun).current
+        let current = BridgeSession { generation, id, version: version(result) };
+        let new = BridgeSessionState { current, initialize_params: greeting, ..BridgeSessionState::default() };
+        std::mem::replace(&mut *state, new).current
     }
 
-    /// Something that the server has agreed to and would have forgotten after a restart.
-    pub fn remember(&self, request: &Request, bytes: &[u8]) {
+    /// Remembers a successful request whose effect the server would lose in a restart.
+    pub fn remember(&self, request: &ClientRequest, bytes: &[u8]) {
         let (mut state, params) = (self.state(), || message::params(bytes).unwrap_or_default());
         match (request.method.as_str(), &request.params.uri) {
             ("resources/subscribe", Some(uri)) if state.subscriptions.len() < MAX_SUBSCRIPTIONS => {
@@ -104,52 +104,54 @@ impl Sessions {
         }
     }
 
-    /// The server does not know `gone` any more: greets it again in the client's name. Returns what the client would have been
-    /// told if anything has changed unseen; nothing when someone else has renewed the session already.
-    pub async fn renew(&self, door: &Door, gone: &Session) -> Result<Vec<Value>, Error> {
+    /// Initializes a new session on behalf of the client, after the server has lost `expired`. Returns notifications
+    /// for everything that may have changed; none if another task has already renewed the session.
+    pub async fn renew(&self, endpoint: &McpEndpoint, expired: &BridgeSession) -> Result<Vec<Value>, ClientError> {
         let _alone = self.renewing.lock().await;
         let (greeting, level, subscriptions) = {
             let state = self.state();
-            if state.current.generation != gone.generation {
+            if state.current.generation != expired.generation {
                 return Ok(Vec::new());
             }
-            (state.greeting.clone().unwrap_or_default(), state.level.clone(), state.subscriptions.clone())
+            (state.initialize_params.clone().unwrap_or_default(), state.level.clone(), state.subscriptions.clone())
         };
-        let greeted = door.ask("initialize", &greeting, HeaderMap::new()).await?;
-        let session =
-            Session { generation: gone.generation + 1, id: greeted.session, version: version(&greeted.result) };
+        let initialized = endpoint.call("initialize", &greeting, HeaderMap::new()).await?;
+        let version = version(&initialized.result);
+        let session = BridgeSession { generation: expired.generation + 1, id: initialized.session, version };
         let headers = session.headers();
-        door.post(INITIALIZED.into(), headers.clone(), ORDINARY).await?;
+        endpoint.post(INITIALIZED.into(), headers.clone(), REQUEST_DEADLINE).await?;
         if let Some(level) = level {
-            door.ask("logging/setLevel", &level, headers.clone()).await?;
+            endpoint.call("logging/setLevel", &level, headers.clone()).await?;
         }
-        let mut missed = lists(&greeted.result);
+        let mut missed = lists(&initialized.result);
         for (uri, params) in subscriptions {
-            match door.ask("resources/subscribe", &params, headers.clone()).await {
+            match endpoint.call("resources/subscribe", &params, headers.clone()).await {
                 Ok(_) => missed.push(notification("notifications/resources/updated", &json!({"uri": uri}))),
-                Err(error @ Error::Refused { .. }) => super::note(&format!("{uri} is not followed any more: {error}")),
+                Err(error @ ClientError::Refused { .. }) => {
+                    super::note(&format!("{uri} is not followed any more: {error}"))
+                }
                 Err(error) => return Err(error),
             }
         }
         let mut state = self.state();
-        // The client may have greeted anew meanwhile; then this session is nobody's and expires.
-        if state.current.generation == gone.generation {
+        // The client may have initialized again meanwhile; then this session is unused and expires.
+        if state.current.generation == expired.generation {
             state.current = session;
         }
         Ok(missed)
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, BridgeSessionState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// That each list may be another one, of those that the server says such a thing of.
+/// A "list changed" notification for each list for which the server supports it.
 fn lists(result: &str) -> Vec<Value> {
-    let greeted: Value = serde_json::from_str(result).unwrap_or_default();
-    let told = |list: &&&str| greeted["capabilities"][**list]["listChanged"] == true;
+    let initialized: Value = serde_json::from_str(result).unwrap_or_default();
+    let is_supported = |list: &&&str| initialized["capabilities"][**list]["listChanged"] == true;
     let changed = |list: &&str| notification(&format!("notifications/{list}/list_changed"), &json!({}));
-    ["tools", "prompts", "resources"].iter().filter(told).map(changed).collect()
+    ["tools", "prompts", "resources"].iter().filter(is_supported).map(changed).collect()
 }
 
 fn notification(method: &str, params: &Value) -> Value {
@@ -157,6 +159,6 @@ fn notification(method: &str, params: &Value) -> Value {
 }
 
 fn version(result: &str) -> Option<HeaderValue> {
-    let greeted: Greeted = serde_json::from_str(result).ok()?;
-    HeaderValue::from_str(&greeted.protocol_version).ok()
+    let initialized: InitializeResponse = serde_json::from_str(result).ok()?;
+    HeaderValue::from_str(&initialized.protocol_version).ok()
 }

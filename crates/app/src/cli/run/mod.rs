@@ -1,24 +1,24 @@
-//! `greenroom run`: asks an agent and prints its answer as it comes.
+//! `greenroom run`: posts a message to an agent and prints the answer as it streams.
 //!
-//! The question is posted to a room (a new one, or `--room`) and the room's feed is followed from there. A run does not
-//! need its reader: when the connection breaks, the feed resumes after the last event, and nothing is lost or doubled.
+//! The message is posted to a room (a new one, or `--room`), and the room's feed is followed from there. A run does not
+//! depend on its reader: after a lost connection the feed resumes after the last event, without loss or duplicates.
 
-mod narrator;
+mod answer_printer;
 mod question;
 
 use super::{
-    Connection, Exit, cancel,
+    Exit, ServerArgs, cancel,
     client::{
-        Client, Error,
-        feed::{Feed, Item},
-        views::Cancelled,
+        ApiClient, ClientError,
+        feed::{FeedItem, RoomFeed},
+        responses::CancelResponse,
     },
 };
-use crate::terminal::{sanitise, screen::Screen, spinner};
+use crate::terminal::{sanitize, screen::Screen, spinner};
+use answer_printer::AnswerPrinter;
 use anyhow::Context as _;
 use clap::Args;
 use domain::ids::{RoomId, RunId};
-use narrator::Narrator;
 use std::{
     future::Future,
     io::{self, Write},
@@ -31,13 +31,13 @@ use tokio::{
     time::{MissedTickBehavior, interval, timeout},
 };
 
-/// How long a server may be away in the middle of an answer. It is long enough for a restart.
+/// How long the server may be unreachable during an answer. Long enough for a restart.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// After a run was stopped, its last events are only a matter of delivery.
+/// How long to wait for the last events of a stopped run.
 const LAST_EVENTS: Duration = Duration::from_secs(5);
 
 #[derive(Args, Debug)]
-pub struct Arguments {
+pub struct RunArgs {
     /// The agent's name or id.
     agent: String,
     /// What to say; `-` reads it from standard input.
@@ -49,77 +49,77 @@ pub struct Arguments {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    connection: Connection,
+    connection: ServerArgs,
 }
 
-pub async fn run(arguments: Arguments) -> anyhow::Result<Exit> {
-    let text = question::text(&arguments.message)?;
-    let client = Client::new(&arguments.connection)?;
+pub async fn run(arguments: RunArgs) -> anyhow::Result<Exit> {
+    let text = question::message_text(&arguments.message)?;
+    let client = ApiClient::new(&arguments.connection)?;
     let mut interrupts = signal(SignalKind::interrupt())?;
-    let asked = {
-        let mut asking = pin!(question::ask(&client, &arguments.agent, arguments.room, &text));
+    let posted = {
+        let mut posting = pin!(question::post_message(&client, &arguments.agent, arguments.room, &text));
         tokio::select! {
-            asked = &mut asking => asked?,
+            posted = &mut posting => posted?,
             Some(()) = interrupts.recv() => {
-                // Whether the message arrived is not known, and only the server's answer says what there is to stop.
+                // It is unknown whether the message arrived; only the response has the runs to stop.
                 writeln!(io::stderr(), "stopping as soon as the server has answered; again to stop waiting")?;
-                let asked = tokio::select! {
-                    asked = &mut asking => asked?,
+                let posted = tokio::select! {
+                    posted = &mut posting => posted?,
                     Some(()) = interrupts.recv() => return Ok(Exit::Interrupted),
                 };
-                let runs = asked.runs.iter().map(|run| run.id).collect();
+                let runs = posted.runs.iter().map(|run| run.id).collect();
                 for said in stop(client.clone(), runs).await? {
-                    writeln!(io::stderr(), "{}", sanitise::line(&said.to_string(), 400))?;
+                    writeln!(io::stderr(), "{}", sanitize::line(&said.to_string(), 400))?;
                 }
                 return Ok(Exit::Interrupted);
             }
         }
     };
-    let feed = Feed::after(client.clone(), asked.room, asked.seq.to_string(), asked.seq, PATIENCE);
-    let narrator = Narrator::new(&asked, arguments.json);
-    Watch { client, feed, narrator, interrupts, screen: Screen::standard(), stopping: None }.follow().await
+    let feed = RoomFeed::after(client.clone(), posted.room, posted.seq.to_string(), posted.seq, PATIENCE);
+    let printer = AnswerPrinter::new(&posted, arguments.json);
+    AnswerWatcher { client, feed, printer, interrupts, screen: Screen::standard(), stopping: None }.follow().await
 }
 
-type Stopping = Pin<Box<dyn Future<Output = Result<Vec<Cancelled>, Error>> + Send>>;
+type StopFuture = Pin<Box<dyn Future<Output = Result<Vec<CancelResponse>, ClientError>> + Send>>;
 
-/// Someone watching an answer come.
-struct Watch<Out, Side> {
-    client: Client,
-    feed: Feed,
-    narrator: Narrator,
+/// Prints an answer as it streams, and handles interrupts.
+struct AnswerWatcher<Out, Side> {
+    client: ApiClient,
+    feed: RoomFeed,
+    printer: AnswerPrinter,
     interrupts: Signal,
     screen: Screen<Out, Side>,
-    /// Under way since the first interrupt.
-    stopping: Option<Stopping>,
+    /// Set after the first interrupt.
+    stopping: Option<StopFuture>,
 }
 
-impl<Out: Write, Side: Write> Watch<Out, Side> {
+impl<Out: Write, Side: Write> AnswerWatcher<Out, Side> {
     async fn follow(mut self) -> anyhow::Result<Exit> {
-        while !self.narrator.is_over() {
+        while !self.printer.is_finished() {
             match self.step().await? {
-                Step::Item(Ok(Item::Event(event))) => self.narrator.tell(&event, &mut self.screen)?,
-                Step::Item(Ok(Item::Reset)) => {
+                WatchStep::Item(Ok(FeedItem::Event(event))) => self.printer.print_event(&event, &mut self.screen)?,
+                WatchStep::Item(Ok(FeedItem::Reset)) => {
                     self.screen.note("the store was restored; looking for where the answer goes on")?;
-                    check_that_runs_exist(&self.client, self.narrator.open()).await?;
+                    check_that_runs_exist(&self.client, self.printer.open_runs()).await?;
                 }
-                Step::Item(Err(error)) => {
+                WatchStep::Item(Err(error)) => {
                     self.screen.finish()?;
-                    let (room, position) = (self.narrator.room(), self.feed.position());
+                    let (room, position) = (self.printer.room(), self.feed.position());
                     let go_on = format!("greenroom events {room} --after {position} --follow");
                     return Err(anyhow::Error::new(error).context(format!("see how the answer goes on with: {go_on}")));
                 }
-                Step::Interrupt if self.stopping.is_some() => {
+                WatchStep::Interrupt if self.stopping.is_some() => {
                     self.screen.finish()?;
                     self.screen.announce("not waiting for the run to stop")?;
                     return Ok(Exit::Interrupted);
                 }
-                Step::Interrupt => {
+                WatchStep::Interrupt => {
                     self.screen.note("stopping; again to stop waiting")?;
-                    self.stopping = Some(Box::pin(stop(self.client.clone(), self.narrator.open().to_vec())));
+                    self.stopping = Some(Box::pin(stop(self.client.clone(), self.printer.open_runs().to_vec())));
                 }
-                Step::Stopped(result) => {
+                WatchStep::Stopped(result) => {
                     let stopped = result.with_context(|| {
-                        let open: Vec<String> = self.narrator.open().iter().map(ToString::to_string).collect();
+                        let open: Vec<String> = self.printer.open_runs().iter().map(ToString::to_string).collect();
                         format!("not stopped; try again with: greenroom cancel {}", open.join(" "))
                     })?;
                     self.drain().await?;
@@ -130,36 +130,36 @@ impl<Out: Write, Side: Write> Watch<Out, Side> {
             }
         }
         self.screen.finish()?;
-        // The end can be in the feed before the answer to our request to stop; that answer says what was stopped.
+        // The feed can end before the response to our cancel request, which has the receipt.
         if let Some(stopping) = self.stopping {
             let stopped = timeout(LAST_EVENTS, stopping).await.unwrap_or_else(|_| Ok(Vec::new()))?;
             stopped.iter().try_for_each(|said| self.screen.announce(&said.to_string()))?;
             return Ok(Exit::Interrupted);
         }
-        Ok(self.narrator.exit())
+        Ok(self.printer.exit())
     }
 
-    /// Waits for whatever comes first.
-    async fn step(&mut self) -> anyhow::Result<Step> {
-        let broken = self.feed.broken();
+    /// Waits for the next item, interrupt or stop result.
+    async fn step(&mut self) -> anyhow::Result<WatchStep> {
+        let broken = self.feed.disconnected();
         let mut ticks = interval(spinner::TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
         ticks.reset();
-        // Kept over the ticks of the spinner, so that they do not start its waits and its reconnections anew.
+        // Kept across the spinner's ticks, which must not restart its waits and reconnections.
         let mut next = pin!(self.feed.next());
         loop {
             tokio::select! {
-                item = &mut next => return Ok(Step::Item(item)),
-                Some(()) = self.interrupts.recv() => return Ok(Step::Interrupt),
-                stopped = settled(&mut self.stopping) => {
+                item = &mut next => return Ok(WatchStep::Item(item)),
+                Some(()) = self.interrupts.recv() => return Ok(WatchStep::Interrupt),
+                stopped = stop_result(&mut self.stopping) => {
                     self.stopping = None;
-                    return Ok(Step::Stopped(stopped));
+                    return Ok(WatchStep::Stopped(stopped));
                 }
                 _ = ticks.tick(), if self.screen.spins() => {
                     let label = match () {
                         () if self.stopping.is_some() => "stopping",
                         () if broken.load(Ordering::Relaxed) => "connection lost, waiting for the server",
-                        () => self.narrator.waiting_for(),
+                        () => self.printer.waiting_for(),
                     };
                     self.screen.tick(label)?;
                 }
@@ -167,12 +167,12 @@ impl<Out: Write, Side: Write> Watch<Out, Side> {
         }
     }
 
-    /// Prints what was said until the end that is already known to have come.
+    /// Prints the remaining events of runs that have already ended.
     async fn drain(&mut self) -> anyhow::Result<()> {
         let rest = async {
-            while !self.narrator.is_over() {
-                if let Item::Event(event) = self.feed.next().await? {
-                    self.narrator.tell(&event, &mut self.screen)?;
+            while !self.printer.is_finished() {
+                if let FeedItem::Event(event) = self.feed.next().await? {
+                    self.printer.print_event(&event, &mut self.screen)?;
                 }
             }
             Ok(())
@@ -181,26 +181,26 @@ impl<Out: Write, Side: Write> Watch<Out, Side> {
     }
 }
 
-enum Step {
-    Item(Result<Item, Error>),
+enum WatchStep {
+    Item(Result<FeedItem, ClientError>),
     Interrupt,
-    Stopped(Result<Vec<Cancelled>, Error>),
+    Stopped(Result<Vec<CancelResponse>, ClientError>),
 }
 
-async fn settled(stopping: &mut Option<Stopping>) -> Result<Vec<Cancelled>, Error> {
+async fn stop_result(stopping: &mut Option<StopFuture>) -> Result<Vec<CancelResponse>, ClientError> {
     match stopping {
         Some(stopping) => stopping.await,
         None => std::future::pending().await,
     }
 }
 
-/// Stops the runs, the last one first: otherwise the end of one would start the next.
-async fn stop(client: Client, runs: Vec<RunId>) -> Result<Vec<Cancelled>, Error> {
+/// Stops the runs in reverse order: otherwise the end of one would start the next.
+async fn stop(client: ApiClient, runs: Vec<RunId>) -> Result<Vec<CancelResponse>, ClientError> {
     let mut stopped = Vec::new();
     for run in runs.into_iter().rev() {
         match cancel::stop(&client, run).await {
             Ok(cancelled) => stopped.push(cancelled),
-            // It came to its own end first.
+            // The run had already ended.
             Err(error) if error.code() == Some("run_ended") => {}
             Err(error) => return Err(error),
         }
@@ -208,13 +208,13 @@ async fn stop(client: Client, runs: Vec<RunId>) -> Result<Vec<Cancelled>, Error>
     Ok(stopped)
 }
 
-async fn check_that_runs_exist(client: &Client, runs: &[RunId]) -> anyhow::Result<()> {
+async fn check_that_runs_exist(client: &ApiClient, runs: &[RunId]) -> anyhow::Result<()> {
     for run in runs {
         match client.get::<serde_json::Value>(&format!("/api/runs/{run}"), &[]).await {
             Err(error) if error.code() == Some("not_found") => {
                 anyhow::bail!("the store was restored to a time before this run; ask again")
             }
-            // What else can go wrong shows in the feed, which knows how to wait.
+            // Other errors also show up in the feed, which handles them.
             _ => {}
         }
     }

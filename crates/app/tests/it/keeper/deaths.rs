@@ -1,4 +1,4 @@
-//! Invariant 5: whoever dies, in whatever way, nobody is left.
+//! Invariant 5: whichever process dies, and however, no process is left.
 
 use super::{AT_ONCE, DEADLINE, assert_dead, binary, both, daemons, ready, script, signal, start, within, written};
 use rustix::process::Signal;
@@ -8,7 +8,7 @@ use std::{
     process::Stdio,
     time::{Duration, Instant},
 };
-use workbench::process::{Ended, Supervisor};
+use workbench::process::{ProgramExit, Supervisor};
 
 #[tokio::test]
 async fn invariant_05_no_orphans_when_the_program_ends() {
@@ -18,8 +18,8 @@ async fn invariant_05_no_orphans_when_the_program_ends() {
             let mut child = start(&supervisor, &command).await;
             let ids = ready(&mut child, folder.path()).await;
             drop(child.stdin);
-            let ended = within("the end", child.handle.ended()).await;
-            assert!(matches!(ended, Ended::Code(0) | Ended::Signal(9)));
+            let ended = within("the end", child.handle.wait()).await;
+            assert!(matches!(ended, ProgramExit::Code(0) | ProgramExit::Signal(9)));
             assert_dead(ending, &ids).await;
             assert_eq!(child.stdout.next().await.unwrap(), None);
         }
@@ -33,9 +33,9 @@ async fn invariant_05_no_orphans_when_it_is_stopped() {
         let mut child = start(&supervisor, &command).await;
         let ids = ready(&mut child, folder.path()).await;
         let receipt = within("the stop", child.handle.stop(AT_ONCE)).await;
-        // No waiting here: a stop that has returned is over.
+        // No waiting: all processes must have ended when stop returns.
         assert!(ids.iter().all(|id| !super::is_alive(*id)), "{ids:?}");
-        // A shell in between may not have ended yet.
+        // An intermediate shell may still be counted.
         assert!(receipt.processes >= 4 && receipt.signals == ["SIGKILL"], "{receipt:?}");
     }
 }
@@ -46,17 +46,17 @@ async fn invariant_05_no_orphans_when_the_handle_is_dropped() {
         let (folder, command) = script(&format!("{}; wait", daemons(true)));
         let mut child = start(&supervisor, &command).await;
         let ids = ready(&mut child, folder.path()).await;
-        assert_eq!(supervisor.living(), 1);
+        assert_eq!(supervisor.running(), 1);
         drop(child);
         assert_dead("dropped", &ids).await;
-        within("all of it", supervisor.all_gone()).await;
-        assert_eq!(supervisor.living(), 0);
+        within("all of it", supervisor.wait_until_all_ended()).await;
+        assert_eq!(supervisor.running(), 0);
     }
 }
 
-/// A start that is given up in the middle, at any point of it.
+/// Cancels a start at many different points.
 #[tokio::test]
-async fn invariant_05_no_orphans_when_a_start_is_given_up() {
+async fn invariant_05_no_orphans_when_a_start_is_cancelled() {
     for supervisor in both() {
         let (folder, command) = script("echo $$ >> pids; exec sleep 1000");
         for micros in (0..20_000).step_by(400) {
@@ -65,18 +65,17 @@ async fn invariant_05_no_orphans_when_a_start_is_given_up() {
                 drop(child.unwrap());
             }
         }
-        // One that ran to the end shows that there was something to leave behind.
+        // A completed start shows that the script would have left a process.
         let child = start(&supervisor, &command).await;
         while written(folder.path()).is_empty() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         child.handle.stop(AT_ONCE).await;
-        assert_none_in("given up", folder.path()).await;
+        assert_none_in("cancelled start", folder.path()).await;
     }
 }
 
-/// Without cgroups one that is orphaned, in a session of its own, and has cleaned its environment cannot be found by
-/// anybody but the keeper.
+/// Without cgroups, only the keeper can find an orphan in its own session with a clean environment.
 #[tokio::test]
 async fn invariant_05_no_orphans_when_the_keeper_is_killed() {
     for supervisor in both() {
@@ -84,9 +83,9 @@ async fn invariant_05_no_orphans_when_the_keeper_is_killed() {
         let mut child = start(&supervisor, &command).await;
         let ids = ready(&mut child, folder.path()).await;
         signal(i32::try_from(child.handle.keeper_id().unwrap()).unwrap(), Signal::KILL);
-        // Nobody waits for the program: the server sees to it all the same.
+        // The server cleans up although nothing waits for the program.
         assert_dead("without a keeper", &ids).await;
-        assert_eq!(within("the end", child.handle.ended()).await, Ended::Unknown);
+        assert_eq!(within("the end", child.handle.wait()).await, ProgramExit::Unknown);
         child.handle.stop(AT_ONCE).await;
     }
 }
@@ -103,7 +102,7 @@ async fn invariant_05_no_orphans_when_the_keeper_is_killed_and_the_handle_droppe
     }
 }
 
-/// Nobody can refuse SIGSTOP; a keeper that hangs is as good as dead.
+/// A keeper stopped with SIGSTOP is treated like a dead one.
 #[tokio::test]
 async fn invariant_05_no_orphans_when_the_keeper_hangs() {
     for supervisor in both() {
@@ -133,7 +132,7 @@ async fn invariant_05_no_orphans_of_a_program_that_starts_fifty() {
     }
 }
 
-/// Each of a growing crowd goes on starting others, some in new sessions.
+/// Each process keeps starting others, some in new sessions.
 #[tokio::test]
 async fn invariant_05_no_orphans_of_a_fork_bomb() {
     for supervisor in both() {
@@ -165,7 +164,7 @@ async fn invariant_05_no_orphans_of_twenty_at_once() {
                     1 => drop(within("the stop", child.handle.stop(AT_ONCE)).await),
                     _ => {
                         drop(child.stdin);
-                        assert_eq!(within("the end", child.handle.ended()).await, Ended::Code(number));
+                        assert_eq!(within("the end", child.handle.wait()).await, ProgramExit::Code(number));
                     }
                 }
                 assert_dead("one of twenty", &ids).await;
@@ -174,18 +173,18 @@ async fn invariant_05_no_orphans_of_twenty_at_once() {
         while let Some(done) = tasks.join_next().await {
             done.unwrap();
         }
-        within("all of them", supervisor.all_gone()).await;
+        within("all of them", supervisor.wait_until_all_ended()).await;
     }
 }
 
 const ROLE: &str = "GREENROOM_TEST_ROLE";
 
-#[expect(clippy::disallowed_methods, reason = "this test starts itself again, in another role")]
-fn plays_the_server() -> bool {
+#[expect(clippy::disallowed_methods, reason = "this test restarts itself in another role")]
+fn is_server_role() -> bool {
     std::env::var_os(ROLE).is_some()
 }
 
-/// This test program again, as a server with two programs, in a folder where they write down who they are.
+/// This test program as a server with two programs, which write their process ids to a folder.
 struct Victim {
     process: tokio::process::Child,
     ids: Vec<i32>,
@@ -213,8 +212,8 @@ impl Victim {
         Self { process, ids }
     }
 
-    /// Only ever ends by being killed.
-    async fn be() {
+    /// Runs the server role until it is killed.
+    async fn run_server_role() {
         let folder = std::env::current_dir().unwrap();
         let mut children = Vec::new();
         for supervisor in both() {
@@ -237,8 +236,8 @@ impl Victim {
 
 #[tokio::test]
 async fn invariant_05_no_orphans_when_the_server_is_killed() {
-    if plays_the_server() {
-        return Victim::be().await;
+    if is_server_role() {
+        return Victim::run_server_role().await;
     }
     for cause in [Signal::KILL, Signal::TERM, Signal::ABORT] {
         let folder = tempfile::tempdir().unwrap();
@@ -248,11 +247,11 @@ async fn invariant_05_no_orphans_when_the_server_is_killed() {
     }
 }
 
-/// Nobody was left to end them, or their keepers hang; the next server to start sees to both.
+/// The next server to start cleans up after killed servers with killed or stopped keepers.
 #[tokio::test]
 async fn invariant_05_no_orphans_after_a_restart_when_server_and_keepers_were_killed() {
-    if plays_the_server() {
-        return Victim::be().await;
+    if is_server_role() {
+        return Victim::run_server_role().await;
     }
     let innocent = Supervisor::new(binary());
     let (own, command) = script(&format!("{}; wait", daemons(true)));
@@ -265,21 +264,21 @@ async fn invariant_05_no_orphans_after_a_restart_when_server_and_keepers_were_ki
         let comm = |id: &i32| fs::read_to_string(format!("/proc/{id}/comm")).unwrap_or_default();
         let keepers: Vec<i32> = victim.ids.iter().copied().filter(|id| comm(id) == "gr-keeper\n").collect();
         assert_eq!(keepers.len(), 2);
-        // A server that is stopped cannot see to its keepers before it is killed too.
+        // Stop the server first, so that it cannot react to the death of its keepers.
         signal(i32::try_from(victim.process.id().unwrap()).unwrap(), Signal::STOP);
         for keeper in &keepers {
             signal(*keeper, cause);
         }
         victim.die(Signal::KILL).await;
-        tokio::task::spawn_blocking(|| Supervisor::new(binary()).sweep()).await.unwrap();
+        tokio::task::spawn_blocking(|| Supervisor::new(binary()).end_abandoned()).await.unwrap();
         assert_dead("after the sweep", &victim.ids).await;
     }
-    assert!(bystanders.iter().all(|id| super::is_alive(*id)), "of a server that lives");
+    assert!(bystanders.iter().all(|id| super::is_alive(*id)), "processes of a live server must survive");
 }
 
-/// Never more than a few at a time, but none lives as long as it takes to look for it.
+/// Only a few processes at a time, but each is replaced faster than a scan of `/proc`.
 #[tokio::test]
-async fn invariant_05_no_orphans_of_a_comet() {
+async fn invariant_05_no_orphans_of_a_self_replacing_process() {
     for supervisor in both() {
         let (folder, command) = script("sh ./comet & sleep 0.1; echo ready; wait; read -r word");
         fs::write(folder.path().join("comet"), "setsid sh ./comet &\n").unwrap();
@@ -293,7 +292,7 @@ async fn invariant_05_no_orphans_of_a_comet() {
 async fn assert_none_in(what: &str, folder: &Path) {
     let works_there = |id: i32| fs::read_link(format!("/proc/{id}/cwd")).is_ok_and(|cwd| cwd == folder);
     let start = Instant::now();
-    // One look is no proof where processes come and go faster than it takes.
+    // A single scan proves nothing if processes are replaced faster than it runs.
     let mut empty_looks = 0;
     while empty_looks < 20 {
         let all = fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());

@@ -1,5 +1,5 @@
-//! Programs under a keeper, which is the binary itself: plain shell scripts, watched through `/proc`. Everything runs
-//! twice: with cgroups, where this machine lets us have them, and without.
+//! Programs under a keeper, which is the binary itself: shell scripts, observed through `/proc`. Every test runs twice:
+//! with cgroups, if the machine allows them, and without.
 
 mod deaths;
 mod programs;
@@ -13,17 +13,17 @@ use std::{
     time::{Duration, Instant},
 };
 use tempfile::TempDir;
-use workbench::process::{Child, Command, Ended, Patience, Supervisor};
+use workbench::process::{Child, ProcessSpec, ProgramExit, StopTimeouts, Supervisor};
 
-/// Invariant 5: two seconds after, nothing is alive.
+/// Invariant 5: all processes end within two seconds.
 const TWO_SECONDS: Duration = Duration::from_secs(2);
 /// Longer than anything that is waited for takes on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(60);
-const AT_ONCE: Patience = Patience { input_closed: Duration::ZERO, terminated: Duration::ZERO };
-const PATIENT: Patience = Patience { input_closed: DEADLINE, terminated: DEADLINE };
+const AT_ONCE: StopTimeouts = StopTimeouts { after_input_closed: Duration::ZERO, after_sigterm: Duration::ZERO };
+const PATIENT: StopTimeouts = StopTimeouts { after_input_closed: DEADLINE, after_sigterm: DEADLINE };
 
-/// A script that starts three which are in none of its process groups, writes down who they are, and says so. One is
-/// adopted by the keeper; one has an empty environment; the last, if wanted, is both.
+/// A script that starts up to three processes outside its process group, writes their ids to a file and prints `ready`.
+/// One is adopted by the keeper, one has an empty environment, and the last, if `hidden`, is both.
 fn daemons(hidden: bool) -> String {
     let adopted = "setsid sh -c '(sleep 1000 & echo $! >> pids) &'";
     let naked = "env -i PATH=\"$PATH\" setsid sh -c 'echo $$ >> pids; exec sleep 1000' &";
@@ -44,23 +44,23 @@ fn both() -> [Supervisor; 2] {
     [Supervisor::new(binary()), Supervisor::without_cgroups(binary())]
 }
 
-/// A shell script in a folder of its own.
-fn script(text: &str) -> (TempDir, Command) {
+/// A shell script in its own folder.
+fn script(text: &str) -> (TempDir, ProcessSpec) {
     let folder = tempfile::tempdir().unwrap();
     let command = program("/bin/sh", &["-c", text], folder.path());
     (folder, command)
 }
 
-fn program(program: &str, args: &[&str], folder: &Path) -> Command {
+fn program(program: &str, args: &[&str], folder: &Path) -> ProcessSpec {
     let env = BTreeMap::from([(OsString::from("PATH"), OsString::from("/usr/local/bin:/usr/bin:/bin"))]);
-    Command { program: program.into(), args: args.iter().map(OsString::from).collect(), env, folder: folder.into() }
+    ProcessSpec { program: program.into(), args: args.iter().map(OsString::from).collect(), env, folder: folder.into() }
 }
 
 async fn within<F: Future>(what: &str, future: F) -> F::Output {
     tokio::time::timeout(DEADLINE, future).await.unwrap_or_else(|_| panic!("{what}: not within {DEADLINE:?}"))
 }
 
-async fn start(supervisor: &Supervisor, command: &Command) -> Child {
+async fn start(supervisor: &Supervisor, command: &ProcessSpec) -> Child {
     supervisor.start(command.clone()).await.unwrap()
 }
 
@@ -68,11 +68,11 @@ async fn line(child: &mut Child) -> String {
     within("a line", child.stdout.next()).await.unwrap().expect("a line")
 }
 
-async fn end(child: &mut Child) -> Ended {
-    within("the end", child.handle.ended()).await
+async fn end(child: &mut Child) -> ProgramExit {
+    within("the end", child.handle.wait()).await
 }
 
-/// What the program and those it started wrote down, and its keeper.
+/// Returns the process ids that the program wrote, and its keeper.
 async fn ready(child: &mut Child, folder: &Path) -> Vec<i32> {
     assert_eq!(line(child).await, "ready");
     let mut ids = written(folder);
@@ -91,7 +91,7 @@ fn stat(id: i32) -> Option<String> {
     Some(String::from_utf8_lossy(&text).rsplit_once(") ")?.1.to_owned())
 }
 
-/// One that has ended and only waits to be looked after is not.
+/// Zombies are not alive.
 fn is_alive(id: i32) -> bool {
     stat(id).is_some_and(|fields| !fields.starts_with('Z') && !fields.starts_with('X'))
 }

@@ -4,16 +4,16 @@ use super::{both, cgroup, end, line, program, script, start, within};
 use rustix::process::Signal;
 use std::{fs, io, os::unix::fs::PermissionsExt as _};
 use tokio::io::AsyncWriteExt as _;
-use workbench::process::{Ended, Error, Supervisor};
+use workbench::process::{ProcessStartError, ProgramExit, Supervisor};
 
 #[tokio::test]
-async fn the_way_it_ended_is_told() {
+async fn exit_status_is_reported() {
     for supervisor in both() {
         for (text, expected) in [
-            ("exit 0", Ended::Code(0)),
-            ("exit 37", Ended::Code(37)),
-            ("kill -KILL $$", Ended::Signal(9)),
-            ("kill -SEGV $$", Ended::Signal(11)),
+            ("exit 0", ProgramExit::Code(0)),
+            ("exit 37", ProgramExit::Code(37)),
+            ("kill -KILL $$", ProgramExit::Signal(9)),
+            ("kill -SEGV $$", ProgramExit::Signal(11)),
         ] {
             let (_folder, command) = script(text);
             assert_eq!(end(&mut start(&supervisor, &command).await).await, expected, "{text}");
@@ -22,7 +22,7 @@ async fn the_way_it_ended_is_told() {
 }
 
 #[tokio::test]
-async fn what_is_said_goes_straight_through() {
+async fn stdin_and_stdout_are_connected_directly() {
     for supervisor in both() {
         let (_folder, command) = script("while read -r word; do echo \"$word, too\"; done; echo the end");
         let mut child = start(&supervisor, &command).await;
@@ -33,24 +33,24 @@ async fn what_is_said_goes_straight_through() {
         drop(child.stdin);
         assert_eq!(within("a line", child.stdout.next()).await.unwrap().as_deref(), Some("the end"));
         assert_eq!(within("the end", child.stdout.next()).await.unwrap(), None);
-        assert_eq!(child.handle.ended().await, Ended::Code(0));
+        assert_eq!(child.handle.wait().await, ProgramExit::Code(0));
     }
 }
 
 #[tokio::test]
-async fn the_last_words_are_there_when_the_end_is_told() {
+async fn stderr_is_complete_when_the_exit_is_reported() {
     let supervisor = Supervisor::new(super::binary());
     for _ in 0..20 {
         let (_folder, command) = script("i=0; while [ $i -lt 300 ]; do echo line $i >&2; i=$((i+1)); done; exit 1");
         let mut child = start(&supervisor, &command).await;
-        assert_eq!(end(&mut child).await, Ended::Code(1));
-        assert!(child.handle.stderr().tail().ends_with("line 299"));
+        assert_eq!(end(&mut child).await, ProgramExit::Code(1));
+        assert!(child.handle.stderr().text().ends_with("line 299"));
     }
 }
 
-/// The mark is all that is added, and the keeper itself has nothing.
+/// Only the marker variable is added, and the keeper has an empty environment.
 #[tokio::test]
-async fn invariant_17_secrets_stay_the_environment_is_what_was_given() {
+async fn invariant_17_secrets_stay_environment_is_exactly_as_given() {
     for supervisor in both() {
         let folder = tempfile::tempdir().unwrap();
         let mut command = program("env", &[], folder.path());
@@ -72,12 +72,12 @@ async fn invariant_17_secrets_stay_the_environment_is_what_was_given() {
         let command_line = fs::read_to_string(format!("/proc/{keeper}/cmdline")).unwrap();
         assert!(command_line.starts_with(&format!("gr-keeper\0__keep\0{}.", std::process::id())), "{command_line:?}");
         drop(child.stdin);
-        assert_eq!(child.handle.ended().await, Ended::Code(0));
+        assert_eq!(child.handle.wait().await, ProgramExit::Code(0));
     }
 }
 
 #[tokio::test]
-async fn it_gets_its_arguments_its_folder_and_nothing_else() {
+async fn program_gets_its_arguments_and_folder_and_nothing_else() {
     let text = "pwd; printf '<%s>' \"$@\"; echo; ls /proc/self/fd | tr '\\n' ' '; echo; cat /proc/self/status";
     for supervisor in both() {
         let (folder, mut command) = script(text);
@@ -86,7 +86,7 @@ async fn it_gets_its_arguments_its_folder_and_nothing_else() {
         assert_eq!(line(&mut child).await, folder.path().canonicalize().unwrap().to_str().unwrap());
         assert_eq!(line(&mut child).await, "<><two words><--><new");
         assert_eq!(line(&mut child).await, "line><\"'$>");
-        // What this process was started with itself may be among them.
+        // File descriptors that this process inherited may be included.
         let direct = tokio::process::Command::new(&command.program).args(&command.args).output().await.unwrap();
         let direct = String::from_utf8(direct.stdout).unwrap();
         assert_eq!(line(&mut child).await, direct.lines().nth(3).unwrap(), "open files");
@@ -103,7 +103,7 @@ async fn it_gets_its_arguments_its_folder_and_nothing_else() {
 #[tokio::test]
 async fn long_arguments_arrive() {
     let (_folder, mut command) = script("printf %s \"$LONG$1\" | wc -c");
-    // Near what the system takes as one string, and more than a socket holds at once.
+    // Near the limit of one string, and more than a socket buffer.
     for number in 0..8 {
         command.env.insert(format!("FILL{number}").into(), "x".repeat(100_000).into());
     }
@@ -115,7 +115,7 @@ async fn long_arguments_arrive() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_started_says_why() {
+async fn start_errors_have_a_reason() {
     for supervisor in both() {
         let folder = tempfile::tempdir().unwrap();
         let plain = folder.path().join("plain");
@@ -130,25 +130,25 @@ async fn what_cannot_be_started_says_why() {
             (garbage.to_str().unwrap(), None),
         ] {
             let error = supervisor.start(program(path, &[], folder.path())).await.err().unwrap();
-            let Error::Start { program, source } = error else { panic!("{error}") };
+            let ProcessStartError::Spawn { program, source } = error else { panic!("{error}") };
             assert_eq!(program, path);
             assert!(kind.is_none_or(|kind| source.kind() == kind), "{path}: {source}");
         }
         let missing = folder.path().join("missing");
         let error = supervisor.start(program("/bin/sh", &[], &missing)).await.err().unwrap();
-        assert!(matches!(error, Error::Refused { .. }) && error.to_string().contains("missing"), "{error}");
+        assert!(matches!(error, ProcessStartError::Refused { .. }) && error.to_string().contains("missing"), "{error}");
         let error = supervisor.start(program("/bin/sh", &["a\0b"], folder.path())).await.err().unwrap();
-        assert!(matches!(error, Error::Refused { .. }), "{error}");
-        within("the keepers' end", supervisor.all_gone()).await;
+        assert!(matches!(error, ProcessStartError::Refused { .. }), "{error}");
+        within("the keepers' end", supervisor.wait_until_all_ended()).await;
     }
     let supervisor = Supervisor::new("/no/such/keeper".into());
     let error = supervisor.start(script("exit 0").1).await.err().unwrap();
-    assert!(matches!(error, Error::Refused { .. }) && error.to_string().contains("keeper"), "{error}");
+    assert!(matches!(error, ProcessStartError::Refused { .. }) && error.to_string().contains("keeper"), "{error}");
 }
 
-/// A keeper that died of what was meant for others would take its program with it.
+/// A keeper that died of a stray signal would kill its program.
 #[tokio::test]
-async fn a_keeper_is_deaf_to_all_but_its_server() {
+async fn keeper_ignores_signals() {
     for supervisor in both() {
         let (_folder, command) = script("echo ready; cat");
         let mut child = start(&supervisor, &command).await;
@@ -160,31 +160,31 @@ async fn a_keeper_is_deaf_to_all_but_its_server() {
         child.stdin.write_all(b"still here\n").await.unwrap();
         assert_eq!(line(&mut child).await, "still here");
         assert!(super::is_alive(keeper));
-        // Its own session: what a terminal sends to the server's group does not reach it.
+        // Its own session, so that terminal signals to the server's group do not reach it.
         let session = |id: i32| super::stat(id).unwrap().split(' ').nth(3).unwrap().to_owned();
-        assert_eq!((session(keeper), session(child.handle.id())), (keeper.to_string(), keeper.to_string()));
+        assert_eq!((session(keeper), session(child.handle.process_id())), (keeper.to_string(), keeper.to_string()));
         drop(child.stdin);
-        assert_eq!(child.handle.ended().await, Ended::Code(0));
+        assert_eq!(child.handle.wait().await, ProgramExit::Code(0));
     }
 }
 
-/// The keeper stays outside, or it would kill itself.
+/// The keeper is outside the cgroup, or it would kill itself.
 #[tokio::test]
-async fn a_cgroup_is_there_for_as_long_as_the_program() {
+async fn cgroup_exists_as_long_as_the_program() {
     let supervisor = Supervisor::new(super::binary());
     let (_folder, command) = script("sleep 1000 & echo ready; wait");
     let mut child = start(&supervisor, &command).await;
     assert_eq!(line(&mut child).await, "ready");
     let keeper = i32::try_from(child.handle.keeper_id().unwrap()).unwrap();
     let own = cgroup(i32::try_from(std::process::id()).unwrap());
-    // It answers before it leaves.
+    // The keeper replies before it leaves the cgroup.
     let left = async {
         while cgroup(keeper) != own {
             tokio::time::sleep(std::time::Duration::from_millis(1)).await;
         }
     };
     within("the keeper's way out", left).await;
-    let leaf = cgroup(child.handle.id());
+    let leaf = cgroup(child.handle.process_id());
     assert_eq!(leaf != own, supervisor.has_cgroups());
     child.handle.stop(super::AT_ONCE).await;
     if let Some(leaf) = leaf.filter(|_| supervisor.has_cgroups()) {

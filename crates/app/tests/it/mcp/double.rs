@@ -1,5 +1,5 @@
-//! A double of the server's `/mcp`: real wire format, sessions that can be forgotten, streams that break, and a record of
-//! what it was asked.
+//! A double of the server's `/mcp`: real wire format, sessions that can be dropped, streams that break, and a record of
+//! all requests.
 
 use axum::{
     Router,
@@ -23,16 +23,16 @@ use tokio::{
     task::JoinSet,
 };
 
-/// One request that came in.
+/// One received request.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct SeenRequest {
     /// `POST tools/call`, `GET`, `DELETE`.
     pub what: String,
     pub headers: HeaderMap,
     pub body: Value,
 }
 
-impl Seen {
+impl SeenRequest {
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).map(|value| value.to_str().unwrap())
     }
@@ -40,25 +40,25 @@ impl Seen {
 
 #[derive(Default)]
 struct Inner {
-    /// How many sessions there were; their ids are `s1`, `s2` …
+    /// The number of sessions so far; their ids are `s1`, `s2` …
     sessions: usize,
     known: BTreeSet<String>,
-    seen: Vec<Seen>,
+    seen: Vec<SeenRequest>,
     streams: Vec<mpsc::Sender<String>>,
     token: Option<String>,
     has_stream: bool,
-    /// Streams of requests: those that are open, the most that ever were, and those that are gone.
+    /// Request streams: currently open, maximum open, and closed.
     open: usize,
     most_open: usize,
-    hung_up: usize,
+    closed_streams: usize,
 }
 
 #[derive(Clone)]
 pub struct Double {
     inner: Arc<Mutex<Inner>>,
-    /// Counts what happens, so that a test can wait for it.
-    happened: watch::Sender<usize>,
-    /// Tools called `slow` answer when this has reached their number.
+    /// Counts changes, so that a test can wait for them.
+    changed: watch::Sender<usize>,
+    /// Calls of `slow` return when this has reached their number.
     released: watch::Sender<u64>,
     pub address: SocketAddr,
     #[expect(dead_code, reason = "dropped with the last handle, which ends the server")]
@@ -68,7 +68,7 @@ pub struct Double {
 #[derive(Clone)]
 struct Shared {
     inner: Arc<Mutex<Inner>>,
-    happened: watch::Sender<usize>,
+    changed: watch::Sender<usize>,
     released: watch::Sender<u64>,
 }
 
@@ -80,19 +80,19 @@ impl Double {
     pub fn on(listener: TcpListener) -> Self {
         let address = listener.local_addr().unwrap();
         let inner = Arc::new(Mutex::new(Inner { has_stream: true, ..Inner::default() }));
-        let shared = Shared { inner, happened: watch::Sender::new(0), released: watch::Sender::new(0) };
-        let Shared { inner, happened, released } = shared.clone();
+        let shared = Shared { inner, changed: watch::Sender::new(0), released: watch::Sender::new(0) };
+        let Shared { inner, changed, released } = shared.clone();
         let app = Router::new().route("/mcp", post(posted).get(listened).delete(deleted)).with_state(shared);
         let mut tasks = JoinSet::new();
         tasks.spawn(async move { axum::serve(listener, app).await.unwrap() });
-        Self { inner, happened, released, address, tasks: Arc::new(tasks) }
+        Self { inner, changed, released, address, tasks: Arc::new(tasks) }
     }
 
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// As a restart does: sessions are forgotten and streams end.
+    /// Simulates a restart: drops all sessions and streams.
     pub fn restart(&self) {
         let mut inner = self.inner.lock().unwrap();
         inner.known.clear();
@@ -111,20 +111,20 @@ impl Double {
         self.released.send_replace(number);
     }
 
-    /// Says this on every stream that is open.
+    /// Sends a frame on every open stream.
     pub async fn announce(&self, frame: &str) {
         let streams = self.inner.lock().unwrap().streams.clone();
-        assert!(!streams.is_empty(), "someone listens");
+        assert!(!streams.is_empty(), "a stream must be open");
         for stream in streams {
             stream.send(frame.to_owned()).await.ok();
         }
     }
 
-    pub fn seen(&self) -> Vec<Seen> {
+    pub fn seen(&self) -> Vec<SeenRequest> {
         self.inner.lock().unwrap().seen.clone()
     }
 
-    pub fn whats(&self) -> Vec<String> {
+    pub fn request_names(&self) -> Vec<String> {
         self.seen().into_iter().map(|seen| seen.what).collect()
     }
 
@@ -132,23 +132,23 @@ impl Double {
         self.inner.lock().unwrap().most_open
     }
 
-    pub fn hung_up(&self) -> usize {
-        self.inner.lock().unwrap().hung_up
+    pub fn closed_streams(&self) -> usize {
+        self.inner.lock().unwrap().closed_streams
     }
 
-    /// Waits until the double has seen what makes this true.
+    /// Waits until this is true.
     pub async fn until(&self, what: &str, fits: impl Fn(&Self) -> bool) {
-        let mut happened = self.happened.subscribe();
+        let mut changed = self.changed.subscribe();
         let waiting = tokio::time::timeout(crate::DEADLINE, async {
             while !fits(self) {
-                happened.changed().await.unwrap();
+                changed.changed().await.unwrap();
             }
         });
-        assert!(waiting.await.is_ok(), "{what}; seen: {:?}", self.whats());
+        assert!(waiting.await.is_ok(), "{what}; seen: {:?}", self.request_names());
     }
 
     pub async fn until_listened(&self, times: usize) {
-        let listened = |double: &Self| double.whats().iter().filter(|what| *what == "GET").count() >= times;
+        let listened = |double: &Self| double.request_names().iter().filter(|what| *what == "GET").count() >= times;
         self.until("a stream is opened", listened).await;
         self.until_open().await;
     }
@@ -159,21 +159,21 @@ impl Double {
 }
 
 impl Shared {
-    fn happened(&self) {
-        self.happened.send_modify(|count| *count += 1);
+    fn changed(&self) {
+        self.changed.send_modify(|count| *count += 1);
     }
 
-    /// Records a request; refuses it where that is due.
+    /// Records a request and returns an error response if the token or session is invalid.
     fn enter(&self, what: &str, headers: &HeaderMap, body: Value) -> Option<Response> {
         let mut inner = self.inner.lock().unwrap();
-        inner.seen.push(Seen { what: what.to_owned(), headers: headers.clone(), body });
+        inner.seen.push(SeenRequest { what: what.to_owned(), headers: headers.clone(), body });
         let header = |name: &str| headers.get(name).map(|value| value.to_str().unwrap().to_owned());
         let session = header("mcp-session-id");
         let is_known = session.is_none_or(|session| inner.known.contains(&session));
         let wanted = inner.token.as_ref().map(|token| format!("Bearer {token}"));
         let is_allowed = wanted.is_none() || header("authorization") == wanted;
         drop(inner);
-        self.happened();
+        self.changed();
         let problem = |status: StatusCode, code: &str, detail: &str| {
             let body = json!({"status": status.as_u16(), "code": code, "title": "No", "detail": detail}).to_string();
             (status, [(CONTENT_TYPE, "application/problem+json")], body).into_response()
@@ -198,7 +198,7 @@ async fn listened(State(shared): State<Shared>, headers: HeaderMap) -> Response 
     if let Some(refused) = shared.enter("GET", &headers, Value::Null) {
         return refused;
     }
-    // Resumes the answer that `broken` began.
+    // Resumes the answer of `broken`.
     if headers.get("last-event-id").is_some_and(|id| id == "b-1") {
         return events(vec![text_result(&json!("resumed"), "whole")]);
     }
@@ -208,7 +208,7 @@ async fn listened(State(shared): State<Shared>, headers: HeaderMap) -> Response 
     let (sender, receiver) = mpsc::channel(16);
     sender.send("id: 0\ndata: \n\n".into()).await.unwrap();
     shared.inner.lock().unwrap().streams.push(sender);
-    shared.happened();
+    shared.changed();
     streamed(receiver, None)
 }
 
@@ -223,7 +223,7 @@ async fn posted(State(shared): State<Shared>, headers: HeaderMap, body: Bytes) -
         return StatusCode::ACCEPTED.into_response();
     }
     let result = match method.as_str() {
-        "initialize" => return greet(&shared, &body),
+        "initialize" => return initialize(&shared, &body),
         "tools/call" => return call(&shared, &body).await,
         "subscriptions/listen" => {
             let acknowledged = json!({"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",
@@ -231,15 +231,15 @@ async fn posted(State(shared): State<Shared>, headers: HeaderMap, body: Bytes) -
             let (sender, receiver) = mpsc::channel(16);
             sender.send(frame(&acknowledged)).await.unwrap();
             shared.inner.lock().unwrap().streams.push(sender);
-            shared.happened();
-            return streamed(receiver, Some(HungUp::new(&shared)));
+            shared.changed();
+            return streamed(receiver, Some(StreamGuard::new(&shared)));
         }
         _ => json!({}),
     };
     json_answer(&json!({"jsonrpc": "2.0", "id": id, "result": result}))
 }
 
-fn greet(shared: &Shared, body: &Value) -> Response {
+fn initialize(shared: &Shared, body: &Value) -> Response {
     let mut inner = shared.inner.lock().unwrap();
     inner.sessions += 1;
     let session = format!("s{}", inner.sessions);
@@ -255,7 +255,7 @@ fn greet(shared: &Shared, body: &Value) -> Response {
 async fn call(shared: &Shared, body: &Value) -> Response {
     let (id, name) = (&body["id"], body["params"]["name"].as_str().unwrap());
     match name {
-        // Spread over lines, as JSON may be.
+        // Multi-line JSON.
         "plain" => {
             json_answer(&json!({"jsonrpc": "2.0", "id": id, "result": {"content": [{"type": "text", "text": "a\nb"}]}}))
         }
@@ -266,7 +266,7 @@ async fn call(shared: &Shared, body: &Value) -> Response {
             released(shared, body, vec![frame(&progress)]).await
         }
         "slow" => released(shared, body, Vec::new()).await,
-        // Ends before the answer; `GET` after this event has it.
+        // The stream ends before the answer; a `GET` after this event returns it.
         "broken" => events(vec!["id: b-1\ndata: \n\n".into()]),
         "cut" => events(vec![": without an id\n\n".into()]),
         "refused" => {
@@ -278,7 +278,7 @@ async fn call(shared: &Shared, body: &Value) -> Response {
     }
 }
 
-/// An answer whose last part waits until the test releases it.
+/// An answer whose last frame waits until the test releases it.
 async fn released(shared: &Shared, body: &Value, before: Vec<String>) -> Response {
     let number = body["params"]["arguments"]["number"].as_u64().unwrap();
     let answer = text_result(&body["id"], "done");
@@ -292,7 +292,7 @@ async fn released(shared: &Shared, body: &Value, before: Vec<String>) -> Respons
             sender.send(answer).await.ok();
         }
     };
-    let guard = HungUp::new(shared);
+    let guard = StreamGuard::new(shared);
     let frames = stream::unfold(
         (receiver, Box::pin(rest), guard, false),
         |(mut receiver, mut rest, guard, mut is_over)| async move {
@@ -308,10 +308,10 @@ async fn released(shared: &Shared, body: &Value, before: Vec<String>) -> Respons
     ([(CONTENT_TYPE, "text/event-stream")], Body::from_stream(frames)).into_response()
 }
 
-/// Notices when a stream is gone.
-struct HungUp(Shared);
+/// Counts open streams and notices when one is closed.
+struct StreamGuard(Shared);
 
-impl HungUp {
+impl StreamGuard {
     fn new(shared: &Shared) -> Self {
         let mut inner = shared.inner.lock().unwrap();
         inner.open += 1;
@@ -320,17 +320,17 @@ impl HungUp {
     }
 }
 
-impl Drop for HungUp {
+impl Drop for StreamGuard {
     fn drop(&mut self) {
         let mut inner = self.0.inner.lock().unwrap();
         inner.open -= 1;
-        inner.hung_up += 1;
+        inner.closed_streams += 1;
         drop(inner);
-        self.0.happened();
+        self.0.changed();
     }
 }
 
-fn streamed(receiver: mpsc::Receiver<String>, guard: Option<HungUp>) -> Response {
+fn streamed(receiver: mpsc::Receiver<String>, guard: Option<StreamGuard>) -> Response {
     let frames = stream::unfold((receiver, guard), |(mut receiver, guard)| async move {
         let frame = receiver.recv().await?;
         Some((Ok::<_, Infallible>(frame), (receiver, guard)))

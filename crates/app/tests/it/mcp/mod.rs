@@ -1,4 +1,4 @@
-//! `greenroom mcp` as a client sees it: a process that is written to and read from.
+//! `greenroom mcp` as a stdio client uses it.
 
 mod double;
 mod endings;
@@ -20,7 +20,7 @@ use tokio::{
 const LEGACY: &str = "2025-11-25";
 pub const MODERN: &str = "2026-07-28";
 
-/// A client of an MCP server that is a process.
+/// A client of a stdio MCP server.
 pub struct Mcp {
     child: Child,
     input: Option<ChildStdin>,
@@ -42,21 +42,21 @@ impl Mcp {
         Self { child, input, output: Some(BufReader::new(output).lines()), _folder: folder }
     }
 
-    /// One that has greeted the server and listens to it.
-    async fn greeted(double: &Double) -> Self {
+    /// Starts a client and does the handshake.
+    async fn initialized(double: &Double) -> Self {
         let mut mcp = Self::start(&double.url());
-        mcp.greet().await;
+        mcp.initialize().await;
         mcp
     }
 
-    pub async fn greet(&mut self) {
+    pub async fn initialize(&mut self) {
         let params = json!({"protocolVersion": LEGACY, "capabilities": {"roots": {}}, "clientInfo": {"name": "test", "version": "7"}});
         self.write(&json!({"jsonrpc": "2.0", "id": "hello", "method": "initialize", "params": params})).await;
-        let greeted = self.read().await;
+        let response = self.read().await;
         assert_eq!(
-            (&greeted["id"], &greeted["result"]["protocolVersion"]),
+            (&response["id"], &response["result"]["protocolVersion"]),
             (&json!("hello"), &json!(LEGACY)),
-            "{greeted}"
+            "{response}"
         );
         self.write(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
     }
@@ -67,7 +67,10 @@ impl Mcp {
 
     async fn write_line(&mut self, line: &str) {
         let input = self.input.as_mut().unwrap();
-        timeout(DEADLINE, input.write_all(format!("{line}\n").as_bytes())).await.expect("it reads").unwrap();
+        timeout(DEADLINE, input.write_all(format!("{line}\n").as_bytes()))
+            .await
+            .expect("the command reads its input")
+            .unwrap();
     }
 
     pub async fn ask(&mut self, id: u64, method: &str, params: Value) {
@@ -78,16 +81,17 @@ impl Mcp {
         self.ask(id, "tools/call", json!({"name": tool, "arguments": arguments, "_meta": {"progressToken": id}})).await;
     }
 
-    /// The same, of the revision that has no sessions.
+    /// Calls a tool with the revision without sessions.
     pub async fn call_modern(&mut self, id: u64, tool: &str, arguments: Value) {
         let meta = json!({"io.modelcontextprotocol/protocolVersion": MODERN});
         self.ask(id, "tools/call", json!({"name": tool, "arguments": arguments, "_meta": meta})).await;
     }
 
-    /// The next line, which is a message as every line is.
+    /// Reads the next line, which must be a message.
     pub async fn read(&mut self) -> Value {
-        let line = timeout(DEADLINE, self.output.as_mut().unwrap().next_line()).await.expect("it says something");
-        let line = line.unwrap().expect("it has not ended");
+        let line =
+            timeout(DEADLINE, self.output.as_mut().unwrap().next_line()).await.expect("the command writes output");
+        let line = line.unwrap().expect("the command has not ended");
         let message: Value = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error} in {line:?}"));
         assert_eq!(message["jsonrpc"], "2.0", "{message}");
         message
@@ -104,16 +108,16 @@ impl Mcp {
         rustix::process::kill_process(id, signal).unwrap();
     }
 
-    /// Says no more, reads what is left and waits for the end: the exit code, the last messages, and the notes.
+    /// Closes the input and returns the exit code, the remaining messages and stderr.
     pub async fn end(mut self) -> (Option<i32>, Vec<Value>, String) {
         drop(self.input.take());
         let mut left = Vec::new();
         if let Some(mut output) = self.output.take() {
-            while let Some(line) = timeout(DEADLINE, output.next_line()).await.expect("it ends").unwrap() {
+            while let Some(line) = timeout(DEADLINE, output.next_line()).await.expect("the command ends").unwrap() {
                 left.push(serde_json::from_str(&line).unwrap());
             }
         }
-        let status = timeout(DEADLINE, self.child.wait()).await.expect("it ends").unwrap();
+        let status = timeout(DEADLINE, self.child.wait()).await.expect("the command ends").unwrap();
         let mut notes = String::new();
         self.child.stderr.take().unwrap().read_to_string(&mut notes).await.unwrap();
         (status.code(), left, notes)

@@ -1,13 +1,13 @@
-//! A server that goes away and comes back.
+//! Restarts of the server.
 
 use super::{Double, LEGACY, Mcp, double::frame, text};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 #[tokio::test]
-async fn a_client_does_not_notice_a_restart() {
+async fn restart_is_invisible_to_the_client() {
     let double = Double::start().await;
-    let mut mcp = Mcp::greeted(&double).await;
+    let mut mcp = Mcp::initialized(&double).await;
     for (id, method, params) in [
         (1, "resources/subscribe", json!({"uri": "x://1"})),
         (2, "resources/subscribe", json!({"uri": "x://2"})),
@@ -20,7 +20,7 @@ async fn a_client_does_not_notice_a_restart() {
     double.until_listened(1).await;
     let before = double.seen().len();
     double.restart();
-    // The stream notices it by itself, and what may have changed meanwhile is told.
+    // The stream detects the restart, and the client is notified of possible changes.
     let changed = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed", "params": {}});
     assert_eq!(mcp.read().await, changed);
     let updated = json!({"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": "x://2"}});
@@ -32,9 +32,9 @@ async fn a_client_does_not_notice_a_restart() {
     mcp.call(5, "plain", json!({})).await;
     mcp.read_answer(5).await;
     let seen = double.seen();
-    let greetings: Vec<&Value> =
+    let handshakes: Vec<&Value> =
         seen.iter().filter(|seen| seen.what == "POST initialize").map(|seen| &seen.body["params"]).collect();
-    assert_eq!((greetings.len(), greetings[0]), (2, greetings[1]));
+    assert_eq!((handshakes.len(), handshakes[0]), (2, handshakes[1]));
     let after: Vec<(&str, &Value)> = seen[before..]
         .iter()
         .filter(|seen| seen.what.starts_with("POST") && seen.what != "POST initialize")
@@ -59,10 +59,10 @@ async fn a_client_does_not_notice_a_restart() {
 }
 
 #[tokio::test]
-async fn a_request_in_a_forgotten_session_is_repeated_once() {
+async fn request_in_a_lost_session_is_repeated_once() {
     let double = Double::start().await;
     double.refuse_streams();
-    let mut mcp = Mcp::greeted(&double).await;
+    let mut mcp = Mcp::initialized(&double).await;
     mcp.call(1, "plain", json!({})).await;
     mcp.read_answer(1).await;
     double.restart();
@@ -80,13 +80,13 @@ async fn a_request_in_a_forgotten_session_is_repeated_once() {
     }
     answered.sort_unstable();
     assert_eq!(answered, (2..=9).collect::<Vec<_>>());
-    let greetings = double.whats().iter().filter(|what| *what == "POST initialize").count();
-    assert_eq!(greetings, 2, "one for all of them");
+    let handshakes = double.request_names().iter().filter(|what| *what == "POST initialize").count();
+    assert_eq!(handshakes, 2, "one handshake must serve all requests");
     mcp.end().await;
 }
 
 #[tokio::test]
-async fn without_a_server_each_request_is_told_what_to_do() {
+async fn requests_without_a_server_get_a_helpful_error() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
@@ -98,7 +98,7 @@ async fn without_a_server_each_request_is_told_what_to_do() {
         assert!(said.contains(&address.to_string()) && said.contains("greenroom serve"), "{said}");
     }
     let double = Double::on(TcpListener::bind(address).await.unwrap());
-    mcp.greet().await;
+    mcp.initialize().await;
     double.until_listened(1).await;
     double.announce(&frame(&json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}))).await;
     assert_eq!(mcp.read().await["method"], "notifications/tools/list_changed");

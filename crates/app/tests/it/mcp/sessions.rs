@@ -4,20 +4,20 @@ use super::{Double, LEGACY, Mcp, double::frame, text};
 use serde_json::json;
 
 #[tokio::test]
-async fn from_the_greeting_to_the_goodbye() {
+async fn complete_session() {
     let double = Double::start().await;
-    let mut mcp = Mcp::greeted(&double).await;
+    let mut mcp = Mcp::initialized(&double).await;
     double.until_listened(1).await;
     mcp.call(1, "plain", json!({})).await;
     assert_eq!(text(&mcp.read_answer(1).await), "a\nb");
     let update = json!({"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": "x://1"}});
     double.announce(&format!("id: 0\n{}", frame(&update))).await;
     assert_eq!(mcp.read().await, update);
-    // A question of the server, and the client's answer to it.
+    // A request from the server, and the client's response.
     double.announce(&frame(&json!({"jsonrpc": "2.0", "id": 9, "method": "ping"}))).await;
     assert_eq!(mcp.read().await["method"], "ping");
     mcp.write(&json!({"jsonrpc": "2.0", "id": 9, "result": {}})).await;
-    double.until("the answer arrives", |double| double.whats().contains(&"POST response".into())).await;
+    double.until("the answer arrives", |double| double.request_names().contains(&"POST response".into())).await;
     let (code, left, notes) = mcp.end().await;
     assert_eq!((code, left.len(), notes.as_str()), (Some(0), 0, ""));
 
@@ -37,9 +37,9 @@ async fn from_the_greeting_to_the_goodbye() {
 }
 
 #[tokio::test]
-async fn a_slow_answer_holds_up_nobody_and_progress_comes_before_it() {
+async fn slow_answer_does_not_block_others_and_progress_comes_first() {
     let double = Double::start().await;
-    let mut mcp = Mcp::greeted(&double).await;
+    let mut mcp = Mcp::initialized(&double).await;
     mcp.call(1, "slow", json!({"number": 2})).await;
     mcp.call(2, "progress", json!({"number": 1})).await;
     let progress = mcp.read().await;
@@ -57,13 +57,13 @@ async fn a_slow_answer_holds_up_nobody_and_progress_comes_before_it() {
 }
 
 #[tokio::test]
-async fn more_requests_than_go_at_once_are_all_answered() {
+async fn more_requests_than_the_concurrency_limit_are_all_answered() {
     let double = Double::start().await;
-    let mut mcp = Mcp::greeted(&double).await;
+    let mut mcp = Mcp::initialized(&double).await;
     for id in 1..=150 {
         mcp.call(id, "slow", json!({"number": 1})).await;
     }
-    let calls = |double: &Double| double.whats().iter().filter(|what| *what == "POST tools/call").count();
+    let calls = |double: &Double| double.request_names().iter().filter(|what| *what == "POST tools/call").count();
     double.until("64 have arrived", |double| calls(double) == 64).await;
     mcp.call(151, "plain", json!({})).await;
     double.release(1);
@@ -78,28 +78,28 @@ async fn more_requests_than_go_at_once_are_all_answered() {
 }
 
 #[tokio::test]
-async fn a_cancellation_is_told_to_the_server_and_nothing_is_answered() {
+async fn cancellation_is_forwarded_and_not_answered() {
     let double = Double::start().await;
-    let mut mcp = Mcp::greeted(&double).await;
+    let mut mcp = Mcp::initialized(&double).await;
     mcp.call(1, "slow", json!({"number": 9})).await;
-    // What has not been sent yet is cancelled without a word.
-    double.until("it arrives", |double| double.whats().contains(&"POST tools/call".into())).await;
+    // Wait until it was sent: an unsent request would be cancelled locally.
+    double.until("it arrives", |double| double.request_names().contains(&"POST tools/call".into())).await;
     mcp.write(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}})).await;
-    double.until("it arrives", |double| double.whats().contains(&"POST notifications/cancelled".into())).await;
+    double.until("it arrives", |double| double.request_names().contains(&"POST notifications/cancelled".into())).await;
     let (code, left, notes) = mcp.end().await;
     assert_eq!((code, left, notes.as_str()), (Some(0), Vec::new(), ""));
 }
 
 #[tokio::test]
-async fn an_answer_that_breaks_off_is_taken_up_again() {
+async fn interrupted_answer_is_resumed() {
     let double = Double::start().await;
     double.refuse_streams();
-    let mut mcp = Mcp::greeted(&double).await;
+    let mut mcp = Mcp::initialized(&double).await;
     let broken = json!({"name": "broken", "arguments": {}});
     mcp.write(&json!({"jsonrpc": "2.0", "id": "resumed", "method": "tools/call", "params": broken})).await;
     let answer = mcp.read().await;
     assert_eq!((&answer["id"], text(&answer)), (&json!("resumed"), "whole"));
-    // Where there is nothing to go on after, the client is told.
+    // Without an event id to resume from, the client gets an error.
     mcp.call(2, "cut", json!({})).await;
     let lost = mcp.read_answer(2).await;
     assert!(lost["error"]["message"].as_str().unwrap().contains("before the answer came"), "{lost}");

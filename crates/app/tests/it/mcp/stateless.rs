@@ -4,7 +4,7 @@ use super::{Double, MODERN, Mcp, text};
 use serde_json::json;
 
 #[tokio::test]
-async fn each_request_says_in_its_head_what_it_is() {
+async fn requests_have_protocol_headers() {
     let double = Double::start().await;
     let mut mcp = Mcp::start(&double.url());
     mcp.call_modern(1, "plain", json!({})).await;
@@ -14,7 +14,7 @@ async fn each_request_says_in_its_head_what_it_is() {
     mcp.read_answer(2).await;
     mcp.ask(3, "server/discover", json!({"_meta": meta})).await;
     mcp.read_answer(3).await;
-    // Words of the server that lack the id.
+    // An error response without the id.
     mcp.call_modern(4, "refused", json!({})).await;
     let refused = mcp.read_answer(4).await;
     assert_eq!(refused["error"], json!({"code": -32020, "message": "headers differ"}));
@@ -40,43 +40,44 @@ async fn each_request_says_in_its_head_what_it_is() {
 }
 
 #[tokio::test]
-async fn hanging_up_is_how_a_request_is_cancelled() {
+async fn cancel_closes_the_connection() {
     let double = Double::start().await;
     let mut mcp = Mcp::start(&double.url());
     mcp.call_modern(1, "slow", json!({"number": 9})).await;
-    double.until("it arrives", |double| double.whats().len() == 1).await;
+    double.until("it arrives", |double| double.request_names().len() == 1).await;
     mcp.write(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}})).await;
-    double.until("it hangs up", |double| double.hung_up() == 1).await;
-    // The id is free again.
+    double.until("it hangs up", |double| double.closed_streams() == 1).await;
+    // The id can be reused.
     mcp.call_modern(1, "plain", json!({})).await;
     assert_eq!(text(&mcp.read_answer(1).await), "a\nb");
-    assert_eq!(double.whats(), ["POST tools/call", "POST tools/call"]);
+    assert_eq!(double.request_names(), ["POST tools/call", "POST tools/call"]);
     mcp.end().await;
 }
 
 #[tokio::test]
-async fn a_subscription_outlives_the_connection_and_ends_with_the_client() {
+async fn subscription_survives_reconnects_and_ends_with_the_client() {
     let double = Double::start().await;
     let mut mcp = Mcp::start(&double.url());
     let meta = json!({"io.modelcontextprotocol/protocolVersion": MODERN});
     mcp.ask(1, "subscriptions/listen", json!({"notifications": {"toolsListChanged": true}, "_meta": meta})).await;
     assert_eq!(mcp.read().await["method"], "notifications/subscriptions/acknowledged");
-    let listens = |double: &Double| double.whats().iter().filter(|what| *what == "POST subscriptions/listen").count();
+    let listens =
+        |double: &Double| double.request_names().iter().filter(|what| *what == "POST subscriptions/listen").count();
     assert_eq!(listens(&double), 1);
     double.restart();
     double.until("it subscribes again", |double| listens(double) == 2).await;
-    // Not acknowledged once more; what may have changed meanwhile is told instead.
+    // The client gets change notifications instead of a second acknowledgement.
     let missed = mcp.read().await;
     assert_eq!(missed["method"], "notifications/tools/list_changed");
     let changed = json!({"jsonrpc": "2.0", "method": "notifications/prompts/list_changed"});
     double.until_open().await;
     double.announce(&super::double::frame(&changed)).await;
     assert_eq!(mcp.read().await, changed);
-    // As a server does that goes away in peace.
+    // As a server that shuts down gracefully.
     double.announce(&super::double::frame(&json!({"jsonrpc": "2.0", "id": 1, "result": {}}))).await;
     double.until("it subscribes once more", |double| listens(double) == 3).await;
     assert_eq!(mcp.read().await["method"], "notifications/tools/list_changed");
     let (code, left, _) = mcp.end().await;
     assert_eq!((code, left), (Some(0), Vec::new()));
-    double.until("it hangs up", |double| double.hung_up() == 3).await;
+    double.until("it hangs up", |double| double.closed_streams() == 3).await;
 }

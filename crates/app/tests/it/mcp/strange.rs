@@ -4,9 +4,9 @@ use super::{Double, Mcp, text};
 use serde_json::{Value, json};
 
 #[tokio::test]
-async fn what_is_no_message_is_answered_and_ends_nothing() {
+async fn invalid_messages_get_an_error_and_do_not_end_the_session() {
     let double = Double::start().await;
-    let mut mcp = Mcp::greeted(&double).await;
+    let mut mcp = Mcp::initialized(&double).await;
     let long = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{}"}}"#, "x".repeat(4 * 1024 * 1024));
     for (line, code) in [
         ("hello", -32700),
@@ -23,13 +23,13 @@ async fn what_is_no_message_is_answered_and_ends_nothing() {
     mcp.call(1, "plain", json!({})).await;
     assert_eq!(text(&mcp.read_answer(1).await), "a\nb");
     mcp.end().await;
-    assert_eq!(double.whats().iter().filter(|what| *what == "POST tools/call").count(), 1);
+    assert_eq!(double.request_names().iter().filter(|what| *what == "POST tools/call").count(), 1);
 }
 
 #[tokio::test]
-async fn two_requests_with_one_id_are_not_mixed_up() {
+async fn duplicate_request_id_is_rejected() {
     let double = Double::start().await;
-    let mut mcp = Mcp::greeted(&double).await;
+    let mut mcp = Mcp::initialized(&double).await;
     mcp.call(1, "slow", json!({"number": 1})).await;
     mcp.call(1, "plain", json!({})).await;
     let refused = mcp.read_answer(1).await;
@@ -40,9 +40,9 @@ async fn two_requests_with_one_id_are_not_mixed_up() {
 }
 
 #[tokio::test]
-async fn a_server_that_answers_something_else_is_not_passed_on() {
+async fn invalid_server_response_is_not_forwarded() {
     let double = Double::start().await;
-    let mut mcp = Mcp::greeted(&double).await;
+    let mut mcp = Mcp::initialized(&double).await;
     mcp.call(1, "garbage", json!({})).await;
     let refused = mcp.read_answer(1).await;
     assert!(refused["error"]["message"].as_str().unwrap().contains("not a JSON-RPC message"), "{refused}");
@@ -50,7 +50,7 @@ async fn a_server_that_answers_something_else_is_not_passed_on() {
 }
 
 #[tokio::test]
-async fn a_token_is_sent_and_its_lack_is_told() {
+async fn token_is_sent_and_a_wrong_one_is_reported() {
     let double = Double::start().await;
     double.want_token("grm_secret");
     let mut stranger = Mcp::start_with(&double.url(), Some("grm_wrong"));
@@ -62,7 +62,7 @@ async fn a_token_is_sent_and_its_lack_is_told() {
     assert_eq!(code, Some(0));
     assert!(notes.contains("GREENROOM_TOKEN") && !notes.contains("grm_"), "{notes}");
     let mut mcp = Mcp::start_with(&double.url(), Some("grm_secret"));
-    mcp.greet().await;
+    mcp.initialize().await;
     mcp.call(1, "plain", json!({})).await;
     mcp.read_answer(1).await;
     mcp.end().await;

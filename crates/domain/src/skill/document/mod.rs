@@ -1,37 +1,37 @@
 //! `SKILL.md`: YAML frontmatter between two lines of `---`, then the body.
 //!
-//! Reading is lenient, because many skills are written by hand: keys nobody knows are told and left out, and a frontmatter
-//! that is no YAML (`description: Use when: …`) is read line by line.
+//! Parsing is lenient, because many skills are written by hand: unknown keys are reported and dropped, and a
+//! frontmatter that is not valid YAML (`description: Use when: …`) is read line by line.
 
-use super::{Finding, Parameter, SkillName, SkillSpec};
+use super::{Parameter, SkillFinding, SkillName, SkillSpec};
 use crate::{agent::ToolPolicy, name::Name};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// A frontmatter is settings, not content.
+/// A frontmatter holds settings, not content.
 const MAX_FRONTMATTER: usize = 64 * 1024;
 
-/// Whom a document is for.
+/// Who a document is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum For {
-    /// An agent's program: only what Agent Skills describes. Programs act on other keys by themselves (`allowed-tools`,
-    /// `hooks`), past the person who is to be asked.
+pub enum Audience {
+    /// An agent's program: only keys defined by Agent Skills. Programs act on other keys (`allowed-tools`, `hooks`)
+    /// without asking the user.
     Agents,
-    /// Another Greenroom, or a person: all of it.
+    /// Another Greenroom server or a person: all keys.
     People,
 }
 
-/// What could be read from a document.
+/// The result of parsing a document.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Reading {
-    /// `None` if it has no name or no description.
+pub struct ParsedSkill {
+    /// `None` if the document has no name or no description.
     pub skill: Option<SkillSpec>,
-    pub findings: Vec<Finding>,
+    pub findings: Vec<SkillFinding>,
 }
 
-/// The frontmatter, if there is one, and the body.
-pub fn split(text: &str) -> (Option<&str>, &str) {
+/// Splits a document into the frontmatter, if there is one, and the body.
+pub fn split_frontmatter(text: &str) -> (Option<&str>, &str) {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut lines = text.split_inclusive('\n');
     let is_rule = |line: &str| line.trim_end() == "---";
@@ -46,37 +46,41 @@ pub fn split(text: &str) -> (Option<&str>, &str) {
     (None, text)
 }
 
-/// The description and the body of a document, whatever else is in it.
+/// Returns the description and the body of a document; the rest may be invalid.
 pub fn summary(text: &str) -> (Option<String>, &str) {
-    let (front, body) = split(text);
-    let front: Option<Front<IgnoredMetadata>> = front.and_then(|front| read(front).or_else(|_| read_lines(front)).ok());
+    let (front, body) = split_frontmatter(text);
+    let front: Option<Frontmatter<IgnoredMetadata>> =
+        front.and_then(|front| read(front).or_else(|_| read_lines(front)).ok());
     (front.and_then(|front| front.description), body)
 }
 
-/// Reads a document. `folder` is the name of the folder it lies in, for one that does not say its own.
-pub fn parse(text: &str, folder: Option<&str>) -> Reading {
-    let (front, body) = split(text);
+/// Parses a document. `folder` is the name of its folder, used if the document has no name.
+pub fn parse(text: &str, folder: Option<&str>) -> ParsedSkill {
+    let (front, body) = split_frontmatter(text);
     let mut findings = Vec::new();
     let front = match front {
         Some(front) if front.len() > MAX_FRONTMATTER => {
-            findings.push(Finding::error("", format!("the frontmatter has more than {MAX_FRONTMATTER} bytes")));
-            Front::default()
+            findings.push(SkillFinding::error("", format!("the frontmatter has more than {MAX_FRONTMATTER} bytes")));
+            Frontmatter::default()
         }
         Some(front) => frontmatter(front, &mut findings),
         None => {
-            findings.push(Finding::error("", "it does not begin with a frontmatter between two lines of ---"));
-            Front::default()
+            findings.push(SkillFinding::error(
+                "",
+                "the document does not begin with a frontmatter between two lines of ---",
+            ));
+            Frontmatter::default()
         }
     };
     let skill = front.into_skill(body, folder, &mut findings);
     findings.extend(skill.iter().flat_map(SkillSpec::findings));
-    findings.sort_by_key(|finding| finding.level == super::Level::Warning);
-    Reading { skill, findings }
+    findings.sort_by_key(|finding| finding.level == super::FindingLevel::Warning);
+    ParsedSkill { skill, findings }
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(bound = "M: DeserializeOwned + Default")]
-struct Front<M = BTreeMap<String, String>> {
+struct Frontmatter<M = BTreeMap<String, String>> {
     name: Option<String>,
     description: Option<String>,
     license: Option<String>,
@@ -99,7 +103,7 @@ struct Front<M = BTreeMap<String, String>> {
     unknown: BTreeMap<String, Value>,
 }
 
-impl<M: Default> Default for Front<M> {
+impl<M: Default> Default for Frontmatter<M> {
     fn default() -> Self {
         Self {
             name: None,
@@ -136,32 +140,35 @@ impl<'de> Deserialize<'de> for IgnoredMetadata {
 }
 
 fn read<T: DeserializeOwned>(front: &str) -> Result<T, String> {
-    // The budget for depth, aliases and size is the library's default: frontmatters are small.
+    // The library's default limits for depth, aliases and size are enough: frontmatters are small.
     serde_saphyr::from_str(front).map_err(|error| error.to_string().lines().next().unwrap_or_default().to_owned())
 }
 
-fn frontmatter(front: &str, findings: &mut Vec<Finding>) -> Front {
+fn frontmatter(front: &str, findings: &mut Vec<SkillFinding>) -> Frontmatter {
     if front.trim().is_empty() {
-        return Front::default();
+        return Frontmatter::default();
     }
-    let strict = match read::<Front>(front) {
+    let strict = match read::<Frontmatter>(front) {
         Ok(front) => return front,
         Err(error) => error,
     };
-    // Metadata is a map of text by the rules; what else is in there is kept as JSON text.
-    if let Ok(front) = read::<Front<BTreeMap<String, Value>>>(front) {
-        findings.push(Finding::warning("/metadata", "metadata is a map of texts; other values are kept as JSON text"));
+    // The specification allows only text values; other values are kept as JSON text.
+    if let Ok(front) = read::<Frontmatter<BTreeMap<String, Value>>>(front) {
+        findings.push(SkillFinding::warning(
+            "/metadata",
+            "metadata values should be text; other values are kept as JSON text",
+        ));
         return front.with_metadata(texts);
     }
-    match read_lines::<Front>(front) {
+    match read_lines::<Frontmatter>(front) {
         Ok(front) => {
             let message = format!("the frontmatter is not valid YAML and was read line by line: {strict}");
-            findings.push(Finding::warning("", message));
+            findings.push(SkillFinding::warning("", message));
             front
         }
         Err(_) => {
-            findings.push(Finding::error("", format!("the frontmatter cannot be read: {strict}")));
-            Front::default()
+            findings.push(SkillFinding::error("", format!("the frontmatter cannot be read: {strict}")));
+            Frontmatter::default()
         }
     }
 }
@@ -174,7 +181,7 @@ fn texts(metadata: BTreeMap<String, Value>) -> BTreeMap<String, String> {
     metadata.into_iter().map(|(key, value)| (key, text(value))).collect()
 }
 
-/// `key: value` lines, each value as it stands. Lines that go on below a key are left out.
+/// Reads `key: value` lines literally. Continuation lines are skipped.
 fn read_lines<T: DeserializeOwned>(front: &str) -> Result<T, String> {
     const TEXTS: [&str; 8] =
         ["name", "description", "license", "compatibility", "version", "category", "display_name", "allowed-tools"];
@@ -189,14 +196,14 @@ fn read_lines<T: DeserializeOwned>(front: &str) -> Result<T, String> {
         }
     }
     match found.is_empty() {
-        true => Err("it has no key that is known".into()),
+        true => Err("no known key".into()),
         false => serde_json::from_value(Value::Object(found)).map_err(|error| error.to_string()),
     }
 }
 
-impl<M> Front<M> {
-    fn with_metadata<N>(self, change: impl FnOnce(M) -> N) -> Front<N> {
-        Front {
+impl<M> Frontmatter<M> {
+    fn with_metadata<N>(self, change: impl FnOnce(M) -> N) -> Frontmatter<N> {
+        Frontmatter {
             name: self.name,
             description: self.description,
             license: self.license,
@@ -214,28 +221,30 @@ impl<M> Front<M> {
     }
 }
 
-impl Front {
-    fn into_skill(mut self, body: &str, folder: Option<&str>, findings: &mut Vec<Finding>) -> Option<SkillSpec> {
+impl Frontmatter {
+    fn into_skill(mut self, body: &str, folder: Option<&str>, findings: &mut Vec<SkillFinding>) -> Option<SkillSpec> {
         for key in self.unknown.keys().take(20) {
-            findings
-                .push(Finding::warning(format!("/{key}"), format!("the key {key:?} is not used here and not kept")));
+            findings.push(SkillFinding::warning(
+                format!("/{key}"),
+                format!("the unknown key {key:?} is ignored and not stored"),
+            ));
         }
         let name = match self.name.as_deref().or(folder).map(str::parse::<SkillName>) {
             Some(Ok(name)) => Some(name),
             Some(Err(error)) => {
-                findings.push(Finding::error("/name", error.to_string()));
+                findings.push(SkillFinding::error("/name", error.to_string()));
                 None
             }
             None => {
-                findings.push(Finding::error("/name", "a skill needs a name"));
+                findings.push(SkillFinding::error("/name", "a skill needs a name"));
                 None
             }
         };
         if self.description.is_none() {
             let message = "a skill needs a description: what it does and when to use it; agents choose by it";
-            findings.push(Finding::error("/description", message));
+            findings.push(SkillFinding::error("/description", message));
         }
-        // In metadata by the rules of Agent Skills, beside it by habit.
+        // Agent Skills puts these in metadata; many documents have them at the top level.
         let mut either = |direct: Option<String>, keys: &[&str]| {
             let inside = keys.iter().filter_map(|key| self.metadata.remove(*key)).next();
             direct.or(inside).map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
@@ -246,7 +255,7 @@ impl Front {
         let display_name = display_name.and_then(|text| match Name::parse(&text) {
             Ok(name) => Some(name),
             Err(error) => {
-                findings.push(Finding::error("/display_name", error.to_string()));
+                findings.push(SkillFinding::error("/display_name", error.to_string()));
                 None
             }
         });
@@ -267,7 +276,7 @@ impl Front {
     }
 }
 
-/// By spaces, as Agent Skills has it, or by commas, as many write it; not inside parentheses.
+/// Splits by spaces, as in Agent Skills, or by commas, as many authors write; not inside parentheses.
 fn words(text: &str) -> Vec<String> {
     let mut depth = 0_usize;
     let split = text.split(|c: char| {
@@ -282,7 +291,7 @@ fn words(text: &str) -> Vec<String> {
 }
 
 #[derive(Serialize)]
-struct Printed<'a> {
+struct PrintedFrontmatter<'a> {
     name: &'a SkillName,
     description: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -300,8 +309,8 @@ struct Printed<'a> {
 }
 
 impl SkillSpec {
-    /// The whole document with this body.
-    pub fn document(&self, body: &str, reader: For) -> String {
+    /// Returns the whole document with this body.
+    pub fn document(&self, body: &str, audience: Audience) -> String {
         let mut metadata: BTreeMap<&str, &str> = self.metadata.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
         let named = [
             ("version", self.label.as_deref()),
@@ -309,8 +318,8 @@ impl SkillSpec {
             ("display-name", self.display_name.as_ref().map(Name::as_str)),
         ];
         metadata.extend(named.into_iter().filter_map(|(key, value)| Some((key, value?))));
-        let all = reader == For::People;
-        let printed = Printed {
+        let all = audience == Audience::People;
+        let printed = PrintedFrontmatter {
             name: &self.name,
             description: &self.description,
             license: self.license.as_deref(),
@@ -320,7 +329,7 @@ impl SkillSpec {
             mcp_servers: Some(&self.mcp_servers).filter(|servers| all && !servers.is_empty()),
             tools: Some(&self.tools).filter(|tools| all && **tools != ToolPolicy::default()),
         };
-        // JSON is YAML: where the printer cannot, this can, and neither fails on texts and maps of them.
+        // JSON is valid YAML, so it is the fallback. Neither fails on text and maps of text.
         let front = serde_saphyr::to_string(&printed).or_else(|_| serde_json::to_string(&printed)).unwrap_or_default();
         let gap = if body.is_empty() { "" } else { "\n" };
         format!("---\n{}\n---\n{gap}{body}", front.trim_end())

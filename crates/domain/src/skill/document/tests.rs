@@ -1,18 +1,18 @@
-use super::{For, parse, split, summary};
+use super::{Audience, parse, split_frontmatter, summary};
 use crate::{
     name::Name,
-    skill::{Level, Parameter, ParameterKind, ParameterValue, SkillSpec},
+    skill::{FindingLevel, Parameter, ParameterKind, ParameterValue, SkillSpec},
 };
 use proptest::prelude::*;
 use serde_json::json;
 
 fn errors(text: &str) -> Vec<String> {
     let findings = parse(text, None).findings.into_iter();
-    findings.filter(|finding| finding.level == Level::Error).map(|finding| finding.pointer).collect()
+    findings.filter(|finding| finding.level == FindingLevel::Error).map(|finding| finding.pointer).collect()
 }
 
 #[test]
-fn a_document_as_agent_skills_describes_it() {
+fn parses_a_document_as_defined_by_agent_skills() {
     let text = "---\nname: pdf-forms\ndescription: Fills PDF forms. Use it for PDFs.\nlicense: Apache-2.0\n\
                 compatibility: needs python\nallowed-tools: Read Bash(git add:*),Write\nmetadata:\n  author: ann\n  \
                 version: 1.10\n  category: documents\n---\n\n# Forms\n\nDo it.\n";
@@ -27,7 +27,7 @@ fn a_document_as_agent_skills_describes_it() {
 }
 
 #[test]
-fn version_and_category_are_read_both_ways_and_unknown_keys_are_told() {
+fn reads_version_and_category_at_the_top_level_and_reports_unknown_keys() {
     let reading = parse("---\nname: a\ndescription: b\nversion: 2.0\ncategory: c\nhooks: {Stop: x}\n---\nbody", None);
     let skill = reading.skill.unwrap();
     assert_eq!((skill.label.as_deref(), skill.category.as_deref()), (Some("2.0"), Some("c")));
@@ -35,22 +35,22 @@ fn version_and_category_are_read_both_ways_and_unknown_keys_are_told() {
 }
 
 #[test]
-fn what_is_no_yaml_is_read_line_by_line() {
+fn invalid_yaml_is_read_line_by_line() {
     let text = "---\r\nname: when\r\ndescription: Use when: someone asks, \"always\"\r\nmetadata:\r\n  a: b\r\n---\r\nBody\r\n";
     let reading = parse(&format!("\u{feff}{text}"), None);
     let skill = reading.skill.unwrap();
     assert_eq!(skill.description, "Use when: someone asks, \"always\"");
     assert_eq!(skill.body, "Body\r\n");
-    assert!(reading.findings.iter().all(|finding| finding.level == Level::Warning), "{:?}", reading.findings);
+    assert!(reading.findings.iter().all(|finding| finding.level == FindingLevel::Warning), "{:?}", reading.findings);
 }
 
 #[test]
-fn what_is_missing_is_said() {
+fn missing_fields_are_reported() {
     assert_eq!(errors("no frontmatter"), ["", "/name", "/description"]);
     assert_eq!(errors("---\nname: A B\ndescription: x\n---\n"), ["/name"]);
     assert_eq!(errors("---\nname: a\n---\n"), ["/description"]);
     assert_eq!(errors("---\n: [\n---\n"), ["", "/name", "/description"]);
-    assert_eq!(errors("---\nname: a\ndescription: [1\n---\n"), [""; 0], "a text may begin with a bracket");
+    assert_eq!(errors("---\nname: a\ndescription: [1\n---\n"), [""; 0], "a description may begin with a bracket");
     assert!(
         parse("---\ndescription: d\n---\n", Some("folder")).skill.is_some_and(|skill| skill.name.as_str() == "folder")
     );
@@ -75,11 +75,11 @@ fn hostile_yaml_is_bounded() {
 }
 
 #[test]
-fn an_agents_program_is_told_nothing_that_it_acts_on_by_itself() {
+fn a_document_for_agents_has_no_keys_that_programs_act_on() {
     let mut skill = full();
     skill.tools.allow.push("Bash".into());
-    let text = skill.document("Body.", For::Agents);
-    let keys: Vec<&str> = split(&text)
+    let text = skill.document("Body.", Audience::Agents);
+    let keys: Vec<&str> = split_frontmatter(&text)
         .0
         .unwrap()
         .lines()
@@ -112,24 +112,24 @@ fn full() -> SkillSpec {
 }
 
 #[test]
-fn what_is_printed_for_people_is_read_back_whole() {
+fn a_document_for_people_parses_to_the_same_skill() {
     let skill = full();
-    assert_eq!(parse(&skill.document(&skill.body, For::People), None).skill, Some(skill));
+    assert_eq!(parse(&skill.document(&skill.body, Audience::People), None).skill, Some(skill));
 }
 
 proptest! {
     #[test]
-    fn any_text_survives_printing_and_reading(
+    fn any_text_survives_printing_and_parsing(
         description in r#"[ -~éß漢\n\t]{0,40}"#, value in r#"[ -~é]{0,30}"#, body in r"[ -~\n-]{0,60}",
     ) {
         let mut skill = SkillSpec::new("a".parse().unwrap(), description.trim(), body.trim_start_matches(['\n', '\r']));
         skill.metadata.insert("key".into(), value);
-        let text = skill.document(&skill.body, For::People);
+        let text = skill.document(&skill.body, Audience::People);
         prop_assert_eq!(parse(&text, None).skill, Some(skill), "{}", text);
     }
 
     #[test]
-    fn nothing_makes_it_fail_badly(text in any::<String>(), front in r"[a-z:\[\]{}&*!|>'\x22 \n-]{0,80}") {
+    fn parsing_never_panics(text in any::<String>(), front in r"[a-z:\[\]{}&*!|>'\x22 \n-]{0,80}") {
         drop(parse(&text, None));
         drop(parse(&format!("---\n{front}\n---\n{text}"), None));
     }

@@ -1,15 +1,15 @@
-//! Where what the server says in a session waits for who reads it. There is one stream for each call that has one, and a common
-//! one for all else; each may have several readers, and the newest of them gets what is said.
+//! Outgoing messages of a session. Each call may have its own stream; a common stream carries everything else. A stream
+//! may have several readers, and the newest of them gets the messages.
 //!
-//! Nothing is lost on the way: what nobody has read yet is bounded by making the sender wait, and a client that does not read
-//! for long loses its session rather than a message. News that say the same as others that still wait take their place. What
-//! was read is kept for a while, for a reader that comes back because its connection did not bring it.
+//! No message is lost: unread messages are bounded by making the sender wait, and a client that does not read for too
+//! long loses its session rather than a message. A notification replaces an unread one of the same content. Messages
+//! that were read are kept for a while, for a reader that reconnects.
 
 mod queue;
 #[cfg(test)]
 mod tests;
 
-use queue::{Queue, Said};
+use queue::{MessageQueue, OutboxMessage};
 use rmcp::{
     model::{GetExtensions as _, ProgressToken, RequestId, ServerJsonRpcMessage, ServerNotification},
     service::OriginatingRequestId,
@@ -29,225 +29,229 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// What waits to be read: more than all news that a session can subscribe to.
-const UNREAD: usize = 512;
-const UNREAD_BYTES: usize = 8 * 1024 * 1024;
-/// How long a sender waits for room.
-pub const PATIENCE: Duration = Duration::from_secs(30);
-/// Calls that have ended and are kept for readers that come back: how many, how large, for how long.
-const KEPT_CALLS: usize = 16;
-const KEPT_BYTES: usize = 1024 * 1024;
+/// Unread messages: more than all notifications that a session can subscribe to.
+const MAX_UNREAD: usize = 512;
+const MAX_UNREAD_BYTES: usize = 8 * 1024 * 1024;
+/// How long a sender waits for space.
+pub const SEND_TIMEOUT: Duration = Duration::from_secs(30);
+/// Ended calls that are kept for readers that reconnect: how many, how large, for how long.
+const MAX_KEPT_CALLS: usize = 16;
+const MAX_KEPT_BYTES: usize = 1024 * 1024;
 const KEPT_FOR: Duration = Duration::from_secs(60);
-/// How soon a client should come back.
-const RETRY: Duration = Duration::from_secs(3);
+/// When a client should reconnect.
+const RETRY_AFTER: Duration = Duration::from_secs(3);
 
 #[derive(Default)]
 pub struct Outbox {
-    state: Mutex<State>,
-    /// Something was taken out, or a reader came or went.
-    moved: Notify,
-    /// Cancelled when the session ends, and when something could not be said for long: what would come after it makes no sense
+    state: Mutex<OutboxState>,
+    /// A message was taken, or a reader was added or removed.
+    changed: Notify,
+    /// Cancelled when the session ends, and when a message could not be delivered in time: later messages make no sense
     /// without it.
-    pub over: CancellationToken,
+    pub ended: CancellationToken,
 }
 
 #[derive(Default)]
-struct State {
-    /// Takes the very first message.
-    greeting: Option<oneshot::Sender<ServerJsonRpcMessage>>,
-    common: Queue,
-    /// In the order in which they began.
-    calls: Vec<Call>,
+struct OutboxState {
+    /// Receives the first message.
+    initialize_response: Option<oneshot::Sender<ServerJsonRpcMessage>>,
+    common: MessageQueue,
+    /// In the order of their start.
+    calls: Vec<OutboxCall>,
     next_call: u64,
-    /// Something had no room, and nothing was taken out since.
+    /// A message did not fit, and none was taken since.
     is_full: bool,
     is_stuck: bool,
 }
 
-struct Call {
+struct OutboxCall {
     number: u64,
     request: RequestId,
     token: Option<ProgressToken>,
-    queue: Queue,
+    queue: MessageQueue,
     ended: Option<Instant>,
 }
 
-impl Call {
-    /// Nobody waits for what is in it.
+impl OutboxCall {
+    /// Returns whether the call has ended and no reader waits for it.
     fn is_kept(&self) -> bool {
         self.ended.is_some() && (!self.queue.has_reader() || self.queue.unread() == 0)
     }
 }
 
-/// Which stream.
+/// Identifies a stream of the session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Place {
+enum StreamId {
     Common,
     Call(u64),
 }
 
 #[derive(Debug)]
-pub enum Trouble {
-    Over,
-    /// The client does not read what it is sent.
-    Stuck,
-    /// A request with that id is under way.
-    InUse,
-    /// There is no such event, or not any more.
+pub enum OutboxError {
+    SessionEnded,
+    /// The client does not read its messages.
+    ClientNotReading,
+    /// A request with that id is already open.
+    DuplicateRequest,
+    /// The event never existed, or is no longer kept.
     UnknownEvent,
-    Unwritable(serde_json::Error),
+    Serialize(serde_json::Error),
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for OutboxError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Over => f.write_str("the session has ended"),
-            Self::Stuck => f.write_str("the client does not read what it is sent"),
-            Self::InUse => f.write_str("a request with that id is under way"),
-            Self::UnknownEvent => f.write_str("there is no such event, or not any more"),
-            Self::Unwritable(error) => write!(f, "a message could not be written: {error}"),
+            Self::SessionEnded => f.write_str("the session has ended"),
+            Self::ClientNotReading => f.write_str("the client does not read its messages"),
+            Self::DuplicateRequest => f.write_str("a request with that id is already in progress"),
+            Self::UnknownEvent => f.write_str("the event is unknown or no longer available"),
+            Self::Serialize(error) => write!(f, "could not serialize a message: {error}"),
         }
     }
 }
 
-impl std::error::Error for Trouble {}
+impl std::error::Error for OutboxError {}
 
 impl Outbox {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, OutboxState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where there is room it is taken now: messages go out in the order in which they were said.
-    pub fn say(
+    /// If there is space, the message is queued before this returns, which keeps messages in order.
+    pub fn send(
         self: &Arc<Self>,
         message: ServerJsonRpcMessage,
-    ) -> impl Future<Output = Result<(), Trouble>> + Send + use<> {
+    ) -> impl Future<Output = Result<(), OutboxError>> + Send + use<> {
         let outbox = Arc::clone(self);
-        let put = match self.over.is_cancelled() {
-            true => Err(Trouble::Over),
-            false => Said::new(message).map(|said| self.put(said)),
+        let put = match self.ended.is_cancelled() {
+            true => Err(OutboxError::SessionEnded),
+            false => OutboxMessage::new(message).map(|queued| self.put(queued)),
         };
         async move {
-            let Err(mut unsaid) = put? else { return Ok(()) };
-            let room = async {
+            let Err(mut unsent) = put? else { return Ok(()) };
+            let space = async {
                 loop {
-                    let moved = outbox.moved.notified();
+                    let moved = outbox.changed.notified();
                     tokio::pin!(moved);
-                    // Registered before looking: room that is made in between wakes us.
+                    // Registers before it checks, so that space freed in between wakes it.
                     moved.as_mut().enable();
-                    match outbox.put(unsaid) {
+                    match outbox.put(unsent) {
                         Ok(()) => return,
-                        Err(back) => unsaid = back,
+                        Err(back) => unsent = back,
                     }
                     moved.await;
                 }
             };
             tokio::select! {
-                put = timeout(PATIENCE, room) => put.map_err(|_| {
+                put = timeout(SEND_TIMEOUT, space) => put.map_err(|_| {
                     outbox.lock().is_stuck = true;
                     outbox.end();
-                    Trouble::Stuck
+                    OutboxError::ClientNotReading
                 }),
-                () = outbox.over.cancelled() => Err(Trouble::Over),
+                () = outbox.ended.cancelled() => Err(OutboxError::SessionEnded),
             }
         }
     }
 
-    /// It is given back if there is no room.
-    fn put(&self, said: Said) -> Result<(), Said> {
+    /// Returns the message if there is no space.
+    fn put(&self, queued: OutboxMessage) -> Result<(), OutboxMessage> {
         let mut state = self.lock();
-        if let Some(greeting) = state.greeting.take() {
-            // Who does not wait for it has gone.
-            drop(greeting.send(said.into_message()));
+        if let Some(greeting) = state.initialize_response.take() {
+            // A closed receiver means that the client is gone.
+            drop(greeting.send(queued.into_message()));
             return Ok(());
         }
-        let put = state.put(said);
+        let put = state.put(queued);
         state.is_full |= put.is_err();
         put
     }
 
-    /// The very first message, which is the answer to `initialize`.
-    pub fn greeting(&self) -> oneshot::Receiver<ServerJsonRpcMessage> {
+    /// Returns a receiver of the first message, which is the answer to `initialize`.
+    pub fn initialize_response(&self) -> oneshot::Receiver<ServerJsonRpcMessage> {
         let (sender, receiver) = oneshot::channel();
-        self.lock().greeting = Some(sender);
+        self.lock().initialize_response = Some(sender);
         receiver
     }
 
-    /// For all that belongs to no call.
-    pub fn read(self: &Arc<Self>) -> Reading {
+    /// Reads the common stream.
+    pub fn reader(self: &Arc<Self>) -> OutboxReader {
         let mut state = self.lock();
         let reader = state.common.attach();
-        let first = state.common.notice().into_iter().collect();
+        let first = state.common.left_out_notice().into_iter().collect();
         drop(state);
-        Reading { outbox: Arc::clone(self), place: Place::Common, reader, first }
+        OutboxReader { outbox: Arc::clone(self), stream_id: StreamId::Common, reader, first }
     }
 
-    /// The same, for those who come back with the id of the last event that they have.
-    pub fn read_resumably(self: &Arc<Self>) -> Reading {
-        let mut reading = self.read();
+    /// Reads the common stream, beginning with an event from which the client can resume.
+    pub fn resumable_reader(self: &Arc<Self>) -> OutboxReader {
+        let mut reading = self.reader();
         let last = self.lock().common.taken();
-        reading.first.push_front(ServerSseMessage::priming(Place::Common.event(last), RETRY));
+        reading.first.push_front(ServerSseMessage::priming(StreamId::Common.event(last), RETRY_AFTER));
         reading
     }
 
-    /// A call begins, with a stream of its own.
-    pub fn begin(self: &Arc<Self>, request: RequestId, token: Option<ProgressToken>) -> Result<Reading, Trouble> {
+    /// Begins a call with its own stream.
+    pub fn begin_call(
+        self: &Arc<Self>,
+        request: RequestId,
+        token: Option<ProgressToken>,
+    ) -> Result<OutboxReader, OutboxError> {
         let mut state = self.lock();
-        if state.under_way(&request).is_some() {
-            return Err(Trouble::InUse);
+        if state.open_call(&request).is_some() {
+            return Err(OutboxError::DuplicateRequest);
         }
-        let (number, mut queue) = (state.next_call, Queue::default());
+        let (number, mut queue) = (state.next_call, MessageQueue::default());
         state.next_call += 1;
         let reader = queue.attach();
-        state.calls.push(Call { number, request, token, queue, ended: None });
+        state.calls.push(OutboxCall { number, request, token, queue, ended: None });
         drop(state);
-        let place = Place::Call(number);
-        let first = VecDeque::from([ServerSseMessage::priming(place.event(0), RETRY)]);
-        Ok(Reading { outbox: Arc::clone(self), place, reader, first })
+        let stream = StreamId::Call(number);
+        let first = VecDeque::from([ServerSseMessage::priming(stream.event(0), RETRY_AFTER)]);
+        Ok(OutboxReader { outbox: Arc::clone(self), stream_id: stream, reader, first })
     }
 
-    /// What was said after that event, and what will be.
-    pub fn resume(self: &Arc<Self>, last_event: &str) -> Result<Reading, Trouble> {
-        let (place, last) = Place::parse(last_event).ok_or(Trouble::UnknownEvent)?;
+    /// Resumes a stream after an event.
+    pub fn resume(self: &Arc<Self>, last_event: &str) -> Result<OutboxReader, OutboxError> {
+        let (stream, last) = StreamId::parse(last_event).ok_or(OutboxError::UnknownEvent)?;
         let mut state = self.lock();
-        let queue = state.queue(place).ok_or(Trouble::UnknownEvent)?;
-        let again = queue.after(last).ok_or(Trouble::UnknownEvent)?;
-        let again = again.map(|(number, said)| said.event(place.event(number))).collect::<Vec<_>>();
+        let queue = state.queue(stream).ok_or(OutboxError::UnknownEvent)?;
+        let again = queue.after(last).ok_or(OutboxError::UnknownEvent)?;
+        let again = again.map(|(number, queued)| queued.event(stream.event(number))).collect::<Vec<_>>();
         let reader = queue.attach();
-        let mut first: VecDeque<_> = queue.notice().into_iter().collect();
+        let mut first: VecDeque<_> = queue.left_out_notice().into_iter().collect();
         first.extend(again);
         drop(state);
-        Ok(Reading { outbox: Arc::clone(self), place, reader, first })
+        Ok(OutboxReader { outbox: Arc::clone(self), stream_id: stream, reader, first })
     }
 
-    pub fn is_under_way(&self, request: &RequestId) -> bool {
-        self.lock().under_way(request).is_some()
+    pub fn has_open_call(&self, request: &RequestId) -> bool {
+        self.lock().open_call(request).is_some()
     }
 
-    /// Nothing more will be said in that call.
-    pub fn cancelled(&self, request: &RequestId) {
+    /// Ends a call that was cancelled.
+    pub fn cancel_call(&self, request: &RequestId) {
         let mut state = self.lock();
-        if let Some(call) = state.under_way(request) {
+        if let Some(call) = state.open_call(request) {
             call.ended = Some(Instant::now());
             call.queue.wake_all();
         }
     }
 
-    /// Ends the stream of a call that goes on: its reader comes back.
+    /// Ends the stream of an open call, so that its reader reconnects.
     #[cfg(feature = "conformance")]
     pub fn hang_up(&self, request: &RequestId) -> bool {
-        self.lock().under_way(request).map(|call| call.queue.detach_all()).is_some()
+        self.lock().open_call(request).map(|call| call.queue.detach_all()).is_some()
     }
 
-    /// Forgets what was kept for long enough.
-    pub fn tidy(&self) {
-        self.lock().shed();
+    /// Drops ended calls that have expired.
+    pub fn drop_expired(&self) {
+        self.lock().enforce_limits();
     }
 
     pub fn end(&self) {
-        self.over.cancel();
+        self.ended.cancel();
         let mut state = self.lock();
-        state.greeting = None;
+        state.initialize_response = None;
         state.common.wake_all();
         for call in &mut state.calls {
             call.queue.wake_all();
@@ -267,62 +271,62 @@ impl Outbox {
     }
 }
 
-impl State {
-    fn under_way(&mut self, request: &RequestId) -> Option<&mut Call> {
+impl OutboxState {
+    fn open_call(&mut self, request: &RequestId) -> Option<&mut OutboxCall> {
         self.calls.iter_mut().find(|call| call.ended.is_none() && call.request == *request)
     }
 
-    fn queue(&mut self, place: Place) -> Option<&mut Queue> {
-        match place {
-            Place::Common => Some(&mut self.common),
-            Place::Call(number) => Some(&mut self.call(number)?.queue),
+    fn queue(&mut self, stream: StreamId) -> Option<&mut MessageQueue> {
+        match stream {
+            StreamId::Common => Some(&mut self.common),
+            StreamId::Call(number) => Some(&mut self.call(number)?.queue),
         }
     }
 
-    fn call(&mut self, number: u64) -> Option<&mut Call> {
+    fn call(&mut self, number: u64) -> Option<&mut OutboxCall> {
         self.calls.iter_mut().find(|call| call.number == number)
     }
 
-    fn put(&mut self, said: Said) -> Result<(), Said> {
-        let has_room = self.has_room(&said);
-        let Some(call) = self.call_of(said.message()) else {
-            if !has_room && (self.common.has_reader() || !said.is_log()) {
-                return Err(said);
+    fn put(&mut self, queued: OutboxMessage) -> Result<(), OutboxMessage> {
+        let has_space = self.has_room(&queued);
+        let Some(call) = self.call_of(queued.message()) else {
+            if !has_space && (self.common.has_reader() || !queued.is_log()) {
+                return Err(queued);
             }
-            self.common.put(said);
+            self.common.put(queued);
             return Ok(());
         };
-        // What nobody reads is kept, within bounds of its own.
-        if !has_room && call.queue.has_reader() {
-            return Err(said);
+        // Messages without a reader are kept, within their own limits.
+        if !has_space && call.queue.has_reader() {
+            return Err(queued);
         }
-        if matches!(said.message(), ServerJsonRpcMessage::Response(_) | ServerJsonRpcMessage::Error(_)) {
+        if matches!(queued.message(), ServerJsonRpcMessage::Response(_) | ServerJsonRpcMessage::Error(_)) {
             call.ended = Some(Instant::now());
         }
-        call.queue.put(said);
-        self.shed();
+        call.queue.put(queued);
+        self.enforce_limits();
         Ok(())
     }
 
-    /// One that would never fit goes alone.
-    fn has_room(&self, said: &Said) -> bool {
+    /// A message larger than the limit is accepted when the outbox is empty.
+    fn has_room(&self, queued: &OutboxMessage) -> bool {
         let read = self.calls.iter().map(|call| &call.queue).filter(|queue| queue.has_reader());
         let (mut unread, mut bytes) = (0, 0);
         for queue in read.chain([&self.common]) {
             unread += queue.unread();
             bytes += queue.unread_bytes();
         }
-        unread == 0 || unread < UNREAD && bytes + said.bytes() <= UNREAD_BYTES
+        unread == 0 || unread < MAX_UNREAD && bytes + queued.bytes() <= MAX_UNREAD_BYTES
     }
 
-    /// Whose stream a message goes out on.
-    fn call_of(&mut self, message: &ServerJsonRpcMessage) -> Option<&mut Call> {
+    /// Returns the call whose stream carries a message.
+    fn call_of(&mut self, message: &ServerJsonRpcMessage) -> Option<&mut OutboxCall> {
         match message {
-            ServerJsonRpcMessage::Response(response) => self.under_way(&response.id),
-            ServerJsonRpcMessage::Error(error) => self.under_way(error.id.as_ref()?),
+            ServerJsonRpcMessage::Response(response) => self.open_call(&response.id),
+            ServerJsonRpcMessage::Error(error) => self.open_call(error.id.as_ref()?),
             ServerJsonRpcMessage::Request(request) => {
                 let of = &request.request.extensions().get::<OriginatingRequestId>()?.0;
-                self.under_way(of)
+                self.open_call(of)
             }
             ServerJsonRpcMessage::Notification(notification) => match &notification.notification {
                 ServerNotification::ProgressNotification(progress) => {
@@ -334,13 +338,13 @@ impl State {
         }
     }
 
-    /// Within the bounds of what is kept. The newest is kept whatever its size.
-    fn shed(&mut self) {
+    /// Drops ended calls beyond the limits. The newest is kept regardless of its size.
+    fn enforce_limits(&mut self) {
         self.calls.retain(|call| !call.is_kept() || call.ended.is_some_and(|ended| ended.elapsed() < KEPT_FOR));
         loop {
             let kept = self.calls.iter().filter(|call| call.is_kept());
             let (count, bytes) = kept.fold((0, 0), |(count, bytes), call| (count + 1, bytes + call.queue.bytes()));
-            if count <= 1 || count <= KEPT_CALLS && bytes <= KEPT_BYTES {
+            if count <= 1 || count <= MAX_KEPT_CALLS && bytes <= MAX_KEPT_BYTES {
                 return;
             }
             let kept = self.calls.iter().enumerate().filter(|(_, call)| call.is_kept());
@@ -351,7 +355,7 @@ impl State {
     }
 }
 
-impl Place {
+impl StreamId {
     fn event(self, number: u64) -> String {
         match self {
             Self::Common => number.to_string(),
@@ -367,15 +371,15 @@ impl Place {
     }
 }
 
-/// One reader of one stream. Ends with the call, or with the session.
-pub struct Reading {
+/// A reader of one stream. Ends with the call or the session.
+pub struct OutboxReader {
     outbox: Arc<Outbox>,
-    place: Place,
+    stream_id: StreamId,
     reader: u64,
     first: VecDeque<ServerSseMessage>,
 }
 
-impl futures_util::Stream for Reading {
+impl futures_util::Stream for OutboxReader {
     type Item = ServerSseMessage;
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<ServerSseMessage>> {
@@ -384,23 +388,23 @@ impl futures_util::Stream for Reading {
             return Poll::Ready(Some(event));
         }
         let mut state = this.outbox.lock();
-        let has_ended = match this.place {
-            Place::Common => false,
-            Place::Call(number) => state.call(number).is_none_or(|call| call.ended.is_some()),
+        let has_ended = match this.stream_id {
+            StreamId::Common => false,
+            StreamId::Call(number) => state.call(number).is_none_or(|call| call.ended.is_some()),
         };
-        let Some(queue) = state.queue(this.place) else { return Poll::Ready(None) };
-        if let Some((number, said)) = queue.take(this.reader) {
-            let event = said.event(this.place.event(number));
+        let Some(queue) = state.queue(this.stream_id) else { return Poll::Ready(None) };
+        if let Some((number, queued)) = queue.take(this.reader) {
+            let event = queued.event(this.stream_id.event(number));
             if has_ended {
-                // Those who read it before, and have nothing to wait for any more.
+                // Wakes earlier readers, which have nothing left to wait for.
                 queue.wake_all();
             }
             state.is_full = false;
             drop(state);
-            this.outbox.moved.notify_waiters();
+            this.outbox.changed.notify_waiters();
             return Poll::Ready(Some(event));
         }
-        let is_done = has_ended && queue.unread() == 0 || this.outbox.over.is_cancelled();
+        let is_done = has_ended && queue.unread() == 0 || this.outbox.ended.is_cancelled();
         match !is_done && queue.wait(this.reader, context.waker()) {
             true => Poll::Pending,
             false => Poll::Ready(None),
@@ -408,14 +412,14 @@ impl futures_util::Stream for Reading {
     }
 }
 
-impl Drop for Reading {
+impl Drop for OutboxReader {
     fn drop(&mut self) {
         let mut state = self.outbox.lock();
-        if let Some(queue) = state.queue(self.place) {
+        if let Some(queue) = state.queue(self.stream_id) {
             queue.detach(self.reader);
         }
-        state.shed();
+        state.enforce_limits();
         drop(state);
-        self.outbox.moved.notify_waiters();
+        self.outbox.changed.notify_waiters();
     }
 }

@@ -1,7 +1,7 @@
-//! What was said on one stream: what waits to be read, and the last of what was. Messages are numbered as they are read, so an
-//! event's number says how many came before it.
+//! The messages of one stream: unread ones, and the last ones that were read. Messages are numbered when they are read,
+//! so an event's number says how many came before it.
 
-use super::Trouble;
+use super::OutboxError;
 use crate::logging;
 use rmcp::{
     model::{ServerJsonRpcMessage, ServerNotification},
@@ -9,23 +9,23 @@ use rmcp::{
 };
 use std::{collections::VecDeque, io, sync::Arc, task::Waker};
 
-/// What is kept of what was read.
-const READ: usize = 16;
-const READ_BYTES: usize = 256 * 1024;
-/// Log messages that wait while nobody reads.
-const LOGS: usize = 16;
-/// Beyond that, the oldest reader ends.
-const READERS: usize = 32;
+/// Messages kept after they were read.
+const MAX_READ: usize = 16;
+const MAX_READ_BYTES: usize = 256 * 1024;
+/// Unread log messages kept while there is no reader.
+const MAX_UNREAD_LOGS: usize = 16;
+/// With more readers, the oldest one ends.
+const MAX_READERS: usize = 32;
 
-pub struct Said {
+pub struct OutboxMessage {
     message: Arc<ServerJsonRpcMessage>,
     bytes: usize,
 }
 
-impl Said {
-    pub fn new(message: ServerJsonRpcMessage) -> Result<Self, Trouble> {
-        let mut counted = Counted(0);
-        serde_json::to_writer(&mut counted, &message).map_err(Trouble::Unwritable)?;
+impl OutboxMessage {
+    pub fn new(message: ServerJsonRpcMessage) -> Result<Self, OutboxError> {
+        let mut counted = ByteCounter(0);
+        serde_json::to_writer(&mut counted, &message).map_err(OutboxError::Serialize)?;
         Ok(Self { message: Arc::new(message), bytes: counted.0 })
     }
 
@@ -59,7 +59,7 @@ impl Said {
         }
     }
 
-    /// Whoever hears this has no use for `other` any more.
+    /// Returns whether this message makes `other` obsolete.
     fn replaces(&self, other: &Self) -> bool {
         use ServerNotification as N;
         let (Some(new), Some(old)) = (self.notification(), other.notification()) else { return false };
@@ -78,9 +78,9 @@ impl Said {
     }
 }
 
-struct Counted(usize);
+struct ByteCounter(usize);
 
-impl io::Write for Counted {
+impl io::Write for ByteCounter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0 += bytes.len();
         Ok(bytes.len())
@@ -92,27 +92,27 @@ impl io::Write for Counted {
 }
 
 #[derive(Default)]
-pub struct Queue {
-    unread: VecDeque<Said>,
+pub struct MessageQueue {
+    unread: VecDeque<OutboxMessage>,
     unread_bytes: usize,
-    /// The last of them is the one that was taken last.
-    read: VecDeque<Said>,
+    /// The last entry was taken last.
+    read: VecDeque<OutboxMessage>,
     read_bytes: usize,
-    /// How many were taken.
+    /// How many messages were taken.
     taken: u64,
-    /// How many nobody read in time.
+    /// How many messages were dropped unread.
     left_out: u64,
-    /// The newest is the last.
-    readers: Vec<Reader>,
+    /// The newest reader is the last.
+    readers: Vec<QueueReader>,
     next_reader: u64,
 }
 
-struct Reader {
+struct QueueReader {
     number: u64,
     waker: Option<Waker>,
 }
 
-impl Reader {
+impl QueueReader {
     fn wake(&mut self) {
         if let Some(waker) = self.waker.take() {
             waker.wake();
@@ -120,7 +120,7 @@ impl Reader {
     }
 }
 
-impl Queue {
+impl MessageQueue {
     pub fn unread(&self) -> usize {
         self.unread.len()
     }
@@ -141,21 +141,21 @@ impl Queue {
         !self.readers.is_empty()
     }
 
-    pub fn put(&mut self, said: Said) {
-        if let Some(old) = self.unread.iter().position(|old| said.replaces(old)) {
+    pub fn put(&mut self, queued: OutboxMessage) {
+        if let Some(old) = self.unread.iter().position(|old| queued.replaces(old)) {
             self.remove(old);
         }
-        if said.is_log() && !self.has_reader() {
-            let logs = || self.unread.iter().enumerate().filter(|(_, said)| said.is_log());
-            if logs().count() >= LOGS
+        if queued.is_log() && !self.has_reader() {
+            let logs = || self.unread.iter().enumerate().filter(|(_, queued)| queued.is_log());
+            if logs().count() >= MAX_UNREAD_LOGS
                 && let Some((oldest, _)) = logs().next()
             {
                 self.remove(oldest);
                 self.left_out += 1;
             }
         }
-        self.unread_bytes += said.bytes;
-        self.unread.push_back(said);
+        self.unread_bytes += queued.bytes;
+        self.unread.push_back(queued);
         if let Some(newest) = self.readers.last_mut() {
             newest.wake();
         }
@@ -167,24 +167,24 @@ impl Queue {
         }
     }
 
-    /// With its number.
-    pub fn take(&mut self, reader: u64) -> Option<(u64, &Said)> {
+    /// Takes the next message with its number, if `reader` is the newest.
+    pub fn take(&mut self, reader: u64) -> Option<(u64, &OutboxMessage)> {
         if self.readers.last()?.number != reader {
             return None;
         }
-        let said = self.unread.pop_front()?;
-        self.unread_bytes -= said.bytes;
-        self.read_bytes += said.bytes;
-        self.read.push_back(said);
+        let queued = self.unread.pop_front()?;
+        self.unread_bytes -= queued.bytes;
+        self.read_bytes += queued.bytes;
+        self.read.push_back(queued);
         self.taken += 1;
-        while self.read.len() > 1 && (self.read.len() > READ || self.read_bytes > READ_BYTES) {
+        while self.read.len() > 1 && (self.read.len() > MAX_READ || self.read_bytes > MAX_READ_BYTES) {
             self.read_bytes -= self.read.pop_front().map_or(0, |oldest| oldest.bytes);
         }
         Some((self.taken, self.read.back()?))
     }
 
-    /// What was read after the one with this number, as far as it is kept; `None` if there was no such one.
-    pub fn after(&mut self, last: u64) -> Option<impl Iterator<Item = (u64, &Said)>> {
+    /// Returns the kept messages after this number, or `None` if the number was never used.
+    pub fn after(&mut self, last: u64) -> Option<impl Iterator<Item = (u64, &OutboxMessage)>> {
         let missed = self.taken.checked_sub(last)?;
         let kept = missed.min(self.read.len() as u64);
         self.left_out += missed - kept;
@@ -192,17 +192,17 @@ impl Queue {
         Some((first..).zip(self.read.iter().skip(self.read.len() - kept as usize)))
     }
 
-    /// That something was left out, once. It has no number: who has it has nothing that could be asked for again.
-    pub fn notice(&mut self) -> Option<ServerSseMessage> {
+    /// Returns a notice if messages were dropped, once. It has no number, because a client cannot resume from it.
+    pub fn left_out_notice(&mut self) -> Option<ServerSseMessage> {
         let count = std::mem::take(&mut self.left_out);
-        (count > 0).then(|| ServerSseMessage::from_message(logging::left_out(count)))
+        (count > 0).then(|| ServerSseMessage::from_message(logging::left_out_notice(count)))
     }
 
     pub fn attach(&mut self) -> u64 {
         let number = self.next_reader;
         self.next_reader += 1;
-        self.readers.push(Reader { number, waker: None });
-        if self.readers.len() > READERS {
+        self.readers.push(QueueReader { number, waker: None });
+        if self.readers.len() > MAX_READERS {
             self.readers.remove(0).wake();
         }
         number
@@ -222,10 +222,10 @@ impl Queue {
     }
 
     pub fn wake_all(&mut self) {
-        self.readers.iter_mut().for_each(Reader::wake);
+        self.readers.iter_mut().for_each(QueueReader::wake);
     }
 
-    /// `false` if it is no reader any more.
+    /// Returns `false` if the reader was removed.
     pub fn wait(&mut self, reader: u64, waker: &Waker) -> bool {
         let waiting = self.readers.iter_mut().find(|other| other.number == reader);
         waiting.map(|waiting| waiting.waker = Some(waker.clone())).is_some()

@@ -1,17 +1,17 @@
-//! The command line and the environment.
+//! Tests of the command line and the environment.
 
-use super::double::Theatre;
-use crate::{Provider as _, claude_code::command::Fixed, program::Program};
-use domain::mcp::{Server, Transport};
+use super::fake::ClaudeHarness;
+use crate::{Provider as _, claude_code::command::ClaudeLaunchSettings, program::AgentProgram};
+use domain::mcp::{McpTransport, NamedMcpServer};
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, ffi::OsString, path::PathBuf};
 use workbench::process::Supervisor;
 
-fn program(environment: &[(&str, &str)], pass: &[&str]) -> Program {
-    Program {
+fn program(environment: &[(&str, &str)], pass: &[&str]) -> AgentProgram {
+    AgentProgram {
         command: "claude".into(),
         args: vec!["--effort=low".into()],
-        pass: pass.iter().map(|name| (*name).to_owned()).collect(),
+        allowed_variables: pass.iter().map(|name| (*name).to_owned()).collect(),
         share_login: false,
         environment: environment.iter().map(|(name, value)| (name.into(), value.into())).collect(),
         supervisor: Supervisor::new(PathBuf::new()),
@@ -19,18 +19,18 @@ fn program(environment: &[(&str, &str)], pass: &[&str]) -> Program {
 }
 
 fn environment(of: &[(&str, &str)], pass: &[&str]) -> BTreeMap<OsString, OsString> {
-    let theatre = Theatre::new(1, 0);
-    Fixed::of(&theatre.place, "claude".into()).command(&program(of, pass), None, None).env
+    let harness = ClaudeHarness::new(1, 0);
+    ClaudeLaunchSettings::of(&harness.workspace, "claude".into()).command(&program(of, pass), None, None).env
 }
 
 #[test]
-fn the_whole_command_line() {
-    let theatre = Theatre::new(1, 0);
-    let fixed = Fixed::of(&theatre.place, "claude".into());
+fn full_command_line() {
+    let harness = ClaudeHarness::new(1, 0);
+    let fixed = ClaudeLaunchSettings::of(&harness.workspace, "claude".into());
     let command = fixed.command(&program(&[], &[]), Some("--dangerously-skip-permissions"), Some("an-id"));
     let args: Vec<&str> = command.args.iter().map(|arg| arg.to_str().unwrap()).collect();
     let mcp = format!("--mcp-config={}", fixed.mcp_file.display());
-    let added = format!("--add-dir={}", theatre.place.workplace.display());
+    let added = format!("--add-dir={}", harness.workspace.folder.display());
     assert_eq!(
         args,
         [
@@ -47,17 +47,17 @@ fn the_whole_command_line() {
             &mcp,
             &added,
             "--allowedTools=mcp__greenroom",
-            // One word: what a person chose as a model is never a flag.
+            // One argument: a model name is never parsed as a flag.
             "--model=--dangerously-skip-permissions",
             "--resume=an-id",
             "--effort=low",
         ]
     );
-    assert_eq!(command.folder, theatre.place.workplace);
+    assert_eq!(command.folder, harness.workspace.folder);
 }
 
 #[test]
-fn invariant_17_secrets_stay_the_environment_is_by_name() {
+fn invariant_17_secrets_stay_only_allowed_variables_are_passed_on() {
     let servers = [
         ("HOME", "persons home"),
         ("PATH", "bin"),
@@ -86,7 +86,7 @@ fn invariant_17_secrets_stay_the_environment_is_by_name() {
 }
 
 #[test]
-fn the_keys_of_a_cloud_go_to_who_chose_it() {
+fn cloud_keys_are_passed_only_if_that_cloud_is_selected() {
     let keys = [("AWS_SECRET_ACCESS_KEY", "a"), ("GOOGLE_APPLICATION_CREDENTIALS", "g")];
     for (switch, gets, lacks) in [
         ("CLAUDE_CODE_USE_BEDROCK", "AWS_SECRET_ACCESS_KEY", "GOOGLE_APPLICATION_CREDENTIALS"),
@@ -99,29 +99,29 @@ fn the_keys_of_a_cloud_go_to_who_chose_it() {
 }
 
 #[test]
-fn invariant_17_secrets_stay_mcp_servers_are_named_in_a_file() {
-    let theatre = Theatre::new(1, 0);
-    let mut place = theatre.place.clone();
-    let stdio = Transport::Stdio {
+fn invariant_17_secrets_stay_mcp_servers_are_passed_in_a_file() {
+    let harness = ClaudeHarness::new(1, 0);
+    let mut workspace = harness.workspace.clone();
+    let stdio = McpTransport::Stdio {
         command: "shop-server".into(),
         args: vec!["--all".into()],
         env: [("TOKEN".into(), "hush".into())].into(),
     };
-    let http = Transport::Http {
+    let http = McpTransport::Http {
         url: "http://127.0.0.1/mcp".into(),
         headers: [("authorization".into(), "hush".into())].into(),
     };
-    let imposter = Transport::Http { url: "http://127.0.0.1/evil".into(), headers: BTreeMap::new() };
-    place.mcp_servers = vec![
-        Server::new("shop", stdio),
-        Server::new("web", http),
-        Server::new("old", Transport::Sse { url: "http://127.0.0.1/sse".into(), headers: BTreeMap::new() }),
-        Server::new("greenroom", imposter),
+    let imposter = McpTransport::Http { url: "http://127.0.0.1/evil".into(), headers: BTreeMap::new() };
+    workspace.mcp_servers = vec![
+        NamedMcpServer::new("shop", stdio),
+        NamedMcpServer::new("web", http),
+        NamedMcpServer::new("old", McpTransport::Sse { url: "http://127.0.0.1/sse".into(), headers: BTreeMap::new() }),
+        NamedMcpServer::new("greenroom", imposter),
     ];
-    let fixed = Fixed::of(&place, "claude".into());
+    let fixed = ClaudeLaunchSettings::of(&workspace, "claude".into());
     let command = fixed.command(&program(&[], &[]), None, None);
     assert!(!format!("{:?} {:?}", command.args, command.env).contains("hush"));
-    let config: Value = serde_json::from_str(&fixed.mcp).unwrap();
+    let config: Value = serde_json::from_str(&fixed.mcp_config).unwrap();
     assert_eq!(
         config["mcpServers"],
         json!({
@@ -131,15 +131,15 @@ fn invariant_17_secrets_stay_mcp_servers_are_named_in_a_file() {
             "greenroom": {"type": "sdk", "name": "greenroom"},
         })
     );
-    assert!(fixed.mcp_file.starts_with(&place.home));
+    assert!(fixed.mcp_file.starts_with(&workspace.home));
 }
 
 #[test]
-fn a_model_has_a_name() {
-    let theatre = Theatre::new(1, 0);
-    let mut spec = theatre.place.agent.spec.clone();
+fn rejects_invalid_model_names() {
+    let harness = ClaudeHarness::new(1, 0);
+    let mut spec = harness.workspace.agent.spec.clone();
     for (model, is_fine) in [(None, true), (Some("sonnet"), true), (Some(" "), false), (Some("a\0b"), false)] {
         spec.model = model.map(str::to_owned);
-        assert_eq!(theatre.provider.check(&spec).is_ok(), is_fine, "{model:?}");
+        assert_eq!(harness.provider.check(&spec).is_ok(), is_fine, "{model:?}");
     }
 }

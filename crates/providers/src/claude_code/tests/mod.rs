@@ -1,7 +1,7 @@
-//! What Claude Code really said, and a double that plays it.
+//! Recorded output of Claude Code, and turns against a fake process.
 
-mod double;
 mod exchanges;
+mod fake;
 mod faults;
 mod flags;
 mod lines;

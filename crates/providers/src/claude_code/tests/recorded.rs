@@ -1,61 +1,61 @@
-//! Recorded conversations with the real program, through the parser.
+//! Parses recorded conversations with the real program.
 
 use crate::{
-    Reported, TurnEvent,
+    ProviderEvent, TurnEvent,
     claude_code::{
-        failure::End,
-        parse::{Parsed, Parser},
+        failure::ClaudeTurnEnd,
+        parse::{ClaudeOutput, ClaudeParser},
     },
-    transcript::{self, Direction, Entry},
+    transcript::{self, TranscriptDirection, TranscriptEntry},
 };
 use domain::usage::Usage;
 use serde_json::Value;
 use std::fmt::Write as _;
 
-/// What the parser makes of what the program said, with a new turn at each prompt.
-fn parsed(entries: &[Entry]) -> Vec<(Value, Vec<Parsed>)> {
-    let mut parser = Parser::default();
+/// Parses the program's output, with a new turn at each prompt.
+fn parsed(entries: &[TranscriptEntry]) -> Vec<(Value, Vec<ClaudeOutput>)> {
+    let mut parser = ClaudeParser::default();
     let mut all = Vec::new();
     for entry in entries {
         let value = serde_json::from_str(&entry.line).unwrap_or(Value::Null);
         match entry.direction {
-            // What is sent in the middle of a turn belongs to that turn or waits for the next.
-            Direction::In if value["type"] == "user" && !is_in_turn(&all) => {
-                parser.begin();
+            // A message sent during a turn belongs to that turn or waits for the next.
+            TranscriptDirection::In if value["type"] == "user" && !is_in_turn(&all) => {
+                parser.begin_turn();
                 all.push((value, Vec::new()));
             }
-            Direction::Out => {
-                let parsed = parser.line(&entry.line);
-                let ended = parsed.iter().any(|parsed| matches!(parsed, Parsed::Finished(_)));
+            TranscriptDirection::Out => {
+                let parsed = parser.parse_line(&entry.line);
+                let ended = parsed.iter().any(|parsed| matches!(parsed, ClaudeOutput::Finished(_)));
                 all.push((value, parsed));
                 if ended {
-                    parser.begin();
+                    parser.begin_turn();
                 }
             }
             _ => {}
         }
     }
-    assert_eq!(parser.skipped, 0, "a kind of line that should be known");
+    assert_eq!(parser.skipped, 0, "unknown kinds of lines");
     all
 }
 
-fn is_in_turn(all: &[(Value, Vec<Parsed>)]) -> bool {
+fn is_in_turn(all: &[(Value, Vec<ClaudeOutput>)]) -> bool {
     let last = all.iter().rposition(|(value, _)| value["type"] == "result");
     let prompt = all.iter().rposition(|(value, parsed)| value["type"] == "user" && parsed.is_empty());
     prompt > last
 }
 
-/// One line for each event, deltas of one item joined by `|`.
-fn shown(turns: &[(Value, Vec<Parsed>)]) -> String {
+/// One line per event; deltas of one item are joined by `|`.
+fn shown(turns: &[(Value, Vec<ClaudeOutput>)]) -> String {
     let mut out = String::new();
     let mut open: Option<String> = None;
     for (_, parsed) in turns {
         for parsed in parsed {
             let head = match parsed {
-                Parsed::Event(Reported { event: TurnEvent::Text { item, .. }, .. }) => {
+                ClaudeOutput::Event(ProviderEvent { event: TurnEvent::Text { item, .. }, .. }) => {
                     Some(format!("text {}", item.as_deref().unwrap_or("-")))
                 }
-                Parsed::Event(Reported { event: TurnEvent::Thinking { item, .. }, .. }) => {
+                ClaudeOutput::Event(ProviderEvent { event: TurnEvent::Thinking { item, .. }, .. }) => {
                     Some(format!("thinking {}", item.as_deref().unwrap_or("-")))
                 }
                 _ => None,
@@ -72,16 +72,18 @@ fn shown(turns: &[(Value, Vec<Parsed>)]) -> String {
             }
             open = head;
             match parsed {
-                Parsed::Event(Reported { event, raw }) => {
+                ClaudeOutput::Event(ProviderEvent { event, raw }) => {
                     let is_delta = matches!(event, TurnEvent::Text { .. } | TurnEvent::Thinking { .. });
                     let is_rest = matches!(event, TurnEvent::Usage { cost: None, .. });
                     assert!(raw.is_some() || is_delta || is_rest || *event == TurnEvent::ModelCall, "{event:?}");
                     assert!(raw.is_none() || !is_delta);
                     show(event, &mut out);
                 }
-                Parsed::Asked { id: _, ask, .. } => writeln!(out, "asked {}", cut(&format!("{ask:?}"))).unwrap(),
-                Parsed::Withdrawn { .. } => out.push_str("withdrawn\n"),
-                Parsed::Answered { answer, .. } => {
+                ClaudeOutput::Request { id: _, request: ask, .. } => {
+                    writeln!(out, "asked {}", cut(&format!("{ask:?}"))).unwrap()
+                }
+                ClaudeOutput::RequestCancelled { .. } => out.push_str("withdrawn\n"),
+                ClaudeOutput::Response { answer, .. } => {
                     writeln!(out, "answered {}", cut(&format!("{answer:?}"))).unwrap();
                 }
                 other => writeln!(out, "{other:?}").unwrap(),
@@ -133,19 +135,19 @@ fn every_recorded_conversation() {
     }
 }
 
-/// The text of the last message, with what was taken back left out.
-fn last_text(events: &[&Parsed]) -> String {
+/// The text of the last message without retracted items.
+fn last_text(events: &[&ClaudeOutput]) -> String {
     let mut items: Vec<(String, String)> = Vec::new();
     for parsed in events {
         match parsed {
-            Parsed::Event(Reported { event: TurnEvent::Text { delta, item }, .. }) => {
+            ClaudeOutput::Event(ProviderEvent { event: TurnEvent::Text { delta, item }, .. }) => {
                 let item = item.clone().unwrap();
                 match items.iter_mut().find(|(name, _)| *name == item) {
                     Some((_, text)) => text.push_str(delta),
                     None => items.push((item, delta.clone())),
                 }
             }
-            Parsed::Event(Reported { event: TurnEvent::Retract { item }, .. }) => {
+            ClaudeOutput::Event(ProviderEvent { event: TurnEvent::Retract { item }, .. }) => {
                 items.retain(|(name, _)| name != item)
             }
             _ => {}
@@ -157,7 +159,7 @@ fn last_text(events: &[&Parsed]) -> String {
 }
 
 #[test]
-fn the_text_is_what_the_program_says_it_was() {
+fn text_matches_the_result() {
     let mut compared = 0;
     for scenario in transcript::scenarios("claude") {
         let mut turn = Vec::new();
@@ -165,7 +167,7 @@ fn the_text_is_what_the_program_says_it_was() {
         for (value, parsed) in &all {
             turn.extend(parsed);
             if value["type"] == "result" {
-                // A turn that ends with a tool's output has no last words.
+                // A turn that ends with a tool's output has no final text.
                 let said = value["result"].as_str().filter(|_| value["is_error"] == false && scenario != "json-schema");
                 if let Some(said) = said {
                     assert_eq!(last_text(&turn), said, "{scenario}");
@@ -179,13 +181,13 @@ fn the_text_is_what_the_program_says_it_was() {
 }
 
 #[test]
-fn invariant_19_budget_each_turn_is_metered_once_and_nothing_is_left_out() {
+fn invariant_19_budget_each_turn_is_metered_once_and_completely() {
     let mut turns = 0;
     for scenario in transcript::scenarios("claude") {
         let mut reports = Vec::new();
         for (value, parsed) in parsed(&transcript::read("claude", &scenario)) {
             for parsed in parsed {
-                if let Parsed::Event(Reported { event: TurnEvent::Usage { usage, cost, .. }, .. }) = parsed {
+                if let ClaudeOutput::Event(ProviderEvent { event: TurnEvent::Usage { usage, cost, .. }, .. }) = parsed {
                     reports.push((usage, cost));
                 }
             }
@@ -210,13 +212,13 @@ fn invariant_19_budget_each_turn_is_metered_once_and_nothing_is_left_out() {
     assert!(turns > 90, "{turns}");
 }
 
-/// What all turns of a scenario used, with the priced part apart.
+/// The usage of all turns of a scenario; the flag tells whether it has a cost.
 fn used(scenario: &str) -> Vec<(u64, u64, bool)> {
     let all = parsed(&transcript::read("claude", scenario));
     let events = all.into_iter().flat_map(|(_, parsed)| parsed);
     events
         .filter_map(|parsed| match parsed {
-            Parsed::Event(Reported { event: TurnEvent::Usage { usage, cost, .. }, .. }) => {
+            ClaudeOutput::Event(ProviderEvent { event: TurnEvent::Usage { usage, cost, .. }, .. }) => {
                 Some((usage.input_tokens, usage.output_tokens, cost.is_some()))
             }
             _ => None,
@@ -225,25 +227,25 @@ fn used(scenario: &str) -> Vec<(u64, u64, bool)> {
 }
 
 #[test]
-fn invariant_19_budget_holes_in_the_figures_are_filled_from_the_others() {
-    // An interrupted stream is all zero in the result; the stream itself told.
+fn invariant_19_budget_missing_figures_are_filled_from_other_sources() {
+    // The result of an interrupted stream has only zeros; the usage is in the stream.
     assert_eq!(used("interrupt")[0], (2681, 1, false));
-    // Subagents are in the figures by model alone.
+    // Subagents are only in the figures by model.
     assert_eq!(used("subagent"), [(10894, 280, true)]);
     // So is a summary.
     assert_eq!(used("compact")[1], (4348, 21, true));
-    // A stream that broke off was paid for too.
+    // A broken stream was charged, too.
     assert_eq!(used("midstream-error")[..2], [(2698, 18, true), (2698, 1, false)]);
-    // An old version knows no figures by model.
+    // An old version has no figures by model.
     assert_eq!(used("v2.1.197-hello"), [(1748, 17, false), (1789, 1, false), (1839, 24, false)]);
 }
 
-fn ends(scenario: &str) -> Vec<End> {
+fn ends(scenario: &str) -> Vec<ClaudeTurnEnd> {
     let all = parsed(&transcript::read("claude", scenario));
     let events = all.into_iter().flat_map(|(_, parsed)| parsed);
     events
         .filter_map(|parsed| match parsed {
-            Parsed::Finished(finished) => Some(finished.end),
+            ClaudeOutput::Finished(finished) => Some(finished.end),
             _ => None,
         })
         .collect()
@@ -262,7 +264,7 @@ fn failures_have_codes() {
         ("max-budget", "program_failed"),
     ] {
         let ends = ends(scenario);
-        let Some(End::Failed(error)) = ends.first() else { panic!("{scenario}: {ends:?}") };
+        let Some(ClaudeTurnEnd::Failed(error)) = ends.first() else { panic!("{scenario}: {ends:?}") };
         assert_eq!(error.code, code, "{scenario}");
         assert!(error.message.len() > 20, "{scenario}: {}", error.message);
     }

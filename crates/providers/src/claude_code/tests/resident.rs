@@ -1,307 +1,312 @@
-//! From turn to turn: what stays warm, what is resumed, what has to wait.
+//! Tests across turns: warm processes, resumed sessions, and waiting for a slot.
 
-use super::double::{SESSION, Theatre};
-use crate::{Provider as _, Session, SkillFolder, Speaker, Spoken, TurnCommand, TurnEnd, TurnEvent, TurnRequest};
-use domain::mcp::{Server, Transport};
+use super::fake::{ClaudeHarness, SESSION};
+use crate::{
+    HistoryAuthor, HistoryMessage, Provider as _, ResumableSession, SkillFolder, TurnCommand, TurnEnd, TurnEvent,
+    TurnRequest,
+};
+use domain::mcp::{McpTransport, NamedMcpServer};
 use serde_json::json;
 use std::{fs, time::Duration};
 
-fn arguments(command: &workbench::process::Command) -> Vec<String> {
+fn arguments(command: &workbench::process::ProcessSpec) -> Vec<String> {
     command.args.iter().map(|arg| arg.to_str().unwrap().to_owned()).collect()
 }
 
-fn resumes(command: &workbench::process::Command) -> bool {
+fn resumes(command: &workbench::process::ProcessSpec) -> bool {
     arguments(command).contains(&format!("--resume={SESSION}"))
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_second_turn_is_warm_and_is_told_only_what_it_missed() {
-    let theatre = Theatre::new(1, 0);
-    let mut actor = theatre.warmed().await;
-    let missed = Spoken::new(Speaker::OtherAgent("Bob".into()), "I disagree");
+async fn second_turn_reuses_the_process_and_gets_only_missed_messages() {
+    let harness = ClaudeHarness::new(1, 0);
+    let mut claude = harness.run_first_turn().await;
+    let missed = HistoryMessage::new(HistoryAuthor::OtherAgent("Bob".into()), "I disagree");
     let request = TurnRequest {
-        history: vec![Spoken::new(Speaker::Person("ann".into()), "say hello"), missed.clone()].into(),
-        session: Some(Session { id: SESSION.into(), unheard: vec![missed] }),
-        ..theatre.request("and now?")
+        history: vec![HistoryMessage::new(HistoryAuthor::Person("ann".into()), "say hello"), missed.clone()].into(),
+        session: Some(ResumableSession { id: SESSION.into(), missed: vec![missed] }),
+        ..harness.request("and now?")
     };
-    let running = theatre.begin(request);
-    let prompt = actor.prompt().await;
+    let running = harness.begin(request);
+    let prompt = claude.accept_prompt().await;
     let said = prompt["message"]["content"].as_str().unwrap();
     assert!(said.contains("I disagree") && said.ends_with("and now?") && !said.contains("say hello"), "{said}");
-    actor.answer(&prompt, "Fine").await;
+    claude.send_answer(&prompt, "Fine").await;
     assert_eq!(running.outcome().await.end, TurnEnd::Completed);
-    assert_eq!(theatre.alive(), 1);
+    assert_eq!(harness.alive(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stored_session_is_resumed_in_a_new_process() {
-    let theatre = Theatre::new(1, 0);
-    let running = theatre.begin(theatre.resuming("recall"));
-    let mut actor = theatre.actor().await;
-    assert!(resumes(&actor.command));
-    actor.greet().await;
-    let prompt = actor.prompt().await;
+async fn stored_session_is_resumed_in_a_new_process() {
+    let harness = ClaudeHarness::new(1, 0);
+    let running = harness.begin(harness.resuming("recall"));
+    let mut claude = harness.next_process().await;
+    assert!(resumes(&claude.command));
+    claude.accept_initialize().await;
+    let prompt = claude.accept_prompt().await;
     assert_eq!(prompt["message"]["content"], "recall");
-    actor.answer(&prompt, "I remember").await;
+    claude.send_answer(&prompt, "I remember").await;
     assert_eq!(running.outcome().await.end, TurnEnd::Completed);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_session_that_is_gone_is_rebuilt_from_what_was_said() {
-    let theatre = Theatre::new(1, 0);
-    let history = vec![Spoken::new(Speaker::Person("ann".into()), "my cat is Tom")].into();
-    let running = theatre.begin(TurnRequest { history, ..theatre.resuming("who is Tom?") });
-    let mut first = theatre.actor().await;
-    first.hear().await;
-    first.hear().await;
-    let gone = format!("No conversation found with session ID: {SESSION}");
-    first.say(json!({"type": "result", "subtype": "error_during_execution", "is_error": true, "errors": [gone]})).await;
-    let mut second = theatre.actor().await;
+async fn missing_session_is_rebuilt_from_the_history() {
+    let harness = ClaudeHarness::new(1, 0);
+    let history = vec![HistoryMessage::new(HistoryAuthor::Person("ann".into()), "my cat is Tom")].into();
+    let running = harness.begin(TurnRequest { history, ..harness.resuming("who is Tom?") });
+    let mut first = harness.next_process().await;
+    first.receive().await;
+    first.receive().await;
+    let not_found = format!("No conversation found with session ID: {SESSION}");
+    first
+        .send(json!({"type": "result", "subtype": "error_during_execution", "is_error": true, "errors": [not_found]}))
+        .await;
+    let mut second = harness.next_process().await;
     assert!(!resumes(&second.command));
-    second.greet().await;
-    let prompt = second.prompt().await;
+    second.accept_initialize().await;
+    let prompt = second.accept_prompt().await;
     assert!(prompt["message"]["content"].as_str().unwrap().contains("my cat is Tom"));
-    second.answer(&prompt, "Your cat").await;
-    let (outcome, events) = running.both().await;
+    second.send_answer(&prompt, "Your cat").await;
+    let (outcome, events) = running.outcome_and_events().await;
     assert_eq!(outcome.end, TurnEnd::Completed);
     let rebuilt = |event: &&TurnEvent| matches!(event, TurnEvent::Status { status, .. } if status == "session_rebuilt");
     assert_eq!(events.iter().filter(rebuilt).count(), 1, "{events:?}");
-    assert_eq!(theatre.alive(), 1);
+    assert_eq!(harness.alive(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_died_while_it_was_idle_is_replaced_without_a_word() {
-    let theatre = Theatre::new(1, 0);
-    drop(theatre.warmed().await);
-    let running = theatre.begin(theatre.resuming("still there?"));
-    let mut second = theatre.actor().await;
+async fn process_that_died_while_idle_is_replaced_silently() {
+    let harness = ClaudeHarness::new(1, 0);
+    drop(harness.run_first_turn().await);
+    let running = harness.begin(harness.resuming("still there?"));
+    let mut second = harness.next_process().await;
     assert!(resumes(&second.command));
-    second.greet().await;
-    let prompt = second.prompt().await;
-    second.answer(&prompt, "Yes").await;
-    let (outcome, events) = running.both().await;
+    second.accept_initialize().await;
+    let prompt = second.accept_prompt().await;
+    second.send_answer(&prompt, "Yes").await;
+    let (outcome, events) = running.outcome_and_events().await;
     assert_eq!(outcome.end, TurnEnd::Completed);
     assert!(!events.iter().any(|event| matches!(event, TurnEvent::Status { .. })), "{events:?}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_dies_of_the_prompt_itself_is_replaced_once() {
-    let theatre = Theatre::new(1, 0);
-    let mut first = theatre.warmed().await;
-    let running = theatre.begin(theatre.resuming("boom"));
-    first.hear().await;
+async fn process_that_dies_on_the_prompt_is_replaced_once() {
+    let harness = ClaudeHarness::new(1, 0);
+    let mut first = harness.run_first_turn().await;
+    let running = harness.begin(harness.resuming("boom"));
+    first.receive().await;
     drop(first);
-    let mut second = theatre.actor().await;
-    second.hear().await;
+    let mut second = harness.next_process().await;
+    second.receive().await;
     drop(second);
     let outcome = running.outcome().await;
     assert!(matches!(&outcome.end, TurnEnd::Failed(error) if error.code == "program_crashed"), "{outcome:?}");
-    assert_eq!(theatre.alive(), 0);
+    assert_eq!(harness.alive(), 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_whose_conversation_nobody_remembers_is_not_used_for_a_new_one() {
-    let theatre = Theatre::new(1, 0);
-    let _warm = theatre.warmed().await;
-    let running = theatre.begin(theatre.request("who are you?"));
-    assert!(!resumes(&theatre.actor().await.command));
+async fn process_of_a_forgotten_session_is_not_reused() {
+    let harness = ClaudeHarness::new(1, 0);
+    let _warm = harness.run_first_turn().await;
+    let running = harness.begin(harness.request("who are you?"));
+    assert!(!resumes(&harness.next_process().await.command));
     running.turn.abort();
 
-    // Nor is one that had a prompt but was stopped before it said which conversation this is.
-    let theatre = Theatre::new(1, 0);
-    let running = theatre.begin(theatre.request("hello"));
-    let mut actor = theatre.actor().await;
-    actor.greet().await;
-    let prompt = actor.hear().await;
-    running.tell(TurnCommand::Interrupt).await;
-    actor.be_interrupted(&prompt).await;
+    // Nor is a process that was interrupted before it reported its session.
+    let harness = ClaudeHarness::new(1, 0);
+    let running = harness.begin(harness.request("hello"));
+    let mut claude = harness.next_process().await;
+    claude.accept_initialize().await;
+    let prompt = claude.receive().await;
+    running.send(TurnCommand::Interrupt).await;
+    claude.accept_interrupt(&prompt).await;
     assert_eq!(running.outcome().await.end, TurnEnd::Stopped);
-    let running = theatre.begin(theatre.request("hello"));
-    theatre.actor().await;
+    let running = harness.begin(harness.request("hello"));
+    harness.next_process().await;
     running.turn.abort();
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_fixed_at_the_start_makes_a_new_process_when_it_changes() {
+async fn changed_launch_settings_replace_the_process() {
     type Change = fn(&mut TurnRequest);
     let changes: [(&str, Change); 3] = [
-        ("system prompt", |request| request.place.agent.spec.system_prompt = Some("Be brief.".into())),
+        ("system prompt", |request| request.workspace.agent.spec.system_prompt = Some("Be brief.".into())),
         ("MCP servers", |request| {
-            let transport = Transport::Http { url: "http://127.0.0.1:1/".into(), headers: [].into() };
-            request.place.mcp_servers = vec![Server::new("shop", transport)];
+            let transport = McpTransport::Http { url: "http://127.0.0.1:1/".into(), headers: [].into() };
+            request.workspace.mcp_servers = vec![NamedMcpServer::new("shop", transport)];
         }),
         ("skills", |request| {
-            let path = request.place.home.join("greet");
+            let path = request.workspace.home.join("greet");
             fs::create_dir_all(&path).unwrap();
             fs::write(path.join("SKILL.md"), "---\nname: greet\n---\n").unwrap();
-            request.place.skills = vec![SkillFolder { name: "greet".into(), path }];
+            request.workspace.skills = vec![SkillFolder { name: "greet".into(), path }];
         }),
     ];
     for (what, change) in changes {
-        let theatre = Theatre::new(1, 0);
-        let mut first = theatre.warmed().await;
-        let mut request = theatre.resuming("again");
+        let harness = ClaudeHarness::new(1, 0);
+        let mut first = harness.run_first_turn().await;
+        let mut request = harness.resuming("again");
         change(&mut request);
-        let running = theatre.begin(request);
-        let mut second = theatre.actor().await;
+        let running = harness.begin(request);
+        let mut second = harness.next_process().await;
         assert!(resumes(&second.command), "{what}");
-        assert!(first.is_let_go().await, "{what}");
-        second.greet().await;
-        let prompt = second.prompt().await;
-        second.answer(&prompt, "Yes").await;
+        assert!(first.input_closed().await, "{what}");
+        second.accept_initialize().await;
+        let prompt = second.accept_prompt().await;
+        second.send_answer(&prompt, "Yes").await;
         assert_eq!(running.outcome().await.end, TurnEnd::Completed, "{what}");
-        assert_eq!(theatre.alive(), 1, "{what}");
+        assert_eq!(harness.alive(), 1, "{what}");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_fixed_makes_no_new_process() {
-    let theatre = Theatre::new(1, 0);
-    let mut actor = theatre.warmed().await;
-    let mut request = theatre.resuming("again");
-    request.place.agent.spec.name = domain::name::Name::parse("Grace").unwrap();
-    request.place.agent.spec.tools.deny = vec!["Bash".into()];
-    request.place.agent.spec.limits.turns = Some(3);
-    let running = theatre.begin(request);
-    let prompt = actor.prompt().await;
-    actor.answer(&prompt, "Yes").await;
+async fn other_changes_keep_the_process() {
+    let harness = ClaudeHarness::new(1, 0);
+    let mut claude = harness.run_first_turn().await;
+    let mut request = harness.resuming("again");
+    request.workspace.agent.spec.name = domain::name::Name::parse("Grace").unwrap();
+    request.workspace.agent.spec.tools.deny = vec!["Bash".into()];
+    request.workspace.agent.spec.limits.turns = Some(3);
+    let running = harness.begin(request);
+    let prompt = claude.accept_prompt().await;
+    claude.send_answer(&prompt, "Yes").await;
     assert_eq!(running.outcome().await.end, TurnEnd::Completed);
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_model_is_set_in_the_running_process() {
-    let theatre = Theatre::new(1, 0);
-    let mut actor = theatre.warmed().await;
-    assert!(!arguments(&actor.command).iter().any(|arg| arg.starts_with("--model")));
-    let mut request = theatre.resuming("again");
-    request.place.agent.spec.model = Some("opus".into());
-    let running = theatre.begin(request);
-    let set = actor.hear().await;
+async fn model_change_is_applied_to_the_running_process() {
+    let harness = ClaudeHarness::new(1, 0);
+    let mut claude = harness.run_first_turn().await;
+    assert!(!arguments(&claude.command).iter().any(|arg| arg.starts_with("--model")));
+    let mut request = harness.resuming("again");
+    request.workspace.agent.spec.model = Some("opus".into());
+    let running = harness.begin(request);
+    let set = claude.receive().await;
     assert_eq!(set["request"], json!({"subtype": "set_model", "model": "opus"}));
-    actor.agree(&set).await;
-    let prompt = actor.prompt().await;
-    actor.answer(&prompt, "Yes").await;
+    claude.accept(&set).await;
+    let prompt = claude.accept_prompt().await;
+    claude.send_answer(&prompt, "Yes").await;
     assert_eq!(running.outcome().await.end, TurnEnd::Completed);
 
-    // Back to the default, which it does not take this time.
-    let running = theatre.begin(theatre.resuming("again"));
-    let set = actor.hear().await;
+    // Back to the default model, which the program rejects this time.
+    let running = harness.begin(harness.resuming("again"));
+    let set = claude.receive().await;
     assert_eq!(set["request"], json!({"subtype": "set_model"}));
     let response = json!({"subtype": "error", "request_id": set["request_id"], "error": "no"});
-    actor.say(json!({"type": "control_response", "response": response})).await;
-    let mut second = theatre.actor().await;
+    claude.send(json!({"type": "control_response", "response": response})).await;
+    let mut second = harness.next_process().await;
     assert!(resumes(&second.command));
-    second.greet().await;
-    let prompt = second.prompt().await;
-    second.answer(&prompt, "Yes").await;
+    second.accept_initialize().await;
+    let prompt = second.accept_prompt().await;
+    second.send_answer(&prompt, "Yes").await;
     assert_eq!(running.outcome().await.end, TurnEnd::Completed);
-    assert_eq!(theatre.alive(), 1);
+    assert_eq!(harness.alive(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn invariant_14_limits_when_all_are_busy_the_next_waits_and_is_told() {
-    let theatre = Theatre::new(1, 0);
-    let first = theatre.begin(theatre.request("slow"));
-    let mut actor = theatre.actor().await;
-    actor.greet().await;
-    let prompt = actor.prompt().await;
-    let mut second = theatre.begin(theatre.request_in(theatre.another_room(), "hello"));
-    let TurnEvent::Waiting { status, message } = second.event().await else { panic!() };
+async fn invariant_14_limits_when_all_processes_are_busy_the_next_turn_waits_and_reports_it() {
+    let harness = ClaudeHarness::new(1, 0);
+    let first = harness.begin(harness.request("slow"));
+    let mut claude = harness.next_process().await;
+    claude.accept_initialize().await;
+    let prompt = claude.accept_prompt().await;
+    let mut second = harness.begin(harness.request_in(harness.another_room(), "hello"));
+    let TurnEvent::Waiting { status, message } = second.next_event().await else { panic!() };
     assert_eq!(status, "waiting_for_slot");
     assert!(message.contains("all 1 Claude Code"), "{message}");
-    // One that waits can be stopped, and is passed over.
-    let mut third = theatre.begin(theatre.request_in(theatre.another_room(), "hello"));
-    assert!(matches!(third.event().await, TurnEvent::Waiting { .. }));
-    third.tell(TurnCommand::Interrupt).await;
+    // A waiting turn can be interrupted and is then skipped.
+    let mut third = harness.begin(harness.request_in(harness.another_room(), "hello"));
+    assert!(matches!(third.next_event().await, TurnEvent::Waiting { .. }));
+    third.send(TurnCommand::Interrupt).await;
     assert_eq!(third.outcome().await.end, TurnEnd::Stopped);
-    assert_eq!(theatre.alive(), 1);
+    assert_eq!(harness.alive(), 1);
 
-    actor.answer(&prompt, "Done").await;
+    claude.send_answer(&prompt, "Done").await;
     assert_eq!(first.outcome().await.end, TurnEnd::Completed);
-    let mut other = theatre.actor().await;
-    assert!(actor.is_let_go().await, "the idle one makes room");
-    other.greet().await;
-    let prompt = other.prompt().await;
-    other.answer(&prompt, "Hello").await;
+    let mut other = harness.next_process().await;
+    assert!(claude.input_closed().await, "the idle process is stopped");
+    other.accept_initialize().await;
+    let prompt = other.accept_prompt().await;
+    other.send_answer(&prompt, "Hello").await;
     assert_eq!(second.outcome().await.end, TurnEnd::Completed);
-    assert_eq!(theatre.alive(), 1);
+    assert_eq!(harness.alive(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_idle_one_is_ended_after_a_while_and_its_session_resumed_later() {
-    let theatre = Theatre::new(1, 0);
-    let mut actor = theatre.warmed().await;
+async fn idle_process_is_stopped_after_a_while_and_its_session_resumed_later() {
+    let harness = ClaudeHarness::new(1, 0);
+    let mut claude = harness.run_first_turn().await;
     tokio::time::sleep(Duration::from_secs(599)).await;
-    assert_eq!(theatre.alive(), 1);
+    assert_eq!(harness.alive(), 1);
     tokio::time::sleep(Duration::from_secs(2)).await;
-    assert!(actor.is_let_go().await);
-    assert_eq!(theatre.alive(), 0);
-    let running = theatre.begin(theatre.resuming("again"));
-    assert!(resumes(&theatre.actor().await.command));
+    assert!(claude.input_closed().await);
+    assert_eq!(harness.alive(), 0);
+    let running = harness.begin(harness.resuming("again"));
+    assert!(resumes(&harness.next_process().await.command));
     running.turn.abort();
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_spare_is_ready_before_it_is_asked() {
-    let theatre = Theatre::new(3, 1);
-    theatre.provider.prepare(theatre.place.clone());
-    theatre.provider.prepare(theatre.another_room());
-    let mut actor = theatre.actor().await;
-    let running = theatre.begin(TurnRequest {
-        history: vec![Spoken::new(Speaker::Person("ann".into()), "before")].into(),
-        ..theatre.request("hello")
+async fn spare_is_started_before_the_first_turn() {
+    let harness = ClaudeHarness::new(3, 1);
+    harness.provider.prepare(harness.workspace.clone());
+    harness.provider.prepare(harness.another_room());
+    let mut claude = harness.next_process().await;
+    let running = harness.begin(TurnRequest {
+        history: vec![HistoryMessage::new(HistoryAuthor::Person("ann".into()), "before")].into(),
+        ..harness.request("hello")
     });
-    actor.greet().await;
+    claude.accept_initialize().await;
     let list =
         json!({"subtype": "mcp_message", "server_name": "greenroom", "message": {"id": 1, "method": "tools/list"}});
-    actor.request("m1", list).await;
-    assert_eq!(actor.reply("m1").await["subtype"], "success");
-    let prompt = actor.prompt().await;
+    claude.send_request("m1", list).await;
+    assert_eq!(claude.expect_reply("m1").await["subtype"], "success");
+    let prompt = claude.accept_prompt().await;
     assert!(prompt["message"]["content"].as_str().unwrap().contains("before"));
-    actor.answer(&prompt, "Hello").await;
+    claude.send_answer(&prompt, "Hello").await;
     assert_eq!(running.outcome().await.end, TurnEnd::Completed);
-    assert_eq!(theatre.alive(), 1, "one spare is enough");
+    assert_eq!(harness.alive(), 1, "one spare is enough");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_spare_is_of_no_use_to_a_conversation_that_is_to_be_resumed() {
-    let theatre = Theatre::new(3, 1);
-    theatre.provider.prepare(theatre.place.clone());
-    let mut spare = theatre.actor().await;
-    spare.greet().await;
-    let running = theatre.begin(theatre.resuming("recall"));
-    let mut actor = theatre.actor().await;
-    assert!(resumes(&actor.command) && !resumes(&spare.command));
-    actor.greet().await;
-    let prompt = actor.prompt().await;
-    actor.answer(&prompt, "I remember").await;
+async fn spare_is_not_used_to_resume_a_session() {
+    let harness = ClaudeHarness::new(3, 1);
+    harness.provider.prepare(harness.workspace.clone());
+    let mut spare = harness.next_process().await;
+    spare.accept_initialize().await;
+    let running = harness.begin(harness.resuming("recall"));
+    let mut claude = harness.next_process().await;
+    assert!(resumes(&claude.command) && !resumes(&spare.command));
+    claude.accept_initialize().await;
+    let prompt = claude.accept_prompt().await;
+    claude.send_answer(&prompt, "I remember").await;
     assert_eq!(running.outcome().await.end, TurnEnd::Completed);
-    assert_eq!(theatre.alive(), 1);
+    assert_eq!(harness.alive(), 1);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_spare_that_does_not_get_ready_leaves_nothing() {
-    let theatre = Theatre::new(3, 1);
-    theatre.provider.prepare(theatre.place.clone());
-    drop(theatre.actor().await);
-    let running = theatre.begin(theatre.request("hello"));
-    let mut actor = theatre.actor().await;
-    actor.greet().await;
-    let prompt = actor.prompt().await;
-    actor.answer(&prompt, "Hello").await;
+async fn failed_spare_leaves_nothing_behind() {
+    let harness = ClaudeHarness::new(3, 1);
+    harness.provider.prepare(harness.workspace.clone());
+    drop(harness.next_process().await);
+    let running = harness.begin(harness.request("hello"));
+    let mut claude = harness.next_process().await;
+    claude.accept_initialize().await;
+    let prompt = claude.accept_prompt().await;
+    claude.send_answer(&prompt, "Hello").await;
     assert_eq!(running.outcome().await.end, TurnEnd::Completed);
-    assert_eq!(theatre.alive(), 1);
+    assert_eq!(harness.alive(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn closing_leaves_nothing_behind() {
-    let theatre = Theatre::new(3, 2);
-    let _warm = theatre.warmed().await;
-    theatre.provider.prepare(theatre.another_room());
-    let _preparing = theatre.actor().await;
-    assert_eq!(theatre.alive(), 2);
-    theatre.provider.close().await;
-    assert_eq!(theatre.alive(), 0);
-    let outcome = theatre.begin(theatre.request("hello")).outcome().await;
+    let harness = ClaudeHarness::new(3, 2);
+    let _warm = harness.run_first_turn().await;
+    harness.provider.prepare(harness.another_room());
+    let _preparing = harness.next_process().await;
+    assert_eq!(harness.alive(), 2);
+    harness.provider.close().await;
+    assert_eq!(harness.alive(), 0);
+    let outcome = harness.begin(harness.request("hello")).outcome().await;
     assert!(matches!(&outcome.end, TurnEnd::Failed(error) if error.code == "server_stopping"), "{outcome:?}");
 }

@@ -1,4 +1,4 @@
-//! Why a turn failed, in our words.
+//! Converts the errors of Codex into run errors.
 
 use super::text;
 use domain::run::RunError;
@@ -11,14 +11,14 @@ pub const HOW_TO_LOG_IN: &str = "Run `codex login` as the person who runs the se
 
 const MAX_CHARS: usize = 500;
 
-/// `error` is a turn's error: a message, and `codexErrorInfo` as a word or as an object with an HTTP status.
+/// Converts a turn's error: a message, and `codexErrorInfo` as a string or as an object with an HTTP status.
 pub fn failure(error: &Value) -> RunError {
     let info = error.get("codexErrorInfo").unwrap_or(&Value::Null);
-    let word = info.as_str().or_else(|| info.as_object()?.keys().next().map(String::as_str)).unwrap_or_default();
+    let code = info.as_str().or_else(|| info.as_object()?.keys().next().map(String::as_str)).unwrap_or_default();
     let http = info.as_object().and_then(|info| info.values().next()?.get("httpStatusCode")?.as_u64());
     let message = message(error);
     let is_missing_key = message.starts_with("Missing environment variable");
-    match (word, http) {
+    match (code, http) {
         ("unauthorized", _) | (_, Some(401 | 403)) => not_logged_in(&message),
         _ if is_missing_key => not_logged_in(&message),
         ("modelNotFound", _) | (_, Some(404)) => RunError::new(
@@ -31,7 +31,7 @@ pub fn failure(error: &Value) -> RunError {
         ("contextWindowExceeded", _) => RunError::new(
             "context_window_exceeded",
             format!(
-                "The conversation is too long for the model: {message}. Begin a new room, or choose another model."
+                "The conversation is too long for the model: {message}. Start a new room, or choose another model."
             ),
         ),
         ("sandboxError", _) => RunError::new("sandbox_error", format!("Codex's sandbox failed: {message}")),
@@ -46,21 +46,21 @@ pub fn not_logged_in(message: &str) -> RunError {
     )
 }
 
-/// Some messages are the API's own JSON; a person wants the sentence in it.
+/// Some messages are JSON from the API; this extracts the readable message.
 fn message(error: &Value) -> String {
-    let message = text(error, "message").unwrap_or("Codex did not say why");
+    let message = text(error, "message").unwrap_or("no reason given");
     let inner = serde_json::from_str::<Value>(message).ok();
     let sentence = inner.as_ref().and_then(|body| text(body.get("error")?, "message"));
     let message = sentence.unwrap_or(message).trim_end_matches('.');
     match text(error, "additionalDetails") {
-        // What it is about to try is of no interest any more.
-        Some(details) if message.starts_with("Reconnecting") => told(details, None),
-        details => told(message, details),
+        // The retry notice itself does not matter here.
+        Some(details) if message.starts_with("Reconnecting") => shortened(details, None),
+        details => shortened(message, details),
     }
 }
 
-/// Short enough for a line in a room: details may be a whole answer of the API's.
-pub fn told(message: &str, details: Option<&str>) -> String {
+/// Joins and shortens a message; details may be a full API response.
+pub fn shortened(message: &str, details: Option<&str>) -> String {
     let whole = match details {
         Some(details) if details != message => format!("{message}: {details}"),
         _ => message.to_owned(),

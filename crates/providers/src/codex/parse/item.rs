@@ -1,40 +1,40 @@
-//! Items: what the model says, thinks and does, from their beginning to their end.
+//! Parses items: the model's messages, reasoning and tool calls, from start to completion.
 
-use super::{Open, Parser, text};
+use super::{CodexParser, OpenItem, text};
 use crate::TurnEvent;
 use serde_json::{Map, Value, json};
 
-/// A tool call as the room sees it.
+/// A tool call as shown in the room.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Tool {
+pub struct CodexToolCall {
     pub name: String,
     pub input: Value,
-    /// It is a program that may outlive the turn.
+    /// Whether it runs a command that may outlive the turn.
     pub is_command: bool,
-    /// The MCP server that has it.
+    /// The MCP server that provides the tool.
     pub server: Option<String>,
 }
 
-impl Parser {
+impl CodexParser {
     pub(super) fn started(&mut self, item: &Value) -> Vec<TurnEvent> {
         let (Some(kind), Some(id)) = (text(item, "type"), text(item, "id")) else { return Vec::new() };
         let mut events = Vec::new();
         if kind == "userMessage" {
-            // Somebody spoke into the answer: what was being said stays as it is and never completes.
-            self.open.retain(|(_, open)| matches!(open, Open::Tool(_)));
+            // The turn was steered: open messages are kept as they are and never complete.
+            self.open.retain(|(_, open)| matches!(open, OpenItem::Tool(_)));
             return events;
         }
         if std::mem::take(&mut self.metered) {
             events.push(TurnEvent::ModelCall);
         }
         match kind {
-            "agentMessage" | "plan" => self.open.push((id.to_owned(), Open::Said(String::new()))),
-            "reasoning" => self.open.push((id.to_owned(), Open::Thought(String::new()))),
+            "agentMessage" | "plan" => self.open.push((id.to_owned(), OpenItem::Message(String::new()))),
+            "reasoning" => self.open.push((id.to_owned(), OpenItem::Reasoning(String::new()))),
             "contextCompaction" => events.push(TurnEvent::Status {
                 status: "compacting".into(),
-                message: "Codex sums up the conversation to make room for more.".into(),
+                message: "Codex is compacting the conversation.".into(),
             }),
-            // What it looks for is only told at the end.
+            // The query is only known at the end.
             "webSearch" if text(item, "query").unwrap_or_default().is_empty() => {}
             _ => match tool(kind, item) {
                 Some(tool) => events.push(self.begin(id, tool)),
@@ -52,28 +52,31 @@ impl Parser {
         match kind {
             "agentMessage" | "plan" => {
                 let so_far = match self.close(id) {
-                    Some(Open::Said(so_far)) => so_far,
+                    Some(OpenItem::Message(so_far)) => so_far,
                     _ => String::new(),
                 };
-                rest(&so_far, text(item, "text").unwrap_or_default(), id, |delta, item| TurnEvent::Text { delta, item })
+                missing_text(&so_far, text(item, "text").unwrap_or_default(), id, |delta, item| TurnEvent::Text {
+                    delta,
+                    item,
+                })
             }
             "reasoning" => {
                 let so_far = match self.close(id) {
-                    Some(Open::Thought(so_far)) => so_far,
+                    Some(OpenItem::Reasoning(so_far)) => so_far,
                     _ => String::new(),
                 };
-                // Deltas of the summary and of the full text may both have come; only silence needs filling.
+                // The deltas may mix summary and full text, so the final text is used only if there were none.
                 if !so_far.is_empty() {
                     return Vec::new();
                 }
                 let whole =
                     [joined(item, "summary"), joined(item, "content")].into_iter().find(|text| !text.is_empty());
-                let said = |delta, item| TurnEvent::Thinking { delta, item };
-                rest("", &whole.unwrap_or_default(), id, said)
+                let thinking = |delta, item| TurnEvent::Thinking { delta, item };
+                missing_text("", &whole.unwrap_or_default(), id, thinking)
             }
             "contextCompaction" => vec![TurnEvent::Status {
                 status: "compacted".into(),
-                message: "Codex has summed up the conversation so far.".into(),
+                message: "Codex compacted the conversation.".into(),
             }],
             _ => {
                 let mut events = Vec::new();
@@ -89,34 +92,34 @@ impl Parser {
         }
     }
 
-    /// The changes of a patch may grow until it is asked for.
+    /// The changes of a patch may grow until its approval is requested.
     pub(super) fn patch(&mut self, params: &Value) {
         let (Some(id), Some(changes)) = (text(params, "itemId"), params.get("changes")) else { return };
-        if let Some(Open::Tool(tool)) = self.opened(id) {
+        if let Some(OpenItem::Tool(tool)) = self.open_item(id) {
             tool.input = json!({"changes": changes});
         }
     }
 
-    fn begin(&mut self, id: &str, tool: Tool) -> TurnEvent {
-        self.has_run_commands |= tool.is_command;
+    fn begin(&mut self, id: &str, tool: CodexToolCall) -> TurnEvent {
+        self.has_started_commands |= tool.is_command;
         let event = TurnEvent::ToolUse { id: id.to_owned(), name: tool.name.clone(), input: tool.input.clone() };
-        self.open.push((id.to_owned(), Open::Tool(tool)));
+        self.open.push((id.to_owned(), OpenItem::Tool(tool)));
         event
     }
 
     fn unknown(&mut self, kind: &str) {
         self.skipped += 1;
-        tracing::debug!(kind, "an item this does not know");
+        tracing::debug!(kind, "unknown item type");
     }
 }
 
-/// What is missing of `whole` when `so_far` was shown; all of it, if that was something else.
-fn rest(so_far: &str, whole: &str, id: &str, event: fn(String, Option<String>) -> TurnEvent) -> Vec<TurnEvent> {
+/// Returns the events that complete `so_far` to `whole`. If the text differs, it is retracted and sent again.
+fn missing_text(so_far: &str, whole: &str, id: &str, event: fn(String, Option<String>) -> TurnEvent) -> Vec<TurnEvent> {
     let item = Some(id.to_owned());
     match whole.strip_prefix(so_far) {
         Some("") => Vec::new(),
         Some(missing) => vec![event(missing.to_owned(), item)],
-        // An empty end of something that was said is a field that is missing, not a word that is taken back.
+        // An empty final text means a missing field, not a retraction.
         None if whole.is_empty() => Vec::new(),
         None => vec![TurnEvent::Retract { item: id.to_owned() }, event(whole.to_owned(), item)],
     }
@@ -127,16 +130,18 @@ fn joined(item: &Value, field: &str) -> String {
     parts.filter_map(Value::as_str).collect::<Vec<_>>().join("\n\n")
 }
 
-fn tool(kind: &str, item: &Value) -> Option<Tool> {
+fn tool(kind: &str, item: &Value) -> Option<CodexToolCall> {
     let field = |name: &str| item.get(name).cloned().unwrap_or(Value::Null);
     let named = |name: &str| text(item, name).unwrap_or("unknown").to_owned();
-    let plain = |name: &str, input: Value| Tool { name: name.to_owned(), input, is_command: false, server: None };
+    let plain =
+        |name: &str, input: Value| CodexToolCall { name: name.to_owned(), input, is_command: false, server: None };
     Some(match kind {
-        "commandExecution" => {
-            Tool { is_command: true, ..plain("shell", json!({"command": field("command"), "cwd": field("cwd")})) }
-        }
+        "commandExecution" => CodexToolCall {
+            is_command: true,
+            ..plain("shell", json!({"command": field("command"), "cwd": field("cwd")}))
+        },
         "fileChange" => plain("apply_patch", json!({"changes": field("changes")})),
-        "mcpToolCall" => Tool {
+        "mcpToolCall" => CodexToolCall {
             server: Some(named("server")),
             ..plain(&mcp_name(&named("server"), &named("tool")), field("arguments"))
         },
@@ -144,12 +149,12 @@ fn tool(kind: &str, item: &Value) -> Option<Tool> {
             Some(namespace) => plain(&format!("{namespace}__{}", named("tool")), field("arguments")),
             None => plain(&named("tool"), field("arguments")),
         },
-        "webSearch" => plain("web_search", some(&[("query", field("query")), ("action", field("action"))])),
+        "webSearch" => plain("web_search", without_nulls(&[("query", field("query")), ("action", field("action"))])),
         "imageView" => plain("view_image", json!({"path": field("path")})),
-        "imageGeneration" => plain("generate_image", some(&[("prompt", field("revisedPrompt"))])),
+        "imageGeneration" => plain("generate_image", without_nulls(&[("prompt", field("revisedPrompt"))])),
         "collabAgentToolCall" => plain(
             &format!("agents__{}", named("tool")),
-            some(&[("prompt", field("prompt")), ("model", field("model"))]),
+            without_nulls(&[("prompt", field("prompt")), ("model", field("model"))]),
         ),
         _ => return None,
     })
@@ -159,7 +164,7 @@ pub fn mcp_name(server: &str, tool: &str) -> String {
     format!("mcp__{server}__{tool}")
 }
 
-/// What came of a tool call, and whether that is an error.
+/// Returns the result of a tool call, and whether it is an error.
 fn outcome(kind: &str, item: &Value) -> (Value, bool) {
     let field = |name: &str| item.get(name).cloned().unwrap_or(Value::Null);
     let status = text(item, "status").unwrap_or("completed");
@@ -167,7 +172,7 @@ fn outcome(kind: &str, item: &Value) -> (Value, bool) {
     match kind {
         "commandExecution" => {
             let exit = item.get("exitCode").and_then(Value::as_i64);
-            let content = some(&[
+            let content = without_nulls(&[
                 ("output", text(item, "aggregatedOutput").unwrap_or_default().into()),
                 ("exit_code", exit.into()),
                 ("status", status.into()),
@@ -189,14 +194,16 @@ fn outcome(kind: &str, item: &Value) -> (Value, bool) {
             let texts: Vec<&str> = items.filter_map(|item| text(item, "text")).collect();
             (texts.join("\n").into(), !succeeded)
         }
-        "webSearch" => (some(&[("results", field("results"))]), failed),
-        "imageGeneration" => (some(&[("saved_path", field("savedPath")), ("failure", field("failure"))]), failed),
+        "webSearch" => (without_nulls(&[("results", field("results"))]), failed),
+        "imageGeneration" => {
+            (without_nulls(&[("saved_path", field("savedPath")), ("failure", field("failure"))]), failed)
+        }
         _ => (json!({"status": status}), failed),
     }
 }
 
-/// An object of what is there.
-fn some(fields: &[(&str, Value)]) -> Value {
+/// Returns an object without the null fields.
+fn without_nulls(fields: &[(&str, Value)]) -> Value {
     let there = fields.iter().filter(|(_, value)| !value.is_null());
     Value::Object(there.map(|(name, value)| ((*name).to_owned(), value.clone())).collect::<Map<_, _>>())
 }

@@ -1,15 +1,15 @@
-//! Tokens of a turn. Codex repeats its counts: when a thread is resumed, when somebody steers, after it summed up the
-//! conversation. Only what the thread's total grew by has been used.
+//! Counts the tokens of a turn. Codex repeats its counts after a resume, a steer or a compaction, so usage is the
+//! growth of the thread's total.
 
 use domain::usage::Usage;
 use serde_json::Value;
 
 #[derive(Debug)]
-pub struct Meter {
+pub struct CodexUsageMeter {
     total: Option<Usage>,
 }
 
-impl Meter {
+impl CodexUsageMeter {
     pub fn new(total: Option<Usage>) -> Self {
         Self { total }
     }
@@ -18,19 +18,19 @@ impl Meter {
         self.total
     }
 
-    /// A count that belongs to an earlier turn.
-    pub fn known(&mut self, params: &Value) {
+    /// Sets the total from a count that belongs to an earlier turn.
+    pub fn set_total(&mut self, params: &Value) {
         if let Some(total) = usage(params, "total") {
             self.total = Some(total);
         }
     }
 
-    /// What was used since the last count.
+    /// Returns the usage since the last count.
     pub fn update(&mut self, params: &Value) -> Option<Usage> {
         let total = usage(params, "total");
         let used = match (total, self.total) {
             (Some(total), Some(before)) => since(total, before),
-            // How much the thread had used before is not known: the last model call is what we saw happen.
+            // The previous total is unknown, so count the last model call only.
             _ => usage(params, "last")?,
         };
         self.total = total.or(self.total);
@@ -47,7 +47,7 @@ fn since(total: Usage, before: Usage) -> Usage {
     }
 }
 
-/// Cached tokens are part of the input as OpenAI counts it; ours are counted apart. Reasoning is part of the output.
+/// OpenAI includes cached tokens in the input; Greenroom counts them separately. Reasoning is part of the output.
 fn usage(params: &Value, which: &str) -> Option<Usage> {
     let counts = params.get("tokenUsage")?.get(which)?;
     let count = |field: &str| counts.get(field).and_then(Value::as_u64).unwrap_or_default();

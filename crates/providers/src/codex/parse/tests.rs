@@ -1,34 +1,34 @@
-//! Recorded conversations with the real program, replayed; and the traps they show, one by one.
+//! Replays recorded conversations with the real program, and tests their pitfalls one by one.
 
-use super::{End, Parsed, Parser};
+use super::{CodexParser, CodexTurnEnd, ParsedNotification};
 use crate::{
     TurnEvent,
-    codex::ask::{Ask, ask},
+    codex::requests::{CodexRequest, classify},
 };
 use domain::{time::Timestamp, usage::Usage};
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, fmt::Write as _};
 
-/// One turn of a transcript, as a room would get it.
+/// One turn of a transcript, as a room would receive it.
 #[derive(Default)]
-struct Turn {
+struct RecordedTurn {
     prompt: String,
-    events: Vec<Shown>,
-    end: Option<End>,
-    /// By item: what Codex said its text was in the end.
+    events: Vec<RecordedEvent>,
+    end: Option<CodexTurnEnd>,
+    /// The final text of each item, as reported by Codex.
     finals: BTreeMap<String, String>,
 }
 
-enum Shown {
+enum RecordedEvent {
     Event(TurnEvent),
-    /// What was asked in the middle of it.
-    Ask(Ask),
+    /// A request during the turn.
+    Ask(CodexRequest),
 }
 
-/// Plays what the program wrote, with one parser for each turn, as the provider does.
-fn replay(name: &str) -> Vec<Turn> {
+/// Replays the program's output with one parser per turn, like the provider.
+fn replay(name: &str) -> Vec<RecordedTurn> {
     let path = format!("{}/tests/transcripts/codex/{name}.jsonl", env!("CARGO_MANIFEST_DIR"));
-    let mut turns: Vec<(Turn, Parser)> = Vec::new();
+    let mut turns: Vec<(RecordedTurn, CodexParser)> = Vec::new();
     let (mut model, mut total, mut asked) = (None, Some(Usage::default()), Vec::new());
     for line in std::fs::read_to_string(path).unwrap().lines() {
         let line: Value = serde_json::from_str(line).unwrap();
@@ -39,16 +39,17 @@ fn replay(name: &str) -> Vec<Turn> {
             "turn/start" if is_ours && !runs => {
                 asked.push(message["id"].clone());
                 let prompt = params["input"][0]["text"].as_str().unwrap_or_default().to_owned();
-                turns.push((Turn { prompt, ..Turn::default() }, Parser::new(model.clone(), total)));
+                turns
+                    .push((RecordedTurn { prompt, ..RecordedTurn::default() }, CodexParser::new(model.clone(), total)));
             }
-            // What a thread had used before it was resumed is not known at first.
+            // The previous usage of a resumed thread is unknown at first.
             "thread/resume" if is_ours => total = None,
             "" if message["result"]["model"].is_string() => {
                 model = message["result"]["model"].as_str().map(str::to_owned);
             }
             "" if asked.contains(&message["id"]) => {
                 if let (Some((_, parser)), Some(id)) = (turns.last_mut(), message["result"]["turn"]["id"].as_str()) {
-                    parser.turn_is(id);
+                    parser.set_turn(id);
                 }
             }
             "" => {}
@@ -56,11 +57,11 @@ fn replay(name: &str) -> Vec<Turn> {
             _ => {
                 let Some((turn, parser)) = turns.last_mut() else { continue };
                 if message.get("id").is_some() {
-                    turn.events.push(Shown::Ask(ask(method, params, parser, Timestamp::from_millis(0))));
+                    turn.events.push(RecordedEvent::Ask(classify(method, params, parser, Timestamp::from_millis(0))));
                     continue;
                 }
-                let Parsed { events, end, .. } = parser.apply(method, params);
-                turn.events.extend(events.into_iter().map(Shown::Event));
+                let ParsedNotification { events, end, .. } = parser.apply(method, params);
+                turn.events.extend(events.into_iter().map(RecordedEvent::Event));
                 turn.end = turn.end.take().or(end);
                 if method == "item/completed" && params["item"]["type"] == "agentMessage" {
                     let text = params["item"]["text"].as_str().unwrap().to_owned();
@@ -74,31 +75,31 @@ fn replay(name: &str) -> Vec<Turn> {
     turns.into_iter().map(|(turn, _)| turn).collect()
 }
 
-/// What stays on the screen, by item.
-fn shown(turn: &Turn) -> BTreeMap<String, String> {
+/// The text that remains visible, by item.
+fn shown(turn: &RecordedTurn) -> BTreeMap<String, String> {
     let mut shown = BTreeMap::<String, String>::new();
     for event in &turn.events {
         match event {
-            Shown::Event(TurnEvent::Text { delta, item }) => {
+            RecordedEvent::Event(TurnEvent::Text { delta, item }) => {
                 shown.entry(item.clone().unwrap()).or_default().push_str(delta);
             }
-            Shown::Event(TurnEvent::Retract { item }) => drop(shown.remove(item)),
+            RecordedEvent::Event(TurnEvent::Retract { item }) => drop(shown.remove(item)),
             _ => {}
         }
     }
     shown
 }
 
-/// One line an event; deltas of one item stand together, parted by `|`.
-fn written(turns: &[Turn]) -> String {
+/// One line per event; deltas of one item are joined by `|`.
+fn written(turns: &[RecordedTurn]) -> String {
     let mut lines = String::new();
     for turn in turns {
         writeln!(lines, "## {}", turn.prompt).unwrap();
         let mut last = String::new();
         for event in &turn.events {
             let event = match event {
-                Shown::Event(event) => event,
-                Shown::Ask(ask) => {
+                RecordedEvent::Event(event) => event,
+                RecordedEvent::Ask(ask) => {
                     write!(lines, "\n{ask:?}").unwrap();
                     last = String::new();
                     continue;
@@ -133,7 +134,7 @@ macro_rules! transcripts {
             for turn in &turns {
                 let shown = shown(turn);
                 for (item, text) in &turn.finals {
-                    assert_eq!(shown.get(item), Some(text), "{}: what is shown is what was said", $name);
+                    assert_eq!(shown.get(item), Some(text), "{}: the visible text is the final text", $name);
                 }
             }
             insta::assert_snapshot!($name, written(&turns));
@@ -170,17 +171,17 @@ transcripts! {
     skills: "skills",
 }
 
-fn parser() -> Parser {
-    let mut parser = Parser::new(Some("m".into()), Some(Usage::default()));
-    parser.turn_is("t");
+fn parser() -> CodexParser {
+    let mut parser = CodexParser::new(Some("m".into()), Some(Usage::default()));
+    parser.set_turn("t");
     parser
 }
 
-fn item(parser: &mut Parser, method: &str, item: Value) -> Vec<TurnEvent> {
+fn item(parser: &mut CodexParser, method: &str, item: Value) -> Vec<TurnEvent> {
     parser.apply(method, &json!({"turnId": "t", "item": item})).events
 }
 
-fn delta(parser: &mut Parser, item: &str, delta: &str) -> Vec<TurnEvent> {
+fn delta(parser: &mut CodexParser, item: &str, delta: &str) -> Vec<TurnEvent> {
     parser.apply("item/agentMessage/delta", &json!({"turnId": "t", "itemId": item, "delta": delta})).events
 }
 
@@ -194,21 +195,21 @@ fn usage(total: [u64; 4], last: [u64; 4]) -> Value {
 }
 
 #[test]
-fn an_answer_without_deltas_is_shown_whole() {
+fn answer_without_deltas_is_reported_completely() {
     let mut parser = parser();
     assert_eq!(item(&mut parser, "item/started", json!({"type": "agentMessage", "id": "a"})), []);
     let whole = item(&mut parser, "item/completed", json!({"type": "agentMessage", "id": "a", "text": "all"}));
     assert_eq!(whole, [text("all", "a")]);
     let again = item(&mut parser, "item/completed", json!({"type": "agentMessage", "id": "a", "text": "all"}));
-    assert_eq!(again, [], "once is enough");
+    assert_eq!(again, [], "it is reported once");
     let turn = json!({"id": "t", "status": "completed", "items": [
         {"type": "agentMessage", "id": "a", "text": "all"}, {"type": "agentMessage", "id": "b", "text": "more"}]});
     let parsed = parser.apply("turn/completed", &json!({"turn": turn}));
-    assert_eq!((parsed.events, parsed.end), (vec![text("more", "b")], Some(End::Completed)));
+    assert_eq!((parsed.events, parsed.end), (vec![text("more", "b")], Some(CodexTurnEnd::Completed)));
 }
 
 #[test]
-fn lost_deltas_are_made_good_at_the_end() {
+fn missing_deltas_are_added_at_the_end() {
     let mut parser = parser();
     delta(&mut parser, "a", "one ");
     let rest = item(&mut parser, "item/completed", json!({"type": "agentMessage", "id": "a", "text": "one two"}));
@@ -219,7 +220,7 @@ fn lost_deltas_are_made_good_at_the_end() {
 }
 
 #[test]
-fn a_retry_takes_back_what_was_not_finished_and_nothing_else() {
+fn retry_retracts_only_unfinished_text() {
     let mut parser = parser();
     delta(&mut parser, "done", "kept");
     item(&mut parser, "item/completed", json!({"type": "agentMessage", "id": "done", "text": "kept"}));
@@ -242,7 +243,7 @@ fn a_retry_takes_back_what_was_not_finished_and_nothing_else() {
 }
 
 #[test]
-fn what_somebody_spoke_into_is_not_taken_back_by_a_later_retry() {
+fn steered_text_is_not_retracted_by_a_later_retry() {
     let mut parser = parser();
     delta(&mut parser, "cut", "I was about to");
     item(&mut parser, "item/started", json!({"type": "userMessage", "id": "u"}));
@@ -251,7 +252,7 @@ fn what_somebody_spoke_into_is_not_taken_back_by_a_later_retry() {
 }
 
 #[test]
-fn a_key_that_is_refused_is_final_at_once() {
+fn refused_key_is_fatal_at_once() {
     let error = json!({"turnId": "t", "willRetry": true, "error": {
         "message": "Reconnecting... 1/5", "codexErrorInfo": {"responseStreamDisconnected": {"httpStatusCode": 401}}}});
     let hopeless = parser().apply("error", &error).hopeless.unwrap();
@@ -260,7 +261,7 @@ fn a_key_that_is_refused_is_final_at_once() {
 }
 
 #[test]
-fn each_failure_has_its_code() {
+fn each_failure_has_a_code() {
     for (info, code) in [
         (json!("unauthorized"), "authentication_failed"),
         (json!({"httpConnectionFailed": {"httpStatusCode": 401}}), "authentication_failed"),
@@ -275,25 +276,25 @@ fn each_failure_has_its_code() {
     ] {
         let error = json!({"message": "m", "codexErrorInfo": info});
         let turn = json!({"turn": {"id": "t", "status": "failed", "error": error}});
-        let Some(End::Failed(failed)) = parser().apply("turn/completed", &turn).end else { panic!("{info}") };
+        let Some(CodexTurnEnd::Failed(failed)) = parser().apply("turn/completed", &turn).end else { panic!("{info}") };
         assert_eq!(failed.code, code, "{info}");
     }
 }
 
 #[test]
-fn a_failed_turn_without_its_error_has_the_last_one_that_was_told() {
+fn failed_turn_without_an_error_uses_the_last_reported_one() {
     let mut parser = parser();
     let error =
         json!({"turnId": "t", "willRetry": false, "error": {"message": "no", "codexErrorInfo": "modelNotFound"}});
-    assert_eq!(parser.apply("error", &error), Parsed::default());
+    assert_eq!(parser.apply("error", &error), ParsedNotification::default());
     let turn = json!({"turn": {"id": "t", "status": "failed", "error": null}});
     assert!(
-        matches!(parser.apply("turn/completed", &turn).end, Some(End::Failed(error)) if error.code == "model_not_found")
+        matches!(parser.apply("turn/completed", &turn).end, Some(CodexTurnEnd::Failed(error)) if error.code == "model_not_found")
     );
 }
 
 #[test]
-fn tokens_are_counted_once_and_cached_ones_apart() {
+fn tokens_are_counted_once_and_cached_tokens_separately() {
     let mut parser = parser();
     let mut used = |params: &Value| match &parser.apply("thread/tokenUsage/updated", params).events[..] {
         [] => None,
@@ -310,29 +311,25 @@ fn tokens_are_counted_once_and_cached_ones_apart() {
 }
 
 #[test]
-fn what_a_resumed_thread_used_before_is_not_counted_again() {
-    let mut parser = Parser::new(None, None);
+fn previous_usage_of_a_resumed_thread_is_not_counted_again() {
+    let mut parser = CodexParser::new(None, None);
     let mut earlier = usage([1000, 0, 0, 100], [1000, 0, 0, 100]);
     earlier["turnId"] = json!("an earlier turn");
     assert_eq!(parser.apply("thread/tokenUsage/updated", &earlier).events, []);
-    parser.turn_is("t");
+    parser.set_turn("t");
     let events = parser.apply("thread/tokenUsage/updated", &usage([1500, 0, 0, 110], [500, 0, 0, 10])).events;
     let expected = Usage { input_tokens: 500, output_tokens: 10, ..Usage::default() };
     assert_eq!(events, [TurnEvent::Usage { usage: expected, model: None, cost: None }]);
 
-    let mut unknown = Parser::new(None, None);
-    unknown.turn_is("t");
+    let mut unknown = CodexParser::new(None, None);
+    unknown.set_turn("t");
     let events = unknown.apply("thread/tokenUsage/updated", &usage([1500, 0, 0, 110], [500, 0, 0, 10])).events;
-    assert_eq!(
-        events,
-        [TurnEvent::Usage { usage: expected, model: None, cost: None }],
-        "the last call, not all of them"
-    );
+    assert_eq!(events, [TurnEvent::Usage { usage: expected, model: None, cost: None }], "only the last call");
 }
 
 #[test]
-fn each_model_call_is_told_once() {
-    let mut parser = Parser::new(None, Some(Usage::default()));
+fn each_model_call_is_reported_once() {
+    let mut parser = CodexParser::new(None, Some(Usage::default()));
     let started = json!({"threadId": "x", "turn": {"id": "t"}});
     assert_eq!(parser.apply("turn/started", &started).events, [TurnEvent::ModelCall]);
     assert_eq!(parser.apply("turn/started", &started).events, []);
@@ -343,13 +340,13 @@ fn each_model_call_is_told_once() {
 }
 
 #[test]
-fn the_first_call_is_told_whichever_names_the_turn_first() {
+fn first_model_call_is_reported_if_the_turn_id_is_already_known() {
     let mut parser = parser();
     assert_eq!(parser.apply("turn/started", &json!({"turn": {"id": "t"}})).events, [TurnEvent::ModelCall]);
 }
 
 #[test]
-fn summing_up_is_told_and_is_no_answer() {
+fn compaction_is_reported_as_status() {
     let mut parser = parser();
     for (method, word) in [("item/started", "compacting"), ("item/completed", "compacted")] {
         let events = item(&mut parser, method, json!({"type": "contextCompaction", "id": "c"}));
@@ -358,17 +355,17 @@ fn summing_up_is_told_and_is_no_answer() {
 }
 
 #[test]
-fn other_turns_of_the_thread_are_none_of_ours() {
+fn other_turns_of_the_thread_are_ignored() {
     let mut parser = parser();
     let other = json!({"turnId": "other", "itemId": "a", "delta": "x"});
-    assert_eq!(parser.apply("item/agentMessage/delta", &other), Parsed::default());
+    assert_eq!(parser.apply("item/agentMessage/delta", &other), ParsedNotification::default());
     let turn = json!({"turn": {"id": "other", "status": "completed"}});
-    assert_eq!(parser.apply("turn/completed", &turn), Parsed::default());
-    assert_eq!(parser.apply("turn/started", &json!({"turn": {"id": "other"}})), Parsed::default());
+    assert_eq!(parser.apply("turn/completed", &turn), ParsedNotification::default());
+    assert_eq!(parser.apply("turn/started", &json!({"turn": {"id": "other"}})), ParsedNotification::default());
 }
 
 #[test]
-fn a_command_that_is_declined_or_fails_is_an_error() {
+fn declined_or_failed_command_is_an_error() {
     for (status, exit, is_error) in [
         ("completed", json!(0), false),
         ("failed", json!(3), true),
@@ -377,19 +374,19 @@ fn a_command_that_is_declined_or_fails_is_an_error() {
     ] {
         let mut parser = parser();
         item(&mut parser, "item/started", json!({"type": "commandExecution", "id": "c", "command": "x", "cwd": "y"}));
-        assert!(parser.commands_run());
+        assert!(parser.has_running_commands());
         let done = json!({"type": "commandExecution", "id": "c", "status": status, "exitCode": exit});
         let events = item(&mut parser, "item/completed", done);
         assert!(
             matches!(&events[..], [TurnEvent::ToolResult { is_error: wrong, .. }] if *wrong == is_error),
             "{events:?}"
         );
-        assert!(!parser.commands_run());
+        assert!(!parser.has_running_commands());
     }
 }
 
 #[test]
-fn a_result_without_its_beginning_brings_both() {
+fn result_without_a_start_reports_both() {
     let search = json!({"type": "webSearch", "id": "w", "query": "ships", "action": {"type": "search"}});
     let mut parser = parser();
     assert_eq!(item(&mut parser, "item/started", json!({"type": "webSearch", "id": "w", "query": ""})), []);
@@ -400,7 +397,7 @@ fn a_result_without_its_beginning_brings_both() {
 }
 
 #[test]
-fn hostile_and_unknown_shapes_are_skipped_and_counted() {
+fn invalid_and_unknown_messages_are_skipped_and_counted() {
     let mut parser = parser();
     for (method, params) in [
         ("item/started", json!({"turnId": "t", "item": {"type": "hologram", "id": "h"}})),
@@ -412,7 +409,7 @@ fn hostile_and_unknown_shapes_are_skipped_and_counted() {
         ("error", Value::Null),
         ("turn/plan/updated", json!({"turnId": "t", "plan": [{}, 1]})),
     ] {
-        assert_eq!(parser.apply(method, &params), Parsed::default(), "{method} {params}");
+        assert_eq!(parser.apply(method, &params), ParsedNotification::default(), "{method} {params}");
     }
     assert_eq!(parser.skipped(), 2);
 }

@@ -1,4 +1,4 @@
-//! Turns against a program that the test plays itself, on in-memory pipes.
+//! Tests of turns against a fake program on in-memory pipes.
 
 mod approvals;
 mod endings;
@@ -6,4 +6,4 @@ mod fake;
 mod instances;
 mod turns;
 
-pub use fake::{place, program};
+pub use fake::{program, workspace};

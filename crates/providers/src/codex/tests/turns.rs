@@ -1,20 +1,20 @@
-//! What a turn brings, and what it goes on with.
+//! Tests of turns and of continued threads.
 
-use super::fake::{place, stage};
-use crate::{Kept, TurnCommand, TurnEnd, TurnEvent};
+use super::fake::{harness, workspace};
+use crate::{SavedInSession, TurnCommand, TurnEnd, TurnEvent};
 use domain::{ids::MessageId, run::Receipt, usage::Usage};
 use serde_json::{Value, json};
 use std::path::Path;
 
 #[tokio::test]
-async fn a_turn_from_start_to_end() {
-    let mut stage = stage(3);
-    let place = place(Path::new("a"));
-    let asking = stage.ask(&place, "hi", None);
-    let mut server = stage.next_server().await;
+async fn full_turn() {
+    let mut harness = harness(3);
+    let workspace = workspace(Path::new("a"));
+    let turn_handle = harness.begin_turn(&workspace, "hi", None);
+    let mut server = harness.next_server().await;
     let start = server.expect("thread/start").await;
     assert_eq!(start["params"]["cwd"], "a/workplace");
-    // What is said of the thread before anybody listens is not lost.
+    // Messages of the thread that arrive before the turn is attached are not lost.
     server
         .notify(
             "mcpServer/startupStatus/updated",
@@ -24,14 +24,14 @@ async fn a_turn_from_start_to_end() {
     server.answer(&start, json!({"thread": {"id": "t"}, "model": "m"})).await;
     let running = server.start_turn().await;
     assert!(running.prompt.contains("before") && running.prompt.ends_with("hi"), "{}", running.prompt);
-    server.say(&running, "i", "Hel").await;
-    server.say(&running, "i", "lo").await;
+    server.send_text(&running, "i", "Hel").await;
+    server.send_text(&running, "i", "lo").await;
     server.item(&running, "item/completed", json!({"type": "agentMessage", "id": "i", "text": "Hello"})).await;
     let counts = json!({"inputTokens": 10, "cachedInputTokens": 4, "outputTokens": 2});
     let usage = json!({"threadId": "t", "turnId": running.turn, "tokenUsage": {"total": counts, "last": counts}});
     server.notify("thread/tokenUsage/updated", usage).await;
     server.end(&running, "completed").await;
-    let (events, outcome) = asking.end().await;
+    let (events, outcome) = turn_handle.end().await;
     let text = |delta: &str| TurnEvent::Text { delta: delta.into(), item: Some("i".into()) };
     let used = Usage { input_tokens: 6, cache_read_tokens: 4, output_tokens: 2, ..Usage::default() };
     assert!(matches!(&events[0], TurnEvent::Session { id } if id.starts_with("t:")));
@@ -44,17 +44,17 @@ async fn a_turn_from_start_to_end() {
     ];
     assert_eq!(events[2..], rest);
     assert_eq!(
-        (outcome.end, outcome.kept, outcome.receipt),
-        (TurnEnd::Completed, Kept::PromptAndAnswer, Receipt::default())
+        (outcome.end, outcome.saved, outcome.receipt),
+        (TurnEnd::Completed, SavedInSession::PromptAndAnswer, Receipt::default())
     );
 }
 
 #[tokio::test]
-async fn the_notification_of_a_turn_may_come_before_the_answer_that_names_it() {
-    let mut stage = stage(1);
-    let place = place(Path::new("a"));
-    let asking = stage.ask(&place, "hi", None);
-    let mut server = stage.next_server().await;
+async fn turn_notifications_may_come_before_the_response_with_its_id() {
+    let mut harness = harness(1);
+    let workspace = workspace(Path::new("a"));
+    let turn_handle = harness.begin_turn(&workspace, "hi", None);
+    let mut server = harness.next_server().await;
     let thread = server.start_thread().await;
     let start = server.expect("turn/start").await;
     server.notify("turn/started", json!({"threadId": thread, "turn": {"id": "x"}})).await;
@@ -63,17 +63,17 @@ async fn the_notification_of_a_turn_may_come_before_the_answer_that_names_it() {
         .await;
     server.answer(&start, json!({"turn": {"id": "x"}})).await;
     server.notify("turn/completed", json!({"threadId": thread, "turn": {"id": "x", "status": "completed"}})).await;
-    let (events, outcome) = asking.end().await;
+    let (events, outcome) = turn_handle.end().await;
     assert!(events.contains(&TurnEvent::Text { delta: "yes".into(), item: Some("i".into()) }));
     assert_eq!(events.iter().filter(|event| **event == TurnEvent::ModelCall).count(), 1);
     assert_eq!(outcome.end, TurnEnd::Completed);
 }
 
 #[tokio::test]
-async fn ten_thousand_deltas_in_a_burst_come_whole_and_in_order() {
-    let mut stage = stage(1);
-    let asking = stage.ask(&place(Path::new("a")), "hi", None);
-    let mut server = stage.next_server().await;
+async fn ten_thousand_deltas_arrive_complete_and_in_order() {
+    let mut harness = harness(1);
+    let turn_handle = harness.begin_turn(&workspace(Path::new("a")), "hi", None);
+    let mut server = harness.next_server().await;
     server.start_thread().await;
     let running = server.start_turn().await;
     let mut burst = String::new();
@@ -88,142 +88,142 @@ async fn ten_thousand_deltas_in_a_burst_come_whole_and_in_order() {
         server.end(&running, "completed").await;
         server
     });
-    let (events, outcome) = asking.end().await;
-    let said: String = events
+    let (events, outcome) = turn_handle.end().await;
+    let text: String = events
         .iter()
         .filter_map(|e| if let TurnEvent::Text { delta, .. } = e { Some(delta.as_str()) } else { None })
         .collect();
-    assert_eq!(said, (0..10_000).map(|n| format!("{n} ")).collect::<String>());
+    assert_eq!(text, (0..10_000).map(|n| format!("{n} ")).collect::<String>());
     assert_eq!(outcome.end, TurnEnd::Completed);
 }
 
 #[tokio::test]
-async fn a_second_turn_goes_on_in_the_same_thread_without_opening_it_again() {
-    let mut stage = stage(3);
-    let place = place(Path::new("a"));
-    let mut asking = stage.ask(&place, "one", None);
-    let mut server = stage.next_server().await;
+async fn second_turn_continues_the_open_thread() {
+    let mut harness = harness(3);
+    let workspace = workspace(Path::new("a"));
+    let mut turn_handle = harness.begin_turn(&workspace, "one", None);
+    let mut server = harness.next_server().await;
     let thread = server.start_thread().await;
     let running = server.start_turn().await;
-    let session = asking.session().await;
+    let session = turn_handle.session().await;
     server.end(&running, "completed").await;
-    asking.end().await;
-    let asking = stage.ask(&place, "two", Some(&session));
+    turn_handle.end().await;
+    let turn_handle = harness.begin_turn(&workspace, "two", Some(&session));
     let running = server.start_turn().await;
     assert_eq!((running.thread.as_str(), running.prompt.as_str()), (thread.as_str(), "two"));
     server.end(&running, "completed").await;
-    assert_eq!(asking.end().await.1.end, TurnEnd::Completed);
+    assert_eq!(turn_handle.end().await.1.end, TurnEnd::Completed);
 }
 
 #[tokio::test]
-async fn a_thread_that_codex_has_closed_meanwhile_is_resumed() {
-    let mut stage = stage(3);
-    let place = place(Path::new("a"));
-    let mut asking = stage.ask(&place, "one", None);
-    let mut server = stage.next_server().await;
+async fn thread_closed_by_codex_is_resumed() {
+    let mut harness = harness(3);
+    let workspace = workspace(Path::new("a"));
+    let mut turn_handle = harness.begin_turn(&workspace, "one", None);
+    let mut server = harness.next_server().await;
     let thread = server.start_thread().await;
     let running = server.start_turn().await;
-    let session = asking.session().await;
+    let session = turn_handle.session().await;
     server.end(&running, "completed").await;
-    asking.end().await;
-    let asking = stage.ask(&place, "two", Some(&session));
+    turn_handle.end().await;
+    let turn_handle = harness.begin_turn(&workspace, "two", Some(&session));
     let start = server.expect("turn/start").await;
     server.refuse(&start, "thread not found: it").await;
     let resume = server.expect("thread/resume").await;
     server.answer(&resume, json!({"thread": {"id": thread}, "model": "m"})).await;
     let running = server.start_turn().await;
     server.end(&running, "completed").await;
-    let (events, outcome) = asking.end().await;
+    let (events, outcome) = turn_handle.end().await;
     assert_eq!(outcome.end, TurnEnd::Completed);
     assert!(!events.iter().any(|e| matches!(e, TurnEvent::Status { .. })), "nothing was lost: {events:?}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_thread_has_one_turn_at_a_time() {
-    let mut stage = stage(3);
-    let place = place(Path::new("a"));
-    let mut asking = stage.ask(&place, "one", None);
-    let mut server = stage.next_server().await;
+async fn thread_has_one_turn_at_a_time() {
+    let mut harness = harness(3);
+    let workspace = workspace(Path::new("a"));
+    let mut turn_handle = harness.begin_turn(&workspace, "one", None);
+    let mut server = harness.next_server().await;
     server.start_thread().await;
     let running = server.start_turn().await;
     server.end(&running, "completed").await;
-    let session = asking.session().await;
-    asking.end().await;
-    let first = stage.ask(&place, "two", Some(&session));
+    let session = turn_handle.session().await;
+    turn_handle.end().await;
+    let first = harness.begin_turn(&workspace, "two", Some(&session));
     let running = server.start_turn().await;
-    let second = stage.ask(&place, "three", Some(&session));
+    let second = harness.begin_turn(&workspace, "three", Some(&session));
     let TurnEnd::Failed(error) = second.end().await.1.end else { panic!() };
     assert_eq!(error.code, "session_busy");
     server.end(&running, "completed").await;
-    assert_eq!(first.end().await.1.end, TurnEnd::Completed, "a second turn/start would have cut it");
+    assert_eq!(first.end().await.1.end, TurnEnd::Completed, "a second turn/start would have interrupted it");
 }
 
 #[tokio::test]
-async fn a_home_where_the_sandbox_does_not_work_is_told_once() {
+async fn broken_sandbox_is_reported_once() {
     let folder = tempfile::tempdir().unwrap();
-    let mut stage = stage(1);
-    let place = place(folder.path());
+    let mut harness = harness(1);
+    let workspace = workspace(folder.path());
     let mut server = None;
     for expected in [1, 0] {
-        let asking = stage.ask(&place, "hi", None);
+        let turn_handle = harness.begin_turn(&workspace, "hi", None);
         let server = match &mut server {
             Some(server) => server,
-            none => none.insert(stage.next_server().await),
+            none => none.insert(harness.next_server().await),
         };
         server.start_thread().await;
         let running = server.start_turn().await;
         server.end(&running, "completed").await;
-        let (events, _) = asking.end().await;
-        let told =
+        let (events, _) = turn_handle.end().await;
+        let reported =
             events.iter().filter(|e| matches!(e, TurnEvent::Status { status, .. } if status == "sandbox_unavailable"));
-        assert_eq!(told.count(), expected);
+        assert_eq!(reported.count(), expected);
     }
 }
 
 #[tokio::test]
-async fn a_thread_that_is_gone_is_rebuilt_and_said_to_be() {
-    let mut stage = stage(3);
-    let asking = stage.ask(&place(Path::new("a")), "two", Some("gone"));
-    let mut server = stage.next_server().await;
+async fn missing_thread_is_rebuilt_and_reported() {
+    let mut harness = harness(3);
+    let turn_handle = harness.begin_turn(&workspace(Path::new("a")), "two", Some("gone"));
+    let mut server = harness.next_server().await;
     let resume = server.expect("thread/resume").await;
     assert_eq!((&resume["params"]["threadId"], &resume["params"]["excludeTurns"]), (&json!("gone"), &json!(true)));
     server.refuse(&resume, "no rollout found for thread id gone").await;
     server.start_thread().await;
     let running = server.start_turn().await;
-    assert!(running.prompt.contains("before"), "it is told what was said");
+    assert!(running.prompt.contains("before"), "the prompt has the history");
     server.end(&running, "completed").await;
-    let (events, _) = asking.end().await;
+    let (events, _) = turn_handle.end().await;
     assert!(events.iter().any(|e| matches!(e, TurnEvent::Status { status, .. } if status == "session_rebuilt")));
 }
 
 #[tokio::test]
-async fn a_thread_of_other_instructions_is_not_gone_on_with() {
-    let mut stage = stage(3);
-    let mut place = place(Path::new("a"));
-    let mut asking = stage.ask(&place, "one", None);
-    let mut server = stage.next_server().await;
+async fn changed_instructions_start_a_new_thread() {
+    let mut harness = harness(3);
+    let mut workspace = workspace(Path::new("a"));
+    let mut turn_handle = harness.begin_turn(&workspace, "one", None);
+    let mut server = harness.next_server().await;
     let first = server.start_thread().await;
     let running = server.start_turn().await;
-    let session = asking.session().await;
+    let session = turn_handle.session().await;
     server.end(&running, "completed").await;
-    asking.end().await;
-    place.agent.spec.system_prompt = Some("Be loud.".into());
-    let asking = stage.ask(&place, "two", Some(&session));
+    turn_handle.end().await;
+    workspace.agent.spec.system_prompt = Some("Be loud.".into());
+    let turn_handle = harness.begin_turn(&workspace, "two", Some(&session));
     let second = server.start_thread().await;
     assert_ne!(first, second);
     let running = server.start_turn().await;
     server.end(&running, "completed").await;
-    let (events, _) = asking.end().await;
+    let (events, _) = turn_handle.end().await;
     assert!(events.iter().any(|e| matches!(e, TurnEvent::Status { status, .. } if status == "session_rebuilt")));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_thread_that_another_program_has_open_is_tried_again_then_given_up() {
-    let mut stage = stage(3);
-    let asking = stage.ask(&place(Path::new("a")), "hi", Some("t"));
-    let mut server = stage.next_server().await;
+async fn resume_of_a_busy_thread_is_retried_then_fails() {
+    let mut harness = harness(3);
+    let turn_handle = harness.begin_turn(&workspace(Path::new("a")), "hi", Some("t"));
+    let mut server = harness.next_server().await;
     let mut tries = 0;
-    let mut end = std::pin::pin!(asking.end_whenever());
+    let mut end = std::pin::pin!(turn_handle.end_whenever());
     let outcome = loop {
         tokio::select! {
             outcome = &mut end => break outcome,
@@ -239,16 +239,16 @@ async fn a_thread_that_another_program_has_open_is_tried_again_then_given_up() {
 }
 
 #[tokio::test]
-async fn steering_reaches_the_running_turn_and_is_answered() {
-    let mut stage = stage(1);
-    let mut asking = stage.ask(&place(Path::new("a")), "hi", None);
-    let mut server = stage.next_server().await;
+async fn steering_reaches_the_running_turn_and_is_reported() {
+    let mut harness = harness(1);
+    let mut turn_handle = harness.begin_turn(&workspace(Path::new("a")), "hi", None);
+    let mut server = harness.next_server().await;
     server.start_thread().await;
     let running = server.start_turn().await;
-    server.say(&running, "i", "I will").await;
-    asking.text().await;
+    server.send_text(&running, "i", "I will").await;
+    turn_handle.text().await;
     let (one, two) = (MessageId::generate(), MessageId::generate());
-    asking.command(TurnCommand::Steer { message: one, text: "rather not".into() }).await;
+    turn_handle.command(TurnCommand::Steer { message: one, text: "rather not".into() }).await;
     let steer = server.expect("turn/steer").await;
     assert_eq!(steer["params"]["expectedTurnId"], running.turn);
     assert_eq!(steer["params"]["input"][0]["text"], "rather not");
@@ -259,30 +259,30 @@ async fn steering_reaches_the_running_turn_and_is_answered() {
             _ => None,
         }
     };
-    assert!(asking.until(steered(one)).await);
-    asking.command(TurnCommand::Steer { message: two, text: "again".into() }).await;
+    assert!(turn_handle.until(steered(one)).await);
+    turn_handle.command(TurnCommand::Steer { message: two, text: "again".into() }).await;
     let steer = server.expect("turn/steer").await;
     server.refuse(&steer, "no active turn to steer").await;
     server.end(&running, "completed").await;
-    let (events, outcome) = asking.end().await;
+    let (events, outcome) = turn_handle.end().await;
     assert!(events.contains(&TurnEvent::Steered { message: two, taken: false }), "{events:?}");
     assert_eq!(outcome.end, TurnEnd::Completed);
 }
 
 #[tokio::test]
-async fn what_was_not_finished_is_taken_back_when_codex_tries_again() {
-    let mut stage = stage(1);
-    let asking = stage.ask(&place(Path::new("a")), "hi", None);
-    let mut server = stage.next_server().await;
+async fn unfinished_text_is_retracted_on_a_retry() {
+    let mut harness = harness(1);
+    let turn_handle = harness.begin_turn(&workspace(Path::new("a")), "hi", None);
+    let mut server = harness.next_server().await;
     server.start_thread().await;
     let running = server.start_turn().await;
-    server.say(&running, "first", "Hel").await;
+    server.send_text(&running, "first", "Hel").await;
     let error = json!({"threadId": running.thread, "turnId": running.turn, "willRetry": true,
         "error": {"message": "Reconnecting... 1/5", "codexErrorInfo": {"responseStreamDisconnected": {"httpStatusCode": null}}}});
     server.notify("error", error).await;
-    server.say(&running, "second", "Hello").await;
+    server.send_text(&running, "second", "Hello").await;
     server.end(&running, "completed").await;
-    let (events, _) = asking.end().await;
+    let (events, _) = turn_handle.end().await;
     let at = |wanted: &TurnEvent| events.iter().position(|event| event == wanted).unwrap();
     let retract = at(&TurnEvent::Retract { item: "first".into() });
     assert!(retract > at(&TurnEvent::Text { delta: "Hel".into(), item: Some("first".into()) }));
@@ -291,18 +291,18 @@ async fn what_was_not_finished_is_taken_back_when_codex_tries_again() {
 }
 
 #[tokio::test]
-async fn raw_lines_come_with_what_is_no_delta() {
-    let mut stage = stage(1);
-    let mut asking = stage.ask(&place(Path::new("a")), "hi", None);
-    let mut server = stage.next_server().await;
+async fn events_other_than_deltas_have_raw_lines() {
+    let mut harness = harness(1);
+    let mut turn_handle = harness.begin_turn(&workspace(Path::new("a")), "hi", None);
+    let mut server = harness.next_server().await;
     server.start_thread().await;
     let running = server.start_turn().await;
-    server.say(&running, "i", "x").await;
+    server.send_text(&running, "i", "x").await;
     server.item(&running, "item/started", json!({"type": "commandExecution", "id": "c", "command": "ls"})).await;
     server.item(&running, "item/completed", json!({"type": "commandExecution", "id": "c", "exitCode": 0})).await;
     server.end(&running, "completed").await;
     let mut seen = Vec::new();
-    while let Some(reported) = asking.heard.recv().await {
+    while let Some(reported) = turn_handle.events.recv().await {
         let raw = reported.raw.map(|raw| serde_json::from_str::<Value>(&raw).unwrap()["method"].clone());
         match reported.event {
             TurnEvent::Text { .. } => seen.push(("text", raw)),

@@ -1,42 +1,42 @@
-//! The MCP manager as the toolbox of agents on bare models.
+//! The MCP manager as the [`McpToolbox`] of agents on model APIs.
 
-use super::{Called, Listed, Listing, Report, Toolbox, ToolboxFuture};
+use super::{McpToolbox, ServerCallOutcome, ServerTool, ServerToolList, ToolReport, ToolboxFuture};
 use crate::{
     TurnEvent,
-    direct::{Content, Outcome},
+    direct::{ToolCallOutcome, ToolResultContent},
 };
-use domain::mcp::{Secrets, Server};
+use domain::mcp::{McpSecrets, NamedMcpServer};
 use serde_json::{Map, Value, json};
 use std::fmt;
 use tokio::{sync::mpsc, task::JoinSet};
 use tokio_util::sync::CancellationToken;
-use workbench::mcp::{self, CallOptions, CallResult, Manager, Progress};
+use workbench::mcp::{self, CallOptions, McpCallResult, McpManager, McpProgress};
 
 #[derive(Clone)]
-pub struct Managed(pub Manager);
+pub struct ManagedToolbox(pub McpManager);
 
-impl fmt::Debug for Managed {
+impl fmt::Debug for ManagedToolbox {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Managed")
+        f.write_str("ManagedToolbox")
     }
 }
 
-impl Toolbox for Managed {
-    fn list(&self, servers: Vec<Server>) -> ToolboxFuture<Vec<Listing>> {
+impl McpToolbox for ManagedToolbox {
+    fn list(&self, servers: Vec<NamedMcpServer>) -> ToolboxFuture<Vec<ServerToolList>> {
         let manager = self.0.clone();
         Box::pin(async move {
-            let mut asking = JoinSet::new();
+            let mut requests = JoinSet::new();
             for (order, server) in servers.into_iter().enumerate() {
                 let manager = manager.clone();
-                asking.spawn(async move {
+                requests.spawn(async move {
                     let tools = manager.tools(&server).await;
                     let tools = tools
                         .map(|listing| listing.tools.iter().map(listed).collect())
-                        .map_err(|failure| fit_to_tell(&server, &failure));
-                    (order, Listing { server, tools })
+                        .map_err(|failure| redacted(&server, &failure));
+                    (order, ServerToolList { server, tools })
                 });
             }
-            let mut listings = asking.join_all().await;
+            let mut listings = requests.join_all().await;
             listings.sort_by_key(|(order, _)| *order);
             listings.into_iter().map(|(_, listing)| listing).collect()
         })
@@ -44,19 +44,19 @@ impl Toolbox for Managed {
 
     fn call(
         &self,
-        server: Server,
+        server: NamedMcpServer,
         tool: String,
         input: Map<String, Value>,
         cancel: CancellationToken,
-        output: mpsc::Sender<Report>,
+        output: mpsc::Sender<ToolReport>,
         call: String,
-    ) -> ToolboxFuture<Called> {
+    ) -> ToolboxFuture<ServerCallOutcome> {
         let manager = self.0.clone();
         Box::pin(async move {
-            let (progress, mut told) = mpsc::channel::<Progress>(16);
+            let (progress, mut reports) = mpsc::channel::<McpProgress>(16);
             let options = CallOptions { progress: Some(progress), cancel, ..CallOptions::default() };
             let forward = async {
-                while let Some(Progress { message, .. }) = told.recv().await {
+                while let Some(McpProgress { message, .. }) = reports.recv().await {
                     if let Some(message) = message
                         && output.send((call.clone(), format!("{message}\n"))).await.is_err()
                     {
@@ -68,54 +68,56 @@ impl Toolbox for Managed {
             match result {
                 Ok(result) => called(result),
                 Err(failure) => {
-                    let text = format!("{} ({})", fit_to_tell(&server, &failure), failure.code());
-                    Called { outcome: Outcome::text(text, true), notices: Vec::new() }
+                    let text = format!("{} ({})", redacted(&server, &failure), failure.code());
+                    ServerCallOutcome { outcome: ToolCallOutcome::text(text, true), notices: Vec::new() }
                 }
             }
         })
     }
 }
 
-/// What became of a server is for the room and the model: its keys are not.
-fn fit_to_tell(server: &Server, failure: &mcp::Failure) -> String {
-    Secrets::of(&server.config.transport).strike(failure.to_string())
+/// The error is shown to the room and the model, so secrets are removed.
+fn redacted(server: &NamedMcpServer, failure: &mcp::McpFailure) -> String {
+    McpSecrets::from_transport(&server.config.transport).redact(failure.to_string())
 }
 
-fn listed(tool: &mcp::Tool) -> Listed {
-    Listed {
+fn listed(tool: &mcp::McpTool) -> ServerTool {
+    ServerTool {
         name: tool.name.clone(),
         description: tool.description.clone().or_else(|| tool.title.clone()).unwrap_or_default(),
         schema: Value::Object(tool.input_schema.clone()),
     }
 }
 
-/// The room keeps all that came; the model is shown text and images.
-fn called(result: CallResult) -> Called {
-    let notice =
-        |notice: &mcp::Notice| TurnEvent::Status { status: "mcp_server_restarted".into(), message: notice.to_string() };
-    let mut content: Vec<Content> = result
+/// The room stores the whole result; the model gets text and images.
+fn called(result: McpCallResult) -> ServerCallOutcome {
+    let notice = |notice: &mcp::McpNotice| TurnEvent::Status {
+        status: "mcp_server_restarted".into(),
+        message: notice.to_string(),
+    };
+    let mut content: Vec<ToolResultContent> = result
         .content
         .iter()
         .map(|part| match part {
-            mcp::Content::Image { data, media_type } => {
-                Content::Image { media_type: media_type.clone(), data: data.clone() }
+            mcp::McpContent::Image { data, media_type } => {
+                ToolResultContent::Image { media_type: media_type.clone(), data: data.clone() }
             }
-            other => Content::Text(text(other)),
+            other => ToolResultContent::Text(text(other)),
         })
         .collect();
     if content.is_empty() {
-        content.push(Content::Text(result.text()));
+        content.push(ToolResultContent::Text(result.text()));
     }
     let mut shown = json!(result.content);
     if let (Value::Array(parts), Some(structured)) = (&mut shown, &result.structured) {
         parts.push(json!({"type": "structured", "value": structured}));
     }
-    Called {
+    ServerCallOutcome {
         notices: result.notices.iter().map(notice).collect(),
-        outcome: Outcome { shown, content, is_error: result.is_error },
+        outcome: ToolCallOutcome { for_room: shown, for_model: content, is_error: result.is_error },
     }
 }
 
-fn text(part: &mcp::Content) -> String {
-    CallResult { content: vec![part.clone()], ..CallResult::default() }.text()
+fn text(part: &mcp::McpContent) -> String {
+    McpCallResult { content: vec![part.clone()], ..McpCallResult::default() }.text()
 }

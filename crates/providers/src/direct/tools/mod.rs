@@ -1,153 +1,153 @@
-//! The tools of an agent on a bare model: Greenroom's own, and those of its MCP servers.
+//! The tools of an agent on a model API: built-in tools, and the tools of its MCP servers.
 //!
-//! [`Kit::gather`] finds out what there is for one turn; [`Kit::run`] carries a call out. `skill` and `memory` are tools of
-//! our own; [`Toolbox`] is what MCP servers are reached through.
+//! [`ToolSet::load`] lists the tools for one turn; [`ToolSet::run`] runs a call. `skill` and `memory` are built-in
+//! tools; [`McpToolbox`] is the access to MCP servers.
 
+mod builtin;
 mod manager;
 mod memory;
-mod own;
 mod skill;
 #[cfg(test)]
 mod tests;
 mod toolbox;
 
-pub use manager::Managed;
-pub use skill::{Skill, read_all};
-pub use toolbox::{Called, Listed, Listing, Report, Toolbox, ToolboxFuture};
+pub use manager::ManagedToolbox;
+pub use skill::{SkillInstructions, read_skills};
+pub use toolbox::{McpToolbox, ServerCallOutcome, ServerTool, ServerToolList, ToolReport, ToolboxFuture};
 
 use super::{
-    conversation::{Content, shortened},
-    machine::{Manner, Outcome, Tool},
-    wire::Offer,
+    conversation::{ToolResultContent, truncate_middle},
+    tool_loop::{ApprovalMode, LoopTool, ToolCallOutcome},
+    wire::OfferedTool,
 };
-use crate::{Memory, TurnEvent};
+use crate::{MemoryHandle, TurnEvent};
+use builtin::BuiltinTool;
 use domain::{
-    agent::{ToolPolicy, Verdict},
-    mcp::Server,
+    agent::{PolicyDecision, ToolPolicy},
+    mcp::NamedMcpServer,
     time::Timestamp,
 };
-use own::Own;
 use serde_json::{Map, Value};
 use std::{collections::BTreeMap, sync::Arc};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-/// What a model is shown of one result, at most.
+/// The maximum text of one result that the model gets.
 const MAX_RESULT_BYTES: usize = 200 * 1024;
-/// Of one result's images, as they are sent.
+/// The maximum size of one result's images, base64-encoded.
 const MAX_IMAGE_BYTES: usize = 5 * 1024 * 1024;
 
 /// The tools of one turn.
 #[derive(Debug, Default)]
-pub struct Kit {
-    pub offers: Vec<Offer>,
-    pub tools: BTreeMap<String, Tool>,
-    carriers: BTreeMap<String, Carrier>,
+pub struct ToolSet {
+    pub offered: Vec<OfferedTool>,
+    pub tools: BTreeMap<String, LoopTool>,
+    sources: BTreeMap<String, ToolSource>,
 }
 
 #[derive(Clone, Debug)]
-enum Carrier {
-    Own(Own),
-    Mcp { toolbox: Arc<dyn Toolbox>, server: Server, tool: String },
+enum ToolSource {
+    Builtin(BuiltinTool),
+    Mcp { toolbox: Arc<dyn McpToolbox>, server: NamedMcpServer, tool: String },
 }
 
-/// What a tool has done, and what the room should hear of it besides.
+/// A tool call that has ended, and notices for the room.
 #[derive(Debug)]
-pub struct Done {
+pub struct FinishedCall {
     pub call: String,
-    pub outcome: Outcome,
+    pub outcome: ToolCallOutcome,
     pub notices: Vec<TurnEvent>,
 }
 
-impl Kit {
-    /// A server that cannot be reached takes nothing from the others: the room is told.
-    pub async fn gather(
-        servers: &[Server],
-        toolbox: &Arc<dyn Toolbox>,
-        skills: &Arc<Vec<Skill>>,
-        memory: &Memory,
+impl ToolSet {
+    /// Loads the tools of one turn. A server that cannot be reached becomes a notice and does not affect the others.
+    pub async fn load(
+        servers: &[NamedMcpServer],
+        toolbox: &Arc<dyn McpToolbox>,
+        skills: &Arc<Vec<SkillInstructions>>,
+        memory: &MemoryHandle,
         policy: &ToolPolicy,
     ) -> (Self, Vec<TurnEvent>) {
-        let mut kit = Self::default();
-        for (own, offer, manner) in own::all(skills, memory) {
-            kit.add(offer, manner, Carrier::Own(own), policy);
+        let mut tool_set = Self::default();
+        for (tool, offer, approval) in builtin::all(skills, memory) {
+            tool_set.add(offer, approval, ToolSource::Builtin(tool), policy);
         }
         let mut notices = Vec::new();
-        for Listing { server, tools } in toolbox.list(servers.to_vec()).await {
+        for ServerToolList { server, tools } in toolbox.list(servers.to_vec()).await {
             match tools {
                 Ok(tools) => {
-                    for Listed { name, description, schema } in tools {
+                    for ServerTool { name, description, schema } in tools {
                         let full = format!("mcp__{}__{name}", server.name);
-                        let offer = Offer { name: full, description, schema };
+                        let offer = OfferedTool { name: full, description, schema };
                         let toolbox = Arc::clone(toolbox);
-                        let carrier = Carrier::Mcp { toolbox, server: server.clone(), tool: name };
-                        kit.add(offer, Manner::Asks, carrier, policy);
+                        let source = ToolSource::Mcp { toolbox, server: server.clone(), tool: name };
+                        tool_set.add(offer, ApprovalMode::Required, source, policy);
                     }
                 }
                 Err(message) => notices.push(TurnEvent::Status {
                     status: "mcp_server_failed".into(),
-                    message: format!("The tools of the MCP server {} are missing: {message}", server.name),
+                    message: format!("The tools of the MCP server {} are unavailable: {message}", server.name),
                 }),
             }
         }
-        (kit, notices)
+        (tool_set, notices)
     }
 
-    /// What is denied anyway is not offered.
-    fn add(&mut self, offer: Offer, manner: Manner, carrier: Carrier, policy: &ToolPolicy) {
-        if policy.verdict(&offer.name) == Verdict::Deny || self.tools.contains_key(&offer.name) {
+    /// Adds a tool, unless the policy denies it.
+    fn add(&mut self, offer: OfferedTool, mode: ApprovalMode, source: ToolSource, policy: &ToolPolicy) {
+        if policy.decide(&offer.name) == PolicyDecision::Deny || self.tools.contains_key(&offer.name) {
             return;
         }
-        self.tools.insert(offer.name.clone(), Tool { schema: offer.schema.clone(), manner });
-        self.carriers.insert(offer.name.clone(), carrier);
-        self.offers.push(offer);
+        self.tools.insert(offer.name.clone(), LoopTool { schema: offer.schema.clone(), approval: mode });
+        self.sources.insert(offer.name.clone(), source);
+        self.offered.push(offer);
     }
 
-    /// Of what every question to the model carries.
+    /// The size of the tool definitions in a model request.
     pub fn bytes(&self) -> usize {
-        let bytes = |offer: &Offer| offer.name.len() + offer.description.len() + offer.schema.to_string().len();
-        self.offers.iter().map(bytes).sum()
+        let bytes = |offer: &OfferedTool| offer.name.len() + offer.description.len() + offer.schema.to_string().len();
+        self.offered.iter().map(bytes).sum()
     }
 
-    /// Carries a call out. What it reports meanwhile goes into `output`, with the call's id.
+    /// Runs a call. Its progress goes to `output`, with the call's id.
     pub fn run(
         &self,
         call: String,
         name: &str,
         input: Map<String, Value>,
         cancel: CancellationToken,
-        output: mpsc::Sender<Report>,
-    ) -> impl Future<Output = Done> + Send + 'static {
-        let carrier = self.carriers.get(name).cloned();
+        output: mpsc::Sender<ToolReport>,
+    ) -> impl Future<Output = FinishedCall> + Send + 'static {
+        let source = self.sources.get(name).cloned();
         async move {
-            let (outcome, notices) = match carrier {
-                None => (Outcome::text("There is no such tool.", true), Vec::new()),
-                Some(Carrier::Own(own)) => (own.run(&input, Timestamp::now()).await, Vec::new()),
-                Some(Carrier::Mcp { toolbox, server, tool }) => {
-                    let Called { outcome, notices } =
+            let (outcome, notices) = match source {
+                None => (ToolCallOutcome::text("There is no such tool.", true), Vec::new()),
+                Some(ToolSource::Builtin(tool)) => (tool.run(&input, Timestamp::now()).await, Vec::new()),
+                Some(ToolSource::Mcp { toolbox, server, tool }) => {
+                    let ServerCallOutcome { outcome, notices } =
                         toolbox.call(server, tool, input, cancel, output, call.clone()).await;
                     (outcome, notices)
                 }
             };
-            Done { call, outcome: bounded(outcome), notices }
+            FinishedCall { call, outcome: bounded(outcome), notices }
         }
     }
 }
 
-/// A result must not fill the model's whole context: all its texts together have a bound, and so have its images.
-fn bounded(mut outcome: Outcome) -> Outcome {
+/// Limits the total text and the images of a result, so that it does not fill the model's context.
+fn bounded(mut outcome: ToolCallOutcome) -> ToolCallOutcome {
     let (mut texts, mut images) = (MAX_RESULT_BYTES, MAX_IMAGE_BYTES);
-    for content in &mut outcome.content {
+    for content in &mut outcome.for_model {
         match content {
-            Content::Text(text) if text.len() > texts => {
-                *text = shortened(text, texts);
+            ToolResultContent::Text(text) if text.len() > texts => {
+                *text = truncate_middle(text, texts);
                 texts = 0;
             }
-            Content::Text(text) => texts -= text.len(),
-            Content::Image { data, .. } if data.len() > images => {
-                *content = Content::Text("(An image was left out: it is too large to be shown.)".into());
+            ToolResultContent::Text(text) => texts -= text.len(),
+            ToolResultContent::Image { data, .. } if data.len() > images => {
+                *content = ToolResultContent::Text("(An image was left out: it is too large.)".into());
             }
-            Content::Image { data, .. } => images -= data.len(),
+            ToolResultContent::Image { data, .. } => images -= data.len(),
         }
     }
     outcome

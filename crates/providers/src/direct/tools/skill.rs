@@ -1,8 +1,8 @@
-//! `skill`: the names and descriptions of an agent's skills are in its prompt; the rest is read when it is needed.
+//! `skill`: loads a skill on demand. The prompt contains only the names and descriptions of the agent's skills.
 
 use crate::{
     SkillFolder,
-    direct::{conversation::floor, machine::Outcome, wire::Offer},
+    direct::{conversation::floor_char_boundary, tool_loop::ToolCallOutcome, wire::OfferedTool},
 };
 use serde_json::{Map, Value, json};
 use std::{
@@ -18,22 +18,22 @@ const MAX_DESCRIPTION_BYTES: usize = 1024;
 const MAX_LISTED: usize = 100;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Skill {
+pub struct SkillInstructions {
     pub name: String,
     pub description: String,
     pub body: String,
     folder: PathBuf,
 }
 
-/// Reads the skills of a place. One that cannot be read is left out; the others are none the worse for it. Blocks.
-pub fn read_all(folders: &[SkillFolder]) -> (Vec<Skill>, Vec<String>) {
+/// Reads an agent's skills. A skill that cannot be read is skipped and reported. Blocks.
+pub fn read_skills(folders: &[SkillFolder]) -> (Vec<SkillInstructions>, Vec<String>) {
     let (mut skills, mut problems) = (Vec::new(), Vec::new());
     for SkillFolder { name, path } in folders {
         match read(&path.join(FILE)) {
             Ok(text) => {
                 let (description, body) = parts(&text);
                 let (name, body, folder) = (name.clone(), body.to_owned(), path.clone());
-                skills.push(Skill { name, description, body, folder });
+                skills.push(SkillInstructions { name, description, body, folder });
             }
             Err(error) => problems.push(format!("the skill {name} cannot be read: {error}")),
         }
@@ -41,9 +41,9 @@ pub fn read_all(folders: &[SkillFolder]) -> (Vec<Skill>, Vec<String>) {
     (skills, problems)
 }
 
-pub fn offer(skills: &[Skill]) -> Offer {
+pub fn offered_tool(skills: &[SkillInstructions]) -> OfferedTool {
     let names: Vec<&str> = skills.iter().map(|skill| skill.name.as_str()).collect();
-    Offer {
+    OfferedTool {
         name: NAME.to_owned(),
         description: "Loads a skill: instructions for a kind of task. Load it before you begin such a task.".to_owned(),
         schema: json!({
@@ -58,25 +58,25 @@ pub fn offer(skills: &[Skill]) -> Offer {
     }
 }
 
-pub async fn run(skills: &[Skill], input: &Map<String, Value>) -> Outcome {
+pub async fn run(skills: &[SkillInstructions], input: &Map<String, Value>) -> ToolCallOutcome {
     let text = |key: &str| input.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
     let Some(skill) = text("name").and_then(|name| skills.iter().find(|skill| skill.name == name)) else {
         let names: Vec<&str> = skills.iter().map(|skill| skill.name.as_str()).collect();
-        return Outcome::text(format!("name: one of {}", names.join(", ")), true);
+        return ToolCallOutcome::text(format!("name: one of {}", names.join(", ")), true);
     };
     let (skill, file) = (skill.clone(), text("file").map(str::to_owned));
     let loaded = tokio::task::spawn_blocking(move || load(&skill, file.as_deref())).await;
     match loaded {
-        Ok(Ok(text)) => Outcome::text(text, false),
-        Ok(Err(error)) => Outcome::text(format!("it cannot be read: {error}"), true),
-        Err(error) => Outcome::text(format!("it cannot be read: {error}"), true),
+        Ok(Ok(text)) => ToolCallOutcome::text(text, false),
+        Ok(Err(error)) => ToolCallOutcome::text(format!("the skill cannot be read: {error}"), true),
+        Err(error) => ToolCallOutcome::text(format!("the skill cannot be read: {error}"), true),
     }
 }
 
-/// What the model is told when a skill is loaded. Blocks.
-pub fn load(skill: &Skill, file: Option<&str>) -> io::Result<String> {
+/// Returns the text of a skill, or of one of its files, for the model. Blocks.
+pub fn load(skill: &SkillInstructions, file: Option<&str>) -> io::Result<String> {
     if let Some(file) = file {
-        return read(&beneath(&skill.folder, file)?);
+        return read(&resolve_beneath(&skill.folder, file)?);
     }
     let files = further_files(&skill.folder);
     let files = match files.is_empty() {
@@ -86,9 +86,9 @@ pub fn load(skill: &Skill, file: Option<&str>) -> io::Result<String> {
     Ok(format!("<skill name=\"{}\">\n{}\n</skill>{files}", skill.name, skill.body.trim()))
 }
 
-/// A file of the skill's own, wherever links lead (invariant 18).
-fn beneath(folder: &Path, file: &str) -> io::Result<PathBuf> {
-    let outside = || io::Error::new(io::ErrorKind::PermissionDenied, "the path leads out of the skill's folder");
+/// Resolves a path and its symlinks, and rejects a file outside of the skill's folder (invariant 18).
+fn resolve_beneath(folder: &Path, file: &str) -> io::Result<PathBuf> {
+    let outside = || io::Error::new(io::ErrorKind::PermissionDenied, "the path is outside of the skill's folder");
     let path = Path::new(file);
     if !path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir)) {
         return Err(outside());
@@ -101,12 +101,15 @@ fn read(path: &Path) -> io::Result<String> {
     let mut text = String::new();
     fs::File::open(path)?.take(MAX_FILE_BYTES + 1).read_to_string(&mut text)?;
     if text.len() as u64 > MAX_FILE_BYTES {
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it is longer than {MAX_FILE_BYTES} bytes")));
+        return Err(io::Error::new(
+            io::ErrorKind::FileTooLarge,
+            format!("the file is longer than {MAX_FILE_BYTES} bytes"),
+        ));
     }
     Ok(text)
 }
 
-/// By name, two folders deep, as many as a model can be told of.
+/// Lists the skill's other files by name, at most two folders deep and [`MAX_LISTED`].
 fn further_files(folder: &Path) -> Vec<String> {
     let mut files = Vec::new();
     let mut folders = vec![(folder.to_owned(), 0)];
@@ -128,7 +131,7 @@ fn further_files(folder: &Path) -> Vec<String> {
     files
 }
 
-/// The description out of the front matter, and the text below it.
+/// Returns the description in the front matter, and the text below it.
 fn parts(text: &str) -> (String, &str) {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let front = text.strip_prefix("---\n").or_else(|| text.strip_prefix("---\r\n"));
@@ -146,11 +149,11 @@ fn parts(text: &str) -> (String, &str) {
         return (String::new(), text);
     };
     let mut description = description(&front[..end]);
-    description.truncate(floor(&description, MAX_DESCRIPTION_BYTES));
+    description.truncate(floor_char_boundary(&description, MAX_DESCRIPTION_BYTES));
     (description, &front[begin..])
 }
 
-/// One line, quoted or not, or a block below it. All that skills use of YAML here.
+/// Parses a single line, quoted or not, or a block: the part of YAML that skills use here.
 fn description(front: &str) -> String {
     let mut lines = front.lines().skip_while(|line| !line.starts_with("description:"));
     let Some(first) = lines.next().and_then(|line| line.strip_prefix("description:")) else { return String::new() };
@@ -170,13 +173,13 @@ fn description(front: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Skill, load, parts, read_all, run};
+    use super::{SkillInstructions, load, parts, read_skills, run};
     use crate::SkillFolder;
     use serde_json::json;
     use std::fs;
 
     #[test]
-    fn front_matter_as_people_write_it() {
+    fn parses_front_matter() {
         for (front, expected) in [
             ("name: x\ndescription: Use when: it rains\n", "Use when: it rains"),
             ("description: \"Quoted \\\"so\\\"\"\n", "Quoted \"so\""),
@@ -192,7 +195,7 @@ mod tests {
         assert_eq!(parts("\u{feff}---\r\ndescription: d\r\n---\r\nB"), ("d".to_owned(), "B"));
     }
 
-    fn skill(dir: &std::path::Path) -> Skill {
+    fn skill(dir: &std::path::Path) -> SkillInstructions {
         fs::create_dir_all(dir.join("s/more")).unwrap();
         fs::write(dir.join("s/SKILL.md"), "---\nname: s\ndescription: Does s.\n---\nFirst this.\n").unwrap();
         fs::write(dir.join("s/more/a.txt"), "further").unwrap();
@@ -201,13 +204,13 @@ mod tests {
             SkillFolder { name: "s".into(), path: dir.join("s") },
             SkillFolder { name: "gone".into(), path: dir.join("gone") },
         ];
-        let (mut skills, problems) = read_all(&folders);
+        let (mut skills, problems) = read_skills(&folders);
         assert_eq!(problems.len(), 1, "{problems:?}");
         skills.remove(0)
     }
 
     #[tokio::test]
-    async fn a_skill_is_loaded_with_its_files() {
+    async fn skill_is_loaded_with_its_files() {
         let dir = tempfile::tempdir().unwrap();
         let skill = skill(dir.path());
         assert_eq!(skill.description, "Does s.");
@@ -216,17 +219,17 @@ mod tests {
         assert_eq!(load(&skill, Some("more/a.txt")).unwrap(), "further");
         let input = json!({"name": "t"});
         let outcome = run(&[skill], input.as_object().unwrap()).await;
-        assert!(outcome.is_error && outcome.shown == "name: one of s");
+        assert!(outcome.is_error && outcome.for_room == "name: one of s");
     }
 
     #[test]
-    fn invariant_18_beneath_no_path_leads_out_of_a_skill() {
+    fn invariant_18_beneath_paths_outside_of_a_skill_are_rejected() {
         let dir = tempfile::tempdir().unwrap();
         let skill = skill(dir.path());
         std::os::unix::fs::symlink(dir.path().join("secret"), dir.path().join("s/link")).unwrap();
         for path in ["../secret", "more/../../secret", "/etc/hostname", "link"] {
             let error = load(&skill, Some(path)).unwrap_err();
-            assert!(error.to_string().contains("leads out"), "{path}: {error}");
+            assert!(error.to_string().contains("is outside of"), "{path}: {error}");
         }
         assert!(!load(&skill, None).unwrap().contains("link"));
     }

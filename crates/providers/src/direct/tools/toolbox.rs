@@ -1,7 +1,7 @@
-//! What MCP servers are reached through: the loop knows no more of them than this.
+//! The interface to MCP servers; the tool loop knows nothing else about them.
 
-use crate::{TurnEvent, direct::machine::Outcome};
-use domain::mcp::Server;
+use crate::{TurnEvent, direct::tool_loop::ToolCallOutcome};
+use domain::mcp::NamedMcpServer;
 use serde_json::{Map, Value};
 use std::{fmt, future::Future, pin::Pin};
 use tokio::sync::mpsc;
@@ -9,43 +9,43 @@ use tokio_util::sync::CancellationToken;
 
 pub type ToolboxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// What a tool says while it works: the call's id, and text.
-pub type Report = (String, String);
+/// Progress of a running tool: the call's id, and text.
+pub type ToolReport = (String, String);
 
-pub trait Toolbox: fmt::Debug + Send + Sync + 'static {
-    /// The tools of each server, side by side; starts what has to be started. Never hangs.
-    fn list(&self, servers: Vec<Server>) -> ToolboxFuture<Vec<Listing>>;
+pub trait McpToolbox: fmt::Debug + Send + Sync + 'static {
+    /// Lists the tools of all servers concurrently; starts servers as needed. Returns within a bounded time.
+    fn list(&self, servers: Vec<NamedMcpServer>) -> ToolboxFuture<Vec<ServerToolList>>;
 
-    /// Calls a tool. Returns soon after it was cancelled. What goes wrong is an outcome.
+    /// Calls a tool. Returns soon after it was canceled. Failures are outcomes too.
     fn call(
         &self,
-        server: Server,
+        server: NamedMcpServer,
         tool: String,
         input: Map<String, Value>,
         cancel: CancellationToken,
-        output: mpsc::Sender<Report>,
+        output: mpsc::Sender<ToolReport>,
         call: String,
-    ) -> ToolboxFuture<Called>;
+    ) -> ToolboxFuture<ServerCallOutcome>;
 }
 
 #[derive(Clone, Debug)]
-pub struct Listing {
-    pub server: Server,
-    /// Or why there are none.
-    pub tools: Result<Vec<Listed>, String>,
+pub struct ServerToolList {
+    pub server: NamedMcpServer,
+    /// The tools, or why they are unavailable.
+    pub tools: Result<Vec<ServerTool>, String>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Listed {
-    /// As the server calls it.
+pub struct ServerTool {
+    /// The server's name of the tool.
     pub name: String,
     pub description: String,
     pub schema: Value,
 }
 
 #[derive(Clone, Debug)]
-pub struct Called {
-    pub outcome: Outcome,
-    /// What the room should hear besides, such as that the server was started anew.
+pub struct ServerCallOutcome {
+    pub outcome: ToolCallOutcome,
+    /// Notices for the room, such as a restart of the server.
     pub notices: Vec<TurnEvent>,
 }

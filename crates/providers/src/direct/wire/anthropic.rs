@@ -1,43 +1,43 @@
 //! Anthropic's Messages API. <https://docs.anthropic.com/en/api/messages-streaming>
 
-use super::{Piece, Question, Stop, failure::Failure, garbled, number, text};
-use crate::direct::conversation::{Answered, Block, Content, Message};
+use super::{AnswerPiece, ModelRequest, ModelStopReason, failure::ModelFailure, invalid_json, number, text};
+use crate::direct::conversation::{AssistantBlock, ModelMessage, ModelToolResult, ToolResultContent};
 use domain::{agent::Thinking, usage::Usage};
 use serde_json::{Map, Value, json};
-use workbench::events::Event;
+use workbench::event_stream::ServerSentEvent;
 
-/// The API wants a bound; this is below that of every model in use.
+/// The API requires a limit; this is below that of every model in use.
 const MAX_OUTPUT_TOKENS: u32 = 16_000;
-/// What a thinking budget leaves for the answer itself, at least.
+/// The minimum that a thinking budget leaves for the answer itself.
 const ANSWER_TOKENS: u32 = 4_096;
 
-pub fn body(question: &Question<'_>) -> Value {
-    let budget = question.thinking_budget_tokens.filter(|_| question.thinking != Some(Thinking::Off));
-    let most = question.max_output_tokens.unwrap_or(MAX_OUTPUT_TOKENS);
+pub fn body(request: &ModelRequest<'_>) -> Value {
+    let budget = request.thinking_budget_tokens.filter(|_| request.thinking != Some(Thinking::Off));
+    let most = request.max_output_tokens.unwrap_or(MAX_OUTPUT_TOKENS);
     let most = budget.map_or(most, |budget| most.max(budget + ANSWER_TOKENS));
     let mut body = json!({
-        "model": question.model,
+        "model": request.model,
         "max_tokens": most,
         "stream": true,
-        "messages": messages(question),
+        "messages": messages(request),
     });
-    if !question.system.is_empty() {
-        body["system"] = json!([{"type": "text", "text": question.system, "cache_control": {"type": "ephemeral"}}]);
+    if !request.system.is_empty() {
+        body["system"] = json!([{"type": "text", "text": request.system, "cache_control": {"type": "ephemeral"}}]);
     }
-    if !question.tools.is_empty() {
-        let tool = |offer: &super::Offer| {
+    if !request.tools.is_empty() {
+        let tool = |offer: &super::OfferedTool| {
             json!({
-                "name": question.names.fitted(&offer.name),
+                "name": request.names.api_name(&offer.name),
                 "description": offer.description,
                 "input_schema": offer.schema,
             })
         };
-        body["tools"] = question.tools.iter().map(tool).collect();
+        body["tools"] = request.tools.iter().map(tool).collect();
     }
-    if !question.stop.is_empty() {
-        body["stop_sequences"] = json!(question.stop);
+    if !request.stop.is_empty() {
+        body["stop_sequences"] = json!(request.stop);
     }
-    match (question.thinking, budget) {
+    match (request.thinking, budget) {
         (Some(Thinking::Off), _) => body["thinking"] = json!({"type": "disabled"}),
         (_, Some(budget)) => body["thinking"] = json!({"type": "enabled", "budget_tokens": budget}),
         (Some(effort), None) => {
@@ -49,17 +49,19 @@ pub fn body(question: &Question<'_>) -> Value {
     body
 }
 
-/// Neighbours of one side become one message; the last one is marked, so that the next question finds all of it in the
-/// vendor's cache.
-fn messages(question: &Question<'_>) -> Vec<Value> {
+/// Merges consecutive messages of one role. The last part gets a cache marker, so that the next request reads
+/// everything up to there from the vendor's cache.
+fn messages(request: &ModelRequest<'_>) -> Vec<Value> {
     let mut messages: Vec<(&str, Vec<Value>)> = Vec::new();
-    for message in question.messages {
+    for message in request.messages {
         let (role, content): (&str, Vec<Value>) = match message {
-            Message::Person(texts) => {
-                ("user", texts.iter().filter(|text| is_said(text)).map(|text| said(text)).collect())
+            ModelMessage::User(texts) => {
+                ("user", texts.iter().filter(|text| has_text(text)).map(|text| text_part(text)).collect())
             }
-            Message::Model(blocks) => ("assistant", blocks.iter().filter_map(|block| part(block, question)).collect()),
-            Message::Results(results) => ("user", results.iter().map(result).collect()),
+            ModelMessage::Assistant(blocks) => {
+                ("assistant", blocks.iter().filter_map(|block| part(block, request)).collect())
+            }
+            ModelMessage::ToolResults(results) => ("user", results.iter().map(result).collect()),
         };
         match messages.last_mut() {
             Some((last, parts)) if *last == role => parts.extend(content),
@@ -68,7 +70,7 @@ fn messages(question: &Question<'_>) -> Vec<Value> {
         }
     }
     if let Some(Value::Object(last)) = messages.last_mut().and_then(|(_, parts)| parts.last_mut()) {
-        // Thinking cannot be marked; the last words before an answer are a person's or a tool's anyway.
+        // Thinking cannot have a cache marker; the last message is from a user or a tool anyway.
         if !matches!(last.get("type").and_then(Value::as_str), Some("thinking" | "redacted_thinking")) {
             last.insert("cache_control".into(), json!({"type": "ephemeral"}));
         }
@@ -76,78 +78,80 @@ fn messages(question: &Question<'_>) -> Vec<Value> {
     messages.into_iter().map(|(role, content)| json!({"role": role, "content": content})).collect()
 }
 
-/// The API refuses texts of nothing.
-fn is_said(text: &str) -> bool {
+/// The API rejects blank texts.
+fn has_text(text: &str) -> bool {
     !text.trim().is_empty()
 }
 
-fn said(text: &str) -> Value {
+fn text_part(text: &str) -> Value {
     json!({"type": "text", "text": text})
 }
 
-fn part(block: &Block, question: &Question<'_>) -> Option<Value> {
+fn part(block: &AssistantBlock, request: &ModelRequest<'_>) -> Option<Value> {
     Some(match block {
-        Block::Text(text) => return is_said(text).then(|| said(text)),
-        Block::Thinking { text, signature } => json!({"type": "thinking", "thinking": text, "signature": signature}),
-        Block::Redacted(data) => json!({"type": "redacted_thinking", "data": data}),
-        Block::Call(call) => {
-            let name = question.names.fitted(&call.name);
+        AssistantBlock::Text(text) => return has_text(text).then(|| text_part(text)),
+        AssistantBlock::Thinking { text, signature } => {
+            json!({"type": "thinking", "thinking": text, "signature": signature})
+        }
+        AssistantBlock::RedactedThinking(data) => json!({"type": "redacted_thinking", "data": data}),
+        AssistantBlock::ToolCall(call) => {
+            let name = request.names.api_name(&call.name);
             json!({"type": "tool_use", "id": call.id, "name": name, "input": call.input})
         }
     })
 }
 
-fn result(answered: &Answered) -> Value {
-    let part = |content: &Content| match content {
-        Content::Text(text) if is_said(text) => Some(said(text)),
-        Content::Text(_) => None,
-        Content::Image { media_type, data } => {
+fn result(answered: &ModelToolResult) -> Value {
+    let part = |content: &ToolResultContent| match content {
+        ToolResultContent::Text(text) if has_text(text) => Some(text_part(text)),
+        ToolResultContent::Text(_) => None,
+        ToolResultContent::Image { media_type, data } => {
             Some(json!({"type": "image", "source": {"type": "base64", "media_type": media_type, "data": data}}))
         }
     };
     let content: Vec<Value> = answered.content.iter().filter_map(part).collect();
-    json!({"type": "tool_result", "tool_use_id": answered.call, "content": content, "is_error": answered.is_error})
+    json!({"type": "tool_result", "tool_use_id": answered.call_id, "content": content, "is_error": answered.is_error})
 }
 
 #[derive(Debug, Default)]
-pub struct Reader {
+pub struct AnthropicReader {
     usage: Usage,
     pub is_done: bool,
 }
 
-impl Reader {
-    /// Whether something was made of it.
-    pub fn read(&mut self, frame: &Event, pieces: &mut Vec<Piece>) -> Result<bool, Failure> {
-        let event: Value = serde_json::from_str(&frame.data).map_err(|error| garbled(&error))?;
-        let kind = text(&event, "type").unwrap_or(&frame.name);
+impl AnthropicReader {
+    /// Returns whether the event is known.
+    pub fn read(&mut self, received: &ServerSentEvent, pieces: &mut Vec<AnswerPiece>) -> Result<bool, ModelFailure> {
+        let event: Value = serde_json::from_str(&received.data).map_err(|error| invalid_json(&error))?;
+        let kind = text(&event, "type").unwrap_or(&received.name);
         let block = number(&event, "index").and_then(|index| u32::try_from(index).ok()).unwrap_or(0);
         let inner = |key: &str| event.get(key).unwrap_or(&Value::Null);
         match kind {
             "message_start" => {
                 let message = inner("message");
-                pieces.extend(text(message, "model").map(|model| Piece::Model(model.to_owned())));
+                pieces.extend(text(message, "model").map(|model| AnswerPiece::Model(model.to_owned())));
                 self.usage(message.get("usage"), pieces);
             }
-            "content_block_start" => return Ok(begins(block, inner("content_block"), pieces)),
-            "content_block_delta" => return Ok(goes_on(block, inner("delta"), pieces)),
-            "content_block_stop" => pieces.push(Piece::BlockEnds { block }),
+            "content_block_start" => return Ok(block_start(block, inner("content_block"), pieces)),
+            "content_block_delta" => return Ok(block_delta(block, inner("delta"), pieces)),
+            "content_block_stop" => pieces.push(AnswerPiece::BlockEnd { block }),
             "message_delta" => {
                 self.usage(event.get("usage"), pieces);
-                pieces.extend(text(inner("delta"), "stop_reason").map(|reason| Piece::Stops(stop(reason))));
+                pieces.extend(text(inner("delta"), "stop_reason").map(|reason| AnswerPiece::Stop(stop(reason))));
             }
             "message_stop" => {
                 self.is_done = true;
-                pieces.push(Piece::Done);
+                pieces.push(AnswerPiece::Done);
             }
             "ping" => {}
-            "error" => return Err(Failure::of_event(&event)),
+            "error" => return Err(ModelFailure::from_event(&event)),
             _ => return Ok(false),
         }
         Ok(true)
     }
 
-    /// Each report says all that it knows of the whole answer; what it leaves out stands.
-    fn usage(&mut self, report: Option<&Value>, pieces: &mut Vec<Piece>) {
+    /// A report contains totals of the whole answer; missing fields keep their value.
+    fn usage(&mut self, report: Option<&Value>, pieces: &mut Vec<AnswerPiece>) {
         let Some(report) = report.and_then(Value::as_object) else { return };
         let count = |report: &Map<String, Value>, key: &str, into: &mut u64| {
             if let Some(tokens) = report.get(key).and_then(Value::as_u64) {
@@ -158,44 +162,44 @@ impl Reader {
         count(report, "output_tokens", &mut self.usage.output_tokens);
         count(report, "cache_read_input_tokens", &mut self.usage.cache_read_tokens);
         count(report, "cache_creation_input_tokens", &mut self.usage.cache_write_tokens);
-        pieces.push(Piece::Usage(self.usage));
+        pieces.push(AnswerPiece::Usage(self.usage));
     }
 }
 
-fn begins(block: u32, content: &Value, pieces: &mut Vec<Piece>) -> bool {
-    let words = |key: &str| text(content, key).filter(|text| !text.is_empty()).map(str::to_owned);
+fn block_start(block: u32, content: &Value, pieces: &mut Vec<AnswerPiece>) -> bool {
+    let field = |key: &str| text(content, key).filter(|text| !text.is_empty()).map(str::to_owned);
     match text(content, "type") {
-        Some("text") => pieces.extend(words("text").map(|delta| Piece::Text { block, delta })),
-        Some("thinking") => pieces.extend(words("thinking").map(|delta| Piece::Thinking { block, delta })),
-        Some("redacted_thinking") => pieces.extend(words("data").map(|data| Piece::Redacted { data })),
-        Some("tool_use") => pieces.push(Piece::CallBegins {
+        Some("text") => pieces.extend(field("text").map(|delta| AnswerPiece::Text { block, delta })),
+        Some("thinking") => pieces.extend(field("thinking").map(|delta| AnswerPiece::Thinking { block, delta })),
+        Some("redacted_thinking") => pieces.extend(field("data").map(|data| AnswerPiece::RedactedThinking { data })),
+        Some("tool_use") => pieces.push(AnswerPiece::CallStart {
             block,
-            id: words("id").unwrap_or_default(),
-            name: words("name").unwrap_or_default(),
+            id: field("id").unwrap_or_default(),
+            name: field("name").unwrap_or_default(),
         }),
         _ => return false,
     }
     true
 }
 
-fn goes_on(block: u32, delta: &Value, pieces: &mut Vec<Piece>) -> bool {
-    let words = |key: &str| text(delta, key).unwrap_or_default().to_owned();
+fn block_delta(block: u32, delta: &Value, pieces: &mut Vec<AnswerPiece>) -> bool {
+    let field = |key: &str| text(delta, key).unwrap_or_default().to_owned();
     pieces.push(match text(delta, "type") {
-        Some("text_delta") => Piece::Text { block, delta: words("text") },
-        Some("thinking_delta") => Piece::Thinking { block, delta: words("thinking") },
-        Some("signature_delta") => Piece::Signature { block, delta: words("signature") },
-        Some("input_json_delta") => Piece::CallInput { block, delta: words("partial_json") },
+        Some("text_delta") => AnswerPiece::Text { block, delta: field("text") },
+        Some("thinking_delta") => AnswerPiece::Thinking { block, delta: field("thinking") },
+        Some("signature_delta") => AnswerPiece::Signature { block, delta: field("signature") },
+        Some("input_json_delta") => AnswerPiece::CallInput { block, delta: field("partial_json") },
         _ => return false,
     });
     true
 }
 
-fn stop(reason: &str) -> Stop {
+fn stop(reason: &str) -> ModelStopReason {
     match reason {
-        "tool_use" => Stop::Tools,
-        "max_tokens" | "model_context_window_exceeded" => Stop::Length,
-        "refusal" => Stop::Refused,
-        "pause_turn" => Stop::Paused,
-        _ => Stop::Finished,
+        "tool_use" => ModelStopReason::Tools,
+        "max_tokens" | "model_context_window_exceeded" => ModelStopReason::Length,
+        "refusal" => ModelStopReason::Refused,
+        "pause_turn" => ModelStopReason::Paused,
+        _ => ModelStopReason::Finished,
     }
 }

@@ -1,7 +1,8 @@
-//! The two APIs, purely: a conversation in, a request's body out; bytes of a stream in, [`Piece`]s out.
+//! Encodes requests and decodes streams of the two APIs. Pure: a conversation in, a request body out; bytes of a stream
+//! in, [`AnswerPiece`]s out.
 //!
-//! `workbench::events` cuts the bytes into events, `anthropic` and `openai` know one vendor's words each, `names` makes tool names fit,
-//! `failure` tells what can be tried again. What a vendor adds some day is skipped and counted, never an error.
+//! `workbench::events` splits the bytes into events, `anthropic` and `openai` know one API each, `names` maps tool
+//! names to valid ones, `failure` classifies errors. Unknown events are skipped and counted, never an error.
 
 pub mod anthropic;
 pub mod failure;
@@ -10,49 +11,49 @@ pub mod openai;
 #[cfg(test)]
 mod tests;
 
-use super::conversation::Message;
+use super::conversation::ModelMessage;
 use domain::{agent::Thinking, usage::Usage};
-use failure::{Failure, Kind};
-use names::Names;
+use failure::{ModelFailure, ModelFailureKind};
+use names::ToolNames;
 use serde_json::Value;
-use workbench::events::Events;
+use workbench::event_stream::EventStreamParser;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Api {
+pub enum ModelApiKind {
     /// Anthropic's Messages.
     Messages,
-    /// OpenAI's chat completions, and those of many others.
+    /// Chat completions of OpenAI and compatible servers.
     Chat,
 }
 
-/// One question to a model.
+/// One request to a model.
 #[derive(Clone, Debug)]
-pub struct Question<'a> {
+pub struct ModelRequest<'a> {
     pub model: &'a str,
     pub system: &'a str,
-    pub messages: &'a [Message],
-    pub tools: &'a [Offer],
-    pub names: &'a Names,
+    pub messages: &'a [ModelMessage],
+    pub tools: &'a [OfferedTool],
+    pub names: &'a ToolNames,
     pub max_output_tokens: Option<u32>,
     pub thinking: Option<Thinking>,
     pub thinking_budget_tokens: Option<u32>,
-    /// Words at which the model stops.
+    /// Stop sequences.
     pub stop: &'a [&'a str],
-    /// OpenAI's own service has other names for some settings than those that imitate it.
-    pub is_vendors_own: bool,
+    /// OpenAI's own service uses other names for some settings than compatible servers.
+    pub is_openai_service: bool,
 }
 
 /// A tool that the model may call.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Offer {
+pub struct OfferedTool {
     pub name: String,
     pub description: String,
     pub schema: Value,
 }
 
-/// A piece of a model's answer as it streams. `block` tells stretches of it apart.
+/// A piece of a streamed answer. `block` is the index of its content block.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Piece {
+pub enum AnswerPiece {
     Model(String),
     Text {
         block: u32,
@@ -66,10 +67,10 @@ pub enum Piece {
         block: u32,
         delta: String,
     },
-    Redacted {
+    RedactedThinking {
         data: String,
     },
-    CallBegins {
+    CallStart {
         block: u32,
         id: String,
         name: String,
@@ -78,83 +79,90 @@ pub enum Piece {
         block: u32,
         delta: String,
     },
-    BlockEnds {
+    BlockEnd {
         block: u32,
     },
-    /// Of the whole answer so far.
+    /// The usage of the whole answer so far.
     Usage(Usage),
-    Stops(Stop),
-    /// The API's own mark that nothing follows.
+    Stop(ModelStopReason),
+    /// The API's end-of-stream marker.
     Done,
 }
 
 /// Why the model stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stop {
+pub enum ModelStopReason {
     Finished,
     Tools,
-    /// It has said as much as it may at once.
+    /// It reached the maximum output length.
     Length,
-    /// The vendor does not let it answer.
+    /// The vendor blocked the answer.
     Refused,
-    /// It wants to be asked to go on.
+    /// It must be called again to continue.
     Paused,
 }
 
-pub fn body(api: Api, question: &Question<'_>) -> Value {
+pub fn body(api: ModelApiKind, question: &ModelRequest<'_>) -> Value {
     match api {
-        Api::Messages => anthropic::body(question),
-        Api::Chat => openai::body(question),
+        ModelApiKind::Messages => anthropic::body(question),
+        ModelApiKind::Chat => openai::body(question),
     }
 }
 
-/// No vendor's event is near this long.
+/// Far more than any event of a vendor.
 const MAX_EVENT_BYTES: usize = 8 * 1024 * 1024;
 
 /// Reads one answer.
 #[derive(Debug)]
-pub struct Parser {
-    frames: Events,
-    words: Words,
-    /// Frames that nothing was made of.
+pub struct AnswerParser {
+    events: EventStreamParser,
+    reader: VendorReader,
+    /// The number of unknown events.
     pub skipped: u32,
 }
 
 #[derive(Debug)]
-enum Words {
-    Messages(anthropic::Reader),
-    Chat(openai::Reader),
+enum VendorReader {
+    Messages(anthropic::AnthropicReader),
+    Chat(openai::OpenAiReader),
 }
 
-impl Parser {
-    pub fn new(api: Api) -> Self {
-        let words = match api {
-            Api::Messages => Words::Messages(anthropic::Reader::default()),
-            Api::Chat => Words::Chat(openai::Reader::default()),
+impl AnswerParser {
+    pub fn new(api: ModelApiKind) -> Self {
+        let reader = match api {
+            ModelApiKind::Messages => VendorReader::Messages(anthropic::AnthropicReader::default()),
+            ModelApiKind::Chat => VendorReader::Chat(openai::OpenAiReader::default()),
         };
-        Self { frames: Events::new(MAX_EVENT_BYTES), words, skipped: 0 }
+        Self { events: EventStreamParser::new(MAX_EVENT_BYTES), reader, skipped: 0 }
     }
 
-    /// What was understood before a failure is in `pieces` all the same.
-    pub fn push(&mut self, bytes: &[u8], pieces: &mut Vec<Piece>) -> Result<(), Failure> {
-        let frames = self.frames.push(bytes).map_err(|error| Failure::new(Kind::Garbled, error.to_string()))?;
-        for frame in frames {
-            let is_known = match &mut self.words {
-                Words::Messages(reader) => reader.read(&frame, pieces)?,
-                Words::Chat(reader) => reader.read(&frame, pieces)?,
+    /// Parses bytes. On a failure, `pieces` still contains the pieces before it.
+    pub fn push(&mut self, bytes: &[u8], pieces: &mut Vec<AnswerPiece>) -> Result<(), ModelFailure> {
+        let events = self
+            .events
+            .push(bytes)
+            .map_err(|error| ModelFailure::new(ModelFailureKind::InvalidResponse, error.to_string()))?;
+        for event in events {
+            let is_known = match &mut self.reader {
+                VendorReader::Messages(reader) => reader.read(&event, pieces)?,
+                VendorReader::Chat(reader) => reader.read(&event, pieces)?,
             };
             self.skipped += u32::from(!is_known);
         }
         Ok(())
     }
 
-    /// The connection was closed in an orderly way: whether the answer was whole.
-    pub fn end(&mut self, pieces: &mut Vec<Piece>) -> Result<(), Failure> {
-        let is_whole = match &mut self.words {
-            Words::Messages(reader) => reader.is_done,
-            Words::Chat(reader) => reader.end(pieces),
+    /// Ends the stream after a normal close. An error if the answer is incomplete.
+    pub fn end(&mut self, pieces: &mut Vec<AnswerPiece>) -> Result<(), ModelFailure> {
+        let is_complete = match &mut self.reader {
+            VendorReader::Messages(reader) => reader.is_done,
+            VendorReader::Chat(reader) => reader.end(pieces),
         };
-        if is_whole { Ok(()) } else { Err(Failure::new(Kind::Cut, "the model's answer broke off in the middle")) }
+        if is_complete {
+            Ok(())
+        } else {
+            Err(ModelFailure::new(ModelFailureKind::Disconnected, "the model's answer broke off in the middle"))
+        }
     }
 }
 
@@ -166,6 +174,6 @@ fn number(value: &Value, key: &str) -> Option<u64> {
     value.get(key).and_then(Value::as_u64)
 }
 
-fn garbled(error: &serde_json::Error) -> Failure {
-    Failure::new(Kind::Garbled, format!("the model's API sent something that is no JSON: {error}"))
+fn invalid_json(error: &serde_json::Error) -> ModelFailure {
+    ModelFailure::new(ModelFailureKind::InvalidResponse, format!("the model's API sent invalid JSON: {error}"))
 }

@@ -1,6 +1,6 @@
-//! Tool names that every API takes, and the way back. Pure.
+//! Maps tool names to names that the APIs accept, and back. Pure.
 //!
-//! Both vendors want 1 to 64 of `a-z A-Z 0-9 _ -`; MCP servers name their tools as they like.
+//! Both vendors require 1 to 64 of `a-z A-Z 0-9 _ -`; MCP servers use any names.
 
 use std::{
     collections::BTreeMap,
@@ -10,25 +10,25 @@ use std::{
 const MAX_BYTES: usize = 64;
 
 #[derive(Clone, Debug, Default)]
-pub struct Names {
+pub struct ToolNames {
     fitted: BTreeMap<String, String>,
     meant: BTreeMap<String, String>,
 }
 
-impl Names {
+impl ToolNames {
     pub fn new<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
         let mut all = Self::default();
-        let (fit, others): (Vec<&str>, Vec<&str>) = names.into_iter().partition(|name| fits(name));
-        // Those that fit keep their names, whoever comes first.
-        fit.into_iter().for_each(|name| all.add(name, name.to_owned()));
+        let (valid, others): (Vec<&str>, Vec<&str>) = names.into_iter().partition(|name| is_valid(name));
+        // Valid names stay unchanged, whatever the order.
+        valid.into_iter().for_each(|name| all.add(name, name.to_owned()));
         for name in others {
             let mut salt = 0_u32;
-            let mut made = made(name, salt);
-            while all.meant.get(&made).is_some_and(|meant| meant != name) {
+            let mut valid = make_valid(name, salt);
+            while all.meant.get(&valid).is_some_and(|meant| meant != name) {
                 salt += 1;
-                made = self::made(name, salt);
+                valid = make_valid(name, salt);
             }
-            all.add(name, made);
+            all.add(name, valid);
         }
         all
     }
@@ -38,17 +38,17 @@ impl Names {
         self.fitted.insert(name.to_owned(), fitted);
     }
 
-    /// What the API is told. A name of an earlier turn need not be among those of this one.
-    pub fn fitted(&self, name: &str) -> String {
+    /// Returns the API's name of a tool. Tools of earlier turns may be unknown in this one.
+    pub fn api_name(&self, name: &str) -> String {
         match self.fitted.get(name) {
             Some(fitted) => fitted.clone(),
-            None if fits(name) => name.to_owned(),
-            None => made(name, 0),
+            None if is_valid(name) => name.to_owned(),
+            None => make_valid(name, 0),
         }
     }
 
-    /// What the model means; as it said it when there is no such tool.
-    pub fn meant(&self, fitted: &str) -> String {
+    /// Returns the tool's own name; the argument itself if no such tool exists.
+    pub fn tool_name(&self, fitted: &str) -> String {
         self.meant.get(fitted).cloned().unwrap_or_else(|| fitted.to_owned())
     }
 }
@@ -57,40 +57,40 @@ fn is_letter(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-')
 }
 
-fn fits(name: &str) -> bool {
+fn is_valid(name: &str) -> bool {
     (1..=MAX_BYTES).contains(&name.len()) && name.chars().all(is_letter)
 }
 
-/// As much of the name as there is room for, and a mark that tells it from others that look alike then.
-fn made(name: &str, salt: u32) -> String {
+/// A valid name: the beginning of the original, and a hash to keep it unique.
+fn make_valid(name: &str, salt: u32) -> String {
     let mut hasher = DefaultHasher::new();
     (name, salt).hash(&mut hasher);
-    let mark = format!("_{:08x}", hasher.finish() & 0xffff_ffff);
-    let mut made: String = name.chars().map(|c| if is_letter(c) { c } else { '_' }).collect();
-    made.truncate(MAX_BYTES - mark.len());
-    made + &mark
+    let suffix = format!("_{:08x}", hasher.finish() & 0xffff_ffff);
+    let mut valid: String = name.chars().map(|c| if is_letter(c) { c } else { '_' }).collect();
+    valid.truncate(MAX_BYTES - suffix.len());
+    valid + &suffix
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Names, fits};
+    use super::{ToolNames, is_valid};
 
     #[test]
-    fn every_name_fits_and_finds_its_way_back() {
+    fn names_are_valid_unique_and_reversible() {
         let long = format!("mcp__server__{}", "x".repeat(100));
         let longer = format!("{long}y");
         let all = ["memory", "mcp__a__b", "mcp__a__b.c", "mcp__a__b/c", "mcp__ä__ö", "", &long, &longer];
-        let names = Names::new(all);
-        let mut fitted: Vec<String> = all.iter().map(|name| names.fitted(name)).collect();
+        let names = ToolNames::new(all);
+        let mut fitted: Vec<String> = all.iter().map(|name| names.api_name(name)).collect();
         for (name, fitted) in all.iter().zip(&fitted) {
-            assert!(fits(fitted), "{name} → {fitted}");
-            assert_eq!(names.meant(fitted), *name);
+            assert!(is_valid(fitted), "{name} → {fitted}");
+            assert_eq!(names.tool_name(fitted), *name);
         }
-        assert_eq!(names.fitted("memory"), "memory");
+        assert_eq!(names.api_name("memory"), "memory");
         fitted.sort();
         fitted.dedup();
         assert_eq!(fitted.len(), all.len());
-        assert_eq!(names.meant("never heard of"), "never heard of");
-        assert!(fits(&names.fitted("a tool of yesterday")));
+        assert_eq!(names.tool_name("unknown"), "unknown");
+        assert!(is_valid(&names.api_name("a tool of yesterday")));
     }
 }

@@ -1,49 +1,49 @@
-//! Chat completions: OpenAI's, and those of Ollama, vLLM, LM Studio and many others, each with liberties of its own.
+//! Chat completions of OpenAI, Ollama, vLLM, LM Studio and other servers, each with its own deviations.
 //! <https://platform.openai.com/docs/api-reference/chat-streaming>
 
-use super::{Piece, Question, Stop, failure::Failure, garbled, number, text};
-use crate::direct::conversation::{Block, Content, Message};
+use super::{AnswerPiece, ModelRequest, ModelStopReason, failure::ModelFailure, invalid_json, number, text};
+use crate::direct::conversation::{AssistantBlock, ModelMessage, ToolResultContent};
 use domain::{agent::Thinking, usage::Usage};
 use serde_json::{Value, json};
-use workbench::events::Event;
+use workbench::event_stream::ServerSentEvent;
 
-pub fn body(question: &Question<'_>) -> Value {
+pub fn body(request: &ModelRequest<'_>) -> Value {
     let mut body = json!({
-        "model": question.model,
+        "model": request.model,
         "stream": true,
         "stream_options": {"include_usage": true},
-        "messages": messages(question),
+        "messages": messages(request),
     });
-    if !question.tools.is_empty() {
-        let tool = |offer: &super::Offer| {
-            let name = question.names.fitted(&offer.name);
+    if !request.tools.is_empty() {
+        let tool = |offer: &super::OfferedTool| {
+            let name = request.names.api_name(&offer.name);
             let function = json!({"name": name, "description": offer.description, "parameters": offer.schema});
             json!({"type": "function", "function": function})
         };
-        body["tools"] = question.tools.iter().map(tool).collect();
+        body["tools"] = request.tools.iter().map(tool).collect();
     }
-    if !question.stop.is_empty() {
-        body["stop"] = json!(question.stop);
+    if !request.stop.is_empty() {
+        body["stop"] = json!(request.stop);
     }
-    if let Some(most) = question.max_output_tokens {
-        // OpenAI's reasoning models refuse the old name; local servers do not all know the new one.
-        body[if question.is_vendors_own { "max_completion_tokens" } else { "max_tokens" }] = json!(most);
+    if let Some(most) = request.max_output_tokens {
+        // OpenAI's reasoning models reject the old name; some local servers do not know the new one.
+        body[if request.is_openai_service { "max_completion_tokens" } else { "max_tokens" }] = json!(most);
     }
-    if let Some(effort) = question.thinking.filter(|thinking| *thinking != Thinking::Off) {
+    if let Some(effort) = request.thinking.filter(|thinking| *thinking != Thinking::Off) {
         body["reasoning_effort"] = json!(effort.as_str());
     }
     body
 }
 
-/// Neighbours of one side become one message: the templates of some local models insist on taking turns.
-fn messages(question: &Question<'_>) -> Vec<Value> {
+/// Merges consecutive user messages: the templates of some local models require alternating roles.
+fn messages(request: &ModelRequest<'_>) -> Vec<Value> {
     let mut messages: Vec<Value> = Vec::new();
-    if !question.system.is_empty() {
-        messages.push(json!({"role": "system", "content": question.system}));
+    if !request.system.is_empty() {
+        messages.push(json!({"role": "system", "content": request.system}));
     }
-    for message in question.messages {
+    for message in request.messages {
         match message {
-            Message::Person(texts) => {
+            ModelMessage::User(texts) => {
                 let text = texts.join("\n\n");
                 match messages.last_mut().filter(|last| last["role"] == "user" && last["content"].is_string()) {
                     Some(last) => {
@@ -52,13 +52,13 @@ fn messages(question: &Question<'_>) -> Vec<Value> {
                     None => messages.push(json!({"role": "user", "content": text})),
                 }
             }
-            Message::Model(blocks) => messages.push(spoken(blocks, question)),
-            Message::Results(results) => {
+            ModelMessage::Assistant(blocks) => messages.push(assistant(blocks, request)),
+            ModelMessage::ToolResults(results) => {
                 for answered in results {
                     let content = answered.text();
-                    messages.push(json!({"role": "tool", "tool_call_id": answered.call, "content": content}));
+                    messages.push(json!({"role": "tool", "tool_call_id": answered.call_id, "content": content}));
                 }
-                // A tool's message holds text only; what it shows is shown by us.
+                // A tool message can contain text only, so images follow in a user message.
                 let images = results.iter().flat_map(|answered| &answered.content).filter_map(image);
                 let mut parts = vec![json!({"type": "text", "text": "The images in the results above:"})];
                 parts.extend(images);
@@ -71,24 +71,24 @@ fn messages(question: &Question<'_>) -> Vec<Value> {
     messages
 }
 
-fn image(content: &Content) -> Option<Value> {
-    let Content::Image { media_type, data } = content else { return None };
+fn image(content: &ToolResultContent) -> Option<Value> {
+    let ToolResultContent::Image { media_type, data } = content else { return None };
     Some(json!({"type": "image_url", "image_url": {"url": format!("data:{media_type};base64,{data}")}}))
 }
 
-fn spoken(blocks: &[Block], question: &Question<'_>) -> Value {
+fn assistant(blocks: &[AssistantBlock], request: &ModelRequest<'_>) -> Value {
     let mut text = String::new();
     let mut calls = Vec::new();
     for block in blocks {
         match block {
-            Block::Text(said) => text.push_str(said),
-            Block::Call(call) => {
+            AssistantBlock::Text(part) => text.push_str(part),
+            AssistantBlock::ToolCall(call) => {
                 let arguments = Value::Object(call.input.clone()).to_string();
-                let function = json!({"name": question.names.fitted(&call.name), "arguments": arguments});
+                let function = json!({"name": request.names.api_name(&call.name), "arguments": arguments});
                 calls.push(json!({"id": call.id, "type": "function", "function": function}));
             }
-            // This API has no place for it.
-            Block::Thinking { .. } | Block::Redacted(_) => {}
+            // Not supported by this API.
+            AssistantBlock::Thinking { .. } | AssistantBlock::RedactedThinking(_) => {}
         }
     }
     let mut message = json!({"role": "assistant", "content": text});
@@ -106,62 +106,62 @@ const TEXT: u32 = 1;
 const CALLS: u32 = 2;
 
 #[derive(Debug, Default)]
-pub struct Reader {
+pub struct OpenAiReader {
     /// (the server's index, its id) of each call, in the order they began.
     calls: Vec<(u64, String)>,
-    /// The block of the call that is being said.
+    /// The block of the open call.
     open: Option<u32>,
     has_model: bool,
     has_stopped: bool,
     is_done: bool,
 }
 
-impl Reader {
-    /// Whether something was made of it.
-    pub fn read(&mut self, frame: &Event, pieces: &mut Vec<Piece>) -> Result<bool, Failure> {
-        if frame.data.trim() == "[DONE]" {
+impl OpenAiReader {
+    /// Returns whether the event is known.
+    pub fn read(&mut self, event: &ServerSentEvent, pieces: &mut Vec<AnswerPiece>) -> Result<bool, ModelFailure> {
+        if event.data.trim() == "[DONE]" {
             self.end(pieces);
             return Ok(true);
         }
-        let chunk: Value = serde_json::from_str(&frame.data).map_err(|error| garbled(&error))?;
+        let chunk: Value = serde_json::from_str(&event.data).map_err(|error| invalid_json(&error))?;
         if chunk.get("error").is_some_and(|error| !error.is_null()) {
-            return Err(Failure::of_event(&chunk));
+            return Err(ModelFailure::from_event(&chunk));
         }
         let before = pieces.len();
         if let Some(model) = text(&chunk, "model").filter(|model| !self.has_model && !model.is_empty()) {
             self.has_model = true;
-            pieces.push(Piece::Model(model.to_owned()));
+            pieces.push(AnswerPiece::Model(model.to_owned()));
         }
         let choice = chunk.get("choices").and_then(|choices| choices.get(0));
         if let Some(choice) = choice {
             self.choice(choice, pieces);
         }
         if let Some(usage) = chunk.get("usage").filter(|usage| usage.is_object()) {
-            pieces.push(Piece::Usage(tokens(usage)));
+            pieces.push(AnswerPiece::Usage(tokens(usage)));
         }
-        // An empty delta is how a stream begins and ends.
+        // Streams start and end with an empty delta.
         Ok(choice.is_some() || pieces.len() > before)
     }
 
-    fn choice(&mut self, choice: &Value, pieces: &mut Vec<Piece>) {
+    fn choice(&mut self, choice: &Value, pieces: &mut Vec<AnswerPiece>) {
         let delta = choice.get("delta").unwrap_or(&Value::Null);
-        let words = |key: &str| text(delta, key).filter(|text| !text.is_empty()).map(str::to_owned);
-        let thought = words("reasoning_content").or_else(|| words("reasoning"));
-        pieces.extend(thought.map(|delta| Piece::Thinking { block: THINKING, delta }));
-        let said = words("content").or_else(|| words("refusal"));
-        pieces.extend(said.map(|delta| Piece::Text { block: TEXT, delta }));
+        let field = |key: &str| text(delta, key).filter(|text| !text.is_empty()).map(str::to_owned);
+        let thought = field("reasoning_content").or_else(|| field("reasoning"));
+        pieces.extend(thought.map(|delta| AnswerPiece::Thinking { block: THINKING, delta }));
+        let said = field("content").or_else(|| field("refusal"));
+        pieces.extend(said.map(|delta| AnswerPiece::Text { block: TEXT, delta }));
         for call in delta.get("tool_calls").and_then(Value::as_array).into_iter().flatten() {
             self.call(call, pieces);
         }
         if let Some(reason) = text(choice, "finish_reason") {
             self.close(pieces);
             self.has_stopped = true;
-            pieces.push(Piece::Stops(stop(reason)));
+            pieces.push(AnswerPiece::Stop(stop(reason)));
         }
     }
 
-    /// Most servers number their calls; some give every call the number 0 and another id, some no number at all.
-    fn call(&mut self, call: &Value, pieces: &mut Vec<Piece>) {
+    /// Most servers send an index; some send 0 for every call with different ids, some send no index.
+    fn call(&mut self, call: &Value, pieces: &mut Vec<AnswerPiece>) {
         let function = call.get("function").unwrap_or(&Value::Null);
         let id = text(call, "id").filter(|id| !id.is_empty());
         let name = text(function, "name").filter(|name| !name.is_empty());
@@ -180,7 +180,7 @@ impl Reader {
                 let at = self.calls.len() - 1;
                 let block = block(at);
                 self.open = Some(block);
-                pieces.push(Piece::CallBegins { block, id, name: name.unwrap_or_default().to_owned() });
+                pieces.push(AnswerPiece::CallStart { block, id, name: name.unwrap_or_default().to_owned() });
                 at
             }
         };
@@ -191,19 +191,19 @@ impl Reader {
             _ => return,
         };
         if !arguments.is_empty() {
-            pieces.push(Piece::CallInput { block: block(at), delta: arguments });
+            pieces.push(AnswerPiece::CallInput { block: block(at), delta: arguments });
         }
     }
 
-    fn close(&mut self, pieces: &mut Vec<Piece>) {
-        pieces.extend(self.open.take().map(|block| Piece::BlockEnds { block }));
+    fn close(&mut self, pieces: &mut Vec<AnswerPiece>) {
+        pieces.extend(self.open.take().map(|block| AnswerPiece::BlockEnd { block }));
     }
 
-    /// Whether the answer is whole: some servers close without the mark of an end, but all say why they stopped.
-    pub fn end(&mut self, pieces: &mut Vec<Piece>) -> bool {
+    /// Returns whether the answer is complete: some servers send no end marker, but all send a finish reason.
+    pub fn end(&mut self, pieces: &mut Vec<AnswerPiece>) -> bool {
         if self.has_stopped && !self.is_done {
             self.is_done = true;
-            pieces.push(Piece::Done);
+            pieces.push(AnswerPiece::Done);
         }
         self.is_done
     }
@@ -225,11 +225,11 @@ fn tokens(usage: &Value) -> Usage {
     }
 }
 
-fn stop(reason: &str) -> Stop {
+fn stop(reason: &str) -> ModelStopReason {
     match reason {
-        "tool_calls" | "function_call" => Stop::Tools,
-        "length" => Stop::Length,
-        "content_filter" => Stop::Refused,
-        _ => Stop::Finished,
+        "tool_calls" | "function_call" => ModelStopReason::Tools,
+        "length" => ModelStopReason::Length,
+        "content_filter" => ModelStopReason::Refused,
+        _ => ModelStopReason::Finished,
     }
 }

@@ -1,16 +1,16 @@
-//! Bytes as vendors send them, split anywhere; bodies as vendors want them.
+//! Streams of the vendors, split at every byte; request bodies of the vendors.
 
 use super::{
-    Api, Offer, Parser, Piece, Question, Stop, body,
-    failure::{Failure, Kind},
-    names::Names,
+    AnswerParser, AnswerPiece, ModelApiKind, ModelRequest, ModelStopReason, OfferedTool, body,
+    failure::{ModelFailure, ModelFailureKind},
+    names::ToolNames,
 };
-use crate::direct::conversation::{Answered, Block, Call, Content, Message};
+use crate::direct::conversation::{AssistantBlock, ModelMessage, ModelToolCall, ModelToolResult, ToolResultContent};
 use domain::{agent::Thinking, usage::Usage};
 use serde_json::{Map, Value, json};
 
-fn read(api: Api, pieces: &[&[u8]]) -> (Vec<Piece>, Result<(), Failure>, u32) {
-    let (mut parser, mut read) = (Parser::new(api), Vec::new());
+fn read(api: ModelApiKind, pieces: &[&[u8]]) -> (Vec<AnswerPiece>, Result<(), ModelFailure>, u32) {
+    let (mut parser, mut read) = (AnswerParser::new(api), Vec::new());
     for piece in pieces {
         if let Err(failure) = parser.push(piece, &mut read) {
             return (read, Err(failure), parser.skipped);
@@ -20,8 +20,8 @@ fn read(api: Api, pieces: &[&[u8]]) -> (Vec<Piece>, Result<(), Failure>, u32) {
     (read, end, parser.skipped)
 }
 
-/// However it is split, the same comes out.
-fn everywhere(api: Api, text: &str) -> (Vec<Piece>, Result<(), Failure>, u32) {
+/// Checks that the result does not depend on how the stream is split.
+fn read_split_everywhere(api: ModelApiKind, text: &str) -> (Vec<AnswerPiece>, Result<(), ModelFailure>, u32) {
     let bytes = text.as_bytes();
     let whole = read(api, &[bytes]);
     for at in 0..=bytes.len() {
@@ -36,7 +36,7 @@ fn stream(events: &[Value]) -> String {
 }
 
 #[test]
-fn anthropic_thinking_tools_and_what_is_new() {
+fn anthropic_thinking_tools_and_unknown_events() {
     let text = stream(&[
         json!({"type": "message_start", "message": {"model": "claude", "usage": {"input_tokens": 9, "cache_read_input_tokens": 100, "cache_creation_input_tokens": 20, "output_tokens": 1}}}),
         json!({"type": "ping"}),
@@ -56,40 +56,40 @@ fn anthropic_thinking_tools_and_what_is_new() {
         json!({"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 30}}),
         json!({"type": "message_stop"}),
     ]);
-    let (pieces, end, skipped) = everywhere(Api::Messages, &text);
+    let (pieces, end, skipped) = read_split_everywhere(ModelApiKind::Messages, &text);
     let usage = |output_tokens| {
-        Piece::Usage(Usage { input_tokens: 9, output_tokens, cache_read_tokens: 100, cache_write_tokens: 20 })
+        AnswerPiece::Usage(Usage { input_tokens: 9, output_tokens, cache_read_tokens: 100, cache_write_tokens: 20 })
     };
     let expected = [
-        Piece::Model("claude".into()),
+        AnswerPiece::Model("claude".into()),
         usage(1),
-        Piece::Thinking { block: 0, delta: "grü".into() },
-        Piece::Signature { block: 0, delta: "sig".into() },
-        Piece::BlockEnds { block: 0 },
-        Piece::Redacted { data: "zzz".into() },
-        Piece::Text { block: 3, delta: "Hi".into() },
-        Piece::CallBegins { block: 4, id: "t".into(), name: "look".into() },
-        Piece::CallInput { block: 4, delta: "{}".into() },
-        Piece::BlockEnds { block: 4 },
+        AnswerPiece::Thinking { block: 0, delta: "grü".into() },
+        AnswerPiece::Signature { block: 0, delta: "sig".into() },
+        AnswerPiece::BlockEnd { block: 0 },
+        AnswerPiece::RedactedThinking { data: "zzz".into() },
+        AnswerPiece::Text { block: 3, delta: "Hi".into() },
+        AnswerPiece::CallStart { block: 4, id: "t".into(), name: "look".into() },
+        AnswerPiece::CallInput { block: 4, delta: "{}".into() },
+        AnswerPiece::BlockEnd { block: 4 },
         usage(30),
-        Piece::Stops(Stop::Tools),
-        Piece::Done,
+        AnswerPiece::Stop(ModelStopReason::Tools),
+        AnswerPiece::Done,
     ];
     assert_eq!((pieces.as_slice(), end, skipped), (&expected[..], Ok(()), 3));
 }
 
 #[test]
-fn errors_and_ends_inside_of_a_stream() {
+fn errors_and_ends_within_a_stream() {
     let begun = json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "a"}});
     let overloaded = json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}});
-    let (pieces, end, _) = everywhere(Api::Messages, &stream(&[begun.clone(), overloaded]));
-    assert_eq!((pieces.len(), end.unwrap_err().kind), (1, Kind::Overloaded));
-    let (_, end, _) = everywhere(Api::Messages, &stream(&[begun]));
-    assert_eq!(end.unwrap_err().kind, Kind::Cut);
-    let (_, end, _) = everywhere(Api::Chat, "data: {\"error\":{\"message\":\"boom\"}}\n\n");
-    assert_eq!(end.unwrap_err().kind, Kind::Server);
-    let (_, end, _) = everywhere(Api::Chat, "data: {not json}\n\n");
-    assert_eq!(end.unwrap_err().kind, Kind::Garbled);
+    let (pieces, end, _) = read_split_everywhere(ModelApiKind::Messages, &stream(&[begun.clone(), overloaded]));
+    assert_eq!((pieces.len(), end.unwrap_err().kind), (1, ModelFailureKind::Overloaded));
+    let (_, end, _) = read_split_everywhere(ModelApiKind::Messages, &stream(&[begun]));
+    assert_eq!(end.unwrap_err().kind, ModelFailureKind::Disconnected);
+    let (_, end, _) = read_split_everywhere(ModelApiKind::Chat, "data: {\"error\":{\"message\":\"boom\"}}\n\n");
+    assert_eq!(end.unwrap_err().kind, ModelFailureKind::ServerError);
+    let (_, end, _) = read_split_everywhere(ModelApiKind::Chat, "data: {not json}\n\n");
+    assert_eq!(end.unwrap_err().kind, ModelFailureKind::InvalidResponse);
 }
 
 fn chunk(delta: Value, reason: Option<&str>) -> Value {
@@ -112,31 +112,31 @@ fn chat_reasoning_interleaved_calls_and_usage_at_the_end() {
         json!({"choices": [], "usage": {"prompt_tokens": 50, "completion_tokens": 7, "prompt_tokens_details": {"cached_tokens": 40}}}),
     ]);
     text.push_str("data: [DONE]\n\n");
-    let (pieces, end, skipped) = everywhere(Api::Chat, &text);
+    let (pieces, end, skipped) = read_split_everywhere(ModelApiKind::Chat, &text);
     assert_eq!((end, skipped), (Ok(()), 0));
-    let has = |piece: Piece| assert!(pieces.contains(&piece), "{piece:?} is not in {pieces:?}");
-    has(Piece::Thinking { block: 0, delta: "hm2".into() });
-    has(Piece::CallBegins { block: 2, id: "a".into(), name: "look".into() });
-    has(Piece::CallInput { block: 2, delta: ":1}".into() });
-    has(Piece::CallBegins { block: 3, id: "b".into(), name: "see".into() });
-    has(Piece::Usage(Usage { input_tokens: 10, output_tokens: 7, cache_read_tokens: 40, cache_write_tokens: 0 }));
-    assert_eq!(pieces.last(), Some(&Piece::Done));
+    let has = |piece: AnswerPiece| assert!(pieces.contains(&piece), "{piece:?} is not in {pieces:?}");
+    has(AnswerPiece::Thinking { block: 0, delta: "hm2".into() });
+    has(AnswerPiece::CallStart { block: 2, id: "a".into(), name: "look".into() });
+    has(AnswerPiece::CallInput { block: 2, delta: ":1}".into() });
+    has(AnswerPiece::CallStart { block: 3, id: "b".into(), name: "see".into() });
+    has(AnswerPiece::Usage(Usage { input_tokens: 10, output_tokens: 7, cache_read_tokens: 40, cache_write_tokens: 0 }));
+    assert_eq!(pieces.last(), Some(&AnswerPiece::Done));
 }
 
 #[test]
-fn chat_as_local_servers_take_it() {
-    // Every call with the number 0 and whole; arguments as an object; no mark at the end.
+fn chat_deviations_of_local_servers() {
+    // Every call complete and with index 0; arguments as an object; no end marker.
     let call = |id: &str| json!({"index": 0, "id": id, "function": {"name": "look", "arguments": {"id": id}}});
     let text = stream(&[chunk(json!({"tool_calls": [call("a"), call("b")]}), None), chunk(json!({}), Some("stop"))]);
-    let (pieces, end, _) = everywhere(Api::Chat, &text);
+    let (pieces, end, _) = read_split_everywhere(ModelApiKind::Chat, &text);
     assert_eq!(end, Ok(()));
-    let begun = pieces.iter().filter(|piece| matches!(piece, Piece::CallBegins { .. })).count();
-    let ended = pieces.iter().filter(|piece| matches!(piece, Piece::BlockEnds { .. })).count();
+    let begun = pieces.iter().filter(|piece| matches!(piece, AnswerPiece::CallStart { .. })).count();
+    let ended = pieces.iter().filter(|piece| matches!(piece, AnswerPiece::BlockEnd { .. })).count();
     assert_eq!((begun, ended), (2, 2), "{pieces:?}");
 }
 
-fn question<'a>(messages: &'a [Message], tools: &'a [Offer], names: &'a Names) -> Question<'a> {
-    Question {
+fn question<'a>(messages: &'a [ModelMessage], tools: &'a [OfferedTool], names: &'a ToolNames) -> ModelRequest<'a> {
+    ModelRequest {
         model: "m",
         system: "Be kind.",
         messages,
@@ -146,27 +146,42 @@ fn question<'a>(messages: &'a [Message], tools: &'a [Offer], names: &'a Names) -
         thinking: None,
         thinking_budget_tokens: None,
         stop: &[],
-        is_vendors_own: false,
+        is_openai_service: false,
     }
 }
 
 #[test]
-fn bodies() {
-    let call =
-        Call { id: "t".into(), name: "a.b".into(), input: Map::from_iter([("x".into(), json!(1))]), malformed: None };
-    let image = Content::Image { media_type: "image/png".into(), data: "AAAA".into() };
-    let content = vec![Content::Text("seen".into()), image, Content::Text(" ".into())];
+fn request_bodies() {
+    let call = ModelToolCall {
+        id: "t".into(),
+        name: "a.b".into(),
+        input: Map::from_iter([("x".into(), json!(1))]),
+        malformed: None,
+    };
+    let image = ToolResultContent::Image { media_type: "image/png".into(), data: "AAAA".into() };
+    let content = vec![ToolResultContent::Text("seen".into()), image, ToolResultContent::Text(" ".into())];
     let messages = [
-        Message::Person(vec!["one".into(), " ".into()]),
-        Message::Person(vec!["two".into()]),
-        Message::Model(vec![Block::Thinking { text: "hm".into(), signature: "sig".into() }, Block::Call(call)]),
-        Message::Results(vec![Answered { call: "t".into(), name: "a.b".into(), content, is_error: false }]),
+        ModelMessage::User(vec!["one".into(), " ".into()]),
+        ModelMessage::User(vec!["two".into()]),
+        ModelMessage::Assistant(vec![
+            AssistantBlock::Thinking { text: "hm".into(), signature: "sig".into() },
+            AssistantBlock::ToolCall(call),
+        ]),
+        ModelMessage::ToolResults(vec![ModelToolResult {
+            call_id: "t".into(),
+            name: "a.b".into(),
+            content,
+            is_error: false,
+        }]),
     ];
-    let tools = [Offer { name: "a.b".into(), description: "d".into(), schema: json!({"type": "object"}) }];
-    let names = Names::new(["a.b"]);
-    let made = body(Api::Messages, &Question { thinking: Some(Thinking::High), ..question(&messages, &tools, &names) });
-    assert_eq!(made["messages"].as_array().unwrap().len(), 3, "neighbours are joined: {made}");
-    assert_eq!(made["messages"][0]["content"].as_array().unwrap().len(), 2, "nothing empty is said");
+    let tools = [OfferedTool { name: "a.b".into(), description: "d".into(), schema: json!({"type": "object"}) }];
+    let names = ToolNames::new(["a.b"]);
+    let made = body(
+        ModelApiKind::Messages,
+        &ModelRequest { thinking: Some(Thinking::High), ..question(&messages, &tools, &names) },
+    );
+    assert_eq!(made["messages"].as_array().unwrap().len(), 3, "consecutive messages are merged: {made}");
+    assert_eq!(made["messages"][0]["content"].as_array().unwrap().len(), 2, "blank texts are omitted");
     assert_eq!(made["messages"][1]["content"][0]["signature"], "sig");
     assert_eq!(made["messages"][1]["content"][1]["name"], made["tools"][0]["name"]);
     let result = &made["messages"][2]["content"][0];
@@ -176,16 +191,19 @@ fn bodies() {
     );
     assert!(result["cache_control"].is_object() && made["system"][0]["cache_control"].is_object());
     assert_eq!((&made["thinking"]["type"], &made["output_config"]["effort"]), (&json!("adaptive"), &json!("high")));
-    let fixed =
-        body(Api::Messages, &Question { thinking_budget_tokens: Some(2000), ..question(&messages, &[], &names) });
+    let fixed = body(
+        ModelApiKind::Messages,
+        &ModelRequest { thinking_budget_tokens: Some(2000), ..question(&messages, &[], &names) },
+    );
     assert!(fixed["max_tokens"].as_u64().unwrap() > 2000 && fixed["thinking"]["budget_tokens"] == 2000);
 
-    let made = body(Api::Chat, &question(&messages, &tools, &names));
+    let made = body(ModelApiKind::Chat, &question(&messages, &tools, &names));
     let roles: Vec<&str> = made["messages"].as_array().unwrap().iter().map(|it| it["role"].as_str().unwrap()).collect();
     assert_eq!(roles, ["system", "user", "assistant", "tool", "user"]);
     assert_eq!(made["messages"][2]["tool_calls"][0]["function"]["arguments"], "{\"x\":1}");
     assert_eq!(made["messages"][4]["content"][1]["image_url"]["url"], "data:image/png;base64,AAAA");
     assert_eq!((&made["max_tokens"], &made["stream_options"]["include_usage"]), (&json!(100), &json!(true)));
-    let own = body(Api::Chat, &Question { is_vendors_own: true, ..question(&messages, &tools, &names) });
+    let own =
+        body(ModelApiKind::Chat, &ModelRequest { is_openai_service: true, ..question(&messages, &tools, &names) });
     assert_eq!(own["max_completion_tokens"], 100);
 }

@@ -1,4 +1,4 @@
-//! Tool calls as XML in a model's text, for models that have no other way: read while they stream, and written.
+//! Tool calls as XML in the text, for models without native tool calls: a streaming reader and a writer.
 //!
 //! ```text
 //! <function_calls>
@@ -8,19 +8,19 @@
 //! </function_calls>
 //! ```
 //!
-//! Text that may be the beginning of a tag is held back until it is clear what it is, so that nobody ever sees half a tag.
-//! The words `<function_calls>` alone are text: calls are what has an `<invoke` right after them.
+//! Text that may be the start of a tag is buffered until it is clear what it is, so that users never see half a tag.
+//! `<function_calls>` alone is text: it starts a block of calls only if an `<invoke` follows.
 
 mod reader;
 #[cfg(test)]
 mod tests;
 mod writer;
 
-pub use reader::{Bit, Reader};
-pub use writer::{flattened, instructions, transcript};
+pub use reader::{XmlPiece, XmlReader};
+pub use writer::{instructions, transcript, with_calls_as_text};
 
-/// Where a model is made to stop: what would follow are results that it makes up.
-pub const STOP: &[&str] = &[CLOSE];
+/// Stop sequences: without them a model would make up the results.
+pub const STOP_SEQUENCES: &[&str] = &[CLOSE];
 
 const OPEN: &str = "<function_calls>";
 const CLOSE: &str = "</function_calls>";

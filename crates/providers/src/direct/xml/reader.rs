@@ -1,40 +1,40 @@
-//! The reader: deltas of text in, text and calls out.
+//! The streaming reader: text deltas in, text and calls out.
 
 use super::{CLOSE, INVOKE, INVOKE_CLOSE, OPEN, PARAMETER, PARAMETER_CLOSE};
-use crate::direct::conversation::floor;
+use crate::direct::conversation::floor_char_boundary;
 
-/// One value; what is longer is no call.
+/// The maximum length of a value; a longer call is malformed.
 const MAX_VALUE_BYTES: usize = 4 * 1024 * 1024;
 const MAX_TAG_BYTES: usize = 1024;
 const MAX_PARAMETERS: usize = 256;
-/// How much of a call that was not understood is kept.
+/// How much of a malformed call is kept.
 const MAX_RAW_BYTES: usize = 4096;
-/// A text that ends like this or longer was to be a tag.
-const HALF_A_TAG: &str = "<function_";
+/// A text that ends with this or more was meant to be a tag.
+const PARTIAL_TAG: &str = "<function_";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Bit {
+pub enum XmlPiece {
     Text(String),
     Call { name: String, parameters: Vec<(String, String)> },
     Malformed { name: String, reason: &'static str, raw: String },
 }
 
 #[derive(Debug, Default)]
-pub struct Reader {
-    /// Not yet understood.
-    held: String,
-    /// Up to here `held` was searched in vain.
+pub struct XmlReader {
+    /// Not parsed yet.
+    buffer: String,
+    /// Up to here `buffer` was searched without a match.
     searched: usize,
-    state: State,
-    /// The call that is being read, as it was written.
+    state: XmlReaderState,
+    /// The source text of the current call.
     raw: String,
 }
 
 #[derive(Debug, Default)]
-enum State {
+enum XmlReaderState {
     #[default]
     Text,
-    /// Inside of `<function_calls>`. Junk between calls is complained of once.
+    /// Inside of `<function_calls>`. Junk between calls is reported once.
     Calls {
         has_junk: bool,
     },
@@ -47,128 +47,132 @@ enum State {
         parameters: Vec<(String, String)>,
         parameter: String,
     },
-    /// Until the end of a call that cannot be understood.
+    /// Skips to the end of a malformed call.
     Skip {
         name: String,
         reason: &'static str,
     },
 }
 
-/// What a beginning may turn out to be.
-enum Is {
+/// Whether a text starts with a tag.
+enum TagMatch {
     No,
     Maybe,
-    /// With this many bytes.
+    /// The length of the match in bytes.
     Yes(usize),
 }
 
-impl Reader {
-    pub fn push(&mut self, delta: &str, bits: &mut Vec<Bit>) {
-        self.held.push_str(delta);
+impl XmlReader {
+    pub fn push(&mut self, delta: &str, bits: &mut Vec<XmlPiece>) {
+        self.buffer.push_str(delta);
         while self.step(bits) {}
     }
 
-    /// Nothing follows.
-    pub fn end(&mut self, bits: &mut Vec<Bit>) {
-        let held = std::mem::take(&mut self.held);
+    /// Ends the input.
+    pub fn end(&mut self, bits: &mut Vec<XmlPiece>) {
+        let buffer = std::mem::take(&mut self.buffer);
         self.searched = 0;
-        let raw = |raw: &str| kept(&format!("{raw}{held}"));
+        let raw = |raw: &str| kept(&format!("{raw}{buffer}"));
         match std::mem::take(&mut self.state) {
-            State::Text if held.len() >= HALF_A_TAG.len() && held.starts_with(HALF_A_TAG) => {
-                bits.push(Bit::Malformed { name: String::new(), reason: UNFINISHED, raw: raw("") });
+            XmlReaderState::Text if buffer.len() >= PARTIAL_TAG.len() && buffer.starts_with(PARTIAL_TAG) => {
+                bits.push(XmlPiece::Malformed { name: String::new(), reason: UNFINISHED, raw: raw("") });
             }
-            State::Text => say(held, bits),
-            // The end of the block is where models are made to stop.
-            State::Calls { .. } if held.trim().is_empty() || CLOSE.starts_with(held.trim()) => {}
-            State::Calls { has_junk: true } => {}
-            State::Calls { .. } => bits.push(Bit::Malformed { name: String::new(), reason: UNFINISHED, raw: raw("") }),
-            State::Invoke { name, .. } | State::Parameter { name, .. } => {
-                bits.push(Bit::Malformed { name, reason: UNFINISHED, raw: raw(&self.raw) });
+            XmlReaderState::Text => push_text(buffer, bits),
+            // The end of the block is the stop sequence, so it may be missing.
+            XmlReaderState::Calls { .. } if buffer.trim().is_empty() || CLOSE.starts_with(buffer.trim()) => {}
+            XmlReaderState::Calls { has_junk: true } => {}
+            XmlReaderState::Calls { .. } => {
+                bits.push(XmlPiece::Malformed { name: String::new(), reason: UNFINISHED, raw: raw("") })
             }
-            State::Skip { name, reason } => bits.push(Bit::Malformed { name, reason, raw: raw(&self.raw) }),
+            XmlReaderState::Invoke { name, .. } | XmlReaderState::Parameter { name, .. } => {
+                bits.push(XmlPiece::Malformed { name, reason: UNFINISHED, raw: raw(&self.raw) });
+            }
+            XmlReaderState::Skip { name, reason } => {
+                bits.push(XmlPiece::Malformed { name, reason, raw: raw(&self.raw) })
+            }
         }
         self.raw.clear();
     }
 
-    /// Whether there may be more to understand in what is held.
-    fn step(&mut self, bits: &mut Vec<Bit>) -> bool {
+    /// Returns whether the buffer may contain more to parse.
+    fn step(&mut self, bits: &mut Vec<XmlPiece>) -> bool {
         match std::mem::take(&mut self.state) {
-            State::Text => self.text(bits),
-            State::Calls { has_junk } => self.calls(has_junk, bits),
-            State::Invoke { name, parameters } => self.invoke(name, parameters, bits),
-            State::Parameter { name, parameters, parameter } => self.parameter(name, parameters, parameter),
-            State::Skip { name, reason } => self.skip(name, reason, bits),
+            XmlReaderState::Text => self.text(bits),
+            XmlReaderState::Calls { has_junk } => self.calls(has_junk, bits),
+            XmlReaderState::Invoke { name, parameters } => self.invoke(name, parameters, bits),
+            XmlReaderState::Parameter { name, parameters, parameter } => self.parameter(name, parameters, parameter),
+            XmlReaderState::Skip { name, reason } => self.skip(name, reason, bits),
         }
     }
 
-    fn text(&mut self, bits: &mut Vec<Bit>) -> bool {
+    fn text(&mut self, bits: &mut Vec<XmlPiece>) -> bool {
         let mut from = 0;
-        while let Some(at) = self.held[from..].find('<').map(|at| at + from) {
-            match opening(&self.held[at..]) {
-                Is::No => from = at + 1,
-                Is::Maybe => {
-                    let rest = self.held.split_off(at);
-                    say(std::mem::replace(&mut self.held, rest), bits);
+        while let Some(at) = self.buffer[from..].find('<').map(|at| at + from) {
+            match opening(&self.buffer[at..]) {
+                TagMatch::No => from = at + 1,
+                TagMatch::Maybe => {
+                    let rest = self.buffer.split_off(at);
+                    push_text(std::mem::replace(&mut self.buffer, rest), bits);
                     return false;
                 }
-                Is::Yes(length) => {
-                    let rest = self.held.split_off(at + length);
-                    self.held.truncate(at);
-                    say(std::mem::replace(&mut self.held, rest), bits);
-                    self.state = State::Calls { has_junk: false };
+                TagMatch::Yes(length) => {
+                    let rest = self.buffer.split_off(at + length);
+                    self.buffer.truncate(at);
+                    push_text(std::mem::replace(&mut self.buffer, rest), bits);
+                    self.state = XmlReaderState::Calls { has_junk: false };
                     return true;
                 }
             }
         }
-        say(std::mem::take(&mut self.held), bits);
+        push_text(std::mem::take(&mut self.buffer), bits);
         false
     }
 
-    fn calls(&mut self, has_junk: bool, bits: &mut Vec<Bit>) -> bool {
-        self.held.drain(..self.held.len() - self.held.trim_start().len());
-        match (begins(&self.held, INVOKE), begins(&self.held, CLOSE)) {
-            (Is::Yes(_), _) => match self.held.find('>') {
+    fn calls(&mut self, has_junk: bool, bits: &mut Vec<XmlPiece>) -> bool {
+        self.buffer.drain(..self.buffer.len() - self.buffer.trim_start().len());
+        match (begins(&self.buffer, INVOKE), begins(&self.buffer, CLOSE)) {
+            (TagMatch::Yes(_), _) => match self.buffer.find('>') {
                 Some(end) if end <= MAX_TAG_BYTES => {
-                    let tag: String = self.held.drain(..=end).collect();
+                    let tag: String = self.buffer.drain(..=end).collect();
                     self.state = match attribute(&tag) {
-                        Some(name) => State::Invoke { name, parameters: Vec::new() },
-                        None => State::Skip { name: String::new(), reason: "<invoke> needs a name=\"…\"" },
+                        Some(name) => XmlReaderState::Invoke { name, parameters: Vec::new() },
+                        None => XmlReaderState::Skip { name: String::new(), reason: "<invoke> needs a name=\"…\"" },
                     };
                     self.raw = tag;
                     true
                 }
-                None if self.held.len() <= MAX_TAG_BYTES => {
-                    self.state = State::Calls { has_junk };
+                None if self.buffer.len() <= MAX_TAG_BYTES => {
+                    self.state = XmlReaderState::Calls { has_junk };
                     false
                 }
                 _ => {
-                    self.state = State::Skip { name: String::new(), reason: "the <invoke> tag has no end" };
+                    self.state = XmlReaderState::Skip { name: String::new(), reason: "the <invoke> tag has no end" };
                     true
                 }
             },
-            (_, Is::Yes(length)) => {
-                self.held.drain(..length);
+            (_, TagMatch::Yes(length)) => {
+                self.buffer.drain(..length);
                 true
             }
-            (Is::Maybe, _) | (_, Is::Maybe) => {
-                self.state = State::Calls { has_junk };
+            (TagMatch::Maybe, _) | (_, TagMatch::Maybe) => {
+                self.state = XmlReaderState::Calls { has_junk };
                 false
             }
-            (Is::No, Is::No) => {
+            (TagMatch::No, TagMatch::No) => {
                 if !has_junk {
                     let reason = "only <invoke> may stand inside of <function_calls>";
-                    bits.push(Bit::Malformed { name: String::new(), reason, raw: kept(&self.held) });
+                    bits.push(XmlPiece::Malformed { name: String::new(), reason, raw: kept(&self.buffer) });
                 }
-                // Whatever it was, it was not said to anybody: the rest of it is left out.
-                self.state = State::Calls { has_junk: true };
-                let next = [INVOKE, CLOSE].iter().filter_map(|tag| self.held.find(tag)).min();
+                // The junk was not meant for users: the rest of it is dropped.
+                self.state = XmlReaderState::Calls { has_junk: true };
+                let next = [INVOKE, CLOSE].iter().filter_map(|tag| self.buffer.find(tag)).min();
                 match next {
-                    Some(at) => drop(self.held.drain(..at)),
+                    Some(at) => drop(self.buffer.drain(..at)),
                     None => {
-                        // As much as may be the beginning of either stays.
-                        let tail = floor(&self.held, self.held.len().saturating_sub(CLOSE.len()));
-                        let at = self.held[tail..].find('<').map_or(self.held.len(), |at| tail + at);
-                        self.held.drain(..at.max(1));
+                        // Keeps the part that may be the start of either tag.
+                        let tail = floor_char_boundary(&self.buffer, self.buffer.len().saturating_sub(CLOSE.len()));
+                        let at = self.buffer[tail..].find('<').map_or(self.buffer.len(), |at| tail + at);
+                        self.buffer.drain(..at.max(1));
                     }
                 }
                 true
@@ -176,32 +180,33 @@ impl Reader {
         }
     }
 
-    fn invoke(&mut self, name: String, mut parameters: Vec<(String, String)>, bits: &mut Vec<Bit>) -> bool {
-        self.eat(self.held.len() - self.held.trim_start().len());
-        match (begins(&self.held, PARAMETER), begins(&self.held, INVOKE_CLOSE)) {
-            (Is::Yes(_), _) => match self.held.find('>') {
+    fn invoke(&mut self, name: String, mut parameters: Vec<(String, String)>, bits: &mut Vec<XmlPiece>) -> bool {
+        self.consume(self.buffer.len() - self.buffer.trim_start().len());
+        match (begins(&self.buffer, PARAMETER), begins(&self.buffer, INVOKE_CLOSE)) {
+            (TagMatch::Yes(_), _) => match self.buffer.find('>') {
                 Some(end) if end <= MAX_TAG_BYTES && parameters.len() < MAX_PARAMETERS => {
-                    let tag = self.eat(end + 1);
+                    let tag = self.consume(end + 1);
                     self.state = match attribute(&tag) {
-                        Some(parameter) => State::Parameter { name, parameters, parameter },
-                        None => State::Skip { name, reason: "<parameter> needs a name=\"…\"" },
+                        Some(parameter) => XmlReaderState::Parameter { name, parameters, parameter },
+                        None => XmlReaderState::Skip { name, reason: "<parameter> needs a name=\"…\"" },
                     };
                     true
                 }
-                None if self.held.len() <= MAX_TAG_BYTES => {
-                    self.state = State::Invoke { name, parameters };
+                None if self.buffer.len() <= MAX_TAG_BYTES => {
+                    self.state = XmlReaderState::Invoke { name, parameters };
                     false
                 }
                 _ => {
-                    self.state = State::Skip { name, reason: "it has too many parameters, or a tag without an end" };
+                    self.state =
+                        XmlReaderState::Skip { name, reason: "it has too many parameters, or a tag without an end" };
                     true
                 }
             },
-            (_, Is::Yes(length)) => {
-                self.held.drain(..length);
+            (_, TagMatch::Yes(length)) => {
+                self.buffer.drain(..length);
                 self.raw.clear();
                 parameters.reverse();
-                // The last one of a name counts.
+                // The last parameter of a name wins.
                 let mut seen = Vec::new();
                 parameters.retain(|(key, _)| {
                     !seen.contains(key) && {
@@ -210,16 +215,16 @@ impl Reader {
                     }
                 });
                 parameters.reverse();
-                bits.push(Bit::Call { name, parameters });
-                self.state = State::Calls { has_junk: false };
+                bits.push(XmlPiece::Call { name, parameters });
+                self.state = XmlReaderState::Calls { has_junk: false };
                 true
             }
-            (Is::Maybe, _) | (_, Is::Maybe) => {
-                self.state = State::Invoke { name, parameters };
+            (TagMatch::Maybe, _) | (_, TagMatch::Maybe) => {
+                self.state = XmlReaderState::Invoke { name, parameters };
                 false
             }
-            (Is::No, Is::No) => {
-                self.state = State::Skip { name, reason: "only <parameter> may stand inside of <invoke>" };
+            (TagMatch::No, TagMatch::No) => {
+                self.state = XmlReaderState::Skip { name, reason: "only <parameter> may stand inside of <invoke>" };
                 true
             }
         }
@@ -228,97 +233,97 @@ impl Reader {
     fn parameter(&mut self, name: String, mut parameters: Vec<(String, String)>, parameter: String) -> bool {
         match self.search(PARAMETER_CLOSE) {
             Some(at) => {
-                let value = self.eat(at);
-                self.eat(PARAMETER_CLOSE.len());
+                let value = self.consume(at);
+                self.consume(PARAMETER_CLOSE.len());
                 parameters.push((parameter, value));
-                self.state = State::Invoke { name, parameters };
+                self.state = XmlReaderState::Invoke { name, parameters };
                 true
             }
-            None if self.held.len() <= MAX_VALUE_BYTES => {
-                self.state = State::Parameter { name, parameters, parameter };
+            None if self.buffer.len() <= MAX_VALUE_BYTES => {
+                self.state = XmlReaderState::Parameter { name, parameters, parameter };
                 false
             }
             None => {
-                self.state = State::Skip { name, reason: "a parameter is too long" };
+                self.state = XmlReaderState::Skip { name, reason: "a parameter is too long" };
                 true
             }
         }
     }
 
-    fn skip(&mut self, name: String, reason: &'static str, bits: &mut Vec<Bit>) -> bool {
+    fn skip(&mut self, name: String, reason: &'static str, bits: &mut Vec<XmlPiece>) -> bool {
         match self.search(INVOKE_CLOSE) {
             Some(at) => {
-                self.eat(at + INVOKE_CLOSE.len());
+                self.consume(at + INVOKE_CLOSE.len());
                 let raw = kept(&std::mem::take(&mut self.raw));
-                bits.push(Bit::Malformed { name, reason, raw });
-                self.state = State::Calls { has_junk: false };
+                bits.push(XmlPiece::Malformed { name, reason, raw });
+                self.state = XmlReaderState::Calls { has_junk: false };
                 true
             }
             None => {
-                // Nothing of it is needed any more but what may be the beginning of the end.
-                let tail = floor(&self.held, self.held.len().saturating_sub(INVOKE_CLOSE.len()));
-                self.eat(tail);
-                self.state = State::Skip { name, reason };
+                // Keeps only the part that may be the start of the closing tag.
+                let tail = floor_char_boundary(&self.buffer, self.buffer.len().saturating_sub(INVOKE_CLOSE.len()));
+                self.consume(tail);
+                self.state = XmlReaderState::Skip { name, reason };
                 false
             }
         }
     }
 
-    /// Takes bytes off what is held, into the record of this call.
-    fn eat(&mut self, bytes: usize) -> String {
-        let eaten: String = self.held.drain(..bytes).collect();
+    /// Moves bytes from the buffer to the source text of the current call.
+    fn consume(&mut self, bytes: usize) -> String {
+        let consumed: String = self.buffer.drain(..bytes).collect();
         self.searched = 0;
         if self.raw.len() < MAX_RAW_BYTES {
-            self.raw.push_str(&eaten[..floor(&eaten, MAX_RAW_BYTES)]);
+            self.raw.push_str(&consumed[..floor_char_boundary(&consumed, MAX_RAW_BYTES)]);
         }
-        eaten
+        consumed
     }
 
-    /// Looks at each byte once, however small the deltas are.
+    /// Searches each byte once, however small the deltas are.
     fn search(&mut self, tag: &str) -> Option<usize> {
-        let from = floor(&self.held, self.searched.saturating_sub(tag.len()));
-        let found = self.held[from..].find(tag).map(|at| from + at);
-        self.searched = if found.is_some() { 0 } else { self.held.len() };
+        let from = floor_char_boundary(&self.buffer, self.searched.saturating_sub(tag.len()));
+        let found = self.buffer[from..].find(tag).map(|at| from + at);
+        self.searched = if found.is_some() { 0 } else { self.buffer.len() };
         found
     }
 }
 
 const UNFINISHED: &str = "it breaks off before its end";
 
-fn say(text: String, bits: &mut Vec<Bit>) {
+fn push_text(text: String, bits: &mut Vec<XmlPiece>) {
     match bits.last_mut() {
         _ if text.is_empty() => {}
-        Some(Bit::Text(last)) => last.push_str(&text),
-        _ => bits.push(Bit::Text(text)),
+        Some(XmlPiece::Text(last)) => last.push_str(&text),
+        _ => bits.push(XmlPiece::Text(text)),
     }
 }
 
 fn kept(raw: &str) -> String {
-    raw[..floor(raw, MAX_RAW_BYTES)].to_owned()
+    raw[..floor_char_boundary(raw, MAX_RAW_BYTES)].to_owned()
 }
 
-fn begins(text: &str, tag: &str) -> Is {
+fn begins(text: &str, tag: &str) -> TagMatch {
     let Some(rest) = text.strip_prefix(tag) else {
-        return if tag.starts_with(text) { Is::Maybe } else { Is::No };
+        return if tag.starts_with(text) { TagMatch::Maybe } else { TagMatch::No };
     };
-    // `<invoked>` is no `<invoke>`.
+    // `<invoked>` is not `<invoke>`.
     match rest.chars().next() {
-        _ if tag.ends_with('>') => Is::Yes(tag.len()),
-        Some(next) if next.is_whitespace() || next == '>' => Is::Yes(tag.len()),
-        Some(_) => Is::No,
-        None => Is::Maybe,
+        _ if tag.ends_with('>') => TagMatch::Yes(tag.len()),
+        Some(next) if next.is_whitespace() || next == '>' => TagMatch::Yes(tag.len()),
+        Some(_) => TagMatch::No,
+        None => TagMatch::Maybe,
     }
 }
 
-/// `<function_calls>` with an `<invoke` behind it.
-fn opening(text: &str) -> Is {
+/// Matches `<function_calls>` followed by `<invoke`.
+fn opening(text: &str) -> TagMatch {
     match begins(text, OPEN) {
-        Is::Yes(length) => {
+        TagMatch::Yes(length) => {
             let rest = &text[length..];
             let blank = rest.len() - rest.trim_start().len();
             match begins(rest.trim_start(), INVOKE) {
-                _ if blank > MAX_TAG_BYTES => Is::No,
-                Is::Yes(_) => Is::Yes(length + blank),
+                _ if blank > MAX_TAG_BYTES => TagMatch::No,
+                TagMatch::Yes(_) => TagMatch::Yes(length + blank),
                 other => other,
             }
         }
@@ -326,7 +331,7 @@ fn opening(text: &str) -> Is {
     }
 }
 
-/// The value of `name="…"` in a tag.
+/// Returns the value of `name="…"` in a tag.
 fn attribute(tag: &str) -> Option<String> {
     let after = tag.split_once(|c: char| c.is_whitespace())?.1.trim_start().strip_prefix("name")?;
     let after = after.trim_start().strip_prefix('=')?.trim_start();

@@ -1,20 +1,20 @@
-//! However the text is cut, the same comes out, and nobody sees half a tag.
+//! The result does not depend on how the text is split, and half a tag is never shown.
 
-use super::{Bit, Reader, flattened, instructions};
+use super::{XmlPiece, XmlReader, instructions, with_calls_as_text};
 use crate::direct::{
-    conversation::{Answered, Block, Call, Content, Message},
-    wire::Offer,
+    conversation::{AssistantBlock, ModelMessage, ModelToolCall, ModelToolResult, ToolResultContent},
+    wire::OfferedTool,
 };
 use serde_json::{Map, json};
 
-/// Neighbouring texts joined: how a text is cut is not what is compared.
-fn read(pieces: &[&str]) -> Vec<Bit> {
-    let (mut reader, mut bits) = (Reader::default(), Vec::new());
+/// Reads the pieces and joins adjacent texts, so that splits do not matter for comparisons.
+fn read(pieces: &[&str]) -> Vec<XmlPiece> {
+    let (mut reader, mut bits) = (XmlReader::default(), Vec::new());
     for piece in pieces {
         let mut some = Vec::new();
         reader.push(piece, &mut some);
         for bit in &some {
-            if let Bit::Text(text) = bit {
+            if let XmlPiece::Text(text) = bit {
                 assert!(!text.contains("<invoke name") && !text.contains("</invoke>"), "{text:?} was shown");
             }
         }
@@ -24,20 +24,20 @@ fn read(pieces: &[&str]) -> Vec<Bit> {
     joined(bits)
 }
 
-fn joined(bits: Vec<Bit>) -> Vec<Bit> {
-    let mut all: Vec<Bit> = Vec::new();
+fn joined(bits: Vec<XmlPiece>) -> Vec<XmlPiece> {
+    let mut all: Vec<XmlPiece> = Vec::new();
     for bit in bits {
         match (all.last_mut(), bit) {
-            (Some(Bit::Text(last)), Bit::Text(text)) => last.push_str(&text),
+            (Some(XmlPiece::Text(last)), XmlPiece::Text(text)) => last.push_str(&text),
             (_, bit) => all.push(bit),
         }
     }
     all
 }
 
-fn call(name: &str, parameters: &[(&str, &str)]) -> Bit {
+fn call(name: &str, parameters: &[(&str, &str)]) -> XmlPiece {
     let owned = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
-    Bit::Call { name: name.into(), parameters: parameters.iter().map(owned).collect() }
+    XmlPiece::Call { name: name.into(), parameters: parameters.iter().map(owned).collect() }
 }
 
 const TWO: &str = "Grüße, a < b.\n<function_calls>\n<invoke name=\"mcp__files__read\">\n<parameter name=\"path\">a<b>.txt</parameter>\n\
@@ -46,10 +46,10 @@ const TWO: &str = "Grüße, a < b.\n<function_calls>\n<invoke name=\"mcp__files_
 #[test]
 fn text_and_calls() {
     let expected = [
-        Bit::Text("Grüße, a < b.\n".into()),
+        XmlPiece::Text("Grüße, a < b.\n".into()),
         call("mcp__files__read", &[("path", "a<b>.txt"), ("lines", "[1, 2]")]),
         call("now", &[]),
-        Bit::Text(" And so on <f".into()),
+        XmlPiece::Text(" And so on <f".into()),
     ];
     assert_eq!(read(&[TWO]), expected);
 }
@@ -71,7 +71,7 @@ const MORE: &[&str] = &[
 ];
 
 #[test]
-fn every_split_gives_the_same() {
+fn result_is_the_same_for_every_split() {
     for text in MORE {
         let whole = read(&[text]);
         let cuts: Vec<usize> = (0..=text.len()).filter(|at| text.is_char_boundary(*at)).collect();
@@ -86,35 +86,33 @@ fn every_split_gives_the_same() {
     }
 }
 
-/// What of a malformed call is kept for the model depends on how much of it had come.
-fn shape(bits: &[Bit]) -> Vec<Bit> {
-    let shape = |bit: &Bit| match bit {
-        Bit::Malformed { name, reason, .. } => Bit::Malformed { name: name.clone(), reason, raw: String::new() },
+/// Without the raw text of malformed calls, which depends on the splits.
+fn shape(bits: &[XmlPiece]) -> Vec<XmlPiece> {
+    let shape = |bit: &XmlPiece| match bit {
+        XmlPiece::Malformed { name, reason, .. } => {
+            XmlPiece::Malformed { name: name.clone(), reason, raw: String::new() }
+        }
         other => other.clone(),
     };
     bits.iter().map(shape).collect()
 }
 
 #[test]
-fn what_is_malformed_says_why_and_does_not_hide_what_follows() {
+fn malformed_call_gives_a_reason_and_does_not_hide_later_calls() {
     let bits = read(&[MORE[4]]);
-    assert!(matches!(&bits[0], Bit::Malformed { reason, .. } if reason.contains("name")), "{bits:?}");
+    assert!(matches!(&bits[0], XmlPiece::Malformed { reason, .. } if reason.contains("name")), "{bits:?}");
     assert_eq!(bits[1], call("b", &[]));
     let bits = read(&[MORE[6]]);
     assert!(
-        matches!(&bits[0], Bit::Malformed { name, reason, raw } if name == "a" && reason.contains("breaks off") && raw.contains("never closed"))
+        matches!(&bits[0], XmlPiece::Malformed { name, reason, raw } if name == "a" && reason.contains("breaks off") && raw.contains("never closed"))
     );
-    assert_eq!(
-        read(&[MORE[3]]),
-        [call("a", &[("x", "2")])],
-        "no end of the block is needed, and the last value counts"
-    );
-    assert_eq!(read(&["a ", "<"]), [Bit::Text("a <".into())]);
+    assert_eq!(read(&[MORE[3]]), [call("a", &[("x", "2")])], "the block needs no end, and the last value wins");
+    assert_eq!(read(&["a ", "<"]), [XmlPiece::Text("a <".into())]);
 }
 
 #[test]
-fn a_flood_costs_no_more_than_its_bytes() {
-    let mut reader = Reader::default();
+fn long_values_are_read_in_linear_time() {
+    let mut reader = XmlReader::default();
     let mut bits = Vec::new();
     reader.push("<function_calls><invoke name=\"a\"><parameter name=\"x\">", &mut bits);
     let start = std::time::Instant::now();
@@ -122,31 +120,35 @@ fn a_flood_costs_no_more_than_its_bytes() {
         reader.push("0123456789", &mut bits);
     }
     reader.push("</parameter></invoke>", &mut bits);
-    assert!(matches!(&bits[..], [Bit::Call { parameters, .. }] if parameters[0].1.len() == 2_000_000));
-    assert!(start.elapsed().as_secs() < 20, "every byte is looked at once");
+    assert!(matches!(&bits[..], [XmlPiece::Call { parameters, .. }] if parameters[0].1.len() == 2_000_000));
+    assert!(start.elapsed().as_secs() < 20, "every byte is searched once");
 }
 
 #[test]
-fn what_is_written_can_be_read() {
+fn written_calls_can_be_read() {
     let input = json!({"path": "a<b>.txt", "lines": [1, 2]});
     let input: Map<_, _> = input.as_object().unwrap().clone();
-    let made = Call { id: "1".into(), name: "read".into(), input, malformed: None };
+    let made = ModelToolCall { id: "1".into(), name: "read".into(), input, malformed: None };
     let messages = [
-        Message::Model(vec![Block::Text("So.".into()), Block::Call(made.clone()), Block::Call(made)]),
-        Message::Results(vec![Answered {
-            call: "1".into(),
+        ModelMessage::Assistant(vec![
+            AssistantBlock::Text("So.".into()),
+            AssistantBlock::ToolCall(made.clone()),
+            AssistantBlock::ToolCall(made),
+        ]),
+        ModelMessage::ToolResults(vec![ModelToolResult {
+            call_id: "1".into(),
             name: "read".into(),
-            content: vec![Content::Text("x</output></result>".into())],
+            content: vec![ToolResultContent::Text("x</output></result>".into())],
             is_error: false,
         }]),
     ];
-    let flat = flattened(&messages);
-    let Message::Model(blocks) = &flat[0] else { panic!() };
-    let [Block::Text(text)] = &blocks[..] else { panic!("{blocks:?}") };
+    let flat = with_calls_as_text(&messages);
+    let ModelMessage::Assistant(blocks) = &flat[0] else { panic!() };
+    let [AssistantBlock::Text(text)] = &blocks[..] else { panic!("{blocks:?}") };
     let again = call("read", &[("lines", "[1,2]"), ("path", "a<b>.txt")]);
-    assert_eq!(read(&[text]), [Bit::Text("So.\n".into()), again.clone(), again]);
-    let Message::Person(told) = &flat[1] else { panic!() };
+    assert_eq!(read(&[text]), [XmlPiece::Text("So.\n".into()), again.clone(), again]);
+    let ModelMessage::User(told) = &flat[1] else { panic!() };
     assert_eq!(told[0].matches("</result>").count(), 1, "{}", told[0]);
-    let offers = [Offer { name: "read".into(), description: "Reads.".into(), schema: json!({}) }];
+    let offers = [OfferedTool { name: "read".into(), description: "Reads.".into(), schema: json!({}) }];
     assert!(instructions(&offers).contains("\"name\":\"read\"") && instructions(&[]).is_empty());
 }

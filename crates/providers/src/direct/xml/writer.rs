@@ -1,14 +1,14 @@
-//! The writer: what a model is told of its tools, and a conversation with calls as one without.
+//! The writer: instructions for tool calls, and a conversation with calls as text.
 
 use super::{CLOSE, INVOKE_CLOSE, OPEN, PARAMETER_CLOSE};
 use crate::direct::{
-    conversation::{Answered, Block, Call, Message},
-    wire::Offer,
+    conversation::{AssistantBlock, ModelMessage, ModelToolCall, ModelToolResult},
+    wire::OfferedTool,
 };
 use serde_json::Value;
 
-/// For the system prompt.
-pub fn instructions(tools: &[Offer]) -> String {
+/// The part of the system prompt that explains tool calls.
+pub fn instructions(tools: &[OfferedTool]) -> String {
     if tools.is_empty() {
         return String::new();
     }
@@ -27,39 +27,41 @@ pub fn instructions(tools: &[Offer]) -> String {
     text
 }
 
-/// The same conversation with calls and results as text.
-pub fn flattened(messages: &[Message]) -> Vec<Message> {
-    let flat = |message: &Message| match message {
-        Message::Person(texts) => Message::Person(texts.clone()),
-        Message::Model(blocks) => Message::Model(spoken(blocks).into_iter().map(Block::Text).collect()),
-        Message::Results(results) => Message::Person(vec![told(results)]),
+/// Converts calls and results into text.
+pub fn with_calls_as_text(messages: &[ModelMessage]) -> Vec<ModelMessage> {
+    let flat = |message: &ModelMessage| match message {
+        ModelMessage::User(texts) => ModelMessage::User(texts.clone()),
+        ModelMessage::Assistant(blocks) => {
+            ModelMessage::Assistant(assistant_text(blocks).into_iter().map(AssistantBlock::Text).collect())
+        }
+        ModelMessage::ToolResults(results) => ModelMessage::User(vec![results_text(results)]),
     };
     messages.iter().map(flat).collect()
 }
 
 /// The whole conversation as one text.
-pub fn transcript(messages: &[Message]) -> String {
-    let part = |message: &Message| match message {
-        Message::Person(texts) => format!("PERSON:\n{}", texts.join("\n")),
-        Message::Model(blocks) => format!("YOU:\n{}", spoken(blocks).unwrap_or_default()),
-        Message::Results(results) => format!("RESULTS:\n{}", told(results)),
+pub fn transcript(messages: &[ModelMessage]) -> String {
+    let part = |message: &ModelMessage| match message {
+        ModelMessage::User(texts) => format!("PERSON:\n{}", texts.join("\n")),
+        ModelMessage::Assistant(blocks) => format!("YOU:\n{}", assistant_text(blocks).unwrap_or_default()),
+        ModelMessage::ToolResults(results) => format!("RESULTS:\n{}", results_text(results)),
     };
     messages.iter().map(part).collect::<Vec<_>>().join("\n\n")
 }
 
-fn spoken(blocks: &[Block]) -> Option<String> {
+fn assistant_text(blocks: &[AssistantBlock]) -> Option<String> {
     let mut text = String::new();
     let mut is_calling = false;
     for block in blocks {
         match block {
-            Block::Text(said) => text.push_str(said),
-            Block::Call(call) => {
+            AssistantBlock::Text(part) => text.push_str(part),
+            AssistantBlock::ToolCall(call) => {
                 if !std::mem::replace(&mut is_calling, true) {
                     text.push_str(&format!("\n{OPEN}\n"));
                 }
-                text.push_str(&written(call));
+                text.push_str(&call_text(call));
             }
-            Block::Thinking { .. } | Block::Redacted(_) => {}
+            AssistantBlock::Thinking { .. } | AssistantBlock::RedactedThinking(_) => {}
         }
     }
     if is_calling {
@@ -68,7 +70,7 @@ fn spoken(blocks: &[Block]) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-fn written(call: &Call) -> String {
+fn call_text(call: &ModelToolCall) -> String {
     if let Some(malformed) = &call.malformed {
         return format!("{}\n", malformed.raw);
     }
@@ -80,17 +82,17 @@ fn written(call: &Call) -> String {
     format!("<invoke name=\"{}\">\n{parameters}{INVOKE_CLOSE}\n", call.name)
 }
 
-fn told(results: &[Answered]) -> String {
-    let result = |answered: &Answered| {
+fn results_text(results: &[ModelToolResult]) -> String {
+    let result = |answered: &ModelToolResult| {
         let tag = if answered.is_error { "error" } else { "output" };
-        let text = fenced(&answered.text());
-        format!("<result>\n<name>{}</name>\n<{tag}>\n{text}\n</{tag}>\n</result>\n", fenced(&answered.name))
+        let text = escape(&answered.text());
+        format!("<result>\n<name>{}</name>\n<{tag}>\n{text}\n</{tag}>\n</result>\n", escape(&answered.name))
     };
     format!("<function_results>\n{}</function_results>", results.iter().map(result).collect::<String>())
 }
 
-/// A result must not look like the end of a result (invariant 16).
-fn fenced(text: &str) -> String {
+/// A result must not contain its own closing tags (invariant 16).
+fn escape(text: &str) -> String {
     ["</output", "</error", "</result", "</name", "</function_results"]
         .iter()
         .fold(text.to_owned(), |text, tag| text.replace(tag, &tag.replace("</", "<\\/")))

@@ -1,28 +1,28 @@
-//! Rooms that stream to readers, and what that came to.
+//! Streams tokens in rooms to readers and measures the result.
 
 use crate::{
-    stack::{Room, Speech, Stack},
-    stream::Stream,
-    tokens::Tokens,
+    stack::{BenchStack, StackRoom, TokenRate},
+    stream::RawStream,
+    tokens::TokenCounter,
     usage,
 };
 use anyhow::Context as _;
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Copy, Debug)]
-pub struct Load {
+pub struct BenchLoad {
     pub rooms: usize,
-    /// In each room.
+    /// Readers per room.
     pub readers: usize,
-    /// In each room.
+    /// Tokens per room.
     pub tokens: u32,
-    pub speech: Speech,
+    pub rate: TokenRate,
 }
 
-impl Load {
+impl BenchLoad {
     fn total(&self) -> f64 {
         f64::from(self.tokens) * u32::try_from(self.rooms).map_or(f64::NAN, f64::from)
     }
@@ -33,13 +33,13 @@ impl Load {
 }
 
 #[derive(Clone, Debug)]
-pub struct Outcome {
-    /// Stored, and shown to every reader.
+pub struct LoadResult {
+    /// Tokens per second that were stored and delivered to every reader.
     pub tokens_a_second: f64,
-    /// How many words were joined into one event, where the stack does that.
+    /// How many tokens were joined into one event, if the stack joins them.
     pub tokens_an_event: f64,
     pub processor_microseconds_a_delivery: f64,
-    /// How late each token was at each reader, in milliseconds; empty where there is no pace to be late against.
+    /// How late each token arrived at each reader, in milliseconds; empty for unpaced loads.
     pub latencies: Vec<f64>,
 }
 
@@ -49,9 +49,9 @@ struct Arrivals {
     times: Vec<Duration>,
 }
 
-pub async fn run(stack: &Stack, load: Load) -> anyhow::Result<Outcome> {
+pub async fn run(stack: &BenchStack, load: BenchLoad) -> anyhow::Result<LoadResult> {
     let pid = stack.pid()?;
-    let mut rooms: Vec<Room> = Vec::new();
+    let mut rooms: Vec<StackRoom> = Vec::new();
     for _ in 0..load.rooms {
         rooms.push(stack.room().await?);
     }
@@ -59,14 +59,14 @@ pub async fn run(stack: &Stack, load: Load) -> anyhow::Result<Outcome> {
     let mut readers = JoinSet::new();
     for (index, room) in rooms.iter().enumerate() {
         for _ in 0..load.readers {
-            let stream = Stream::open(stack.address(), &room.feed).await?;
+            let stream = RawStream::open(stack.address(), &room.feed).await?;
             readers.spawn(read(stream, index, load.tokens, zero));
         }
     }
     let processor = usage::processor_time(pid)?;
     let begin = Instant::now();
     for room in &rooms {
-        stack.speak(room, load.tokens, load.speech).await?;
+        stack.stream_tokens(room, load.tokens, load.rate).await?;
     }
     let mut arrivals = Vec::new();
     while let Some(finished) = readers.join_next().await {
@@ -75,11 +75,11 @@ pub async fn run(stack: &Stack, load: Load) -> anyhow::Result<Outcome> {
     let elapsed = begin.elapsed();
     let processor = usage::processor_time(pid)?.saturating_sub(processor);
     let events = stack.events(&rooms).await?;
-    let latencies = match load.speech {
-        Speech::Paced(pace) => latencies(&arrivals, load.rooms, pace),
-        Speech::FlatOut | Speech::FlatOutApart => Vec::new(),
+    let latencies = match load.rate {
+        TokenRate::Paced(pace) => latencies(&arrivals, load.rooms, pace),
+        TokenRate::Unpaced | TokenRate::UnpacedUnjoined => Vec::new(),
     };
-    Ok(Outcome {
+    Ok(LoadResult {
         tokens_a_second: load.total() / elapsed.as_secs_f64(),
         tokens_an_event: load.total() / events.unwrap_or(load.total()),
         processor_microseconds_a_delivery: processor.as_secs_f64() * 1e6 / load.deliveries(),
@@ -87,24 +87,21 @@ pub async fn run(stack: &Stack, load: Load) -> anyhow::Result<Outcome> {
     })
 }
 
-async fn read(mut stream: Stream, room: usize, tokens: u32, zero: Instant) -> anyhow::Result<Arrivals> {
-    let mut counted = Tokens::default();
+async fn read(mut stream: RawStream, room: usize, tokens: u32, zero: Instant) -> anyhow::Result<Arrivals> {
+    let mut counted = TokenCounter::default();
     let mut body = Vec::new();
     let mut times = Vec::with_capacity(usize::try_from(tokens)?);
     while counted.count < tokens {
         body.clear();
-        stream
-            .read(&mut body, PATIENCE)
-            .await
-            .with_context(|| format!("after {} of {tokens} tokens", counted.count))?;
-        counted.take(&body)?;
+        stream.read(&mut body, TIMEOUT).await.with_context(|| format!("after {} of {tokens} tokens", counted.count))?;
+        counted.push(&body)?;
         times.resize(usize::try_from(counted.count)?, zero.elapsed());
     }
     Ok(Arrivals { room, times })
 }
 
-/// In milliseconds. The producer keeps its beat from the start, so token i was due at start + i × pace; the start is taken
-/// from the token of the room that was least late. Thus the least latency is zero, for every stack alike.
+/// Latencies in milliseconds. The producer keeps a fixed schedule, so token i is due at start + i × pace. The start is
+/// taken from the least late token of the room, so the minimum latency is zero for every stack.
 fn latencies(arrivals: &[Arrivals], rooms: usize, pace: Duration) -> Vec<f64> {
     let lateness = |one: &Arrivals| -> Vec<f64> {
         let due = (0_u32..).map(|number| pace.as_secs_f64() * f64::from(number));
@@ -125,7 +122,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn lateness_is_counted_from_the_beat_of_the_room() {
+    fn latency_is_measured_against_the_schedule_of_the_room() {
         let at = |millis: &[u64]| millis.iter().map(|&ms| Duration::from_millis(ms)).collect();
         let arrivals = [
             Arrivals { room: 0, times: at(&[103, 121, 145]) },

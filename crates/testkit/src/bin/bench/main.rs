@@ -1,11 +1,12 @@
 //! The benchmark: one run, one table of ratios. See `docs/benchmarks.md`.
 //!
-//! [`scenarios`] says what is measured, round by round, Greenroom and baselines in turn. [`stack`] starts either, [`load`]
-//! lets rooms stream to readers, [`baseline`] holds the servers that Greenroom is compared with, [`relay`] lets a
-//! program be asked past it. It knows Greenroom only by its doors and its process.
+//! [`scenarios`] defines the measurements, which alternate between Greenroom and the baselines in every round.
+//! [`stack`] starts either, [`load`] streams rooms to readers, [`baseline`] holds the servers that Greenroom is
+//! compared with, [`relay`] gives direct access to a program behind Greenroom. The benchmark uses only Greenroom's
+//! public endpoints and its process.
 
 mod baseline;
-mod exchange;
+mod connection;
 mod load;
 mod relay;
 mod scale;
@@ -18,7 +19,7 @@ mod tokens;
 mod usage;
 
 use anyhow::Context as _;
-use baseline::Kind;
+use baseline::BaselineKind;
 use clap::Parser;
 use scale::Scale;
 use scenarios::Scenario;
@@ -30,14 +31,14 @@ use std::{
 /// Measures a Greenroom server against baselines on the same machine, in the same run.
 #[derive(Debug, Parser)]
 #[command(name = "bench")]
-struct Arguments {
-    /// The server to measure.
+struct BenchArguments {
+    /// The server binary to measure.
     #[arg(long, required_unless_present_any = ["serve_bare", "serve_insert"])]
     binary: Option<PathBuf>,
-    /// Small numbers and one round: shows that it works, says little about speed.
+    /// Use small numbers and one round: checks that the benchmark works, not how fast the server is.
     #[arg(long)]
     quick: bool,
-    /// Measure only these.
+    /// Measure only these scenarios.
     only: Vec<Scenario>,
     #[arg(long, hide = true, value_name = "DIR")]
     serve_bare: Option<PathBuf>,
@@ -45,18 +46,18 @@ struct Arguments {
     serve_insert: Option<PathBuf>,
 }
 
-/// What every scenario needs.
+/// Settings shared by all scenarios.
 pub struct Bench {
     pub binary: PathBuf,
     pub folder: PathBuf,
     pub scale: Scale,
-    /// How many files, and so connections, a process may have open.
+    /// The limit of open files, and thus connections, per process.
     pub files: u64,
 }
 
 impl Bench {
-    /// A folder that nothing was written to yet.
-    pub fn fresh(&self, name: &str) -> PathBuf {
+    /// Returns the path of a new, unused folder.
+    pub fn new_folder(&self, name: &str) -> PathBuf {
         self.folder.join(format!("{name}-{}", uuid::Uuid::new_v4().simple()))
     }
 }
@@ -75,10 +76,10 @@ fn failed(error: &anyhow::Error) -> ExitCode {
 
 #[tokio::main]
 async fn measure() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = BenchArguments::parse();
     let outcome = match (&arguments.serve_bare, &arguments.serve_insert) {
-        (Some(folder), _) => baseline::serve(Kind::Bare, folder).await.map(|()| true),
-        (_, Some(folder)) => baseline::serve(Kind::Insert, folder).await.map(|()| true),
+        (Some(folder), _) => baseline::serve(BaselineKind::Bare, folder).await.map(|()| true),
+        (_, Some(folder)) => baseline::serve(BaselineKind::Insert, folder).await.map(|()| true),
         _ => run(&arguments).await,
     };
     match outcome {
@@ -88,11 +89,11 @@ async fn measure() -> ExitCode {
     }
 }
 
-/// Returns whether everything could be measured. An aim that is missed is a result, not a failure.
-async fn run(arguments: &Arguments) -> anyhow::Result<bool> {
+/// Returns whether everything could be measured. A missed target is a result, not a failure.
+async fn run(arguments: &BenchArguments) -> anyhow::Result<bool> {
     let binary = arguments.binary.as_deref().unwrap_or(Path::new("greenroom"));
-    let binary = binary.canonicalize().with_context(|| format!("there is no {}", binary.display()))?;
-    // Beside the binary: the project's own disk, while the system's folder for temporary files is often memory.
+    let binary = binary.canonicalize().with_context(|| format!("{} does not exist", binary.display()))?;
+    // Next to the binary, on the project's disk: the system's temporary folder is often in memory.
     let folder = tempfile::Builder::new().prefix("bench-").tempdir_in(binary.parent().context("no folder")?)?;
     let scale = if arguments.quick { Scale::QUICK } else { Scale::FULL };
     let files = usage::allow_many_files()?;

@@ -1,22 +1,22 @@
-//! How much of everything. The small numbers only show that the benchmark works.
+//! The size of each scenario. The quick scale only checks that the benchmark works.
 
 #[derive(Clone, Copy, Debug)]
 pub struct Scale {
     pub rounds: usize,
-    /// Rooms that write at once, and events each writes, where only the journal is measured.
+    /// Concurrent rooms, and events per room, in the journal scenario.
     pub journal_streams: usize,
     pub journal_events: u32,
-    /// Rows stored one by one.
+    /// Rows inserted one by one.
     pub inserts: u32,
-    /// Tokens in each of 50 rooms, by how fast the stack is.
+    /// Tokens in each of 50 rooms, depending on the speed of the stack.
     pub path_tokens: u32,
-    /// Where none can be joined.
-    pub path_tokens_apart: u32,
+    /// The same, where no tokens can be joined.
+    pub path_tokens_unjoined: u32,
     pub path_tokens_inserted: u32,
-    /// Tokens of each paced stream, and how often the stacks take turns at it in a round.
+    /// Tokens of each paced stream, and how often the stacks alternate in a round.
     pub paced_tokens: u32,
     pub paced_turns: usize,
-    /// Readers of one room.
+    /// Readers of one room, in two sizes.
     pub crowds: [usize; 2],
     pub idle_readers: usize,
     pub long_room: u32,
@@ -24,19 +24,19 @@ pub struct Scale {
     /// How often each page is read.
     pub page_reads: usize,
     pub starts: usize,
-    /// Calls of a tool over MCP.
+    /// MCP tool calls.
     pub tool_calls: usize,
-    /// Conversations with a real program in a round, and the turns of each.
+    /// Conversations with a real program per round, and turns per conversation.
     pub conversations: usize,
     pub conversation_turns: usize,
-    /// Milliseconds that a server of MCP is called in one turn, and how often they take turns in a round.
+    /// Milliseconds of calls to each MCP server, and how often the servers alternate in a round.
     pub mcp_milliseconds: u64,
     pub mcp_turns: usize,
-    /// Calls of a client that is alone, in one turn.
-    pub mcp_calls_alone: usize,
-    /// Sessions that wait, and sessions that are left.
+    /// Calls of a single client each time.
+    pub mcp_single_calls: usize,
+    /// Idle sessions, and abandoned sessions.
     pub mcp_idle: usize,
-    pub mcp_left: usize,
+    pub mcp_abandoned: usize,
 }
 
 impl Scale {
@@ -46,7 +46,7 @@ impl Scale {
         journal_events: 4_000,
         inserts: 4_000,
         path_tokens: 20_000,
-        path_tokens_apart: 4_000,
+        path_tokens_unjoined: 4_000,
         path_tokens_inserted: 100,
         paced_tokens: 100,
         paced_turns: 4,
@@ -61,9 +61,9 @@ impl Scale {
         conversation_turns: 20,
         mcp_milliseconds: 1_000,
         mcp_turns: 4,
-        mcp_calls_alone: 200,
+        mcp_single_calls: 200,
         mcp_idle: 1_000,
-        mcp_left: 2_000,
+        mcp_abandoned: 2_000,
     };
 
     pub const QUICK: Self = Self {
@@ -72,7 +72,7 @@ impl Scale {
         journal_events: 500,
         inserts: 300,
         path_tokens: 1_000,
-        path_tokens_apart: 200,
+        path_tokens_unjoined: 200,
         path_tokens_inserted: 10,
         paced_tokens: 50,
         paced_turns: 1,
@@ -87,8 +87,8 @@ impl Scale {
         conversation_turns: 5,
         mcp_milliseconds: 300,
         mcp_turns: 1,
-        mcp_calls_alone: 20,
+        mcp_single_calls: 20,
         mcp_idle: 100,
-        mcp_left: 100,
+        mcp_abandoned: 100,
     };
 }

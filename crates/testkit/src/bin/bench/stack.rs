@@ -1,6 +1,6 @@
-//! The servers under load, Greenroom and the baselines, behind one face.
+//! The servers under load, Greenroom and the baselines, behind one interface.
 
-use crate::{baseline::Kind, scenarios::script};
+use crate::{baseline::BaselineKind, scenarios::counting_script};
 use anyhow::{Context as _, ensure};
 use domain::ids::{AgentId, RoomId};
 use std::{
@@ -10,7 +10,7 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering},
     time::Duration,
 };
-use testkit::client::{Api, Launch, Post, ServerProcess};
+use testkit::client::{ServerLaunch, TestClient, TestPost, TestServerProcess};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
     process::{Child, Command},
@@ -19,16 +19,16 @@ use tokio::{
 
 const START: Duration = Duration::from_secs(30);
 
-pub struct Greenroom {
-    pub server: ServerProcess,
-    pub api: Api,
+pub struct GreenroomStack {
+    pub server: TestServerProcess,
+    pub api: TestClient,
     pub address: SocketAddr,
     pub agent: AgentId,
 }
 
-impl Greenroom {
-    pub fn launch(binary: &Path, data: &Path) -> Launch {
-        Launch::new(binary, data)
+impl GreenroomStack {
+    pub fn launch(binary: &Path, data: &Path) -> ServerLaunch {
+        ServerLaunch::new(binary, data)
             .with("GREENROOM_LIMITS__REQUESTS_PER_SECOND", "1000000")
             .with("GREENROOM_LIMITS__BURST", "1000000")
             .with("GREENROOM_RUNS__CONCURRENCY", "1000")
@@ -36,13 +36,13 @@ impl Greenroom {
     }
 
     pub async fn start(binary: &Path, data: &Path) -> anyhow::Result<Self> {
-        Self::started(&Self::launch(binary, data)).await
+        Self::start_with(&Self::launch(binary, data)).await
     }
 
-    pub async fn started(launch: &Launch) -> anyhow::Result<Self> {
+    pub async fn start_with(launch: &ServerLaunch) -> anyhow::Result<Self> {
         let server = launch.start().await?;
-        let api = Api::new(server.base())?;
-        let address = server.base().trim_start_matches("http://").parse()?;
+        let api = TestClient::new(server.base_url())?;
+        let address = server.base_url().trim_start_matches("http://").parse()?;
         let agent = api.scripted_agent().await?;
         Ok(Self { server, api, address, agent })
     }
@@ -52,50 +52,50 @@ impl Greenroom {
     }
 }
 
-pub struct Baseline {
+pub struct BaselineStack {
     child: Child,
     pub address: SocketAddr,
     rooms: AtomicUsize,
 }
 
-pub enum Stack {
-    Greenroom(Greenroom),
-    Baseline(Baseline),
+pub enum BenchStack {
+    Greenroom(GreenroomStack),
+    Baseline(BaselineStack),
 }
 
-/// How a provider speaks.
+/// How fast the provider sends tokens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Speech {
-    /// As fast as it is read; neighbouring words may be joined into one event.
-    FlatOut,
-    /// As fast as it is read, in texts and thoughts by turns, which cannot be joined.
-    FlatOutApart,
+pub enum TokenRate {
+    /// As fast as possible; adjacent tokens may be joined into one event.
+    Unpaced,
+    /// As fast as possible, alternating text and thinking, which cannot be joined.
+    UnpacedUnjoined,
     Paced(Duration),
 }
 
-/// A room of either, with the path of its feed.
-pub struct Room {
+/// A room on either stack, with the path of its feed.
+pub struct StackRoom {
     name: String,
     pub feed: String,
 }
 
-impl Stack {
+impl BenchStack {
     pub async fn greenroom(binary: &Path, folder: &Path) -> anyhow::Result<Self> {
-        Ok(Self::Greenroom(Greenroom::start(binary, folder).await?))
+        Ok(Self::Greenroom(GreenroomStack::start(binary, folder).await?))
     }
 
-    pub async fn baseline(kind: Kind, folder: &Path) -> anyhow::Result<Self> {
+    pub async fn baseline(kind: BaselineKind, folder: &Path) -> anyhow::Result<Self> {
         let mut command = Command::new(std::env::current_exe()?);
         let mode = match kind {
-            Kind::Bare => "--serve-bare",
-            Kind::Insert => "--serve-insert",
+            BaselineKind::Bare => "--serve-bare",
+            BaselineKind::Insert => "--serve-insert",
         };
         command.arg(mode).arg(folder).stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true);
         let mut child = command.spawn()?;
         let output = child.stdout.take().context("no stdout")?;
         let line = timeout(START, BufReader::new(output).lines().next_line()).await??.context("the baseline ended")?;
         let address = line.trim_start_matches("http://").parse()?;
-        Ok(Self::Baseline(Baseline { child, address, rooms: AtomicUsize::new(0) }))
+        Ok(Self::Baseline(BaselineStack { child, address, rooms: AtomicUsize::new(0) }))
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -112,29 +112,29 @@ impl Stack {
         }
     }
 
-    pub async fn room(&self) -> anyhow::Result<Room> {
+    pub async fn room(&self) -> anyhow::Result<StackRoom> {
         match self {
             Self::Greenroom(it) => {
                 let name = it.room().await?.to_string();
-                Ok(Room { feed: format!("/api/rooms/{name}/events?after=0"), name })
+                Ok(StackRoom { feed: format!("/api/rooms/{name}/events?after=0"), name })
             }
             Self::Baseline(it) => {
                 let name = it.rooms.fetch_add(1, Ordering::Relaxed).to_string();
-                Ok(Room { feed: format!("/rooms/{name}/events"), name })
+                Ok(StackRoom { feed: format!("/rooms/{name}/events"), name })
             }
         }
     }
 
-    /// Begins to stream `1 2 3 …` in a room.
-    pub async fn speak(&self, room: &Room, tokens: u32, speech: Speech) -> anyhow::Result<()> {
-        let pace = if let Speech::Paced(pace) = speech { pace.as_millis() } else { 0 };
+    /// Starts streaming `1 2 3 …` in a room.
+    pub async fn stream_tokens(&self, room: &StackRoom, tokens: u32, speech: TokenRate) -> anyhow::Result<()> {
+        let pace = if let TokenRate::Paced(pace) = speech { pace.as_millis() } else { 0 };
         match self {
             Self::Greenroom(it) => {
                 let text = match speech {
-                    Speech::FlatOutApart => script(tokens),
-                    Speech::FlatOut | Speech::Paced(_) => format!("!count {tokens} {pace}"),
+                    TokenRate::UnpacedUnjoined => counting_script(tokens),
+                    TokenRate::Unpaced | TokenRate::Paced(_) => format!("!count {tokens} {pace}"),
                 };
-                it.api.post_message(room.name.parse()?, &Post::new(text)).await?;
+                it.api.post_message(room.name.parse()?, &TestPost::new(text)).await?;
             }
             Self::Baseline(it) => {
                 let mut socket = crate::stream::connect(it.address).await?;
@@ -142,14 +142,14 @@ impl Stack {
                 socket.write_all(format!("POST {target} HTTP/1.1\r\nHost: {}\r\n\r\n", it.address).as_bytes()).await?;
                 let mut answer = [0; 12];
                 timeout(START, socket.read_exact(&mut answer)).await??;
-                ensure!(&answer == b"HTTP/1.1 202", "the baseline refused {target}");
+                ensure!(&answer == b"HTTP/1.1 202", "the baseline rejected {target}");
             }
         }
         Ok(())
     }
 
-    /// How many events the rooms hold; a baseline has one for each token.
-    pub async fn events(&self, rooms: &[Room]) -> anyhow::Result<Option<f64>> {
+    /// Returns the number of events in the rooms; `None` for a baseline, which has one per token.
+    pub async fn events(&self, rooms: &[StackRoom]) -> anyhow::Result<Option<f64>> {
         let Self::Greenroom(it) = self else { return Ok(None) };
         let mut sum = 0;
         for room in rooms {

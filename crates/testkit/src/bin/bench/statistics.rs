@@ -1,6 +1,6 @@
 //! Medians and percentiles.
 
-/// What one figure came to in each round.
+/// The value of one figure in each round.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rounds(Vec<f64>);
 
@@ -13,15 +13,15 @@ impl Rounds {
         percentile(&self.0, 50.0)
     }
 
-    pub fn least(&self) -> Option<f64> {
+    pub fn min(&self) -> Option<f64> {
         self.0.iter().copied().reduce(f64::min)
     }
 
-    pub fn greatest(&self) -> Option<f64> {
+    pub fn max(&self) -> Option<f64> {
         self.0.iter().copied().reduce(f64::max)
     }
 
-    /// Round by round, so that a slow spell of the machine weighs on both sides.
+    /// Divides round by round, so that a slow phase of the machine affects both sides.
     pub fn divided_by(&self, other: &Self) -> Self {
         Self(self.0.iter().zip(&other.0).map(|(one, other)| one / other).collect())
     }
@@ -37,7 +37,7 @@ impl FromIterator<f64> for Rounds {
     }
 }
 
-/// `None` when there are no values.
+/// Returns `None` if there are no values.
 pub fn percentile(values: &[f64], percent: f64) -> Option<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -57,12 +57,12 @@ mod tests {
     use super::{Rounds, percentile};
 
     #[test]
-    fn the_middle_and_the_edges() {
+    fn percentiles_and_ratios() {
         assert_eq!(percentile(&[], 50.0), None);
         assert_eq!(percentile(&[3.0, 1.0, 2.0], 50.0), Some(2.0));
         assert_eq!(percentile(&[3.0, 1.0, 2.0], 99.0), Some(3.0));
         let ratio: Rounds = [10.0, 20.0, 90.0].into_iter().collect();
         let ratio = ratio.divided_by(&[1.0, 4.0, 3.0].into_iter().collect());
-        assert_eq!((ratio.least(), ratio.median(), ratio.greatest()), (Some(5.0), Some(10.0), Some(30.0)));
+        assert_eq!((ratio.min(), ratio.median(), ratio.max()), (Some(5.0), Some(10.0), Some(30.0)));
     }
 }

@@ -1,10 +1,10 @@
-//! The one table that is printed in the end.
+//! The result table that is printed at the end.
 
 use crate::statistics::Rounds;
 
-/// How a figure is written.
+/// The unit of a figure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Unit {
+pub enum FigureUnit {
     PerSecond,
     Milliseconds,
     Microseconds,
@@ -14,29 +14,29 @@ pub enum Unit {
     Count,
 }
 
-/// What is wanted of a row. Ratios are Greenroom divided by the baseline.
+/// The target of a row. Ratios are Greenroom divided by the baseline.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Aim {
     None,
     RatioAtLeast(f64),
     RatioAtMost(f64),
     AtMost(f64),
-    /// Greenroom less the baseline.
+    /// Greenroom minus the baseline.
     AddsAtMost(f64),
 }
 
 #[derive(Clone, Debug)]
-pub struct Row {
-    pub what: String,
-    pub unit: Unit,
+pub struct FigureRow {
+    pub name: String,
+    pub unit: FigureUnit,
     pub greenroom: Rounds,
     pub baseline: Option<(&'static str, Rounds)>,
     pub aim: Aim,
 }
 
-impl Row {
-    pub fn new(what: impl Into<String>, unit: Unit, greenroom: Rounds) -> Self {
-        Self { what: what.into(), unit, greenroom, baseline: None, aim: Aim::None }
+impl FigureRow {
+    pub fn new(what: impl Into<String>, unit: FigureUnit, greenroom: Rounds) -> Self {
+        Self { name: what.into(), unit, greenroom, baseline: None, aim: Aim::None }
     }
 
     #[must_use]
@@ -72,8 +72,8 @@ impl Row {
         }
     }
 
-    fn written(&self) -> String {
-        let unit = |value| written(value, self.unit);
+    fn to_markdown(&self) -> String {
+        let unit = |value| with_unit(value, self.unit);
         let greenroom = spread(&self.greenroom, unit);
         let baseline = match &self.baseline {
             Some((name, baseline)) => format!("{} {name}", spread(baseline, unit)),
@@ -94,23 +94,23 @@ impl Row {
             Some(true) => "yes",
             Some(false) => "**no**",
         };
-        format!("| {} | {greenroom} | {baseline} | {ratio} | {aim} | {met} |", self.what)
+        format!("| {} | {greenroom} | {baseline} | {ratio} | {aim} | {met} |", self.name)
     }
 }
 
-pub fn print(rows: &[Row]) {
+pub fn print(rows: &[FigureRow]) {
     println!();
     println!("| what | Greenroom | baseline | ratio | aim | met |");
     println!("|---|---|---|---|---|---|");
     for row in rows {
-        println!("{}", row.written());
+        println!("{}", row.to_markdown());
     }
     println!();
     println!("Median of the rounds (least–greatest). A ratio is Greenroom divided by the baseline, round by round.");
 }
 
 fn spread(rounds: &Rounds, write: impl Fn(f64) -> String) -> String {
-    match (rounds.median(), rounds.least(), rounds.greatest()) {
+    match (rounds.median(), rounds.min(), rounds.max()) {
         (Some(median), Some(least), Some(greatest)) if write(least) == write(greatest) => write(median),
         (Some(median), Some(least), Some(greatest)) => {
             format!("{} ({}–{})", write(median), write(least), write(greatest))
@@ -120,24 +120,24 @@ fn spread(rounds: &Rounds, write: impl Fn(f64) -> String) -> String {
 }
 
 fn times(ratio: f64) -> String {
-    format!("{}×", plain(ratio))
+    format!("{}×", three_digits(ratio))
 }
 
-fn written(value: f64, unit: Unit) -> String {
-    let text = plain(value);
+fn with_unit(value: f64, unit: FigureUnit) -> String {
+    let text = three_digits(value);
     match unit {
-        Unit::PerSecond => format!("{text}/s"),
-        Unit::Milliseconds => format!("{text} ms"),
-        Unit::Microseconds => format!("{text} µs"),
-        Unit::Kibibytes => format!("{text} KiB"),
-        Unit::Mebibytes => format!("{text} MiB"),
-        Unit::Bytes => format!("{text} B"),
-        Unit::Count => text,
+        FigureUnit::PerSecond => format!("{text}/s"),
+        FigureUnit::Milliseconds => format!("{text} ms"),
+        FigureUnit::Microseconds => format!("{text} µs"),
+        FigureUnit::Kibibytes => format!("{text} KiB"),
+        FigureUnit::Mebibytes => format!("{text} MiB"),
+        FigureUnit::Bytes => format!("{text} B"),
+        FigureUnit::Count => text,
     }
 }
 
-/// Three digits that mean something, thousands apart.
-fn plain(value: f64) -> String {
+/// Formats three significant digits, with thousands separators.
+fn three_digits(value: f64) -> String {
     let decimals = match value.abs() {
         size if size >= 100.0 => 0,
         size if size >= 10.0 => 1,
@@ -151,7 +151,7 @@ fn plain(value: f64) -> String {
     }
 }
 
-/// `1000000` as `1,000,000`.
+/// Formats `1000000` as `1,000,000`.
 pub fn grouped(digits: &str) -> String {
     let mut grouped = String::new();
     for (index, digit) in digits.chars().enumerate() {
@@ -165,19 +165,21 @@ pub fn grouped(digits: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Aim, Row, Unit};
+    use super::{Aim, FigureRow, FigureUnit};
 
     #[test]
-    fn a_row_says_all() {
-        let row = Row::new("tokens", Unit::PerSecond, [132_384.4, 120_000.0, 140_000.0].into_iter().collect())
-            .against("one insert a token", [2_600.0, 2_400.0, 2_800.0].into_iter().collect())
-            .aiming_at(Aim::RatioAtLeast(40.0));
+    fn row_as_markdown() {
+        let row =
+            FigureRow::new("tokens", FigureUnit::PerSecond, [132_384.4, 120_000.0, 140_000.0].into_iter().collect())
+                .against("one insert a token", [2_600.0, 2_400.0, 2_800.0].into_iter().collect())
+                .aiming_at(Aim::RatioAtLeast(40.0));
         assert_eq!(
-            row.written(),
+            row.to_markdown(),
             "| tokens | 132,384/s (120,000/s–140,000/s) | 2,600/s (2,400/s–2,800/s) one insert a token \
              | 50.0× (50.0×–50.9×) | ≥ 40.0× | yes |"
         );
-        let row = Row::new("start", Unit::Milliseconds, [0.25].into_iter().collect()).aiming_at(Aim::AtMost(0.2));
-        assert_eq!(row.written(), "| start | 0.250 ms | – | – | ≤ 0.200 ms | **no** |");
+        let row =
+            FigureRow::new("start", FigureUnit::Milliseconds, [0.25].into_iter().collect()).aiming_at(Aim::AtMost(0.2));
+        assert_eq!(row.to_markdown(), "| start | 0.250 ms | – | – | ≤ 0.200 ms | **no** |");
     }
 }

@@ -1,20 +1,21 @@
-//! Counts the tokens in a stream of SSE frames, and makes sure that none is missing or doubled.
+//! Counts the tokens in a stream of SSE frames and checks that none is missing or duplicated.
 //!
-//! Tokens, not frames: the server joins neighbouring deltas into one event, a baseline does not. Both count `1 2 3 …`.
+//! It counts tokens, not frames: the server joins adjacent deltas into one event, a baseline does not. Both send `1 2 3
+//! …`.
 
 use anyhow::ensure;
 
 const DELTA: &str = "\"delta\":\"";
 
 #[derive(Debug, Default)]
-pub struct Tokens {
-    /// The last number that was said.
+pub struct TokenCounter {
+    /// The last number received.
     pub count: u32,
     pending: Vec<u8>,
 }
 
-impl Tokens {
-    pub fn take(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
+impl TokenCounter {
+    pub fn push(&mut self, bytes: &[u8]) -> anyhow::Result<()> {
         let Some(end) = bytes.iter().rposition(|&byte| byte == b'\n') else {
             self.pending.extend_from_slice(bytes);
             return Ok(());
@@ -51,23 +52,23 @@ impl Tokens {
 
 #[cfg(test)]
 mod tests {
-    use super::Tokens;
+    use super::TokenCounter;
 
     #[test]
-    fn counts_words_however_they_are_cut() {
+    fn counts_words_at_any_split() {
         let text = "id: 1\ndata: {\"delta\":\"1\"}\n\n: hi\nid: 2\ndata: {\"data\":{\"delta\":\" 2 3\"},\"x\":\"4\"}\n\ndata: {\"delta\":\" 4\"}\n\n";
         for size in 1..text.len() {
-            let mut tokens = Tokens::default();
+            let mut tokens = TokenCounter::default();
             for part in text.as_bytes().chunks(size) {
-                tokens.take(part).unwrap();
+                tokens.push(part).unwrap();
             }
             assert_eq!(tokens.count, 4, "{size}");
         }
     }
 
     #[test]
-    fn notices_what_is_missing_or_doubled() {
-        assert!(Tokens::default().take(b"data: {\"delta\":\"1 3\"}\n").is_err());
-        assert!(Tokens::default().take(b"data: {\"delta\":\"1 1\"}\n").is_err());
+    fn missing_and_duplicate_tokens_are_errors() {
+        assert!(TokenCounter::default().push(b"data: {\"delta\":\"1 3\"}\n").is_err());
+        assert!(TokenCounter::default().push(b"data: {\"delta\":\"1 1\"}\n").is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! What a process has used, as the kernel counts it, and how many files this one may open.
+//! Resource usage of a process as reported by the kernel, and the limit of open files.
 
 use anyhow::Context as _;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -7,7 +7,7 @@ use std::{fs, path::Path, time::Duration};
 /// The kernel's unit in `/proc/PID/stat`; it is 100 on every Linux.
 const TICKS_A_SECOND: u64 = 100;
 
-/// Processor time of all its threads so far.
+/// Returns the processor time of all threads of a process so far.
 pub fn processor_time(pid: u32) -> anyhow::Result<Duration> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat"))?;
     let fields: Vec<&str> = text.rsplit_once(')').context("no name in stat")?.1.split_whitespace().collect();
@@ -15,21 +15,21 @@ pub fn processor_time(pid: u32) -> anyhow::Result<Duration> {
     Ok(Duration::from_millis((ticks(11)? + ticks(12)?) * 1000 / TICKS_A_SECOND))
 }
 
-/// Memory that is really there, in KiB.
+/// Returns the resident memory in KiB.
 pub fn resident_kibibytes(pid: u32) -> anyhow::Result<f64> {
     let text = fs::read_to_string(format!("/proc/{pid}/status"))?;
     let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
     Ok(line.trim().trim_end_matches("kB").trim().parse()?)
 }
 
-/// Children inherit it.
+/// Raises the limit of open files to its maximum and returns it. Children inherit the limit.
 pub fn allow_many_files() -> anyhow::Result<u64> {
     let limit = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum })?;
     Ok(getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX))
 }
 
-/// All files of a folder together, in bytes.
+/// Returns the total size of the files in a folder, in bytes.
 pub fn size_of_folder(folder: &Path) -> anyhow::Result<u64> {
     let mut sum = 0;
     for entry in fs::read_dir(folder)? {

@@ -1,25 +1,25 @@
-//! What the scripted provider says to a directive, worked out here a second time, from `docs/scripted.md`.
+//! The expected answer of the scripted provider to a directive: an independent implementation of `docs/scripted.md`.
 
 use serde_json::Value;
 
-/// The whole answer, were it not cut short.
+/// The complete answer.
 #[derive(Clone, Debug, PartialEq, Default)]
-pub struct Expected {
+pub struct ExpectedAnswer {
     pub text: String,
     pub thinking: String,
-    pub call: Option<Call>,
+    pub call: Option<ExpectedCall>,
 }
 
-/// A tool call; its result is its input.
+/// A tool call whose result equals its input.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Call {
+pub struct ExpectedCall {
     pub name: String,
     pub input: Value,
 }
 
-pub fn answer(prompt: &str) -> Option<Expected> {
+pub fn answer(prompt: &str) -> Option<ExpectedAnswer> {
     let (directive, rest) = prompt.split_once(' ')?;
-    let mut expected = Expected::default();
+    let mut expected = ExpectedAnswer::default();
     match directive {
         "!count" => {
             let count: u64 = rest.split(' ').next()?.parse().ok()?;
@@ -33,7 +33,7 @@ pub fn answer(prompt: &str) -> Option<Expected> {
         "!tool" => {
             let (name, input) = rest.split_once(' ')?;
             expected.text = format!("I used {name}.");
-            expected.call = Some(Call { name: name.to_owned(), input: serde_json::from_str(input).ok()? });
+            expected.call = Some(ExpectedCall { name: name.to_owned(), input: serde_json::from_str(input).ok()? });
         }
         "!flood" => {
             let line = ('a'..='z').chain('A'..='Z').chain('0'..='9').chain(['.', '\n']);
@@ -50,7 +50,7 @@ mod tests {
     use super::answer;
 
     #[test]
-    fn every_directive_the_writers_use_is_foreseen() {
+    fn all_directives_of_the_writers_are_known() {
         let text = |prompt| answer(prompt).unwrap().text;
         assert_eq!(text("!count 3 10"), "1 2 3");
         assert_eq!(text("!think a b"), "I thought about it, in 2 words.");

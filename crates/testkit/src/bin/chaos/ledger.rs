@@ -1,4 +1,5 @@
-//! What was promised, kept outside the server: what each reader was shown and what each writer was told is stored.
+//! The record of promises, kept outside the server: the events delivered to each reader and the posts acknowledged to
+//! each writer.
 
 use domain::{
     event::EventType,
@@ -10,17 +11,17 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{Mutex, MutexGuard, PoisonError},
 };
-use testkit::client::{Posted, SeenEvent};
+use testkit::client::{PostReply, SeenEvent};
 use tokio::sync::watch;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Door {
+pub enum ReaderTransport {
     Sse,
     WebSocket,
     Page,
 }
 
-impl Door {
+impl ReaderTransport {
     pub const ALL: [Self; 3] = [Self::Sse, Self::WebSocket, Self::Page];
 
     fn index(self) -> usize {
@@ -30,41 +31,41 @@ impl Door {
 
 /// A post that was answered with 202.
 #[derive(Clone, Debug)]
-pub struct Acknowledged {
+pub struct AcknowledgedPost {
     pub message: MessageId,
     pub seq: Seq,
     pub text: String,
     pub runs: Vec<RunId>,
 }
 
-/// What one reader went through.
+/// The history of one reader.
 #[derive(Clone, Debug, Default)]
-pub struct Journey {
-    /// The last seq it was shown.
+pub struct ReaderRecord {
+    /// The last seq delivered to the reader.
     pub position: Seq,
     pub connections: usize,
-    /// Steps that were not from n to n + 1, resets, and answers that the API does not allow.
+    /// Steps other than n to n + 1, resets, and responses that violate the API.
     pub faults: Vec<String>,
 }
 
 #[derive(Debug, Default)]
-pub struct Entries {
-    /// The bytes first shown for each seq, by whichever door.
+pub struct LedgerEntries {
+    /// The first bytes delivered for each seq, over any transport.
     pub shown: BTreeMap<Seq, Box<str>>,
-    /// Other bytes that were shown for a seq that had been shown before.
+    /// Different bytes that were later delivered for the same seq.
     pub contradictions: Vec<(Seq, Box<str>)>,
-    pub acknowledged: Vec<Acknowledged>,
-    /// Runs that a cancel said to have ended, and how.
+    pub acknowledged: Vec<AcknowledgedPost>,
+    /// Runs that a cancel request reported as ended, with their status.
     pub ended_by_cancel: Vec<(RunId, RunStatus)>,
-    pub journeys: [Journey; 3],
-    /// What a writer was told that the API does not allow.
+    pub readers: [ReaderRecord; 3],
+    /// Responses to a writer that violate the API.
     pub writer_faults: Vec<String>,
     open_runs: BTreeSet<RunId>,
     ended_runs: BTreeSet<RunId>,
 }
 
-impl Entries {
-    /// The highest seq that anyone was shown or told of.
+impl LedgerEntries {
+    /// The highest seq delivered or acknowledged.
     pub fn highest_promise(&self) -> Seq {
         let shown = self.shown.last_key_value().map_or(0, |(seq, _)| *seq);
         let acknowledged = self.acknowledged.iter().map(|promise| promise.seq).max().unwrap_or(0);
@@ -74,58 +75,58 @@ impl Entries {
 
 /// The ledger of one room, shared by its readers and its writer.
 #[derive(Debug)]
-pub struct Ledger {
+pub struct RoomLedger {
     pub room: RoomId,
-    entries: Mutex<Entries>,
-    pulse: watch::Sender<Pulse>,
+    entries: Mutex<LedgerEntries>,
+    progress: watch::Sender<RoomProgress>,
 }
 
-/// What others wait for.
+/// Progress that other tasks wait for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Pulse {
+pub struct RoomProgress {
     pub open_runs: usize,
-    /// Text deltas shown so far.
+    /// Text deltas delivered so far.
     pub deltas: u64,
     pub events: u64,
 }
 
-impl Ledger {
+impl RoomLedger {
     pub fn new(room: RoomId) -> Self {
-        Self { room, entries: Mutex::default(), pulse: watch::Sender::new(Pulse::default()) }
+        Self { room, entries: Mutex::default(), progress: watch::Sender::new(RoomProgress::default()) }
     }
 
-    pub fn entries(&self) -> MutexGuard<'_, Entries> {
+    pub fn entries(&self) -> MutexGuard<'_, LedgerEntries> {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn pulse(&self) -> watch::Receiver<Pulse> {
-        self.pulse.subscribe()
+    pub fn progress(&self) -> watch::Receiver<RoomProgress> {
+        self.progress.subscribe()
     }
 
-    pub fn connected(&self, door: Door) {
-        self.entries().journeys[door.index()].connections += 1;
+    pub fn record_connection(&self, transport: ReaderTransport) {
+        self.entries().readers[transport.index()].connections += 1;
     }
 
-    pub fn reader_fault(&self, door: Door, fault: String) {
-        self.entries().journeys[door.index()].faults.push(fault);
+    pub fn record_reader_fault(&self, transport: ReaderTransport, fault: String) {
+        self.entries().readers[transport.index()].faults.push(fault);
     }
 
-    /// A reader was told to start over.
-    pub fn reset(&self, door: Door, fault: String) {
+    /// Records that a reader had to start over.
+    pub fn record_reset(&self, transport: ReaderTransport, fault: String) {
         let mut entries = self.entries();
-        let journey = &mut entries.journeys[door.index()];
-        journey.faults.push(fault);
-        journey.position = 0;
+        let reader = &mut entries.readers[transport.index()];
+        reader.faults.push(fault);
+        reader.position = 0;
     }
 
-    pub fn show(&self, door: Door, event: &SeenEvent) {
+    pub fn record_event(&self, transport: ReaderTransport, event: &SeenEvent) {
         let mut entries = self.entries();
-        let journey = &mut entries.journeys[door.index()];
-        if event.seq != journey.position + 1 {
-            let fault = format!("{door:?}: {} came after {}", event.seq, journey.position);
-            journey.faults.push(fault);
+        let reader = &mut entries.readers[transport.index()];
+        if event.seq != reader.position + 1 {
+            let fault = format!("{transport:?}: {} came after {}", event.seq, reader.position);
+            reader.faults.push(fault);
         }
-        journey.position = event.seq;
+        reader.position = event.seq;
         match entries.shown.get(&event.seq) {
             Some(first) if **first == *event.json => return,
             Some(_) => {
@@ -147,16 +148,16 @@ impl Ledger {
         let open_runs = entries.open_runs.len();
         let is_delta = matches!(event.kind, EventType::ContentDelta | EventType::ThinkingDelta);
         drop(entries);
-        self.pulse.send_modify(|pulse| {
+        self.progress.send_modify(|pulse| {
             pulse.open_runs = open_runs;
             pulse.events += 1;
             pulse.deltas += u64::from(is_delta);
         });
     }
 
-    pub fn acknowledge(&self, text: &str, posted: &Posted) {
+    pub fn record_post(&self, text: &str, posted: &PostReply) {
         let runs = posted.runs.iter().map(|run| run.id).collect();
-        self.entries().acknowledged.push(Acknowledged {
+        self.entries().acknowledged.push(AcknowledgedPost {
             message: posted.message.id,
             seq: posted.message.seq,
             text: text.to_owned(),
@@ -164,7 +165,7 @@ impl Ledger {
         });
     }
 
-    /// A run that has not ended as far as any reader knows.
+    /// Returns a run whose end no reader has seen.
     pub fn some_open_run(&self, which: u64) -> Option<RunId> {
         let entries = self.entries();
         let count = u64::try_from(entries.open_runs.len()).unwrap_or(u64::MAX);

@@ -1,23 +1,23 @@
-//! Whether anything of a dead server is still alive.
+//! Finds processes that outlive their server.
 
 use std::{collections::BTreeSet, fs, path::Path, time::Duration};
 use tokio::time::{Instant, sleep};
 
-/// A process, with the time it started: ids are used again.
+/// A process id with its start time, because ids are reused.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Process {
+pub struct ProcessIdentity {
     pub id: u32,
     started: u64,
 }
 
-struct Stat {
-    process: Process,
+struct ProcStat {
+    process: ProcessIdentity,
     parent: u32,
     is_zombie: bool,
 }
 
-/// All processes below `ancestor`. Children are given a cleaned environment, so a mark alone would not find them.
-pub fn descendants(ancestor: u32) -> BTreeSet<Process> {
+/// Returns all descendants of `ancestor`. Children get a cleaned environment, so the mark alone would not find them.
+pub fn descendants(ancestor: u32) -> BTreeSet<ProcessIdentity> {
     let all = processes();
     let mut known = BTreeSet::from([ancestor]);
     let mut found = BTreeSet::new();
@@ -26,22 +26,22 @@ pub fn descendants(ancestor: u32) -> BTreeSet<Process> {
         for stat in all.iter().filter(|stat| known.contains(&stat.parent)) {
             found.insert(stat.process.clone());
         }
-        known.extend(found.iter().map(|process: &Process| process.id));
+        known.extend(found.iter().map(|process: &ProcessIdentity| process.id));
         if found.len() == before {
             return found;
         }
     }
 }
 
-/// What is still alive of `before`, or carries `mark` in its environment, when `patience` is over.
-pub async fn survivors(before: &BTreeSet<Process>, mark: &str, patience: Duration) -> Vec<Process> {
+/// Returns the processes that are in `before` or have `mark` in their environment and are still alive after `patience`.
+pub async fn survivors(before: &BTreeSet<ProcessIdentity>, mark: &str, patience: Duration) -> Vec<ProcessIdentity> {
     let end = Instant::now() + patience;
     loop {
-        let alive: Vec<Process> = processes()
+        let alive: Vec<ProcessIdentity> = processes()
             .into_iter()
             .filter(|stat| !stat.is_zombie)
             .map(|stat| stat.process)
-            .filter(|process| before.contains(process) || carries(process.id, mark))
+            .filter(|process| before.contains(process) || has_in_environment(process.id, mark))
             .collect();
         if alive.is_empty() || Instant::now() >= end {
             return alive;
@@ -50,24 +50,24 @@ pub async fn survivors(before: &BTreeSet<Process>, mark: &str, patience: Duratio
     }
 }
 
-fn carries(id: u32, mark: &str) -> bool {
-    // Unreadable means gone, or another user's: not ours in both cases.
+fn has_in_environment(id: u32, mark: &str) -> bool {
+    // Unreadable means that the process has ended or belongs to another user: not ours in both cases.
     let environment = fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
     environment.windows(mark.len()).any(|window| window == mark.as_bytes())
 }
 
-fn processes() -> Vec<Stat> {
+fn processes() -> Vec<ProcStat> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| read(&entry.path())).collect()
 }
 
-fn read(folder: &Path) -> Option<Stat> {
+fn read(folder: &Path) -> Option<ProcStat> {
     let id = folder.file_name()?.to_str()?.parse().ok()?;
     let text = fs::read_to_string(folder.join("stat")).ok()?;
-    // The name may hold anything, also blanks and brackets; the fields begin after its last bracket.
+    // The name may contain spaces and brackets; the fields start after its last bracket.
     let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
-    Some(Stat {
-        process: Process { id, started: fields.get(19)?.parse().ok()? },
+    Some(ProcStat {
+        process: ProcessIdentity { id, started: fields.get(19)?.parse().ok()? },
         parent: fields.get(1)?.parse().ok()?,
         is_zombie: matches!(*fields.first()?, "Z" | "X"),
     })

@@ -1,7 +1,7 @@
-//! A kill that is also a power cut: with the shim loaded, what the server had not synced is taken back afterwards.
+//! A kill that is also a power cut: with the shim loaded, unsynced writes of the server are undone afterwards.
 //!
-//! The shim (`crates/testkit/shim/forget_unsynced.c`) writes undo logs while the server runs; [`PowerCut::forget`] replays
-//! them backwards. [`PowerCut::prove`] shows first, on files of its own, that this works.
+//! The shim (`crates/testkit/shim/forget_unsynced.c`) writes undo logs while the server runs; [`PowerCut::forget`]
+//! replays them backwards. [`PowerCut::self_test`] first checks on its own files that this works.
 
 use anyhow::{Context as _, bail, ensure};
 use std::{
@@ -18,15 +18,15 @@ const MAGIC: &[u8] = b"UNDOLOG1";
 
 pub struct PowerCut {
     pub library: PathBuf,
-    /// The folder whose files forget.
+    /// The folder whose unsynced writes are undone.
     pub folder: PathBuf,
     undo: PathBuf,
 }
 
-/// What one power cut took.
+/// The writes undone by one power cut.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Forgotten {
-    /// Files that the shim had watched.
+pub struct ForgottenWrites {
+    /// Files that the shim watched.
     pub files: usize,
     pub write_ahead_logs: usize,
     pub writes: usize,
@@ -43,13 +43,13 @@ impl PowerCut {
         let mut compiler = Command::new("cc");
         compiler.args(["-shared", "-fPIC", "-O2", "-o"]).arg(&library).arg(&source).args(["-ldl", "-lpthread"]);
         let status = compiler.status().context("cannot run the C compiler `cc`")?;
-        ensure!(status.success(), "the shim does not compile");
+        ensure!(status.success(), "the shim did not compile");
         let cut = Self { library, folder: folder.to_owned(), undo };
-        cut.prove(scratch)?;
+        cut.self_test(scratch)?;
         Ok(cut)
     }
 
-    /// For the server to be started with, besides `LD_PRELOAD`. Each sync takes longer by `delay`.
+    /// Variables for the server, in addition to `LD_PRELOAD`. Each sync takes longer by `delay`.
     pub fn environment(&self, delay: Duration) -> Vec<(String, String)> {
         let text = |path: &Path| path.to_string_lossy().into_owned();
         vec![
@@ -59,26 +59,26 @@ impl PowerCut {
         ]
     }
 
-    /// Takes back all that was not synced. The process must be dead.
-    pub fn forget(&self) -> anyhow::Result<Forgotten> {
-        let mut forgotten = Forgotten::default();
+    /// Undoes all unsynced writes. The process must be dead.
+    pub fn forget(&self) -> anyhow::Result<ForgottenWrites> {
+        let mut forgotten = ForgottenWrites::default();
         for entry in fs::read_dir(&self.undo)? {
             let log = entry?.path();
             let (path, changes) = parse(&fs::read(&log)?).with_context(|| format!("{}", log.display()))?;
             forgotten.files += 1;
             forgotten.write_ahead_logs += usize::from(path.to_string_lossy().ends_with("-wal"));
-            // A file that was deleted or replaced meanwhile has taken its writes with it.
+            // A file that was deleted or replaced in the meantime has no writes to undo.
             if identity(&path).as_deref() == log.file_name().and_then(|name| name.to_str()) {
                 forgotten.writes += changes.len();
-                take_back(&path, &changes)?;
+                undo(&path, &changes)?;
             }
             fs::remove_file(&log)?;
         }
         Ok(forgotten)
     }
 
-    /// A process of our own writes with and without sync and dies. What was synced must be there, the rest must not.
-    fn prove(&self, scratch: &Path) -> anyhow::Result<()> {
+    /// Runs a probe that writes with and without sync and aborts. Only synced data may remain.
+    fn self_test(&self, scratch: &Path) -> anyhow::Result<()> {
         let folder = scratch.join("proof");
         fs::create_dir_all(&folder)?;
         let proof = Self { library: self.library.clone(), folder: folder.clone(), undo: self.undo.clone() };
@@ -107,7 +107,7 @@ impl PowerCut {
     }
 }
 
-/// What the probe process does; see [`PowerCut::prove`].
+/// The probe process; see [`PowerCut::self_test`].
 pub fn probe(folder: &Path) -> anyhow::Result<()> {
     let begin = |name: &str| -> std::io::Result<File> {
         let mut file = File::create(folder.join(name))?;
@@ -115,7 +115,7 @@ pub fn probe(folder: &Path) -> anyhow::Result<()> {
         file.sync_all()?;
         Ok(file)
     };
-    // Its number is free for the next file, which must not be mistaken for it.
+    // Its inode number is reused by the next file, which must not be mistaken for it.
     begin("deleted")?.write_all(b" and gone")?;
     fs::remove_file(folder.join("deleted"))?;
     begin("appended")?.write_all(b" lost")?;
@@ -127,13 +127,13 @@ pub fn probe(folder: &Path) -> anyhow::Result<()> {
     std::process::abort()
 }
 
-struct Change {
+struct UndoRecord {
     offset: u64,
     length_before: u64,
     old: Vec<u8>,
 }
 
-fn take_back(path: &Path, changes: &[Change]) -> anyhow::Result<()> {
+fn undo(path: &Path, changes: &[UndoRecord]) -> anyhow::Result<()> {
     let file = File::options().write(true).open(path)?;
     for change in changes.iter().rev() {
         file.write_all_at(&change.old, change.offset)?;
@@ -147,7 +147,7 @@ fn identity(path: &Path) -> Option<String> {
     Some(format!("{}-{}", status.dev(), status.ino()))
 }
 
-fn parse(log: &[u8]) -> anyhow::Result<(PathBuf, Vec<Change>)> {
+fn parse(log: &[u8]) -> anyhow::Result<(PathBuf, Vec<UndoRecord>)> {
     let Some(rest) = log.strip_prefix(MAGIC) else { bail!("not an undo log") };
     let (length, rest) = rest.split_first_chunk::<4>().context("torn header")?;
     let length = usize::try_from(u32::from_ne_bytes(*length))?;
@@ -162,12 +162,12 @@ fn parse(log: &[u8]) -> anyhow::Result<(PathBuf, Vec<Change>)> {
     Ok((path, changes))
 }
 
-fn record(bytes: &[u8]) -> Option<(Change, &[u8])> {
+fn record(bytes: &[u8]) -> Option<(UndoRecord, &[u8])> {
     let (offset, bytes) = bytes.split_first_chunk::<8>()?;
     let (length_before, bytes) = bytes.split_first_chunk::<8>()?;
     let (count, bytes) = bytes.split_first_chunk::<8>()?;
     let (old, after) = bytes.split_at_checked(usize::try_from(u64::from_ne_bytes(*count)).ok()?)?;
-    let change = Change {
+    let change = UndoRecord {
         offset: u64::from_ne_bytes(*offset),
         length_before: u64::from_ne_bytes(*length_before),
         old: old.to_vec(),
@@ -177,7 +177,7 @@ fn record(bytes: &[u8]) -> Option<(Change, &[u8])> {
 
 #[cfg(test)]
 mod tests {
-    use super::{parse, take_back};
+    use super::{parse, undo};
 
     fn log(records: &[(u64, u64, &[u8])]) -> Vec<u8> {
         let mut bytes = b"UNDOLOG1".to_vec();
@@ -193,18 +193,18 @@ mod tests {
     }
 
     #[test]
-    fn changes_are_taken_back_newest_first() {
+    fn changes_are_undone_newest_first() {
         let file = tempfile::NamedTempFile::new().unwrap();
         // "abcdef" → overwrite "bc" with "XY" → cut to 2 → append "zzz"
         std::fs::write(file.path(), "aXzzz").unwrap();
         let (path, changes) = parse(&log(&[(1, 6, b"bc"), (2, 6, b"Ydef"), (2, 2, b"")])).unwrap();
         assert_eq!(path.to_str(), Some("/a/b"));
-        take_back(file.path(), &changes).unwrap();
+        undo(file.path(), &changes).unwrap();
         assert_eq!(std::fs::read_to_string(file.path()).unwrap(), "abcdef");
     }
 
     #[test]
-    fn a_torn_record_is_left_out() {
+    fn torn_records_are_ignored() {
         let whole = log(&[(1, 6, b"bc"), (2, 6, b"Ydef")]);
         for cut in 1..28 {
             assert_eq!(parse(&whole[..whole.len() - cut]).unwrap().1.len(), 1, "{cut} bytes missing");

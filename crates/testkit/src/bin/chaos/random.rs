@@ -1,4 +1,4 @@
-//! A small generator with a seed, so that the same seed draws the same plan again.
+//! A small seeded generator, so that the same seed gives the same plan.
 
 #[derive(Clone, Debug)]
 pub struct Random(u64);
@@ -8,7 +8,7 @@ impl Random {
         Self(seed)
     }
 
-    /// A generator of its own for one part of the work, so that parts do not disturb each other's draws.
+    /// Returns an independent generator for one task, so that tasks do not affect each other's numbers.
     pub fn branch(&mut self) -> Self {
         Self(self.next())
     }
@@ -22,7 +22,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// From `low` to `high`, both included.
+    /// Returns a number from `low` to `high`, both included.
     pub fn between(&mut self, low: u64, high: u64) -> u64 {
         low + self.next() % (high - low + 1)
     }

@@ -1,23 +1,23 @@
-//! Named, counted checks, one line each, and the closing line.
+//! Named, numbered checks, one line each, and the closing line.
 
 /// Enough to see the pattern.
 const FAULTS_SHOWN: usize = 6;
 const FAULT_CHARACTERS: usize = 400;
 
 #[derive(Debug)]
-pub struct Check {
+pub struct ChaosCheck {
     pub name: &'static str,
-    /// How much was looked at: a check that looked at nothing shows it.
-    pub looked_at: String,
+    /// What was examined, to reveal a check that examined nothing.
+    pub examined: String,
     pub faults: Vec<String>,
 }
 
-impl Check {
+impl ChaosCheck {
     pub fn new(name: &'static str) -> Self {
-        Self { name, looked_at: String::new(), faults: Vec::new() }
+        Self { name, examined: String::new(), faults: Vec::new() }
     }
 
-    /// The number its name begins with.
+    /// The number at the start of the name.
     pub fn number(&self) -> u32 {
         self.name.split(' ').next().and_then(|digits| digits.parse().ok()).unwrap_or(u32::MAX)
     }
@@ -34,7 +34,7 @@ impl Check {
 
     pub fn print(&self) {
         let verdict = if self.passed() { "ok  " } else { "FAIL" };
-        println!("{verdict} {} ({})", self.name, self.looked_at);
+        println!("{verdict} {} ({})", self.name, self.examined);
         for fault in self.faults.iter().take(FAULTS_SHOWN) {
             let text: String = fault.chars().take(FAULT_CHARACTERS).collect();
             println!("       {text}");
@@ -45,22 +45,22 @@ impl Check {
     }
 }
 
-/// What a whole run came to.
-pub enum Verdict {
-    Checked(Vec<Check>),
-    /// In a run with a planted bug: what noticed it, if anything did.
+/// The result of a whole test.
+pub enum ChaosVerdict {
+    Checked(Vec<ChaosCheck>),
+    /// In a test with a planted bug: the check that caught it, if any.
     Planted {
         name: String,
         caught: Option<String>,
     },
 }
 
-impl Verdict {
+impl ChaosVerdict {
     /// Returns how many checks failed.
     pub fn print(&self) -> usize {
         match self {
             Self::Checked(checks) => {
-                checks.iter().for_each(Check::print);
+                checks.iter().for_each(ChaosCheck::print);
                 let failed = checks.iter().filter(|check| !check.passed()).count();
                 closing_line(checks.len() - failed, failed);
                 failed
@@ -71,7 +71,7 @@ impl Verdict {
                 0
             }
             Self::Planted { name, caught: None } => {
-                println!("FAIL the planted bug {name} was not noticed");
+                println!("FAIL the planted bug {name} was not caught");
                 closing_line(0, 1);
                 1
             }

@@ -1,16 +1,16 @@
-//! Starts the server, lets rooms stream, kills it, starts it again; in the end lets everything come to rest and judges.
+//! Starts the server, lets rooms stream, kills and restarts it; at the end drains all work and runs the checks.
 
 use crate::{
-    Arguments,
-    checks::{self, Broken, EVENTS_A_ROOM, Tally},
-    ledger::{Ledger, Pulse},
+    ChaosArguments,
+    checks::{self, BrokenPromise, ChaosTally, EVENTS_A_ROOM},
+    ledger::{RoomLedger, RoomProgress},
     orphans,
     power_cut::PowerCut,
     random::Random,
     readers,
-    report::Verdict,
-    trigger::{Moment, Trigger},
-    writers::Writer,
+    report::ChaosVerdict,
+    trigger::{KillMoment, KillTrigger},
+    writers::ChaosWriter,
 };
 use anyhow::{Context as _, bail};
 use domain::{
@@ -25,7 +25,7 @@ use std::{
     sync::Arc,
     time::Duration,
 };
-use testkit::client::{Api, Launch, SeenEvent, ServerProcess};
+use testkit::client::{SeenEvent, ServerLaunch, TestClient, TestServerProcess};
 use tokio::{
     task::JoinSet,
     time::{Instant, sleep, timeout, timeout_at},
@@ -35,24 +35,24 @@ use tokio_util::sync::CancellationToken;
 const UNTIL_STREAMS_FLOW: Duration = Duration::from_secs(10);
 const UNTIL_TRIGGERED: Duration = Duration::from_secs(2);
 const UNTIL_DEAD: Duration = Duration::from_secs(30);
-const UNTIL_ORPHANS_ARE_GONE: Duration = Duration::from_secs(2);
-const UNTIL_AT_REST: Duration = Duration::from_secs(120);
+const UNTIL_ORPHANS_EXIT: Duration = Duration::from_secs(2);
+const UNTIL_DRAINED: Duration = Duration::from_secs(120);
 const SIGKILL: i32 = 9;
 const EVENTS_A_PAGE: usize = 2_000;
 
-pub struct Session {
-    launch: Launch,
-    api: Api,
-    ledgers: Vec<Arc<Ledger>>,
-    trigger: Arc<Trigger>,
+pub struct ChaosSession {
+    launch: ServerLaunch,
+    api: TestClient,
+    ledgers: Vec<Arc<RoomLedger>>,
+    trigger: Arc<KillTrigger>,
     random: Random,
     mark: String,
     power_cut: Option<PowerCut>,
-    /// A bug is to be caught: every cycle gives it its best chance.
+    /// A planted bug must be caught, so every cycle favors conditions that expose it.
     is_planted: bool,
-    tally: Tally,
-    broken: Vec<Broken>,
-    /// Up to where each room's journal was compared with its ledger.
+    tally: ChaosTally,
+    broken: Vec<BrokenPromise>,
+    /// The seq up to which each room's journal was compared with its ledger.
     compared: Vec<u64>,
     readers: JoinSet<()>,
     writers: JoinSet<()>,
@@ -60,11 +60,16 @@ pub struct Session {
     stop: CancellationToken,
 }
 
-impl Session {
-    pub async fn run(arguments: &Arguments, binary: PathBuf, folder: &Path, seed: u64) -> anyhow::Result<Verdict> {
+impl ChaosSession {
+    pub async fn run(
+        arguments: &ChaosArguments,
+        binary: PathBuf,
+        folder: &Path,
+        seed: u64,
+    ) -> anyhow::Result<ChaosVerdict> {
         let mut session = Self::prepare(arguments, binary, folder, seed)?;
         let mut server = session.start().await?;
-        session.furnish(arguments.rooms).await?;
+        session.create_rooms(arguments.rooms).await?;
         for cycle in 1..=arguments.cycles {
             session.cycle(cycle, server).await?;
             server = session.start().await.with_context(|| format!("after kill {cycle}"))?;
@@ -72,36 +77,36 @@ impl Session {
             if let Some(name) = &arguments.planted
                 && let Some(caught) = session.broken.first()
             {
-                return Ok(Verdict::Planted { name: name.clone(), caught: Some(name_of(caught)) });
+                return Ok(ChaosVerdict::Planted { name: name.clone(), caught: Some(check_name(caught)) });
             }
         }
-        session.come_to_rest().await;
+        session.drain().await;
         let mut rooms = Vec::new();
         for ledger in &session.ledgers {
-            rooms.push(checks::Room::read(&session.api, ledger.clone()).await?);
+            rooms.push(checks::RoomRecord::read(&session.api, ledger.clone()).await?);
         }
         session.stop.cancel();
         let before = orphans::descendants(server.pid());
         server.kill().await?;
         session.tally.kills += 1;
-        session.look_for_orphans(&before).await;
-        // The last kill found everything at rest, so it does not count as one that cut anything.
+        session.record_orphans(&before).await;
+        // The last kill happens without running work, so it does not count as one that cut runs.
         session.tally.kills -= 1;
         let checks = checks::all(&rooms, std::mem::take(&mut session.broken), &session.tally);
         Ok(match &arguments.planted {
-            None => Verdict::Checked(checks),
+            None => ChaosVerdict::Checked(checks),
             Some(name) => {
                 let caught = checks.iter().take(2).find(|check| !check.passed()).map(|check| check.name.to_owned());
-                Verdict::Planted { name: name.clone(), caught }
+                ChaosVerdict::Planted { name: name.clone(), caught }
             }
         })
     }
 
-    fn prepare(arguments: &Arguments, binary: PathBuf, folder: &Path, seed: u64) -> anyhow::Result<Self> {
+    fn prepare(arguments: &ChaosArguments, binary: PathBuf, folder: &Path, seed: u64) -> anyhow::Result<Self> {
         let mut random = Random::new(seed);
         let data = folder.join("data");
         let mark = format!("GREENROOM_CHAOS_MARK={}", uuid::Uuid::new_v4());
-        let mut launch = Launch::new(binary, &data)
+        let mut launch = ServerLaunch::new(binary, &data)
             .with("GREENROOM_LIMITS__REQUESTS_PER_SECOND", "1000000")
             .with("GREENROOM_LIMITS__BURST", "1000000");
         if let Some((name, value)) = mark.split_once('=') {
@@ -116,16 +121,16 @@ impl Session {
         let power_cut = if with_power_cut { Some(PowerCut::prepare(folder, &data)?) } else { None };
         if let Some(cut) = &power_cut {
             launch.preload = Some(cut.library.clone());
-            println!("chaos: the shim forgets what was not synced and keeps what was: shown on files of its own");
+            println!("chaos: the shim passed its self test");
         }
         Ok(Self {
-            api: Api::new(format!("http://{}", launch.listen))?,
+            api: TestClient::new(format!("http://{}", launch.listen))?,
             launch,
             ledgers: Vec::new(),
             trigger: Arc::default(),
             random,
             mark,
-            tally: Tally { is_power_cut: power_cut.is_some(), ..Tally::default() },
+            tally: ChaosTally { is_power_cut: power_cut.is_some(), ..ChaosTally::default() },
             power_cut,
             is_planted: arguments.planted.is_some(),
             broken: Vec::new(),
@@ -137,8 +142,9 @@ impl Session {
         })
     }
 
-    /// In power cuts the disk is slow in most cycles: the longer a sync takes, the more depends on waiting for it.
-    async fn start(&mut self) -> anyhow::Result<ServerProcess> {
+    /// In power cuts the disk is slow in most cycles: the longer a sync takes, the more likely a missing wait is
+    /// caught.
+    async fn start(&mut self) -> anyhow::Result<TestServerProcess> {
         let mut launch = self.launch.clone();
         if let Some(cut) = &self.power_cut {
             let is_slow = self.is_planted || self.random.chance(70);
@@ -148,13 +154,13 @@ impl Session {
         launch.start().await
     }
 
-    async fn furnish(&mut self, rooms: u64) -> anyhow::Result<()> {
+    async fn create_rooms(&mut self, rooms: u64) -> anyhow::Result<()> {
         let agent = self.api.scripted_agent().await?;
         for number in 1..=rooms {
             let room = self.api.create_room(&format!("chaos {number}"), &[agent]).await?;
-            let ledger = Arc::new(Ledger::new(room.id));
+            let ledger = Arc::new(RoomLedger::new(room.id));
             readers::start(&mut self.readers, &self.api, &ledger, &self.trigger, &self.stop);
-            let writer = Writer {
+            let writer = ChaosWriter {
                 api: self.api.clone(),
                 ledger: ledger.clone(),
                 trigger: self.trigger.clone(),
@@ -168,79 +174,79 @@ impl Session {
         Ok(())
     }
 
-    /// Waits until rooms stream, then a random while, and kills the server right after something was shown or promised.
-    async fn cycle(&mut self, cycle: usize, mut server: ServerProcess) -> anyhow::Result<()> {
-        let before: Vec<_> = self.ledgers.iter().map(|ledger| *ledger.pulse().borrow()).collect();
+    /// Waits until rooms stream, then a random time, and kills the server right after an event or an acknowledgement.
+    async fn cycle(&mut self, cycle: usize, mut server: TestServerProcess) -> anyhow::Result<()> {
+        let before: Vec<_> = self.ledgers.iter().map(|ledger| *ledger.progress().borrow()).collect();
         let deadline = Instant::now() + UNTIL_STREAMS_FLOW;
         for (ledger, before) in self.ledgers.iter().zip(&before) {
-            // A room that stays silent shows in the floor of work, not here.
-            let flows = |now: &Pulse| now.deltas > before.deltas && now.events >= before.events + EVENTS_A_ROOM;
-            drop(timeout_at(deadline, ledger.pulse().wait_for(flows)).await);
+            // A silent room is reported by check 8, not here.
+            let flows = |now: &RoomProgress| now.deltas > before.deltas && now.events >= before.events + EVENTS_A_ROOM;
+            drop(timeout_at(deadline, ledger.progress().wait_for(flows)).await);
         }
         sleep(Duration::from_millis(self.random.between(100, 1500))).await;
 
-        let family = orphans::descendants(server.pid());
+        let descendants = orphans::descendants(server.pid());
         let is_reader = self.is_planted || self.random.chance(70);
-        let moment = if is_reader { Moment::Shown } else { Moment::Acknowledged };
+        let moment = if is_reader { KillMoment::Shown } else { KillMoment::Acknowledged };
         self.trigger.arm(server.pid(), moment);
-        let status = match server.ended(UNTIL_TRIGGERED).await {
+        let status = match server.wait_for_exit(UNTIL_TRIGGERED).await {
             Ok(status) => status,
             Err(_) => {
                 self.trigger.disarm();
                 server.kill_now()?;
-                server.ended(UNTIL_DEAD).await?
+                server.wait_for_exit(UNTIL_DEAD).await?
             }
         };
         self.trigger.disarm();
         if status.signal() != Some(SIGKILL) {
-            bail!("in cycle {cycle} the server ended by itself: {status}; its log is {}", self.launch.log.display());
+            bail!("in cycle {cycle} the server ended on its own: {status}; its log is {}", self.launch.log.display());
         }
         self.tally.kills += 1;
-        self.look_for_orphans(&family).await;
-        let now = self.ledgers.iter().map(|ledger| ledger.pulse().borrow().events);
+        self.record_orphans(&descendants).await;
+        let now = self.ledgers.iter().map(|ledger| ledger.progress().borrow().events);
         let events = now.zip(&before).map(|(now, before)| now - before.events).sum();
         self.tally.events_by_cycle.push(events);
-        let mut forgot = String::new();
+        let mut forgotten_note = String::new();
         if let Some(cut) = &self.power_cut {
             let forgotten = cut.forget()?;
             self.tally.writes_forgotten += forgotten.writes;
-            self.tally.blind_cuts += usize::from(forgotten.write_ahead_logs == 0);
-            forgot = format!(", {} unsynced writes forgotten in {} files", forgotten.writes, forgotten.files);
+            self.tally.unwatched_cuts += usize::from(forgotten.write_ahead_logs == 0);
+            forgotten_note = format!(", {} unsynced writes undone in {} files", forgotten.writes, forgotten.files);
         }
-        println!("cycle {cycle}: {events} events, killed right after {moment:?}{forgot}");
+        println!("cycle {cycle}: {events} events, killed right after {moment:?}{forgotten_note}");
         Ok(())
     }
 
-    async fn look_for_orphans(&mut self, family: &std::collections::BTreeSet<orphans::Process>) {
-        let alive = orphans::survivors(family, &self.mark, UNTIL_ORPHANS_ARE_GONE).await;
+    async fn record_orphans(&mut self, descendants: &std::collections::BTreeSet<orphans::ProcessIdentity>) {
+        let alive = orphans::survivors(descendants, &self.mark, UNTIL_ORPHANS_EXIT).await;
         let kill = self.tally.kills;
         self.tally
             .orphans
             .extend(alive.into_iter().map(|process| format!("after kill {kill}: process {}", process.id)));
     }
 
-    /// Compares what the last cycle added to the ledgers with the journal, right after the restart.
+    /// Compares the new ledger entries of the last cycle with the journal, right after the restart.
     async fn compare(&mut self) -> anyhow::Result<()> {
         for (ledger, compared) in self.ledgers.iter().zip(&mut self.compared) {
             let to = ledger.entries().highest_promise();
-            let journal = stretch(&self.api, ledger.room, *compared, to).await?;
+            let journal = events_between(&self.api, ledger.room, *compared, to).await?;
             self.broken.extend(checks::compare(&ledger.entries(), *compared, to, &journal));
             *compared = to;
         }
         Ok(())
     }
 
-    /// No new work; what is queued is answered, lost posts are repeated, readers arrive at the end.
-    async fn come_to_rest(&mut self) {
+    /// Stops new work, waits until queued work is done and lost posts are repeated, and lets readers catch up.
+    async fn drain(&mut self) {
         self.finish.cancel();
-        let deadline = Instant::now() + UNTIL_AT_REST;
+        let deadline = Instant::now() + UNTIL_DRAINED;
         let writers = async { while self.writers.join_next().await.is_some() {} };
         if timeout_at(deadline, writers).await.is_err() {
-            self.tally.unfinished.push("a writer still waits for an answer".into());
+            self.tally.unfinished.push("a writer is still waiting for a response".into());
         }
         for ledger in &self.ledgers {
-            if timeout_at(deadline, ledger.pulse().wait_for(|now| now.open_runs == 0)).await.is_err() {
-                self.tally.unfinished.push(format!("{}: readers were shown runs without an end", ledger.room));
+            if timeout_at(deadline, ledger.progress().wait_for(|now| now.open_runs == 0)).await.is_err() {
+                self.tally.unfinished.push(format!("{}: readers saw runs without an end", ledger.room));
             }
             for status in RunStatus::ALL.into_iter().filter(|status| !status.is_terminal()) {
                 match self.api.runs(ledger.room, status, 10).await {
@@ -252,14 +258,14 @@ impl Session {
                 }
             }
         }
-        // A reader that does not arrive is what check 9 reports.
-        drop(timeout(Duration::from_secs(20), self.all_arrived()).await);
+        // A reader that does not catch up is reported by check 9.
+        drop(timeout(Duration::from_secs(20), self.readers_caught_up()).await);
     }
 
-    async fn all_arrived(&self) -> anyhow::Result<()> {
+    async fn readers_caught_up(&self) -> anyhow::Result<()> {
         for ledger in &self.ledgers {
             let head = self.api.room(ledger.room).await?.head;
-            while ledger.entries().journeys.iter().any(|journey| journey.position < head) {
+            while ledger.entries().readers.iter().any(|reader| reader.position < head) {
                 sleep(Duration::from_millis(10)).await;
             }
         }
@@ -267,13 +273,13 @@ impl Session {
     }
 }
 
-/// The events after `from`, up to `to` or to where the journal ends.
-async fn stretch(api: &Api, room: RoomId, from: Seq, to: Seq) -> anyhow::Result<Vec<SeenEvent>> {
+/// Returns the events after `from`, up to `to` or the end of the journal.
+async fn events_between(api: &TestClient, room: RoomId, from: Seq, to: Seq) -> anyhow::Result<Vec<SeenEvent>> {
     let mut events: Vec<SeenEvent> = Vec::new();
     loop {
         let seq = events.last().map_or(from, |event| event.seq);
         let page = match api.events(room, &Position { epoch: None, seq }, EVENTS_A_PAGE).await {
-            // The journal is shorter than what was compared before, or the room itself is lost.
+            // The journal is shorter than before, or the room is lost.
             Err(error) if matches!(error.code(), Some("position_reset" | "not_found")) => return Ok(events),
             other => other?,
         };
@@ -285,15 +291,14 @@ async fn stretch(api: &Api, room: RoomId, from: Seq, to: Seq) -> anyhow::Result<
     }
 }
 
-fn name_of(broken: &Broken) -> String {
+fn check_name(broken: &BrokenPromise) -> String {
     match broken {
-        Broken::Acknowledged(text) => format!("1 nothing acknowledged is lost: {text}"),
-        Broken::Shown(text) => format!("2 nothing shown is lost or changed: {text}"),
+        BrokenPromise::Acknowledged(text) => format!("1 nothing acknowledged is lost: {text}"),
+        BrokenPromise::Shown(text) => format!("2 nothing shown is lost or changed: {text}"),
     }
 }
 
-/// One that the system does not hand out to clients: a client that calls a closed port of that range again and again would
-/// one day be connected to itself.
+/// Returns a port outside the ephemeral range: a client that retries a closed ephemeral port could connect to itself.
 fn free_port(random: &mut Random) -> anyhow::Result<u64> {
     for _ in 0..100 {
         let port = random.between(20_000, 30_000);

@@ -1,32 +1,32 @@
-//! One writer to a room: posts, interrupts and cancels at random, and remembers what was acknowledged. A post whose
-//! answer was lost is posted again with the same key until it is answered, as a careful client does.
+//! One writer per room: posts, interrupts and cancels at random, and records acknowledgements. A post whose response
+//! was lost is repeated with the same idempotency key until it gets a response.
 
 use crate::{
-    ledger::Ledger,
+    ledger::RoomLedger,
     random::Random,
-    trigger::{Moment, Trigger},
+    trigger::{KillMoment, KillTrigger},
 };
 use domain::room::WhenBusy;
 use std::{sync::Arc, time::Duration};
-use testkit::client::{Api, Error, Post};
+use testkit::client::{TestClient, TestClientError, TestPost};
 use tokio::{task::JoinSet, time::sleep};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 const BEFORE_RETRY: Duration = Duration::from_millis(20);
-/// More would only wait in the queue.
+/// More runs would only wait in the queue.
 const MAX_OPEN_RUNS: usize = 3;
 
-pub struct Writer {
-    pub api: Api,
-    pub ledger: Arc<Ledger>,
-    pub trigger: Arc<Trigger>,
+pub struct ChaosWriter {
+    pub api: TestClient,
+    pub ledger: Arc<RoomLedger>,
+    pub trigger: Arc<KillTrigger>,
     pub random: Random,
-    /// No new work from here on; what is under way is still brought to its answer.
+    /// When cancelled: no new work, but pending requests are completed.
     pub finish: CancellationToken,
 }
 
-impl Writer {
+impl ChaosWriter {
     pub fn start(self, tasks: &mut JoinSet<()>, stop: &CancellationToken) {
         let stop = stop.clone();
         tasks.spawn(async move {
@@ -35,7 +35,7 @@ impl Writer {
     }
 
     async fn write(mut self) {
-        let mut pulse = self.ledger.pulse();
+        let mut pulse = self.ledger.progress();
         while !self.finish.is_cancelled() {
             let has_room = pulse.wait_for(|pulse| pulse.open_runs < MAX_OPEN_RUNS);
             let allowed = self.finish.run_until_cancelled(has_room).await.is_some();
@@ -53,12 +53,12 @@ impl Writer {
     }
 
     async fn post(&mut self) {
-        let post = self.draw();
+        let post = self.random_post();
         loop {
             match self.api.post_message(self.ledger.room, &post).await {
                 Ok(posted) => {
-                    self.ledger.acknowledge(&post.text, &posted);
-                    self.trigger.happened(Moment::Acknowledged);
+                    self.ledger.record_post(&post.text, &posted);
+                    self.trigger.fire(KillMoment::Acknowledged);
                     return;
                 }
                 Err(error) if error.is_connection() || error.code() == Some("unavailable") => sleep(BEFORE_RETRY).await,
@@ -84,23 +84,23 @@ impl Writer {
         }
     }
 
-    fn fault(&self, error: &Error) {
+    fn fault(&self, error: &TestClientError) {
         self.ledger.entries().writer_faults.push(error.to_string());
     }
 
-    fn draw(&mut self) -> Post {
-        let text = self.directive();
+    fn random_post(&mut self) -> TestPost {
+        let text = self.random_directive();
         let when_busy = match self.random.between(1, 10) {
             1..=2 => Some(WhenBusy::Interrupt),
             3 => Some(WhenBusy::Reject),
             4..=6 => Some(WhenBusy::Enqueue),
             _ => None,
         };
-        Post { text, when_busy, idempotency_key: Some(Uuid::new_v4().to_string()) }
+        TestPost { text, when_busy, idempotency_key: Some(Uuid::new_v4().to_string()) }
     }
 
-    /// Mostly answers that take a while, so that a kill finds them under way.
-    fn directive(&mut self) -> String {
+    /// Mostly long answers, so that a kill interrupts them.
+    fn random_directive(&mut self) -> String {
         let random = &mut self.random;
         match random.between(1, 20) {
             1..=12 => format!("!count {} {}", random.between(100, 900), random.between(1, 8)),

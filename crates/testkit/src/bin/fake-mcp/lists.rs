@@ -1,17 +1,17 @@
-//! Lists of tools: good ones, long ones, and those that break a client.
+//! Tool lists: valid, long, and invalid ones that could break a client.
 
-use crate::{Server, answer, say_raw, tools};
+use crate::{FakeMcpServer, respond, send_line, tools};
 use serde_json::{Value, json};
 
 const PAGE: usize = 500;
 
-impl Server {
+impl FakeMcpServer {
     pub fn list(&self, id: &Value, params: &Value) {
         let cursor = params["cursor"].as_str();
         let result = match self.mode.as_str() {
             "bad-tools" => json!({"tools": bad()}),
             "no-list" => json!({"tools": "none"}),
-            // For ever, to whoever follows.
+            // An endless loop for a client that follows the cursor.
             "repeated-cursor" => {
                 let number = if cursor.is_some() { 1 } else { 0 };
                 json!({"tools": [tool(number)], "nextCursor": "again"})
@@ -24,7 +24,7 @@ impl Server {
             "many" => {
                 let page: usize = cursor.and_then(|cursor| cursor.parse().ok()).unwrap_or_default();
                 let page = self.pages.get(page).map_or("{}", String::as_str);
-                say_raw(&format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{page}}}"));
+                send_line(&format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{page}}}"));
                 return;
             }
             _ => {
@@ -32,11 +32,11 @@ impl Server {
                 json!({"tools": tools, "resultType": "complete"})
             }
         };
-        answer(id, result);
+        respond(id, result);
     }
 }
 
-/// Made before anybody asks: how fast the client is shall be measured.
+/// Builds the pages in advance, so that only the client is measured.
 pub fn pages(tools: usize) -> Vec<String> {
     let pages = tools.div_ceil(PAGE);
     let page = |page: usize| {

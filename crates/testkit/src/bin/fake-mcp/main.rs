@@ -1,8 +1,9 @@
-//! An MCP server over stdio that behaves as told by its first argument: well, or in one of the ways in which real ones
-//! go wrong. Blocking and without a library, so that it can break every rule.
+//! A fake MCP server over stdio. Its first argument selects a mode: correct, or one of the ways real servers fail.
+//! Blocking and without a library, so that it can violate the protocol.
 //!
-//! `fake-mcp good` has tools that misbehave when they are called (`tools.rs`); the other modes misbehave before that
-//! (`lists.rs`, and `greet` here). Started with the keeper's word it is a keeper, so that tests need no other binary.
+//! `fake-mcp good` has tools that misbehave when called (`tools.rs`); the other modes misbehave before that
+//! (`lists.rs`, and `initialize` here). Started with the keeper argument it is a keeper, so that tests need no other
+//! binary.
 
 mod lists;
 mod tools;
@@ -15,32 +16,32 @@ use std::{
 };
 use workbench::process::keeper;
 
-pub struct Server {
+pub struct FakeMcpServer {
     mode: String,
-    /// What some modes need to know more.
+    /// The second argument, for modes that need one.
     detail: String,
-    /// Of the list, where there are many.
+    /// Prepared pages of a long tool list.
     pages: Vec<String>,
-    /// Tools that were added while it ran.
+    /// Tools added at run time.
     extra: Vec<Value>,
 }
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if arguments.first().is_some_and(|word| word == keeper::WORD) {
+    if arguments.first().is_some_and(|word| word == keeper::SUBCOMMAND) {
         return keeper::main();
     }
     let argument = |at: usize| arguments.get(at).cloned().unwrap_or_default();
-    let mut server = Server { mode: argument(0), detail: argument(1), pages: Vec::new(), extra: Vec::new() };
+    let mut server = FakeMcpServer { mode: argument(0), detail: argument(1), pages: Vec::new(), extra: Vec::new() };
     match server.mode.as_str() {
         "exit" => {
             eprintln!("fatal: no configuration");
             return ExitCode::from(3);
         }
         "noise" => {
-            say_raw("Fake server 1.0 listening on stdio");
-            say_raw("{\"foo\":1}");
-            say_raw("[{\"jsonrpc\":\"2.0\"}]");
+            send_line("Fake server 1.0 listening on stdio");
+            send_line("{\"foo\":1}");
+            send_line("[{\"jsonrpc\":\"2.0\"}]");
         }
         "many" => server.pages = lists::pages(server.detail.parse().unwrap_or(5000)),
         "deaf" => tools::ignore_signals(),
@@ -50,7 +51,7 @@ fn main() -> ExitCode {
     for line in stdin().lock().lines() {
         let Ok(line) = line else { break };
         let Ok(message) = serde_json::from_str::<Value>(&line) else { continue };
-        server.hear(&message);
+        server.handle_message(&message);
     }
     if server.mode == "deaf" {
         std::thread::sleep(Duration::from_secs(3600));
@@ -58,15 +59,15 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-impl Server {
-    fn hear(&mut self, message: &Value) {
+impl FakeMcpServer {
+    fn handle_message(&mut self, message: &Value) {
         let Some(id) = message.get("id").filter(|_| message.get("method").is_some()) else {
-            self.told(message);
+            self.handle_notification(message);
             return;
         };
         match message["method"].as_str().unwrap_or_default() {
-            "initialize" => self.greet(id, message),
-            "server/discover" if self.mode == "modern" => answer(
+            "initialize" => self.initialize(id, message),
+            "server/discover" if self.mode == "modern" => respond(
                 id,
                 json!({
                     "resultType": "complete",
@@ -77,26 +78,26 @@ impl Server {
                     "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "fake", "version": "2"}},
                 }),
             ),
-            "ping" => answer(id, json!({})),
+            "ping" => respond(id, json!({})),
             "tools/list" => self.list(id, &message["params"]),
             "tools/call" => self.call(id, &message["params"]),
-            // Real ones do this, and the one who asked waits for ever.
+            // Some real servers ignore unknown methods, so the client waits forever.
             _ if self.mode == "mute" => {}
-            method => refuse(id, -32601, &format!("no method {method}")),
+            method => respond_error(id, -32601, &format!("no method {method}")),
         }
     }
 
-    fn greet(&self, id: &Value, message: &Value) {
+    fn initialize(&self, id: &Value, message: &Value) {
         let version = match self.mode.as_str() {
             "silent" => return,
             "modern" => {
-                refuse(id, -32022, "initialize is not supported");
+                respond_error(id, -32022, "initialize is not supported");
                 return;
             }
             "version" => json!(self.detail),
             _ => message["params"]["protocolVersion"].clone(),
         };
-        answer(
+        respond(
             id,
             json!({
                 "protocolVersion": version,
@@ -107,9 +108,9 @@ impl Server {
         );
     }
 
-    fn told(&mut self, message: &Value) {
+    fn handle_notification(&mut self, message: &Value) {
         if message["method"] == "notifications/cancelled" {
-            // Where tests find it.
+            // Tests find this in the log.
             notify(
                 "notifications/message",
                 json!({"level": "info", "data": format!("cancelled {}", message["params"]["requestId"])}),
@@ -118,24 +119,24 @@ impl Server {
     }
 }
 
-pub fn answer(id: &Value, result: Value) {
-    say(&json!({"jsonrpc": "2.0", "id": id, "result": result}));
+pub fn respond(id: &Value, result: Value) {
+    send(&json!({"jsonrpc": "2.0", "id": id, "result": result}));
 }
 
-pub fn refuse(id: &Value, code: i64, message: &str) {
-    say(&json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message, "data": {"by": "fake"}}}));
+pub fn respond_error(id: &Value, code: i64, message: &str) {
+    send(&json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message, "data": {"by": "fake"}}}));
 }
 
 pub fn notify(method: &str, params: Value) {
-    say(&json!({"jsonrpc": "2.0", "method": method, "params": params}));
+    send(&json!({"jsonrpc": "2.0", "method": method, "params": params}));
 }
 
-pub fn say(message: &Value) {
-    say_raw(&message.to_string());
+pub fn send(message: &Value) {
+    send_line(&message.to_string());
 }
 
-/// Nobody listens any more when this fails, and the end of the input says so next.
-pub fn say_raw(line: &str) {
+/// Ignores failures: the client has disconnected, and the input ends next.
+pub fn send_line(line: &str) {
     let mut output = stdout().lock();
     drop(output.write_all(line.as_bytes()).and_then(|()| output.write_all(b"\n")).and_then(|()| output.flush()));
 }

@@ -1,6 +1,6 @@
-//! The tools of the fake server. Each is one way in which a call can go.
+//! The tools of the fake server, one for each way a call can go.
 
-use crate::{Server, answer, notify, refuse, say, say_raw};
+use crate::{FakeMcpServer, notify, respond, respond_error, send, send_line};
 use serde_json::{Value, json};
 use std::{
     process::{Command, Stdio},
@@ -37,17 +37,17 @@ pub fn all() -> Vec<Value> {
 }
 
 fn text(id: &Value, text: impl ToString) {
-    answer(id, json!({"content": [{"type": "text", "text": text.to_string()}], "resultType": "complete"}));
+    respond(id, json!({"content": [{"type": "text", "text": text.to_string()}], "resultType": "complete"}));
 }
 
-impl Server {
+impl FakeMcpServer {
     pub fn call(&mut self, id: &Value, params: &Value) {
         let arguments = &params["arguments"];
         match params["name"].as_str().unwrap_or_default() {
             "echo" => text(id, arguments["text"].as_str().unwrap_or_default()),
             "add" => {
                 let sum = arguments["a"].as_i64().unwrap_or_default() + arguments["b"].as_i64().unwrap_or_default();
-                answer(id, json!({"content": [], "structuredContent": {"sum": sum}}));
+                respond(id, json!({"content": [], "structuredContent": {"sum": sum}}));
             }
             "crash" => {
                 eprintln!("panic: out of cheese");
@@ -69,17 +69,17 @@ impl Server {
                 }
                 text(id, "done");
             }
-            "string_error" => say(&json!({"jsonrpc": "2.0", "id": id, "error": "boom"})),
-            "refuse" => refuse(id, -32602, "no such thing"),
-            "fail" => answer(id, json!({"content": [{"type": "text", "text": "it did not work"}], "isError": true})),
+            "string_error" => send(&json!({"jsonrpc": "2.0", "id": id, "error": "boom"})),
+            "refuse" => respond_error(id, -32602, "no such thing"),
+            "fail" => respond(id, json!({"content": [{"type": "text", "text": "it did not work"}], "isError": true})),
             "huge" => text(id, "x".repeat(18 * 1024 * 1024)),
             "huge_late_id" => {
                 let words = "x".repeat(18 * 1024 * 1024);
-                say_raw(&format!(
+                send_line(&format!(
                     "{{\"result\":{{\"content\":[{{\"type\":\"text\",\"text\":\"{words}\"}}]}},\"jsonrpc\":\"2.0\",\"id\":{id}}}"
                 ));
             }
-            "image" => answer(
+            "image" => respond(
                 id,
                 json!({"content": [
                     {"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png"},
@@ -87,10 +87,10 @@ impl Server {
                     {"type": "resource_link", "uri": "file:///b.txt", "name": "b"},
                 ]}),
             ),
-            "odd_content" => answer(id, json!({"content": [{"type": "hologram", "beam": 1}]})),
-            "empty" => answer(id, json!({})),
+            "odd_content" => respond(id, json!({"content": [{"type": "hologram", "beam": 1}]})),
+            "empty" => respond(id, json!({})),
             "noise" => {
-                say_raw("debug: about to answer");
+                send_line("debug: about to answer");
                 text(id, "with noise");
             }
             "environment" => {
@@ -98,7 +98,7 @@ impl Server {
                 #[expect(clippy::disallowed_methods, reason = "this is what the tool is for")]
                 let variables: Value =
                     std::env::vars().collect::<std::collections::BTreeMap<_, _>>().into_iter().collect();
-                answer(
+                respond(
                     id,
                     json!({"content": [], "structuredContent": {"env": variables, "folder": folder, "id": std::process::id()}}),
                 );
@@ -113,7 +113,7 @@ impl Server {
                         drop(output.map(|mut output| std::io::BufRead::read_line(&mut output, &mut line)));
                         text(id, line.trim());
                     }
-                    Err(error) => refuse(id, -1, &error.to_string()),
+                    Err(error) => respond_error(id, -1, &error.to_string()),
                 }
             }
             "change" => {
@@ -128,14 +128,14 @@ impl Server {
                 text(id, "logged");
             }
             "fresh" if !self.extra.is_empty() => text(id, "fresh"),
-            other => refuse(id, -32602, &format!("Unknown tool: {other}")),
+            other => respond_error(id, -32602, &format!("Unknown tool: {other}")),
         }
     }
 }
 
-/// SIGTERM does nothing to it any more.
+/// Makes the process ignore SIGTERM.
 pub fn ignore_signals() {
-    // Taken by a thread that sleeps: std has no way to ignore a signal, so it is handed to tokio, which catches it.
+    // std cannot ignore a signal, so a tokio runtime in a background thread catches it.
     thread::spawn(|| {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let Ok(runtime) = runtime else { return };

@@ -1,6 +1,6 @@
-//! A login without a person: the suite's authorization server says yes at once.
+//! An OAuth login without a person: the suite's authorization server approves at once.
 
-use crate::Context;
+use crate::ScenarioContext;
 use anyhow::Context as _;
 use reqwest::Url;
 use rmcp::transport::auth::{AuthorizationCallback, AuthorizationRequest, OAuthState};
@@ -9,13 +9,13 @@ use std::collections::BTreeSet;
 const METADATA: &str = "https://conformance-test.local/client-metadata.json";
 const REDIRECT: &str = "http://localhost:3000/callback";
 
-/// Follows a server's challenge to an access token. `scopes` are those that were asked for before; a server that wants
-/// more does not want less.
+/// Follows a server's challenge and returns an access token. `scopes` accumulates the requested scopes, because a later
+/// challenge adds scopes and does not replace them.
 pub async fn token(
     url: &str,
     challenge: Option<String>,
     scopes: &mut BTreeSet<String>,
-    context: &Context,
+    context: &ScenarioContext,
 ) -> anyhow::Result<String> {
     let mut login = OAuthState::new(url, None).await?;
     let mut request = AuthorizationRequest::new(REDIRECT);
@@ -36,7 +36,7 @@ pub async fn token(
     scopes.extend(asked.unwrap_or_default().split_whitespace().map(str::to_owned));
     let callback = authorize(&page).await?;
     login.handle_callback_with_issuer(&callback.code, &callback.csrf_token, callback.issuer.as_deref()).await?;
-    let manager = login.into_authorization_manager().context("the login did not end")?;
+    let manager = login.into_authorization_manager().context("the login did not finish")?;
     Ok(manager.get_access_token().await?)
 }
 
@@ -46,7 +46,7 @@ fn scopes_of(challenge: &str) -> Vec<String> {
 }
 
 async fn authorize(url: &str) -> anyhow::Result<AuthorizationCallback> {
-    let response = workbench::mcp::transport::client()?.get(url).send().await?;
-    let location = response.headers().get("location").context("the login leads nowhere")?;
+    let response = workbench::mcp::transport::http_client()?.get(url).send().await?;
+    let location = response.headers().get("location").context("the login response has no location header")?;
     Ok(AuthorizationCallback::from_redirect_url(location.to_str()?)?)
 }

@@ -1,52 +1,49 @@
-//! What this program takes from a command line that was meant for another one.
+//! Parses the arguments of this program from a command line meant for a CLI.
 
-use crate::faults::{Fault, Speaks};
+use crate::faults::{CliProtocol, Fault};
 use std::{ffi::OsString, path::PathBuf};
 
-/// Added when it starts itself again with SIGTERM ignored.
-pub const DEAF: &str = "--deaf";
+/// Added when the program restarts itself with SIGTERM ignored.
+pub const IGNORE_SIGTERM: &str = "--deaf";
 
 #[derive(Debug, PartialEq)]
-pub struct Arguments {
-    pub play: Play,
-    /// The session that the host chose or goes on with, by Claude's flags.
+pub struct ReplayArguments {
+    pub mode: ReplayMode,
+    /// The session that the host starts or resumes, from Claude's flags.
     pub session: Option<String>,
 }
 
 #[derive(Debug, PartialEq)]
-pub enum Play {
-    Version(Speaks),
+pub enum ReplayMode {
+    Version(CliProtocol),
     Transcript { file: PathBuf, pace: Option<f64> },
-    Fault { fault: Fault, speaks: Speaks, is_deaf: bool },
+    Fault { fault: Fault, protocol: CliProtocol, ignores_sigterm: bool },
 }
 
-impl Arguments {
+impl ReplayArguments {
     pub fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Self, String> {
         let words: Vec<String> = arguments.map(|word| word.to_string_lossy().into_owned()).collect();
         let has = |flag: &str| words.iter().any(|word| word == flag);
-        // The last one counts: ours come after those of the CLI that is played.
+        // The last one wins: our arguments come after those of the CLI.
         let value = |flag: &str| {
             let at = words.iter().rposition(|word| word == flag)?;
             words.get(at + 1).cloned()
         };
         let speaks = match value("--speaks") {
-            Some(name) => Speaks::named(&name)?,
-            None => Speaks::Claude,
+            Some(name) => CliProtocol::named(&name)?,
+            None => CliProtocol::Claude,
         };
         let play = if has("--version") {
-            Play::Version(speaks)
+            ReplayMode::Version(speaks)
         } else if let Some(name) = value("--fault") {
-            Play::Fault { fault: Fault::named(&name)?, speaks, is_deaf: has(DEAF) }
+            ReplayMode::Fault { fault: Fault::named(&name)?, protocol: speaks, ignores_sigterm: has(IGNORE_SIGTERM) }
         } else if let Some(file) = value("--replay") {
-            Play::Transcript { file: file.into(), pace: value("--pace").map(|text| factor(&text)).transpose()? }
+            ReplayMode::Transcript { file: file.into(), pace: value("--pace").map(|text| factor(&text)).transpose()? }
         } else {
-            return Err(
-                "say what to play: --replay FILE [--pace F], or --fault NAME [--speaks claude|codex|acp|acp-stdio]"
-                    .into(),
-            );
+            return Err("pass --replay FILE [--pace F], or --fault NAME [--speaks claude|codex|acp|acp-stdio]".into());
         };
         let session = value("--session-id").or_else(|| value("--resume")).filter(|_| !has("--fork-session"));
-        Ok(Self { play, session })
+        Ok(Self { mode: play, session })
     }
 }
 
@@ -57,26 +54,26 @@ fn factor(text: &str) -> Result<f64, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Arguments, Play};
-    use crate::faults::{Fault, Speaks};
+    use super::{ReplayArguments, ReplayMode};
+    use crate::faults::{CliProtocol, Fault};
 
-    fn parse(line: &str) -> Result<Arguments, String> {
-        Arguments::parse(line.split(' ').map(Into::into))
+    fn parse(line: &str) -> Result<ReplayArguments, String> {
+        ReplayArguments::parse(line.split(' ').map(Into::into))
     }
 
     #[test]
-    fn its_own_arguments_are_found_among_those_of_the_cli() {
+    fn own_arguments_are_found_among_those_of_the_cli() {
         let found = parse("-p --model x --session-id s --replay a.jsonl --verbose --pace 0.5").unwrap();
-        let play = Play::Transcript { file: "a.jsonl".into(), pace: Some(0.5) };
-        assert_eq!(found, Arguments { play, session: Some("s".into()) });
+        let mode = ReplayMode::Transcript { file: "a.jsonl".into(), pace: Some(0.5) };
+        assert_eq!(found, ReplayArguments { mode, session: Some("s".into()) });
         assert_eq!(parse("--resume s --fork-session --replay a").unwrap().session, None);
-        let play = Play::Fault { fault: Fault::Burst, speaks: Speaks::Codex, is_deaf: false };
-        assert_eq!(parse("app-server -c x --fault burst --speaks codex").unwrap().play, play);
-        assert_eq!(parse("--version --replay a").unwrap().play, Play::Version(Speaks::Claude));
+        let mode = ReplayMode::Fault { fault: Fault::Burst, protocol: CliProtocol::Codex, ignores_sigterm: false };
+        assert_eq!(parse("app-server -c x --fault burst --speaks codex").unwrap().mode, mode);
+        assert_eq!(parse("--version --replay a").unwrap().mode, ReplayMode::Version(CliProtocol::Claude));
     }
 
     #[test]
-    fn what_cannot_be_played_is_refused() {
+    fn invalid_arguments_are_rejected() {
         for line in
             ["-p", "--fault flood", "--fault exit --speaks latin", "--replay a --pace fast", "--replay a --pace -1"]
         {

@@ -1,4 +1,4 @@
-//! What the host says, line by line, without waiting for it.
+//! Reads lines from the host with a timeout.
 
 use serde_json::Value;
 use std::{
@@ -10,22 +10,22 @@ use std::{
 
 const QUEUE: usize = 1000;
 
-pub enum Heard {
+pub enum HostInput {
     Line(Value),
-    /// Not JSON.
-    Noise(String),
-    /// Nothing until then.
-    Silence,
-    /// The host has closed its end.
+    /// A line that is not JSON.
+    NotJson(String),
+    /// No line before the deadline.
+    Timeout,
+    /// The host has closed the input.
     End,
 }
 
-pub struct Input {
+pub struct StdinLines {
     lines: Receiver<String>,
 }
 
-impl Input {
-    /// Read on a thread of its own, because reading has no deadline.
+impl StdinLines {
+    /// Reads in a separate thread, because reading stdin has no timeout.
     pub fn open() -> Self {
         let (sender, lines) = sync_channel(QUEUE);
         thread::spawn(move || {
@@ -38,28 +38,28 @@ impl Input {
         Self { lines }
     }
 
-    pub fn until(&self, due: Instant) -> Heard {
-        self.within(due.saturating_duration_since(Instant::now()))
+    pub fn next_before(&self, due: Instant) -> HostInput {
+        self.next_within(due.saturating_duration_since(Instant::now()))
     }
 
-    /// However long it takes: the end of the input ends the wait.
-    pub fn next(&self) -> Heard {
+    /// Waits without a timeout for a line or the end of the input.
+    pub fn next(&self) -> HostInput {
         loop {
-            match self.within(Duration::from_secs(3600)) {
-                Heard::Silence => {}
-                heard => return heard,
+            match self.next_within(Duration::from_secs(3600)) {
+                HostInput::Timeout => {}
+                input => return input,
             }
         }
     }
 
-    fn within(&self, time: Duration) -> Heard {
+    fn next_within(&self, time: Duration) -> HostInput {
         match self.lines.recv_timeout(time) {
             Ok(line) => match serde_json::from_str(&line) {
-                Ok(value) => Heard::Line(value),
-                Err(_) => Heard::Noise(line),
+                Ok(value) => HostInput::Line(value),
+                Err(_) => HostInput::NotJson(line),
             },
-            Err(RecvTimeoutError::Timeout) => Heard::Silence,
-            Err(RecvTimeoutError::Disconnected) => Heard::End,
+            Err(RecvTimeoutError::Timeout) => HostInput::Timeout,
+            Err(RecvTimeoutError::Disconnected) => HostInput::End,
         }
     }
 }

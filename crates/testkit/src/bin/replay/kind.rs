@@ -1,16 +1,16 @@
-//! What a line from the host is, told apart far enough to find its place in a transcript.
+//! Classifies a line from the host, precisely enough to match it with a line of a transcript.
 
 use serde_json::Value;
 use std::fmt;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum HostLineKind {
     /// A prompt in Claude's protocol; in the others it is a request.
     User,
     /// By subtype in Claude's protocol, by method in JSON-RPC.
     Request(String),
     Notification(String),
-    /// To something the CLI asked: by that question's id, with what was decided where it is a decision.
+    /// The reply to a request of the CLI: its id, and the decision if it is one.
     Answer {
         id: String,
         verdict: Option<String>,
@@ -18,7 +18,7 @@ pub enum Kind {
     Other(String),
 }
 
-/// Without these nothing that a transcript shows could have happened; none of them may come unrecorded.
+/// Requests that drive the conversation; they must be in the transcript.
 const ESSENTIAL: &[&str] = &[
     "thread/start",
     "thread/resume",
@@ -31,7 +31,7 @@ const ESSENTIAL: &[&str] = &[
     "session/prompt",
 ];
 
-impl Kind {
+impl HostLineKind {
     pub fn of(line: &Value) -> Self {
         let text = |value: &Value| value.as_str().unwrap_or("?").to_owned();
         match line["type"].as_str() {
@@ -50,11 +50,11 @@ impl Kind {
             (Some(method), Some(_)) => Self::Request(method.to_owned()),
             (Some(method), None) => Self::Notification(method.to_owned()),
             (None, Some(id)) => Self::Answer { id: id.to_string(), verdict: rpc_verdict(&line["result"]) },
-            (None, None) => Self::Other("neither a message of Claude's protocol nor of JSON-RPC".to_owned()),
+            (None, None) => Self::Other("neither a Claude message nor JSON-RPC".to_owned()),
         }
     }
 
-    /// Whether a line of this kind can stand where the transcript has `self`.
+    /// Whether a line of kind `actual` matches the recorded kind `self`.
     pub fn accepts(&self, actual: &Self) -> bool {
         match (self, actual) {
             (Self::Answer { id, verdict }, Self::Answer { id: other, verdict: decided }) => {
@@ -64,19 +64,19 @@ impl Kind {
         }
     }
 
-    /// Whether a host may say it although the recorded one did not.
+    /// Whether a host may send this line although the recorded host did not.
     pub fn may_be_extra(&self) -> bool {
         match self {
             Self::Request(name) => !ESSENTIAL.contains(&name.as_str()),
             Self::Notification(_) => true,
-            // The protocol's way to say that a question is moot.
+            // ACP cancels a pending permission request this way.
             Self::Answer { verdict, .. } => verdict.as_deref() == Some("cancelled"),
             Self::User | Self::Other(_) => false,
         }
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for HostLineKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::User => f.write_str("a user's message"),
@@ -89,7 +89,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// Claude takes an error for a no.
+/// Claude treats an error as a denial.
 fn control_verdict(response: &Value) -> Option<String> {
     if response["subtype"] == "error" {
         return Some("deny".to_owned());
@@ -98,7 +98,7 @@ fn control_verdict(response: &Value) -> Option<String> {
     inner["behavior"].as_str().or_else(|| inner["action"].as_str()).map(str::to_owned)
 }
 
-/// Codex decides, elicitations have an action, ACP selects an option.
+/// Codex has a decision, elicitations have an action, ACP has an option id.
 fn rpc_verdict(result: &Value) -> Option<String> {
     let outcome = &result["outcome"];
     let found = [&result["decision"], &result["action"], &outcome["optionId"], &outcome["outcome"]];
@@ -107,30 +107,30 @@ fn rpc_verdict(result: &Value) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::Kind;
+    use super::HostLineKind;
     use serde_json::{Value, json};
 
-    fn kind(line: Value) -> Kind {
-        Kind::of(&line)
+    fn kind(line: Value) -> HostLineKind {
+        HostLineKind::of(&line)
     }
 
-    fn answer(id: &str, verdict: Option<&str>) -> Kind {
-        Kind::Answer { id: id.into(), verdict: verdict.map(Into::into) }
+    fn answer(id: &str, verdict: Option<&str>) -> HostLineKind {
+        HostLineKind::Answer { id: id.into(), verdict: verdict.map(Into::into) }
     }
 
     #[test]
-    fn lines_of_both_protocols_are_told_apart() {
+    fn lines_of_both_protocols_are_classified() {
         let control = json!({"type": "control_request", "request_id": "r", "request": {"subtype": "interrupt"}});
-        assert_eq!(kind(control), Kind::Request("control_request interrupt".into()));
-        assert_eq!(kind(json!({"type": "user", "message": {}})), Kind::User);
-        assert_eq!(kind(json!({"id": 1, "method": "turn/start"})), Kind::Request("turn/start".into()));
-        assert_eq!(kind(json!({"method": "initialized"})), Kind::Notification("initialized".into()));
-        assert!(matches!(kind(json!({"type": "novel"})), Kind::Other(_)));
-        assert!(matches!(kind(json!([1])), Kind::Other(_)));
+        assert_eq!(kind(control), HostLineKind::Request("control_request interrupt".into()));
+        assert_eq!(kind(json!({"type": "user", "message": {}})), HostLineKind::User);
+        assert_eq!(kind(json!({"id": 1, "method": "turn/start"})), HostLineKind::Request("turn/start".into()));
+        assert_eq!(kind(json!({"method": "initialized"})), HostLineKind::Notification("initialized".into()));
+        assert!(matches!(kind(json!({"type": "novel"})), HostLineKind::Other(_)));
+        assert!(matches!(kind(json!([1])), HostLineKind::Other(_)));
     }
 
     #[test]
-    fn answers_are_known_by_id_and_verdict() {
+    fn answers_match_by_id_and_verdict() {
         let control = |response: Value| kind(json!({"type": "control_response", "response": response}));
         let allow = control(json!({"subtype": "success", "request_id": "a", "response": {"behavior": "allow"}}));
         assert_eq!(allow, answer("a", Some("allow")));
@@ -148,11 +148,11 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_the_conversation_is_never_extra() {
-        assert!(Kind::Request("control_request initialize".into()).may_be_extra());
-        assert!(Kind::Request("model/list".into()).may_be_extra());
-        assert!(Kind::Notification("session/cancel".into()).may_be_extra());
-        for kind in [Kind::User, Kind::Request("turn/start".into()), answer("a", Some("allow"))] {
+    fn essential_lines_are_never_extra() {
+        assert!(HostLineKind::Request("control_request initialize".into()).may_be_extra());
+        assert!(HostLineKind::Request("model/list".into()).may_be_extra());
+        assert!(HostLineKind::Notification("session/cancel".into()).may_be_extra());
+        for kind in [HostLineKind::User, HostLineKind::Request("turn/start".into()), answer("a", Some("allow"))] {
             assert!(!kind.may_be_extra(), "{kind}");
         }
     }

@@ -1,14 +1,14 @@
-//! A CLI that is none: it plays a recorded one, or a broken one, so that the whole path from a message to an answer is
-//! driven without any real CLI.
+//! A fake CLI: it replays a recorded CLI or plays a faulty one, so that the whole path from a message to an answer is
+//! tested without a real CLI.
 //!
 //! ```text
-//! replay … --replay FILE [--pace F]       plays the transcript's output and checks its own input against it
-//! replay … --fault NAME [--speaks WHOM]   behaves until the first prompt, then does what the fault's name says
+//! replay … --replay FILE [--pace F]       plays the transcript's output and checks its input against it
+//! replay … --fault NAME [--speaks WHOM]   follows the protocol until the first prompt, then shows the fault
 //! ```
 //!
-//! The server starts it as if it were `claude`, `codex` or an ACP agent, so all other arguments are taken and ignored, but
-//! for `--version` and for the session that Claude's flags name. [`player`] plays transcripts, [`faults`] has the broken
-//! ones. An input that the transcript does not have ends it with exit code 97 and a line on stderr that says why.
+//! The server starts it like `claude`, `codex` or an ACP agent, so it ignores all other arguments except `--version`
+//! and Claude's session flags. [`player`] plays transcripts, [`faults`] has the faulty CLIs. Input that does not match
+//! the transcript ends the process with exit code 97 and a reason on stderr.
 
 mod arguments;
 mod faults;
@@ -18,32 +18,32 @@ mod player;
 mod substitution;
 mod transcript;
 
-use arguments::{Arguments, Play};
+use arguments::{ReplayArguments, ReplayMode};
 use std::{io, process::ExitCode};
 
-/// Its input was not what the transcript has.
+/// The exit code for input that does not match the transcript.
 const MISMATCH: u8 = 97;
 const USAGE: u8 = 2;
 
 fn main() -> ExitCode {
-    let arguments = match Arguments::parse(std::env::args_os().skip(1)) {
+    let arguments = match ReplayArguments::parse(std::env::args_os().skip(1)) {
         Ok(arguments) => arguments,
         Err(problem) => {
             eprintln!("replay: {problem}");
             return ExitCode::from(USAGE);
         }
     };
-    let ended = match arguments.play {
-        Play::Version(speaks) => {
+    let ended = match arguments.mode {
+        ReplayMode::Version(speaks) => {
             println!("{}", speaks.version());
             return ExitCode::SUCCESS;
         }
-        Play::Transcript { file, pace } => player::play(&file, pace, arguments.session),
-        Play::Fault { fault, speaks, is_deaf } => faults::play(fault, speaks, is_deaf),
+        ReplayMode::Transcript { file, pace } => player::play(&file, pace, arguments.session),
+        ReplayMode::Fault { fault, protocol: speaks, ignores_sigterm: is_deaf } => faults::play(fault, speaks, is_deaf),
     };
     match ended {
         Ok(code) => code,
-        // Whoever listened is gone, as happens to any CLI whose host was killed.
+        // The host has disconnected, as after a kill.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::FAILURE,
         Err(error) => {
             eprintln!("replay: {error}");

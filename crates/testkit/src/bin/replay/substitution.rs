@@ -1,23 +1,23 @@
-//! Ids in a transcript are those of the recorded host; the host that is here has its own.
+//! Replaces the ids of the recorded host with those of the current host.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 
-/// Shorter texts are replaced only as whole JSON strings, since they could be part of anything.
+/// Shorter texts are replaced only as whole JSON strings, because they could be part of other text.
 const UNMISTAKABLE: usize = 16;
 
 #[derive(Debug, Default)]
-pub struct Substitution {
-    /// What is written in the transcript, and what is said instead.
+pub struct IdSubstitution {
+    /// Recorded text and its replacement.
     texts: Vec<(String, String)>,
-    /// Of JSON-RPC requests.
+    /// Recorded and actual ids of JSON-RPC requests.
     ids: Vec<(Value, Value)>,
-    /// Of the users' messages since the last result.
+    /// Ids of user messages since the last result.
     uuids: Vec<String>,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Response {
+struct RpcResponse {
     #[serde(skip_serializing_if = "Option::is_none")]
     jsonrpc: Option<String>,
     id: Value,
@@ -27,8 +27,8 @@ struct Response {
     error: Option<Box<RawValue>>,
 }
 
-impl Substitution {
-    /// From now on the actual text stands where the transcript has the recorded one.
+impl IdSubstitution {
+    /// Replaces the recorded text with the actual one from now on.
     pub fn text(&mut self, recorded: &str, actual: &str) {
         self.texts.retain(|(known, _)| known != recorded);
         if !recorded.is_empty() && recorded != actual {
@@ -36,7 +36,7 @@ impl Substitution {
         }
     }
 
-    /// The host said `actual` where the recorded one said `recorded`.
+    /// Learns ids from a line of the host and its recorded counterpart.
     pub fn learn(&mut self, recorded: &Value, actual: &Value) {
         for path in ["/request_id", "/uuid", "/params/threadId", "/params/sessionId"] {
             let at = |line: &Value| line.pointer(path).and_then(Value::as_str).map(str::to_owned);
@@ -53,7 +53,7 @@ impl Substitution {
         }
     }
 
-    /// What to say instead of a recorded line.
+    /// Returns a recorded line with the ids replaced.
     pub fn apply(&mut self, line: &str) -> String {
         let line = self.replaced(line);
         let Ok(value) = serde_json::from_str::<Value>(&line) else { return line };
@@ -67,11 +67,11 @@ impl Substitution {
         let Some((_, actual)) = self.ids.iter().find(|(recorded, _)| value.get("id") == Some(recorded)) else {
             return line;
         };
-        let response = serde_json::from_str::<Response>(&line).map(|it| Response { id: actual.clone(), ..it });
+        let response = serde_json::from_str::<RpcResponse>(&line).map(|it| RpcResponse { id: actual.clone(), ..it });
         response.and_then(|response| serde_json::to_string(&response)).unwrap_or(line)
     }
 
-    /// In one pass: what was put in is not looked at again.
+    /// Replaces in one pass, so that replaced text is not replaced again.
     fn replaced(&self, line: &str) -> String {
         let rule = |(recorded, actual): &(String, String)| {
             let written = |text: &str| Value::from(text).to_string();
@@ -96,22 +96,22 @@ impl Substitution {
     }
 }
 
-/// A host that names its messages is told in the result which of them were answered, even where the recorded host named
-/// none.
+/// Adds the ids of the answered messages to a result, for hosts that send message ids although the recorded host did
+/// not.
 fn with_uuids(line: String, result: &Value, uuids: Vec<String>) -> String {
-    let is_told = result["user_message_uuids"].as_array().is_some_and(|told| !told.is_empty());
-    let Some(open) = line.trim_end().strip_suffix('}').filter(|_| !is_told && !uuids.is_empty()) else { return line };
+    let has_uuids = result["user_message_uuids"].as_array().is_some_and(|uuids| !uuids.is_empty());
+    let Some(open) = line.trim_end().strip_suffix('}').filter(|_| !has_uuids && !uuids.is_empty()) else { return line };
     format!("{open},\"user_message_uuids\":{}}}", Value::from(uuids))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Substitution;
+    use super::IdSubstitution;
     use serde_json::{Value, json};
 
     #[test]
     fn ids_of_control_requests_follow_the_host() {
-        let mut substitution = Substitution::default();
+        let mut substitution = IdSubstitution::default();
         let request =
             |id: &str| json!({"type": "control_request", "request_id": id, "request": {"subtype": "interrupt"}});
         substitution.learn(&request("req_1"), &request("req_2"));
@@ -122,28 +122,28 @@ mod tests {
 
     #[test]
     fn long_ids_are_replaced_inside_texts_too() {
-        let mut substitution = Substitution::default();
+        let mut substitution = IdSubstitution::default();
         substitution.text("0123456789abcdef", "n\"w");
         assert_eq!(substitution.apply("{\"path\":\"/x/0123456789abcdef.jsonl\"}"), "{\"path\":\"/x/n\\\"w.jsonl\"}");
     }
 
     #[test]
-    fn responses_carry_the_id_of_the_request_that_was_made() {
-        let mut substitution = Substitution::default();
+    fn responses_use_the_id_of_the_actual_request() {
+        let mut substitution = IdSubstitution::default();
         substitution.learn(&json!({"id": 3, "method": "turn/start"}), &json!({"id": "x-9", "method": "turn/start"}));
         let answer = substitution.apply("{\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{\"id\":3,\"b\":1,\"a\":2}}");
         assert_eq!(answer, "{\"jsonrpc\":\"2.0\",\"id\":\"x-9\",\"result\":{\"id\":3,\"b\":1,\"a\":2}}");
         let error = substitution.apply("{\"id\":3,\"error\":{\"code\":1}}");
         assert_eq!(error, "{\"id\":\"x-9\",\"error\":{\"code\":1}}");
-        // The CLI's own requests count by themselves.
+        // Requests of the CLI keep their ids.
         for own in ["{\"id\":3,\"method\":\"item/tool/call\"}", "{\"id\":4,\"result\":{}}", "no json"] {
             assert_eq!(substitution.apply(own), own);
         }
     }
 
     #[test]
-    fn a_thread_that_is_resumed_keeps_the_hosts_id() {
-        let mut substitution = Substitution::default();
+    fn resumed_threads_keep_the_id_of_the_host() {
+        let mut substitution = IdSubstitution::default();
         let resume =
             |id: i32, thread: &str| json!({"id": id, "method": "thread/resume", "params": {"threadId": thread}});
         substitution.learn(&resume(2, "01a1e0e2-7c0e-7010"), &resume(7, "mine"));
@@ -152,15 +152,15 @@ mod tests {
     }
 
     #[test]
-    fn a_result_names_the_messages_it_answers() {
-        let mut substitution = Substitution::default();
+    fn results_list_the_messages_they_answer() {
+        let mut substitution = IdSubstitution::default();
         substitution.learn(&json!({"type": "user"}), &json!({"type": "user", "uuid": "u1"}));
-        let told: Value = serde_json::from_str(&substitution.apply("{\"type\":\"result\"}")).unwrap();
-        assert_eq!(told["user_message_uuids"], json!(["u1"]));
+        let result_line: Value = serde_json::from_str(&substitution.apply("{\"type\":\"result\"}")).unwrap();
+        assert_eq!(result_line["user_message_uuids"], json!(["u1"]));
         assert_eq!(substitution.apply("{\"type\":\"result\"}"), "{\"type\":\"result\"}");
         let named = |uuid: &str| json!({"type": "user", "uuid": uuid});
         substitution.learn(&named("recorded-0000000000"), &named("u2"));
-        let told = substitution.apply("{\"type\":\"result\",\"user_message_uuids\":[\"recorded-0000000000\"]}");
-        assert_eq!(told, "{\"type\":\"result\",\"user_message_uuids\":[\"u2\"]}");
+        let result_line = substitution.apply("{\"type\":\"result\",\"user_message_uuids\":[\"recorded-0000000000\"]}");
+        assert_eq!(result_line, "{\"type\":\"result\",\"user_message_uuids\":[\"u2\"]}");
     }
 }

@@ -1,148 +1,150 @@
-//! Servers that end, by themselves or by us, and come back.
+//! Servers that end, on their own or stopped by us, and restart.
 
-use super::{DEADLINE, Scene, fake, good, is_alive, within};
+use super::{DEADLINE, McpFixture, fake, good, is_alive, within};
 use serde_json::json;
 use std::time::{Duration, Instant};
 use tokio::time::timeout;
 use workbench::{
-    mcp::{Failure, Notice, State},
-    process::Limits,
+    mcp::{McpFailure, McpNotice, McpServerState},
+    process::BackoffLimits,
 };
 
 #[tokio::test]
-async fn a_crash_in_the_middle_of_a_call_is_told_and_the_next_call_finds_it_up_again() {
-    let scene = Scene::new();
+async fn crash_fails_the_call_and_the_next_call_restarts_the_server() {
+    let fixture = McpFixture::new();
     let server = good();
-    let first = scene.call(&server, "environment", json!({})).await.unwrap().structured.unwrap()["id"].clone();
+    let first = fixture.call(&server, "environment", json!({})).await.unwrap().structured.unwrap()["id"].clone();
     let begin = Instant::now();
-    let failure = scene.call(&server, "crash", json!({})).await.unwrap_err();
-    assert!(begin.elapsed() < Duration::from_secs(20), "it is not waited for until the deadline");
-    assert!(matches!(&failure, Failure::Crashed(why) if why.contains("exit code 9") && why.contains("out of cheese")));
-    let status = scene.manager.status(&server);
-    assert_eq!((status.state, status.failures, status.restarts), (State::Failed, 1, 0));
+    let failure = fixture.call(&server, "crash", json!({})).await.unwrap_err();
+    assert!(begin.elapsed() < Duration::from_secs(20), "the call must not wait for the deadline");
+    assert!(
+        matches!(&failure, McpFailure::Crashed(why) if why.contains("exit code 9") && why.contains("out of cheese"))
+    );
+    let status = fixture.manager.status(&server);
+    assert_eq!((status.state, status.failures, status.restarts), (McpServerState::Failed, 1, 0));
 
-    let again = scene.call(&server, "environment", json!({})).await.unwrap();
+    let again = fixture.call(&server, "environment", json!({})).await.unwrap();
     assert_ne!(again.structured.unwrap()["id"], first);
-    let [Notice::Restarted { server: name, reason }] = &again.notices[..] else { panic!("{:?}", again.notices) };
+    let [McpNotice::Restarted { server: name, reason }] = &again.notices[..] else { panic!("{:?}", again.notices) };
     assert!(name == "fake" && reason.contains("exit code 9"), "{reason}");
-    assert!(again.notices[0].to_string().contains("was started again"));
-    let third = scene.call(&server, "echo", json!({})).await.unwrap();
-    assert_eq!((third.notices.len(), scene.manager.status(&server).restarts), (0, 1));
-    scene.close().await;
+    assert!(again.notices[0].to_string().contains("was restarted"));
+    let third = fixture.call(&server, "echo", json!({})).await.unwrap();
+    assert_eq!((third.notices.len(), fixture.manager.status(&server).restarts), (0, 1));
+    fixture.close().await;
 }
 
 #[tokio::test]
-async fn what_a_server_has_started_ends_with_it() {
-    let scene = Scene::new();
+async fn grandchildren_end_with_the_server() {
+    let fixture = McpFixture::new();
     let server = good();
-    let grandchild: i32 = scene.text(&server, "grandchild").await.parse().unwrap();
+    let grandchild: i32 = fixture.text(&server, "grandchild").await.parse().unwrap();
     assert!(is_alive(grandchild));
-    scene.manager.stop(&server).await;
-    assert!(!is_alive(grandchild), "it outlived its server");
-    let grandchild: i32 = scene.text(&server, "grandchild").await.parse().unwrap();
-    assert!(scene.call(&server, "crash", json!({})).await.is_err());
+    fixture.manager.stop(&server).await;
+    assert!(!is_alive(grandchild), "the grandchild outlived its server");
+    let grandchild: i32 = fixture.text(&server, "grandchild").await.parse().unwrap();
+    assert!(fixture.call(&server, "crash", json!({})).await.is_err());
     timeout(DEADLINE, async {
         while is_alive(grandchild) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     })
     .await
-    .expect("it ends with a crash as well");
-    scene.close().await;
+    .expect("the grandchild ends after a crash too");
+    fixture.close().await;
 }
 
 #[tokio::test]
-async fn one_that_crashes_over_and_over_is_given_a_rest() {
-    let limits = Limits { failures: 3, window: Duration::from_secs(600), ..Limits::default() };
-    let scene = Scene::with(|settings| settings.backoff = limits);
+async fn repeated_crashes_trigger_backoff() {
+    let limits = BackoffLimits { failures: 3, window: Duration::from_secs(600), ..BackoffLimits::default() };
+    let fixture = McpFixture::with(|settings| settings.backoff = limits);
     let server = fake("exit", "");
     for _ in 0..3 {
-        assert_eq!(scene.manager.tools(&server).await.unwrap_err().code(), "mcp_start_failed");
+        assert_eq!(fixture.manager.tools(&server).await.unwrap_err().code(), "mcp_start_failed");
     }
-    let failure = scene.manager.tools(&server).await.unwrap_err();
-    assert!(matches!(failure, Failure::Resting { .. }), "{failure}");
+    let failure = fixture.manager.tools(&server).await.unwrap_err();
+    assert!(matches!(failure, McpFailure::BackingOff { .. }), "{failure}");
     assert!(failure.to_string().contains("crashed 3 times") && failure.to_string().contains("no configuration"));
-    let status = scene.manager.status(&server);
-    assert!(status.state == State::Resting && status.retry_in_ms.is_some_and(|wait| wait > 0));
+    let status = fixture.manager.status(&server);
+    assert!(status.state == McpServerState::Resting && status.retry_in_ms.is_some_and(|wait| wait > 0));
 
-    // A good start does not forgive a server that dies with every call; a good call does.
+    // A successful start does not reset the crash count; a successful call does.
     let crashing = good();
     for _ in 0..3 {
-        scene.manager.tools(&crashing).await.unwrap();
-        assert!(matches!(scene.call(&crashing, "crash", json!({})).await, Err(Failure::Crashed(_))));
+        fixture.manager.tools(&crashing).await.unwrap();
+        assert!(matches!(fixture.call(&crashing, "crash", json!({})).await, Err(McpFailure::Crashed(_))));
     }
-    assert!(matches!(scene.call(&crashing, "echo", json!({})).await, Err(Failure::Resting { .. })));
-    scene.close().await;
+    assert!(matches!(fixture.call(&crashing, "echo", json!({})).await, Err(McpFailure::BackingOff { .. })));
+    fixture.close().await;
 }
 
 #[tokio::test]
-async fn one_that_does_not_answer_any_more_is_started_again() {
-    let scene = Scene::new();
+async fn unresponsive_server_is_restarted() {
+    let fixture = McpFixture::new();
     let server = good();
-    let first = scene.manager.tools(&server).await.map(|_| scene.manager.status(&server).process_id).unwrap();
+    let first = fixture.manager.tools(&server).await.map(|_| fixture.manager.status(&server).process_id).unwrap();
     for _ in 0..3 {
-        let failure = scene.call_with(&server, "hang", json!({}), within(100)).await.unwrap_err();
-        assert!(matches!(failure, Failure::Timeout { .. }));
+        let failure = fixture.call_with(&server, "hang", json!({}), within(100)).await.unwrap_err();
+        assert!(matches!(failure, McpFailure::Timeout { .. }));
     }
-    let back = scene.call(&server, "echo", json!({"text": "back"})).await.unwrap();
+    let back = fixture.call(&server, "echo", json!({"text": "back"})).await.unwrap();
     assert_eq!(back.text(), "back");
-    assert!(matches!(&back.notices[..], [Notice::Restarted { reason, .. }] if reason.contains("did not answer")));
-    assert_ne!(scene.manager.status(&server).process_id, first);
-    scene.close().await;
+    assert!(matches!(&back.notices[..], [McpNotice::Restarted { reason, .. }] if reason.contains("did not answer")));
+    assert_ne!(fixture.manager.status(&server).process_id, first);
+    fixture.close().await;
 }
 
 #[tokio::test]
 async fn agents_with_the_same_config_share_one_process() {
-    let scene = Scene::new();
+    let fixture = McpFixture::new();
     let (mine, mut yours) = (good(), good());
     yours.name = "by-another-name".into();
-    let (one, other) = tokio::join!(scene.manager.tools(&mine), scene.manager.tools(&yours));
+    let (one, other) = tokio::join!(fixture.manager.tools(&mine), fixture.manager.tools(&yours));
     assert!(one.is_ok() && other.is_ok());
-    assert_eq!(scene.supervisor.living(), 1);
-    assert_eq!(scene.manager.status(&mine).process_id, scene.manager.status(&yours).process_id);
+    assert_eq!(fixture.supervisor.running(), 1);
+    assert_eq!(fixture.manager.status(&mine).process_id, fixture.manager.status(&yours).process_id);
     let mut elsewhere = good();
     elsewhere.config.folder = Some("/".into());
-    scene.manager.tools(&elsewhere).await.unwrap();
-    assert_eq!(scene.supervisor.living(), 2);
-    scene.close().await;
+    fixture.manager.tools(&elsewhere).await.unwrap();
+    assert_eq!(fixture.supervisor.running(), 2);
+    fixture.close().await;
 }
 
 #[tokio::test]
-async fn one_that_nobody_uses_is_stopped_and_comes_back_without_a_word() {
-    let scene = Scene::with(|settings| settings.idle = Duration::from_millis(200));
+async fn idle_server_is_stopped_and_restarted_silently() {
+    let fixture = McpFixture::with(|settings| settings.idle_timeout = Duration::from_millis(200));
     let server = good();
-    // Longer than the idle time, and in use all the while.
-    let slow = scene.call(&server, "sleep", json!({"ms": 700})).await.unwrap();
-    assert_eq!((slow.text().as_str(), scene.manager.status(&server).restarts), ("awake", 0));
-    timeout(DEADLINE, scene.supervisor.all_gone()).await.expect("it is stopped");
-    assert_eq!(scene.manager.status(&server).state, State::Stopped);
-    let back = scene.call(&server, "echo", json!({"text": "back"})).await.unwrap();
+    // Longer than the idle time, but in use the whole time.
+    let slow = fixture.call(&server, "sleep", json!({"ms": 700})).await.unwrap();
+    assert_eq!((slow.text().as_str(), fixture.manager.status(&server).restarts), ("awake", 0));
+    timeout(DEADLINE, fixture.supervisor.wait_until_all_ended()).await.expect("the idle server is stopped");
+    assert_eq!(fixture.manager.status(&server).state, McpServerState::Stopped);
+    let back = fixture.call(&server, "echo", json!({"text": "back"})).await.unwrap();
     assert_eq!((back.text().as_str(), back.notices.len()), ("back", 0));
-    scene.close().await;
+    fixture.close().await;
 }
 
 #[tokio::test]
-async fn closing_ends_even_what_does_not_want_to_end() {
-    let scene = Scene::with(|settings| settings.close = Duration::from_secs(2));
+async fn close_kills_servers_that_ignore_sigterm() {
+    let fixture = McpFixture::with(|settings| settings.close_timeout = Duration::from_secs(2));
     let deaf = fake("deaf", "");
-    scene.manager.tools(&deaf).await.unwrap();
-    scene.manager.tools(&good()).await.unwrap();
-    assert_eq!(scene.supervisor.living(), 2);
+    fixture.manager.tools(&deaf).await.unwrap();
+    fixture.manager.tools(&good()).await.unwrap();
+    assert_eq!(fixture.supervisor.running(), 2);
     let begin = Instant::now();
-    let manager = scene.manager.clone();
-    scene.close().await;
+    let manager = fixture.manager.clone();
+    fixture.close().await;
     assert!(begin.elapsed() < Duration::from_secs(10));
-    assert!(matches!(manager.tools(&deaf).await, Err(Failure::Closing)));
+    assert!(matches!(manager.tools(&deaf).await, Err(McpFailure::Closing)));
 }
 
 /// rmcp's own transports panic here.
 #[test]
-fn after_the_runtime_has_ended_nothing_panics() {
+fn drop_after_the_runtime_does_not_panic() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let manager = runtime.block_on(async {
-        let scene = Scene::new();
-        scene.manager.tools(&good()).await.unwrap();
-        scene.manager.clone()
+        let fixture = McpFixture::new();
+        fixture.manager.tools(&good()).await.unwrap();
+        fixture.manager.clone()
     });
     drop(runtime);
     drop(manager);

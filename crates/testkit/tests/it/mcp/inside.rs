@@ -1,20 +1,20 @@
-//! Servers of this program itself.
+//! In-process servers.
 
-use super::{Scene, within};
+use super::{McpFixture, within};
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use std::sync::{
     Arc,
     atomic::{AtomicUsize, Ordering},
 };
-use workbench::mcp::{Failure, Inside, State};
+use workbench::mcp::{InProcessServer, McpFailure, McpServerState};
 
 #[derive(Default)]
 struct Clock {
     abandoned: Arc<AtomicUsize>,
 }
 
-/// Counts when it is dropped.
+/// Counts its drops.
 struct Waiting(Arc<AtomicUsize>);
 
 impl Drop for Waiting {
@@ -23,7 +23,7 @@ impl Drop for Waiting {
     }
 }
 
-impl Inside for Clock {
+impl InProcessServer for Clock {
     fn answer(&self, method: String, params: Value) -> BoxFuture<'static, Result<Value, (i32, String)>> {
         let waiting = Waiting(Arc::clone(&self.abandoned));
         Box::pin(async move {
@@ -46,23 +46,23 @@ impl Inside for Clock {
 }
 
 #[tokio::test]
-async fn a_server_inside_of_the_program_is_used_like_any_other() {
-    let scene = Scene::new();
+async fn in_process_server_works_like_any_other() {
+    let fixture = McpFixture::new();
     let clock = Clock::default();
     let abandoned = Arc::clone(&clock.abandoned);
-    let server = scene.manager.host("clock", Arc::new(clock));
-    let listing = scene.manager.tools(&server).await.unwrap();
+    let server = fixture.manager.register_in_process("clock", Arc::new(clock));
+    let listing = fixture.manager.tools(&server).await.unwrap();
     assert_eq!((listing.tools.len(), listing.server.as_ref().unwrap().name.as_str()), (1, "clock"));
-    assert_eq!(scene.text(&server, "now").await, "noon");
-    let refused = scene.call(&server, "unheard_of", json!({})).await.unwrap();
+    assert_eq!(fixture.text(&server, "now").await, "noon");
+    let refused = fixture.call(&server, "unheard_of", json!({})).await.unwrap();
     assert_eq!((refused.is_error, refused.code), (true, Some(-32601)));
     let before = abandoned.load(Ordering::SeqCst);
-    let failure = scene.call_with(&server, "later", json!({}), within(100)).await.unwrap_err();
-    assert!(matches!(failure, Failure::Timeout { .. }));
+    let failure = fixture.call_with(&server, "later", json!({}), within(100)).await.unwrap_err();
+    assert!(matches!(failure, McpFailure::Timeout { .. }));
     while abandoned.load(Ordering::SeqCst) == before {
         tokio::task::yield_now().await;
     }
-    assert_eq!(scene.manager.status(&server).state, State::Ready);
-    assert_eq!(scene.supervisor.living(), 0);
-    scene.close().await;
+    assert_eq!(fixture.manager.status(&server).state, McpServerState::Ready);
+    assert_eq!(fixture.supervisor.running(), 0);
+    fixture.close().await;
 }

@@ -1,6 +1,6 @@
-//! A server inside of this program: no process, no wire, only messages.
+//! Transport for an in-process server: no process and no socket, only messages.
 
-use crate::mcp::wire;
+use crate::mcp::server_message;
 use futures_util::future::BoxFuture;
 use rmcp::{
     RoleClient,
@@ -13,44 +13,44 @@ use serde_json::{Value, json};
 use std::{collections::HashMap, convert::Infallible, sync::Arc};
 use tokio::task::{AbortHandle, JoinSet};
 
-/// What a server inside of this program does with a request: `initialize`, `tools/list`, `tools/call`.
-pub trait Inside: Send + Sync + 'static {
-    /// An error has a code and a message, as JSON-RPC has it. Dropped when the caller does not wait any longer.
+/// An in-process MCP server. It answers `initialize`, `tools/list` and `tools/call`.
+pub trait InProcessServer: Send + Sync + 'static {
+    /// An error is a JSON-RPC code and message. The future is dropped when the caller cancels.
     fn answer(&self, method: String, params: Value) -> BoxFuture<'static, Result<Value, (i32, String)>>;
 }
 
-pub struct InProcess {
-    server: Arc<dyn Inside>,
+pub struct InProcessTransport {
+    server: Arc<dyn InProcessServer>,
     answers: JoinSet<(RequestId, ServerJsonRpcMessage)>,
-    open: HashMap<RequestId, AbortHandle>,
+    pending: HashMap<RequestId, AbortHandle>,
 }
 
-impl InProcess {
-    pub fn new(server: Arc<dyn Inside>) -> Self {
-        Self { server, answers: JoinSet::new(), open: HashMap::new() }
+impl InProcessTransport {
+    pub fn new(server: Arc<dyn InProcessServer>) -> Self {
+        Self { server, answers: JoinSet::new(), pending: HashMap::new() }
     }
 
-    fn hear(&mut self, message: ClientJsonRpcMessage) {
+    fn handle_message(&mut self, message: ClientJsonRpcMessage) {
         match message {
             JsonRpcMessage::Request(request) => {
                 let id = request.id.clone();
-                let mut said = serde_json::to_value(&request.request).unwrap_or_default();
-                let method = said["method"].as_str().unwrap_or_default().to_owned();
-                let answer = self.server.answer(method, said["params"].take());
+                let mut json = serde_json::to_value(&request.request).unwrap_or_default();
+                let method = json["method"].as_str().unwrap_or_default().to_owned();
+                let answer = self.server.answer(method, json["params"].take());
                 let task = {
                     let id = id.clone();
                     async move { (id.clone(), respond(answer.await, id)) }
                 };
-                self.open.insert(id, self.answers.spawn(task));
+                self.pending.insert(id, self.answers.spawn(task));
             }
-            JsonRpcMessage::Notification(told) => {
-                if let ClientNotification::CancelledNotification(cancelled) = told.notification
-                    && let Some(task) = cancelled.params.request_id.and_then(|id| self.open.remove(&id))
+            JsonRpcMessage::Notification(message) => {
+                if let ClientNotification::CancelledNotification(cancelled) = message.notification
+                    && let Some(task) = cancelled.params.request_id.and_then(|id| self.pending.remove(&id))
                 {
                     task.abort();
                 }
             }
-            // Nothing is asked from there.
+            // In-process servers send no requests.
             JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => {}
         }
     }
@@ -61,17 +61,18 @@ fn respond(answer: Result<Value, (i32, String)>, id: RequestId) -> ServerJsonRpc
         ServerJsonRpcMessage::error(ErrorData::new(ErrorCode(code), message, None), Some(id))
     };
     match answer {
-        Ok(result) => wire::from_value(json!({"id": id, "result": result}))
-            .unwrap_or_else(|| failed(ErrorCode::INTERNAL_ERROR.0, "an answer of no form".to_owned(), id)),
+        Ok(result) => server_message::from_value(json!({"id": id, "result": result})).unwrap_or_else(|| {
+            failed(ErrorCode::INTERNAL_ERROR.0, "the server returned an invalid answer".to_owned(), id)
+        }),
         Err((code, message)) => failed(code, message, id),
     }
 }
 
-impl Transport<RoleClient> for InProcess {
+impl Transport<RoleClient> for InProcessTransport {
     type Error = Infallible;
 
     fn send(&mut self, message: ClientJsonRpcMessage) -> impl Future<Output = Result<(), Infallible>> + Send + 'static {
-        self.hear(message);
+        self.handle_message(message);
         std::future::ready(Ok(()))
     }
 
@@ -79,12 +80,12 @@ impl Transport<RoleClient> for InProcess {
         loop {
             match self.answers.join_next().await {
                 Some(Ok((id, answer))) => {
-                    self.open.remove(&id);
+                    self.pending.remove(&id);
                     return Some(answer);
                 }
-                // Cancelled, or a panic, which is logged where it happens; the asker has a deadline.
+                // Cancelled or panicked. Panics are logged elsewhere, and the request has a deadline.
                 Some(Err(_)) => {}
-                // New ones come by `send`, which needs this to be dropped first.
+                // New requests arrive by `send`, which cancels this call first.
                 None => std::future::pending().await,
             }
         }

@@ -1,23 +1,23 @@
-//! How messages get to a server and back. Streamable HTTP is rmcp's; the others are ours.
+//! Transports to MCP servers. Streamable HTTP is rmcp's; the others are ours.
 
 mod http;
 mod in_process;
 mod sse;
 mod stdio;
 
-pub use http::{client, streamable};
-pub use in_process::{InProcess, Inside};
-pub use sse::{ConnectError, Sse};
-pub use stdio::{Stdio, last_words};
+pub use http::{http_client, streamable_http_transport};
+pub use in_process::{InProcessServer, InProcessTransport};
+pub use sse::{SseConnectError, SseTransport};
+pub use stdio::{StdioTransport, stderr_excerpt};
 
 use std::sync::{Arc, OnceLock};
 
-/// Why a connection is over, from the moment on that this is known.
+/// Why a connection ended, once that is known.
 #[derive(Clone, Debug, Default)]
-pub struct Ending(Arc<OnceLock<String>>);
+pub struct EndReason(Arc<OnceLock<String>>);
 
-impl Ending {
-    /// The first reason stays.
+impl EndReason {
+    /// The first reason wins.
     pub fn set(&self, reason: impl Into<String>) {
         self.0.get_or_init(|| reason.into());
     }

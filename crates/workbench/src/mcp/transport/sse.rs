@@ -1,10 +1,10 @@
-//! Servers from before streamable HTTP: one stream of events from the server, and posts to an address that its first
-//! event names.
+//! The HTTP+SSE transport from before streamable HTTP: an event stream from the server, and POSTs to the endpoint that
+//! its first event names.
 
-use super::{Ending, http::parse_headers, stdio::too_long};
+use super::{EndReason, http::parse_headers, stdio::too_long_error};
 use crate::{
-    events::Events,
-    mcp::{health::Health, lines::MAX_LINE_BYTES, wire},
+    event_stream::EventStreamParser,
+    mcp::{health::McpServerHealth, lines::MAX_LINE_BYTES, server_message},
 };
 use reqwest::{
     Response, Url,
@@ -22,100 +22,100 @@ use std::{
     time::Duration,
 };
 
-const POST: Duration = Duration::from_secs(60);
+const POST_TIMEOUT: Duration = Duration::from_secs(60);
 
-pub struct Sse {
+pub struct SseTransport {
     client: reqwest::Client,
     endpoint: Url,
     headers: HeaderMap,
     stream: Option<Response>,
-    events: Events,
-    /// Read and not taken yet.
-    heard: VecDeque<ServerJsonRpcMessage>,
-    health: Arc<Health>,
-    ending: Ending,
+    events: EventStreamParser,
+    /// Messages not yet returned by `receive`.
+    received: VecDeque<ServerJsonRpcMessage>,
+    health: Arc<McpServerHealth>,
+    ending: EndReason,
 }
 
 #[derive(Debug, thiserror::Error)]
-pub enum ConnectError {
+pub enum SseConnectError {
     #[error("{0}")]
     Config(String),
-    #[error("it refused with the HTTP status {0}")]
+    #[error("it answered with HTTP status {0}")]
     Status(reqwest::StatusCode),
-    #[error("it did not answer with a stream of events")]
+    #[error("it did not answer with an event stream")]
     NoStream,
-    #[error("its stream ended before it named an address for messages")]
+    #[error("its event stream ended before it named an endpoint for messages")]
     NoEndpoint,
-    #[error("it named the address {0:?} for messages, which is not its own")]
+    #[error("it named the endpoint {0:?} for messages, which is on another server")]
     ForeignEndpoint(String),
     #[error("{0}")]
-    TooLong(#[from] crate::events::TooLong),
+    TooLong(#[from] crate::event_stream::EventTooLong),
     #[error("{}", .0.to_string())]
     Http(reqwest::Error),
 }
 
-impl From<reqwest::Error> for ConnectError {
+impl From<reqwest::Error> for SseConnectError {
     fn from(error: reqwest::Error) -> Self {
-        // An address may have a key in it.
+        // A URL may contain a key.
         Self::Http(error.without_url())
     }
 }
 
-impl Sse {
-    /// Waits for the address that messages go to; the deadline is the caller's.
+impl SseTransport {
+    /// Waits for the endpoint event. The caller sets the deadline.
     pub async fn connect(
         client: reqwest::Client,
         url: &str,
         headers: &BTreeMap<String, String>,
-        health: Arc<Health>,
-        ending: Ending,
-    ) -> Result<Self, ConnectError> {
-        let url = Url::parse(url).map_err(|error| ConnectError::Config(format!("its address is none: {error}")))?;
-        let headers = parse_headers(headers).map_err(ConnectError::Config)?;
+        health: Arc<McpServerHealth>,
+        ending: EndReason,
+    ) -> Result<Self, SseConnectError> {
+        let url = Url::parse(url).map_err(|error| SseConnectError::Config(format!("its URL is not valid: {error}")))?;
+        let headers = parse_headers(headers).map_err(SseConnectError::Config)?;
         let request = client.get(url.clone()).headers(headers.clone()).header(ACCEPT, "text/event-stream");
         let mut stream = request.send().await?;
         if !stream.status().is_success() {
-            return Err(ConnectError::Status(stream.status()));
+            return Err(SseConnectError::Status(stream.status()));
         }
         let kind = stream.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         if !kind.starts_with("text/event-stream") {
-            return Err(ConnectError::NoStream);
+            return Err(SseConnectError::NoStream);
         }
-        let mut events = Events::new(MAX_LINE_BYTES);
+        let mut events = EventStreamParser::new(MAX_LINE_BYTES);
         let mut endpoint = None;
-        let mut heard = VecDeque::new();
+        let mut received = VecDeque::new();
         while endpoint.is_none() {
-            let chunk = stream.chunk().await?.ok_or(ConnectError::NoEndpoint)?;
+            let chunk = stream.chunk().await?.ok_or(SseConnectError::NoEndpoint)?;
             for event in events.push(&chunk)? {
                 match event.name.as_str() {
                     "endpoint" if endpoint.is_none() => endpoint = Some(own_endpoint(&url, &event.data)?),
-                    "message" => heard.extend(read(&event.data, &health)),
+                    "message" => received.extend(read(&event.data, &health)),
                     _ => {}
                 }
             }
         }
-        let endpoint = endpoint.ok_or(ConnectError::NoEndpoint)?;
-        Ok(Self { client, endpoint, headers, stream: Some(stream), events, heard, health, ending })
+        let endpoint = endpoint.ok_or(SseConnectError::NoEndpoint)?;
+        Ok(Self { client, endpoint, headers, stream: Some(stream), events, received, health, ending })
     }
 
-    fn note_end(&mut self, reason: String) {
-        self.health.error(&reason);
+    fn record_end(&mut self, reason: String) {
+        self.health.record_error(&reason);
         self.ending.set(reason);
         self.stream = None;
     }
 }
 
-fn read(data: &str, health: &Health) -> Option<ServerJsonRpcMessage> {
-    let message = wire::read(data);
+fn read(data: &str, health: &McpServerHealth) -> Option<ServerJsonRpcMessage> {
+    let message = server_message::parse(data);
     if message.is_none() {
-        health.noise(data);
+        health.record_noise(data);
     }
     message
 }
 
-/// Keys are sent to it, so it has to be the server itself.
-fn own_endpoint(url: &Url, named: &str) -> Result<Url, ConnectError> {
-    let foreign = || ConnectError::ForeignEndpoint(named.chars().take(200).collect());
+/// The endpoint must be on the same server, because keys are sent to it.
+fn own_endpoint(url: &Url, named: &str) -> Result<Url, SseConnectError> {
+    let foreign = || SseConnectError::ForeignEndpoint(named.chars().take(200).collect());
     let endpoint = url.join(named.trim()).map_err(|_| foreign())?;
     if endpoint.origin() != url.origin() {
         return Err(foreign());
@@ -123,36 +123,36 @@ fn own_endpoint(url: &Url, named: &str) -> Result<Url, ConnectError> {
     Ok(endpoint)
 }
 
-impl Transport<RoleClient> for Sse {
+impl Transport<RoleClient> for SseTransport {
     type Error = io::Error;
 
     fn send(&mut self, message: ClientJsonRpcMessage) -> impl Future<Output = io::Result<()>> + Send + 'static {
         let request =
-            self.client.post(self.endpoint.clone()).headers(self.headers.clone()).timeout(POST).json(&message);
+            self.client.post(self.endpoint.clone()).headers(self.headers.clone()).timeout(POST_TIMEOUT).json(&message);
         async move {
             let response = request.send().await.map_err(|error| io::Error::other(error.without_url()))?;
             match response.status() {
                 status if status.is_success() => Ok(()),
-                status => Err(io::Error::other(format!("it refused a message with the HTTP status {status}"))),
+                status => Err(io::Error::other(format!("it answered a message with HTTP status {status}"))),
             }
         }
     }
 
     async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
         loop {
-            if let Some(message) = self.heard.pop_front() {
+            if let Some(message) = self.received.pop_front() {
                 return Some(message);
             }
             match self.stream.as_mut()?.chunk().await {
                 Ok(Some(chunk)) => match self.events.push(&chunk) {
                     Ok(events) => {
                         let messages = events.into_iter().filter(|event| event.name == "message");
-                        self.heard.extend(messages.filter_map(|event| read(&event.data, &self.health)));
+                        self.received.extend(messages.filter_map(|event| read(&event.data, &self.health)));
                     }
-                    Err(crate::events::TooLong(bytes)) => self.note_end(too_long(bytes + 1)),
+                    Err(crate::event_stream::EventTooLong(bytes)) => self.record_end(too_long_error(bytes + 1)),
                 },
-                Ok(None) => self.note_end("its stream of events ended".to_owned()),
-                Err(error) => self.note_end(format!("its stream of events broke: {}", error.without_url())),
+                Ok(None) => self.record_end("its event stream ended".to_owned()),
+                Err(error) => self.record_end(format!("its event stream failed: {}", error.without_url())),
             }
         }
     }
@@ -170,7 +170,7 @@ mod tests {
     use reqwest::Url;
 
     #[test]
-    fn messages_go_to_the_server_itself_and_nowhere_else() {
+    fn the_endpoint_must_be_on_the_same_server() {
         let url = Url::parse("http://host:1/a/sse?key=1").unwrap();
         for (named, endpoint) in [
             ("/message?sessionId=1", Some("http://host:1/message?sessionId=1")),

@@ -1,13 +1,14 @@
-//! A program that speaks in lines. It runs in a kill domain of its own, so that what it starts ends with it.
+//! Transport to a program by lines on stdin and stdout. The program runs in its own kill domain, so its descendants end
+//! with it.
 
-use super::Ending;
+use super::EndReason;
 use crate::{
     mcp::{
-        health::Health,
-        lines::{Line, LineReader, MAX_LINE_BYTES},
-        wire,
+        health::McpServerHealth,
+        lines::{BoundedLine, BoundedLineReader, MAX_LINE_BYTES},
+        server_message,
     },
-    process::{Child, Ended, Handle, Patience, Stderr},
+    process::{Child, ProgramExit, ProgramHandle, StderrTail, StopTimeouts},
 };
 use rmcp::{
     RoleClient,
@@ -22,47 +23,47 @@ use tokio::{
     time::{Instant, sleep_until, timeout},
 };
 
-/// A program that does not read what it is sent for so long will not read the rest either.
-const WRITE: Duration = Duration::from_secs(60);
-/// The end of the output and the end of the program come as two pieces of news.
-const END: Duration = Duration::from_secs(1);
-const LAST_WORDS_CHARS: usize = 300;
+/// A program that does not read its input for this long is considered hung.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long to wait for the exit of the program after the end of its output.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
+const MAX_EXCERPT_CHARS: usize = 300;
 
-pub struct Stdio {
-    lines: LineReader<Box<dyn AsyncRead + Send + Unpin>>,
-    /// Shared with the messages under way; `None` when it is closed.
+pub struct StdioTransport {
+    lines: BoundedLineReader<Box<dyn AsyncRead + Send + Unpin>>,
+    /// Shared with pending sends; `None` when closed.
     input: Arc<Mutex<Option<ChildStdin>>>,
-    /// Rung when it does not take its input any more. Why is heard on its output, so nobody else is told.
+    /// Notified when a write fails. The reason is reported by `receive`, not by `send`.
     unwritable: Arc<Notify>,
-    /// When its output is not waited for any longer.
-    until: Option<Instant>,
-    handle: Option<Handle>,
-    stderr: Stderr,
+    /// When to stop waiting for output.
+    read_deadline: Option<Instant>,
+    handle: Option<ProgramHandle>,
+    stderr: StderrTail,
     process_id: i32,
-    health: Arc<Health>,
-    ending: Ending,
-    patience: Patience,
+    health: Arc<McpServerHealth>,
+    ending: EndReason,
+    stop_timeouts: StopTimeouts,
 }
 
-impl Stdio {
-    /// `close` is for the whole of its end.
-    pub fn new(child: Child, health: Arc<Health>, ending: Ending, close: Duration) -> Self {
+impl StdioTransport {
+    /// `close` is the timeout for the whole stop.
+    pub fn new(child: Child, health: Arc<McpServerHealth>, ending: EndReason, close: Duration) -> Self {
         let Child { stdin, stdout, handle } = child;
         Self {
-            lines: LineReader::new(Box::new(stdout.into_reader())),
+            lines: BoundedLineReader::new(Box::new(stdout.into_reader())),
             input: Arc::new(Mutex::new(Some(stdin))),
             unwritable: Arc::default(),
-            until: None,
+            read_deadline: None,
             stderr: handle.stderr().clone(),
-            process_id: handle.id(),
+            process_id: handle.process_id(),
             handle: Some(handle),
             health,
             ending,
-            patience: Patience { input_closed: close / 2, terminated: close / 4 },
+            stop_timeouts: StopTimeouts { after_input_closed: close / 2, after_sigterm: close / 4 },
         }
     }
 
-    pub fn stderr(&self) -> Stderr {
+    pub fn stderr(&self) -> StderrTail {
         self.stderr.clone()
     }
 
@@ -70,38 +71,38 @@ impl Stdio {
         self.process_id
     }
 
-    async fn note_end(&mut self, read: io::Result<()>) {
+    async fn record_end(&mut self, read: io::Result<()>) {
         let ended = match &mut self.handle {
-            Some(handle) => timeout(END, handle.ended()).await.ok(),
+            Some(handle) => timeout(EXIT_TIMEOUT, handle.wait()).await.ok(),
             None => None,
         };
         let how = match (read, ended) {
-            (Err(error), _) => format!("its output cannot be read: {error}"),
+            (Err(error), _) => format!("its output could not be read: {error}"),
             (Ok(()), None) => "it closed its output".to_owned(),
-            (Ok(()), Some(Ended::Code(code))) => format!("it ended with exit code {code}"),
-            (Ok(()), Some(Ended::Signal(signal))) => format!("it was ended by signal {signal}"),
-            (Ok(()), Some(Ended::Unknown)) => "it ended".to_owned(),
+            (Ok(()), Some(ProgramExit::Code(code))) => format!("it ended with exit code {code}"),
+            (Ok(()), Some(ProgramExit::Signal(signal))) => format!("it was killed by signal {signal}"),
+            (Ok(()), Some(ProgramExit::Unknown)) => "it ended".to_owned(),
         };
-        let reason = match last_words(&self.stderr) {
-            Some(words) => format!("{how}; its last words: {words}"),
+        let reason = match stderr_excerpt(&self.stderr) {
+            Some(excerpt) => format!("{how}; stderr ends with: {excerpt}"),
             None => how,
         };
-        self.health.error(&reason);
+        self.health.record_error(&reason);
         self.ending.set(reason);
     }
 }
 
-/// The end of what it wrote to its standard error, on one line.
-pub fn last_words(stderr: &Stderr) -> Option<String> {
-    let tail = stderr.tail();
-    let words: Vec<&str> = tail.split_whitespace().collect();
-    let words = words.join(" ");
-    let skipped = words.chars().count().saturating_sub(LAST_WORDS_CHARS);
-    let words: String = words.chars().skip(skipped).collect();
-    (!words.is_empty()).then(|| if skipped > 0 { format!("…{words}") } else { words })
+/// Returns the end of stderr on one line, or `None` if it is empty.
+pub fn stderr_excerpt(stderr: &StderrTail) -> Option<String> {
+    let tail = stderr.text();
+    let text: Vec<&str> = tail.split_whitespace().collect();
+    let text = text.join(" ");
+    let skipped = text.chars().count().saturating_sub(MAX_EXCERPT_CHARS);
+    let text: String = text.chars().skip(skipped).collect();
+    (!text.is_empty()).then(|| if skipped > 0 { format!("…{text}") } else { text })
 }
 
-impl Transport<RoleClient> for Stdio {
+impl Transport<RoleClient> for StdioTransport {
     type Error = io::Error;
 
     fn send(&mut self, message: ClientJsonRpcMessage) -> impl Future<Output = io::Result<()>> + Send + 'static {
@@ -111,12 +112,12 @@ impl Transport<RoleClient> for Stdio {
             line.push(b'\n');
             let mut input = input.lock().await;
             let Some(pipe) = input.as_mut() else { return Ok(()) };
-            let written = timeout(WRITE, async {
+            let written = timeout(WRITE_TIMEOUT, async {
                 pipe.write_all(&line).await?;
                 pipe.flush().await
             });
             if !matches!(written.await, Ok(Ok(()))) {
-                // Half a line may have gone out; nothing that follows would be understood.
+                // Part of the line may have been written, so the server could not parse anything after it.
                 *input = None;
                 unwritable.notify_one();
             }
@@ -130,31 +131,31 @@ impl Transport<RoleClient> for Stdio {
                 biased;
                 line = self.lines.next() => line,
                 () = self.unwritable.notified() => {
-                    self.until.get_or_insert(Instant::now() + END);
+                    self.read_deadline.get_or_insert(Instant::now() + EXIT_TIMEOUT);
                     continue;
                 }
-                () = over(self.until) => Ok(None),
+                () = deadline_passed(self.read_deadline) => Ok(None),
             };
             match line {
-                Ok(Some(Line::Text(line))) if line.trim().is_empty() => {}
-                Ok(Some(Line::Text(line))) => match wire::read(&line) {
+                Ok(Some(BoundedLine::Text(line))) if line.trim().is_empty() => {}
+                Ok(Some(BoundedLine::Text(line))) => match server_message::parse(&line) {
                     Some(message) => return Some(message),
-                    None => self.health.noise(&line),
+                    None => self.health.record_noise(&line),
                 },
-                Ok(Some(Line::TooLong { bytes, start, end })) => {
-                    let what = too_long(bytes);
-                    self.health.error(&what);
-                    if let Some(id) = wire::owner_of(&start, &end) {
+                Ok(Some(BoundedLine::TooLong { bytes, start, end })) => {
+                    let what = too_long_error(bytes);
+                    self.health.record_error(&what);
+                    if let Some(id) = server_message::request_id_of(&start, &end) {
                         let error = ErrorData::new(ErrorCode::INTERNAL_ERROR, what, None);
                         return Some(ServerJsonRpcMessage::error(error, Some(id)));
                     }
                 }
                 Ok(None) => {
-                    self.note_end(Ok(())).await;
+                    self.record_end(Ok(())).await;
                     return None;
                 }
                 Err(error) => {
-                    self.note_end(Err(error)).await;
+                    self.record_end(Err(error)).await;
                     return None;
                 }
             }
@@ -163,29 +164,25 @@ impl Transport<RoleClient> for Stdio {
 
     async fn close(&mut self) -> io::Result<()> {
         self.ending.set("it was stopped");
-        // A message that nobody reads may hold the input; the end of the program sets it free.
+        // A blocked send may hold the input; it is released when the program ends.
         if let Ok(mut input) = self.input.try_lock() {
             *input = None;
         }
         if let Some(handle) = self.handle.take() {
-            handle.stop(self.patience).await;
+            handle.stop(self.stop_timeouts).await;
         }
         Ok(())
     }
 }
 
-async fn over(until: Option<Instant>) {
+async fn deadline_passed(until: Option<Instant>) {
     match until {
         Some(until) => sleep_until(until).await,
         None => std::future::pending().await,
     }
 }
 
-pub fn too_long(bytes: usize) -> String {
+pub fn too_long_error(bytes: usize) -> String {
     const MB: usize = 1024 * 1024;
-    format!(
-        "the server sent a message of {} MB; more than {} MB are not taken",
-        bytes.div_ceil(MB),
-        MAX_LINE_BYTES / MB
-    )
+    format!("the server sent a message of {} MB; the limit is {} MB", bytes.div_ceil(MB), MAX_LINE_BYTES / MB)
 }

@@ -1,19 +1,19 @@
-//! The other side of the lifeline: our own binary, started again to hold one program and whatever that starts.
+//! The keeper process: our own binary, started again to hold one program and its descendants.
 //!
-//! It never reads what the program says: the pipes go straight between server and program. It knows three reasons to
-//! kill everything: the program has ended, the server says so, the server is gone. `hold` does it.
+//! It never reads the program's output: the pipes connect server and program directly. It kills everything when the
+//! program has ended, when the server asks for it, or when the server has died. `held_program` does that.
 //!
-//! It is deliberately not called `greenroom` in the process list, so that whoever kills all of those by name kills the
-//! servers, and the keepers live to clean up.
+//! It is deliberately not called `greenroom` in the process list: killing all processes of that name kills the servers,
+//! and the keepers survive to clean up.
 
-mod hold;
+mod held_program;
 
 use super::{
-    Command,
-    cgroup::Leaf,
-    wire::{self, Pipes, Report, Start},
+    ProcessSpec,
+    cgroup::LeafCgroup,
+    keeper_protocol::{self, KeeperReport, Pipes, StartRequest},
 };
-use hold::Hold;
+use held_program::HeldProgram;
 use rustix::process::{getpid, set_child_subreaper, setsid};
 use std::{
     io,
@@ -31,30 +31,30 @@ use tokio::{
     time::timeout,
 };
 
-/// The word after the binary's name that makes it a keeper.
-pub const WORD: &str = "__keep";
-/// Its name in the process list.
-pub const NAME: &str = "gr-keeper";
-/// The server sends what to start right away.
-const FIRST_WORD: Duration = Duration::from_secs(10);
+/// The first command-line argument that makes the binary a keeper.
+pub const SUBCOMMAND: &str = "__keep";
+/// The keeper's name in the process list.
+pub const PROCESS_NAME: &str = "gr-keeper";
+/// How long to wait for the start request, which the server sends at once.
+const START_REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The whole life of a keeper. For the binary's `main`, before anything else.
+/// Runs a keeper. Call it first in the binary's `main`.
 pub fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("{WORD} is for the server's own use: {error}");
+            eprintln!("{SUBCOMMAND} is an internal command of the server: {error}");
             ExitCode::FAILURE
         }
     }
 }
 
 fn run() -> io::Result<()> {
-    // The socket pair comes as our standard input.
+    // Our end of the socket pair is stdin.
     let socket = Socket::from(io::stdin().as_fd().try_clone_to_owned()?);
     let pipes = Pipes::receive(&socket)?;
     rustix::thread::set_name(c"gr-keeper")?;
-    // No terminal, and none of the signals that are meant for the server's process group.
+    // Detaches from the terminal and from signals to the server's process group.
     setsid()?;
     set_child_subreaper(Some(getpid()))?;
     socket.set_nonblocking(true)?;
@@ -63,33 +63,33 @@ fn run() -> io::Result<()> {
 }
 
 async fn keep(socket: Socket, pipes: Pipes) -> io::Result<()> {
-    let (mut orders, mut reports) = UnixStream::from_std(socket)?.into_split();
-    let _deaf = ignore_signals()?;
+    let (mut commands, mut reports) = UnixStream::from_std(socket)?.into_split();
+    let _signals = ignore_signals()?;
     let children = signal(SignalKind::child())?;
-    let start = timeout(FIRST_WORD, receive(&mut orders)).await??;
-    let leaf = start.leaf.map(Leaf::at).and_then(entered);
+    let start = timeout(START_REQUEST_TIMEOUT, receive_start_request(&mut commands)).await??;
+    let leaf = start.leaf.map(LeafCgroup::from_path).and_then(enter_leaf);
     let started = spawn(start.command, pipes);
     let report = match &started {
-        Ok(program) => Report::Started { program: *program },
-        Err((error, what)) => Report::Failed { error: error.raw_os_error().unwrap_or(0), what: what.clone() },
+        Ok(program) => KeeperReport::Started { program: *program },
+        Err((error, what)) => KeeperReport::Failed { error: error.raw_os_error().unwrap_or(0), what: what.clone() },
     };
-    let told = reports.write_all(report.to_string().as_bytes()).await;
-    // After the answer: the first move in a while takes the kernel some milliseconds.
-    let leaf = leaf.and_then(left);
-    match (started, told) {
-        // With a server that did not even hear that, the hold finds its side closed, and ends at once.
-        (Ok(program), _) => Hold::new(program, leaf, children).run(orders, reports).await,
-        (Err(_), told) => {
+    let reported = reports.write_all(report.to_string().as_bytes()).await;
+    // After the report: the first move in a while takes the kernel some milliseconds.
+    let leaf = leaf.and_then(leave_leaf);
+    match (started, reported) {
+        // If the report failed, `run` finds the socket closed and ends at once.
+        (Ok(program), _) => HeldProgram::new(program, leaf, children).run(commands, reports).await,
+        (Err(_), reported) => {
             if let Some(leaf) = leaf {
                 leaf.remove(Duration::ZERO)?;
             }
-            told
+            reported
         }
     }
 }
 
-/// What others send to keepers by mistake must not end them before their programs: the lifeline alone decides. Caught
-/// and not blocked, so that the program starts with the usual answers to all of them.
+/// Signals sent to a keeper by mistake must not end it before its program: only the lifeline decides. They are caught
+/// and not blocked, so that the program starts with default signal handling.
 fn ignore_signals() -> io::Result<Vec<Signal>> {
     let kinds = [
         SignalKind::terminate(),
@@ -103,20 +103,20 @@ fn ignore_signals() -> io::Result<Vec<Signal>> {
     kinds.into_iter().map(signal).collect()
 }
 
-async fn receive(orders: &mut (impl AsyncRead + Unpin)) -> io::Result<Start> {
-    let length = usize::try_from(orders.read_u32().await?).unwrap_or(usize::MAX);
-    let garbled = || io::Error::new(io::ErrorKind::InvalidData, "the server's words make no sense");
-    if length > wire::MAX_START_BYTES {
+async fn receive_start_request(commands: &mut (impl AsyncRead + Unpin)) -> io::Result<StartRequest> {
+    let length = usize::try_from(commands.read_u32().await?).unwrap_or(usize::MAX);
+    let garbled = || io::Error::new(io::ErrorKind::InvalidData, "invalid start request");
+    if length > keeper_protocol::MAX_START_BYTES {
         return Err(garbled());
     }
     let mut bytes = vec![0; length];
-    orders.read_exact(&mut bytes).await?;
-    Start::decode(&bytes).ok_or_else(garbled)
+    commands.read_exact(&mut bytes).await?;
+    StartRequest::decode(&bytes).ok_or_else(garbled)
 }
 
-/// Into the leaf, if there can be one; the sweep does without.
-fn entered(leaf: Leaf) -> Option<Leaf> {
-    leaf.make().ok()?;
+/// Creates and enters the leaf if possible; cleanup also works without one.
+fn enter_leaf(leaf: LeafCgroup) -> Option<LeafCgroup> {
+    leaf.create().ok()?;
     match leaf.enter() {
         Ok(()) => Some(leaf),
         Err(_) => {
@@ -126,19 +126,19 @@ fn entered(leaf: Leaf) -> Option<Leaf> {
     }
 }
 
-/// A leaf that holds the keeper too must not be killed.
-fn left(leaf: Leaf) -> Option<Leaf> {
+/// The keeper must leave the leaf before the leaf can be killed.
+fn leave_leaf(leaf: LeafCgroup) -> Option<LeafCgroup> {
     leaf.leave().ok().map(|()| leaf)
 }
 
-fn spawn(command: Command, pipes: Pipes) -> Result<i32, (io::Error, String)> {
-    // The system's own answer would be the same as for a program that is missing.
+fn spawn(command: ProcessSpec, pipes: Pipes) -> Result<i32, (io::Error, String)> {
+    // The system's error would be the same as for a missing program.
     let folder = std::fs::metadata(&command.folder).and_then(|found| match found.is_dir() {
         true => Ok(()),
         false => Err(io::ErrorKind::NotADirectory.into()),
     });
     if let Err(error) = folder {
-        return Err((error, format!("cannot work in {}", command.folder.display())));
+        return Err((error, format!("cannot use the folder {}", command.folder.display())));
     }
     let child = std::process::Command::new(&command.program)
         .args(&command.args)

@@ -39,7 +39,7 @@ export const mcpServerNamesQuery = queryOptions({
   queryFn: async () => [...new Set((await answerOf(api.GET('/api/mcp-servers'))).servers.map(({ name }) => name))],
 })
 
-/** Asking starts the MCP servers, so it is not asked again by itself. */
+/** The request starts the MCP servers, so it is not refetched automatically. */
 export function effectiveQuery(agent: Agent, room: string | null) {
   return queryOptions({
     // What it has changes with its settings.

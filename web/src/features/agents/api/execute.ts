@@ -1,10 +1,10 @@
 import { ApiError, answerOf, api, newKey } from '@/lib/api/client'
 import { type SseEvent, SseParser } from '../model/sse'
 
-/** The server gives a sign of life every 15 seconds; a line that is silent for so long is dead, though nobody said so. */
+/** The server sends a keep-alive every 15 seconds; a connection silent for this long is dead. */
 const longestSilence = 40_000
 
-/** Gives a task to an agent and tells what becomes of it, until the server says that this was all. */
+/** Sends a task to an agent and yields its events until the server ends the stream. */
 export async function* execute(agentId: string, message: string, signal: AbortSignal): AsyncGenerator<SseEvent> {
   const params = { path: { id: agentId }, header: { 'Idempotency-Key': newKey() } }
   const request = api.POST('/api/execute/agent/{id}', { params, body: { message }, parseAs: 'stream', signal })

@@ -24,7 +24,7 @@ interface AgentEditorProps {
   /** Null while there is none yet. */
   agent: Agent | null
   initial: Draft
-  /** What a new one is called while nobody has thought of a name. */
+  /** The default name of a new agent. */
   suggestName?: (provider: string) => string
   view: AgentView
   showRoom: ShowRoom

@@ -26,7 +26,7 @@ interface AgentFormProps {
   onSave: () => void
 }
 
-/** As many bytes as the server takes; said only when it begins to matter. */
+/** The server's limit in bytes; shown only near the limit. */
 const longestPrompt = 262_144
 
 export function AgentForm({ draft, problem, form, isNew, onChange, onSave }: AgentFormProps): ReactNode {

@@ -12,7 +12,7 @@ import { createRoomWith } from '../api/agent-commands'
 import { toFile } from '../model/transfer'
 import { DeleteAgentDialog } from './delete-agent-dialog'
 
-/** What can be done with an agent beside changing it. */
+/** Actions on an agent other than editing. */
 export function AgentMenu({ agent }: { agent: Agent }): ReactNode {
   const [isDeleting, setIsDeleting] = useState(false)
   const navigate = useNavigate()

@@ -9,7 +9,7 @@ interface Limit {
   name: LimitName
   label: string
   hint: string
-  /** A large number again, as people say it. */
+  /** A large number in readable form. */
   say?: (value: number) => string
 }
 
@@ -33,7 +33,7 @@ interface LimitFieldsProps {
 
 /** What one answer may take before it is stopped. */
 export function LimitFields({ values, problem, onChange }: LimitFieldsProps): ReactNode {
-  // Where the server does not say which one it is, it is what no limit can be.
+  // Without a pointer from the server, the invalid limit is the one with a bad value.
   const isWrong = (name: LimitName): boolean => {
     if (problem === null || problem.part !== null) return problem?.part === name
     return values[name] !== '' && !(Number(values[name]) >= 1)

@@ -11,7 +11,7 @@ import styles from './provider-choice.module.css'
 
 interface ProviderChoiceProps {
   value: string
-  /** A newcomer is told what to install; later the choice is made. */
+  /** Shows installation advice while no provider is available. */
   isNew: boolean
   problem: string | null
   onChange: (provider: string) => void

@@ -18,7 +18,7 @@ interface SideRoomProps {
   onClose: () => void
 }
 
-/** A room beside the form, to try what was just saved. It is a room like any other and stays in the list. */
+/** A room next to the form, to try the saved agent. It is a normal room and stays in the list. */
 export function SideRoom({ agent, isChanged, showRoom, onClose }: SideRoomProps): ReactNode {
   const { data: roomId, error, isFetching, refetch } = useQuery(testRoomQuery(agent))
   const queries = useQueryClient()

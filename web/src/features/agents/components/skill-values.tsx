@@ -15,7 +15,7 @@ interface SkillValuesProps {
   onChange: (values: Values) => void
 }
 
-/** What the agent's skills are told where nobody says it in a message. */
+/** The agent's default values for skill parameters. */
 export function SkillValues({ skills, values, problem, onChange }: SkillValuesProps): ReactNode {
   const put = (skill: string, name: string, value: unknown): void => {
     const { [name]: _before, ...others } = values[skill] ?? {}
@@ -51,7 +51,7 @@ interface ControlOptions {
   onChange: (value: unknown) => void
 }
 
-/** Left empty, it is not said: the skill's own default holds, or a message says it. */
+/** An empty value is not sent: the skill's default or the message applies. */
 function Control({ parameter, control, value, onChange }: ControlOptions): ReactNode {
   const shared = { ...control, value: String(value ?? ''), onChange: (event: { target: { value: string } }) => onChange(read(parameter, event.target.value)) }
   const choices = parameter.type === 'boolean' ? ['true', 'false'] : parameter.type === 'choice' ? parameter.choices : undefined

@@ -106,13 +106,13 @@ function isSame(a: unknown, b: unknown): boolean {
   return JSON.stringify(a ?? null) === JSON.stringify(b ?? null)
 }
 
-/** What the server adds by itself is no setting. */
+/** Fields added by the server are not settings. */
 export function withoutRecord<T extends object>(agent: T): Omit<T, 'id' | 'created_at' | 'updated_at'> {
   const { id: _id, created_at: _created, updated_at: _updated, ...spec } = agent as T & Partial<Agent>
   return spec as Omit<T, 'id' | 'created_at' | 'updated_at'>
 }
 
-/** A name that nobody has yet: `Reviewer`, `Reviewer 2`, `Reviewer 3`. */
+/** An unused name: `Reviewer`, `Reviewer 2`, `Reviewer 3`. */
 export function freeName(wanted: string, agents: readonly Pick<Agent, 'name'>[]): string {
   const taken = new Set(agents.map((agent) => agent.name.toLowerCase()))
   for (let number = 1; ; number += 1) {

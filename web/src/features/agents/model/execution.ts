@@ -138,7 +138,7 @@ function withMessage(before: Execution, told: Told): Execution {
   }
 }
 
-/** It was answered here; what comes of it is told by the events after it. */
+/** The approval was answered here; later events show the result. */
 export function withAnswered(before: Execution, approvalId: string): Execution {
   return { ...before, approvals: before.approvals.filter(({ id }) => id !== approvalId), activity: 'Works' }
 }

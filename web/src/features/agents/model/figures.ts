@@ -7,7 +7,7 @@ export interface AgentFigures {
   /** Null where the server does not tell. */
   usage: {
     runs: number
-    /** Of those that came to an end of their own: what a person stopped says nothing about the agent. */
+    /** Only runs that ended on their own: runs stopped by a person do not count. */
     successRate: number | null
     cost: number | null
     /** Runs whose price is not known, and so not in the cost. */

@@ -9,7 +9,7 @@ export type OptionName = keyof ModelOptions
 /** Each as text while it is written; empty is as the server has it. */
 export type OptionsDraft = Readonly<Record<OptionName, string>>
 
-/** What holds where nothing is said; said or not is the same. */
+/** The defaults; setting them explicitly has no effect. */
 const usual: Readonly<Record<OptionName, string>> = {
   thinking: '',
   thinking_budget_tokens: '',

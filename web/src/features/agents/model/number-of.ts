@@ -1,4 +1,4 @@
-/** A number that was typed; null where nothing was. What is no number goes to the server as it is: it says what is wrong with it. */
+/** Parses a typed number; null if empty. Other text is sent unchanged, so that the server reports the error. */
 export function numberOf(text: string): number | null {
   const trimmed = text.trim()
   if (trimmed === '') return null

@@ -13,7 +13,7 @@ export interface FormProblem {
   text: string
 }
 
-/** What a refused save has to say, and beside which field. */
+/** The messages of a failed save, and the field of each. */
 export function problemOf(error: unknown): FormProblem {
   const text = explain(error)
   const pointer = error instanceof ApiError ? error.pointer : null
@@ -24,7 +24,7 @@ export function problemOf(error: unknown): FormProblem {
   return { place, part: place === first ? (part ?? null) : null, text: place === null ? text : withoutAddress(text, pointer) }
 }
 
-/** Beside the field its address says nothing more: “`/name` does not fit: a name must not be empty.” */
+/** Next to the field its pointer is redundant: “`/name` does not fit: a name must not be empty.” */
 function withoutAddress(text: string, pointer: string | null): string {
   const told = /^`[^`]*` does not fit: (.*)$/s.exec(text)?.[1] ?? (pointer === null ? text : text.replace(/^[a-z_]+: /, ''))
   const sentence = told.charAt(0).toUpperCase() + told.slice(1)

@@ -6,7 +6,7 @@ export interface Verdict {
   pattern: string | null
 }
 
-/** As the server decides: deny before ask before allow, and what nobody named asks. */
+/** The server's rule: deny before ask before allow; unlisted tools ask. */
 export function verdictOf(tools: Draft['tools'], tool: string): Verdict {
   for (const list of ['deny', 'ask', 'allow'] as const) {
     const pattern = tools[list].find((one) => matches(one, tool))

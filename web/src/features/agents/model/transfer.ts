@@ -1,7 +1,7 @@
 import type { Agent, AgentSpec } from '@/lib/api/types'
 import { withoutRecord } from './draft'
 
-/** The name of the format, so that a file says what it is. */
+/** The name of the format, which identifies the file. */
 const format = 'greenroom.agents'
 const version = 1
 const mostAgents = 200
@@ -12,7 +12,7 @@ export function toFile(agents: readonly Agent[]): string {
 
 export type Reading = { agents: AgentSpec[] } | { problem: string }
 
-/** Takes what `toFile` made, one agent by itself, or a list of them. The server judges what is in each. */
+/** Accepts the output of `toFile`, a single agent, or a list of agents. The server validates each. */
 export function fromFile(text: string): Reading {
   let content: unknown
   try {

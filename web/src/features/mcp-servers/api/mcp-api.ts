@@ -5,7 +5,7 @@ import type { CallResult, Entry, ImportOutcome, Listing, Logs, McpServer, TestRe
 const base = '/api/mcp-servers'
 const at = (name: string, door = ''): string => `${base}/${encodeURIComponent(name)}${door}`
 
-/** Health changes by itself; it is looked at again while it is shown. */
+/** Health changes on its own, so it is polled while visible. */
 export const serversQuery = queryOptions({
   queryKey: ['mcp-servers'],
   refetchInterval: 5000,
@@ -16,7 +16,7 @@ export function serverQuery(name: string) {
   return queryOptions({ queryKey: ['mcp-servers', name], refetchInterval: 5000, queryFn: () => request<McpServer>('GET', at(name)) })
 }
 
-/** Asking starts the server, so it is not asked again by itself. */
+/** The request starts the server, so it is not refetched automatically. */
 export function toolsQuery(name: string) {
   return queryOptions({
     queryKey: ['mcp-servers', name, 'tools'],

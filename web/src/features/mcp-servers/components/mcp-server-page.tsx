@@ -83,7 +83,7 @@ function Settings({ server }: { server: McpServer }): ReactNode {
   }
   return (
     <ServerForm
-      // After a save it begins anew: what was typed as a secret is not shown again.
+      // Resets the form after a save, so that typed secrets are not shown again.
       key={server.updated_at}
       initial={draftOf(server)}
       isNew={false}

@@ -73,7 +73,7 @@ export function ServerActions({ server }: { server: McpServer }): ReactNode {
   )
 }
 
-/** Starts it once, apart from the one that agents use, and says how that went. */
+/** Starts a separate instance of the server once and shows the result. */
 function TestDialog({ name, onClose }: { name: string; onClose: () => void }): ReactNode {
   const [report, setReport] = useState<TestReport | string | null>(null)
   const [isBusy, setIsBusy] = useState(false)

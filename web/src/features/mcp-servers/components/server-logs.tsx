@@ -6,7 +6,7 @@ import { logsQuery } from '../api/mcp-api'
 import type { Logs } from '../model/types'
 import styles from './mcp-server-page.module.css'
 
-/** Who said a line. */
+/** The source of a line. */
 const sources: Record<Logs['lines'][number]['source'], string> = { server: 'its log', stdout: 'its output', manager: 'Greenroom' }
 
 export function ServerLogs({ name }: { name: string }): ReactNode {

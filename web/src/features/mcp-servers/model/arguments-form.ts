@@ -8,7 +8,7 @@ export interface ArgumentField {
   initial: string
 }
 
-/** The fields of a form for a tool; null where its schema says too little, and JSON is typed instead. */
+/** The form fields for a tool; null if its schema is not specific enough, so that JSON is entered instead. */
 export function fieldsOf(schema: unknown): ArgumentField[] | null {
   if (!isObject(schema) || !isObject(schema.properties)) return isObject(schema) && schema.type === 'object' ? [] : null
   const required = Array.isArray(schema.required) ? schema.required : []

@@ -70,7 +70,7 @@ function recordOf(pairs: readonly Pair[]): Record<string, string> | null {
   return Object.fromEntries(named.map(({ key, value, isStored }) => [key.trim(), value === '' && isStored ? secret : value]))
 }
 
-/** What is no number goes to the server as it is: it says what is wrong with it. */
+/** Text that is not a number is sent unchanged, so that the server reports the error. */
 function numberOf(text: string): number | string | null {
   const trimmed = text.trim()
   if (trimmed === '') return null

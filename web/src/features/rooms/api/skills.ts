@@ -4,7 +4,7 @@ import type { components } from '@/lib/api/schema'
 
 export type SkillParameter = components['schemas']['Parameter']
 
-/** What a list of skills says of one. */
+/** A skill as listed. */
 export type Skill = Pick<components['schemas']['SkillSummary'], 'name' | 'display_name' | 'description' | 'parameters'>
 
 /** What a message may begin with. The list is as the pages of skills read it. */

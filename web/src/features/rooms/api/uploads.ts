@@ -6,7 +6,7 @@ interface UploadRequest {
   cancel: () => void
 }
 
-/** Sends one file. `onProgress` is told how much of it has gone, from 0 to 1; `fetch` could not say. */
+/** Uploads one file. `onProgress` gets the sent fraction, from 0 to 1, which `fetch` cannot report. */
 export function uploadFile(file: File, onProgress: (share: number) => void): UploadRequest {
   const request = new XMLHttpRequest()
   const done = new Promise<Attachment>((resolve, reject) => {
@@ -35,7 +35,7 @@ function problemFrom(status: number, text: string): ApiError {
   try {
     problem = JSON.parse(text) as Partial<Problem>
   } catch {
-    // Whoever answered was not the server itself; the status is all there is.
+    // The response is not from the server itself, so only the status is known.
   }
   const detail = problem.detail ?? `The server answered with status ${status}. Try again, or send it another way.`
   return new ApiError(detail, problem.code ?? `status_${status}`, status)

@@ -6,7 +6,7 @@ import styles from './answer-parts.module.css'
 import { Thinking } from './thinking'
 import { ToolCard } from './tool-card'
 
-/** What was thought, done and said, in the order it was. */
+/** Thinking, tool calls and text, in order. */
 export function AnswerParts({ message, approvals }: { message: Message; approvals: readonly Approval[] }): ReactNode {
   const { parts } = message
   const isLive = message.status === 'streaming'

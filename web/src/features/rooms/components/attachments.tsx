@@ -43,7 +43,7 @@ function isPicture({ url, media_type }: Attachment): boolean {
   return /^\/api\/uploads\/[0-9a-f-]+$/.test(url) && /^image\/(png|jpeg|gif|webp)$/.test(media_type)
 }
 
-/** Where the bytes are is said by whoever posted: only plain web addresses become links. */
+/** The URL comes from the author of the message: only http(s) addresses become links. */
 function isSafe(address: string): boolean {
   try {
     const { protocol } = new URL(address, location.href)

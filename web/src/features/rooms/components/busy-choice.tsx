@@ -12,7 +12,7 @@ interface BusyChoiceProps {
   onChange: (value: WhenBusy) => void
 }
 
-/** What the next message does to the answer under way. */
+/** What the next message does to the active run. */
 export function BusyChoice({ agents, value, onChange }: BusyChoiceProps): ReactNode {
   const providers = useQuery(providersQuery).data ?? []
   const steers = (agent: Agent): boolean => providers.find(({ name }) => name === agent.provider)?.capabilities.steer ?? false

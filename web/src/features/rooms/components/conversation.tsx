@@ -113,7 +113,7 @@ function useRows(roomId: string): Row[] {
   const runs = useRoom(roomId, (view) => view.state?.runs)
   const pending = useRoom(roomId, (view) => view.state?.pending)
   const room = useFeed().room(roomId)
-  // Messages are read as they are now: their texts do not change the rows, and which there are is told by the order.
+  // Reads the current messages: texts do not change the rows, and the order decides which rows exist.
   return useMemo(() => {
     const { state } = room.snapshot()
     return order && runs && pending && state ? rowsOf({ ...state, order, runs, pending }) : []

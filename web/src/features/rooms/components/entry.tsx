@@ -15,7 +15,7 @@ interface EntryProps {
   children: ReactNode
 }
 
-/** One entry of the conversation, set like a ledger: its number in the margin, what was said beside it. */
+/** One entry of the conversation, with its seq in the margin. */
 export function Entry({ roomId, seq, kind, who, time, actions, isMarked = false, children }: EntryProps): ReactNode {
   return (
     <article className={styles.entry} data-kind={kind} data-marked={isMarked || undefined} data-seq={seq ?? undefined}>

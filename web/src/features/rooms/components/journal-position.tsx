@@ -3,7 +3,7 @@ import { useRoom } from '@/feed/use-feed'
 import { position } from '@/lib/format'
 import styles from './journal-position.module.css'
 
-/** How far this page has read the journal. When it is behind, it says so rather than pretend. */
+/** How far this page has read the journal, and whether it is behind. */
 export function JournalPosition({ roomId }: { roomId: string }): ReactNode {
   const seq = useRoom(roomId, (view) => view.state?.seq ?? 0)
   const head = useRoom(roomId, (view) => view.state?.head ?? 0)

@@ -7,7 +7,7 @@ import { explain } from '@/lib/api/client'
 import { firstRoom } from '../model/first-room'
 import styles from './room-page.module.css'
 
-/** Nobody stays here: it leads to the room one was in last, or makes the first one. */
+/** Redirects to the last visited room, or creates the first one. */
 export function Landing(): ReactNode {
   const navigate = useNavigate()
   const queries = useQueryClient()
@@ -28,7 +28,7 @@ export function Landing(): ReactNode {
     begun.current = attempt
     firstRoom(queries)
       .then(async (room) => {
-        // Whoever has gone elsewhere meanwhile stays there.
+        // No redirect if the user has navigated away in the meantime.
         if (isHere.current) await navigate({ to: '/rooms/$roomId', params: { roomId: room.id }, replace: true })
       })
       .catch((error: unknown) => setProblem(explain(error)))

@@ -28,7 +28,7 @@ function doing(message: Message, run: RunState | undefined): string {
   return 'Begins'
 }
 
-/** Twice a second is often enough for a clock that nobody sets a watch by. */
+/** Twice a second is often enough for this clock. */
 function useElapsed(since: string): number {
   const [now, setNow] = useState(() => Date.now())
   useEffect(() => {

@@ -5,7 +5,7 @@ import { useRoom } from '@/feed/use-feed'
 import { statusOf } from '../model/room-status'
 import styles from './new-messages.module.css'
 
-/** Shown while someone reads further up; it is made anew each time they leave the end, and counts from there. */
+/** Shown while scrolled up; created each time the user leaves the end, and counts messages from there. */
 export function NewMessages({ roomId, onJump }: { roomId: string; onJump: () => void }): ReactNode {
   const count = useRoom(roomId, (view) => view.state?.order.length ?? 0)
   const last = useRoom(roomId, (view) => view.state?.order.at(-1))

@@ -9,7 +9,7 @@ import { PersonText } from './person-message'
 
 const words = { sending: 'Sending', offline: 'Will be sent when the connection is back', refused: 'Not sent' }
 
-/** Something that was said here and is not in the journal yet. */
+/** A message sent from this page that is not in the journal yet. */
 export function PendingMessage({ roomId, pending }: { roomId: string; pending: Pending }): ReactNode {
   const outbox = useFeed().outbox(roomId)
   return (

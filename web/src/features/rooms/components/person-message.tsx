@@ -35,7 +35,7 @@ export const PersonMessage = memo(function PersonMessage({ roomId, message, isMa
   )
 })
 
-/** More than this is rather an attachment than something said; it folds. */
+/** Longer messages are collapsed. */
 const longest = 2400
 
 /** As it was typed, line by line; only fenced code is set apart. */

@@ -62,7 +62,7 @@ export function RoomPage({ roomId, target }: { roomId: string; target: number | 
   )
 }
 
-/** From the list where it is there already, else by itself: the list may be long, or the link old. */
+/** From the list if it is loaded, else with its own request: the list may be incomplete, or the link old. */
 function useRoomRecord(roomId: string): Room | undefined {
   const listed = useQuery(roomsQuery).data?.find((room) => room.id === roomId)
   const single = useQuery({

@@ -15,11 +15,11 @@ import { Entry } from './entry'
 import { RepliesTo } from './replies-to'
 import styles from './run-row.module.css'
 
-/** A run that has said nothing: it waits for its turn, it begins, or it ended before its first word. */
+/** A run without output: queued, starting, or ended before its first delta. */
 export const RunRow = memo(function RunRow({ roomId, runId, previousId }: { roomId: string; runId: string; previousId: string | null }): ReactNode {
   const run = useRun(roomId, runId)
   const name = useAgentName(roomId, run?.agentId ?? null)
-  // Why it was interrupted is told by its events only.
+  // The reason for an interruption is only in its events.
   useWholeRun(roomId, run, run !== undefined && hasEnded(run))
   if (!run) return null
   return (

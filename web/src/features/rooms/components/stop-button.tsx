@@ -7,7 +7,7 @@ import { duration } from '@/lib/format'
 import { type Stopped, stopRoom } from '../api/room-commands'
 import styles from './stop-button.module.css'
 
-/** Stops everything in the room, and says so only when it is true. */
+/** Stops all runs in the room, and reports it only after they have stopped. */
 export function StopButton({ roomId, isBusy }: { roomId: string; isBusy: boolean }): ReactNode {
   const [isStopping, setIsStopping] = useState(false)
   const [said, setSaid] = useState<string | null>(null)

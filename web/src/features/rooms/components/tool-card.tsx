@@ -9,9 +9,9 @@ import { ToolInput } from './tool-input'
 
 interface ToolCardProps {
   call: ToolPart
-  /** Its answer is still under way. */
+  /** Whether the run is still active. */
   isLive: boolean
-  /** It has not begun: a person has to say yes first. */
+  /** Whether the call waits for approval. */
   isWaiting: boolean
 }
 
@@ -19,7 +19,7 @@ export const ToolCard = memo(function ToolCard({ call, isLive, isWaiting }: Tool
   const isRunning = isLive && call.result === null && !isWaiting
   const isError = call.result?.is_error ?? false
   const [choice, setChoice] = useState<boolean | null>(null)
-  // Open by itself while there is something to watch or to worry about; after that as the person left it.
+  // Opens automatically while running or failed, until the user toggles it.
   const isOpen = choice ?? (isError || (isRunning && call.output !== ''))
 
   return (

@@ -14,7 +14,7 @@ const scriptedIdeas = [
   { title: 'Stop it', detail: 'It hangs until you press Stop', text: '!hang' },
 ]
 
-/** A room in which nothing has been said: something to click for those who do not know what to type. */
+/** An empty room: suggestions to click. */
 export function Welcome({ room }: { room: Room }): ReactNode {
   const feed = useFeed()
   const seated = useAgents().filter((agent) => room.agents.includes(agent.id))

@@ -43,7 +43,7 @@ export class EndKeeper {
     this.remember(box)
   }
 
-  /** It was moved by whoever lays out what is in it: that says nothing about anyone's wish. */
+  /** A scroll caused by layout, which does not reflect the user's intent. */
   wasMoved(box: ScrollBox): void {
     this.remember(box)
   }

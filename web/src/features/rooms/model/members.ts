@@ -3,7 +3,7 @@ import type { RoomState } from '@/feed/state'
 import { remember, remembered } from '@/lib/storage'
 import { createStore } from '@/lib/store'
 
-/** Where there is no room for them beside the conversation they lie over it, and nobody wants to come back to that. */
+/** On narrow screens the panel covers the conversation, so it is not restored there. */
 const hasRoom = (): boolean => globalThis.matchMedia?.('(min-width: 68rem)').matches ?? false
 
 /** Whether the members are shown. */

@@ -14,7 +14,7 @@ globalThis.addEventListener?.('storage', (event) => {
 
 export function markRead(roomId: string, seq: number): void {
   if ((readMarks.get()[roomId] ?? -1) >= seq) return
-  // Read anew: the store of this tab may be behind what another one has written.
+  // Reads again: another tab may have written newer marks.
   const marks = { ...remembered<Marks>(key, {}), [roomId]: seq }
   remember(key, marks)
   readMarks.set(marks)

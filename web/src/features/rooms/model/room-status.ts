@@ -17,13 +17,13 @@ function newest(runs: RoomState['runs']): RunState | null {
   return found
 }
 
-/** What the list of rooms says of one. */
+/** The status of a room in the room list. */
 export interface RoomLine {
   status: Status
-  /** The newest thing that was said in it. */
+  /** The newest message. */
   text: string
   time: string
-  /** The journal number of that, where an agent said it. */
+  /** The seq of the newest message, if it is from an agent. */
   answer: number
 }
 

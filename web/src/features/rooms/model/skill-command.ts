@@ -26,7 +26,7 @@ export function missingIn(parameters: readonly SkillParameter[], values: Values)
   return parameters.filter(({ name, required }) => required && (values[name] ?? '').trim() === '').map(({ name }) => name)
 }
 
-/** The beginning of a message that calls a skill. What is as by default need not be said. */
+/** The start of a message that invokes a skill. Default values are omitted. */
 export function commandFor(skill: Skill, values: Values): string {
   const said = skill.parameters.flatMap((parameter) => {
     const value = (values[parameter.name] ?? '').trim()

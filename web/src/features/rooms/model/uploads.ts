@@ -7,7 +7,7 @@ export interface Upload {
   size: number
   /** What there is to see of a picture before it is sent. */
   preview: string | null
-  /** How much of it has gone, from 0 to 1. */
+  /** The uploaded fraction, from 0 to 1. */
   share: number
   problem: string | null
   attachment: Attachment | null

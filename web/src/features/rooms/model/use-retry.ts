@@ -1,7 +1,7 @@
 import { type RunState, textOf } from '@/feed/state'
 import { useFeed, useRoom } from '@/feed/use-feed'
 
-/** Says the question again to the same agent, or nothing where the question is not known. */
+/** Posts the question again to the same agent; undefined if the question is unknown. */
 export function useRetry(roomId: string, run: RunState | undefined): (() => Promise<void>) | null {
   const feed = useFeed()
   const question = useRoom(roomId, (view) => (run?.messageId ? view.state?.messages.get(run.messageId) : undefined))

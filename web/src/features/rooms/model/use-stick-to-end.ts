@@ -5,11 +5,11 @@ interface Stick {
   isAtEnd: boolean
   toEnd: () => void
   letGo: () => void
-  /** To be told of every move that is not a person's. */
+  /** Called for every scroll that is not by the user. */
   wasMoved: () => void
 }
 
-/** Keeps a list at its end as `EndKeeper` says. */
+/** Keeps a list at its end, as decided by `EndKeeper`. */
 export function useStickToEnd(box: RefObject<HTMLElement | null>, isThere: boolean, startsAtEnd: boolean): Stick {
   const [isAtEnd, setIsAtEnd] = useState(startsAtEnd)
   const [keeper] = useState(() => new EndKeeper(startsAtEnd, setIsAtEnd))
@@ -20,7 +20,7 @@ export function useStickToEnd(box: RefObject<HTMLElement | null>, isThere: boole
     const judge = (): void => keeper.judge(element)
     // First of all who listen: the list answers with new rows, whose sizes would cloud the judgement.
     element.addEventListener('scroll', judge, { passive: true, capture: true })
-    // The window, the composer and what opens beside change its size without a render of the list.
+    // The window, the composer and side panels change its size without a render of the list.
     const sizes = new ResizeObserver(() => keeper.keep(element))
     sizes.observe(element)
     if (element.firstElementChild) sizes.observe(element.firstElementChild)

@@ -10,7 +10,7 @@ export interface RunPage {
 
 const pageLength = 50
 
-/** One page. What is under way is asked for again soon, what may begin now and then. */
+/** One page. Pages with active runs are refetched often, others now and then. */
 export function runsQuery({ status, agent, room, before }: Omit<RunFilter, 'since'>) {
   return queryOptions({
     queryKey: ['runs', 'list', status ?? '', agent ?? '', room ?? '', before ?? ''],

@@ -26,7 +26,7 @@ export function RunStatus({ status }: { status: Status }): ReactNode {
 }
 
 function Mark({ status }: { status: Status }): ReactNode {
-  // The word beside it says the same.
+  // The text next to it has the same meaning.
   if (status === 'running') return <span className={styles.dot} aria-hidden><StatusDot status="working" label="" /></span>
   const Icon = icons[status]
   return <Icon size={15} aria-hidden />

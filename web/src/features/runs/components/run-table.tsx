@@ -7,7 +7,7 @@ import { millisOf } from '../model/run-time'
 import { RunStatus } from './run-status'
 import styles from './run-table.module.css'
 
-/** `now` moves while something is under way. */
+/** `now` advances while a run is active. */
 export function RunTable({ runs, now }: { runs: readonly NamedRun[]; now: number }): ReactNode {
   return (
     <table className={styles.table}>

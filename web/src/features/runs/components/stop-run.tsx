@@ -6,7 +6,7 @@ import { explain } from '@/lib/api/client'
 import { notify } from '@/lib/notices'
 import { stopRun } from '../api/runs'
 
-/** Says that it has stopped only when the server does; the receipt is then among the facts. */
+/** Reports the stop only after the server has confirmed it. */
 export function StopRun({ runId }: { runId: string }): ReactNode {
   const [isBusy, setIsBusy] = useState(false)
   const queries = useQueryClient()

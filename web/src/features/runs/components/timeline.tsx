@@ -8,7 +8,7 @@ const laneWords: Record<LaneName, string> = { waits: 'Waits', model: 'Model', to
 const rowHeight = 22
 const barHeight = 16
 
-/** A run as a picture: what it did and waited for, from left to right. The table below says the same in words. */
+/** The timeline of a run, from left to right. The table below has the same data as text. */
 export function Timeline({ spans, now }: { spans: readonly Span[]; now: number }): ReactNode {
   const picture = drawTimeline(spans, now)
   const [chosen, setChosen] = useState<number | null>(null)

@@ -29,7 +29,7 @@ const byCode: [pattern: RegExp, advice: string][] = [
   [/^agent_deleted$/, 'Another agent can answer: ask again in the room.'],
 ]
 
-/** What to do about it. Most messages say so themselves; this is for where to press. */
+/** Advice for an error. Most messages contain it; this adds where to click. */
 export function adviceFor({ code }: Pick<RunError, 'code'>): string {
   return byCode.find(([pattern]) => pattern.test(code))?.[1] ?? 'Press Retry below the answer in its room to ask again.'
 }

@@ -4,7 +4,7 @@ import { roomsQuery } from '@/lib/api/queries'
 
 const pause = 1000
 
-/** Reads the list again when the rooms have changed, which are told of live: a run begins, waits and ends in one. */
+/** Refetches the list when rooms change: the room feed is live, and each run belongs to a room. */
 export function useFreshRuns(): void {
   const queries = useQueryClient()
   const { dataUpdatedAt } = useQuery(roomsQuery)

@@ -9,7 +9,7 @@ import { type Check, worstFirst } from '../model/checks'
 import { Section } from './section'
 import styles from './settings.module.css'
 
-/** What this server is, and what it finds right and wrong with itself: the same as `greenroom doctor` says. */
+/** The server version and its self-check, the same as `greenroom doctor`. */
 export function AboutSection(): ReactNode {
   const { data: report, error, isFetching, refetch } = useQuery(doctorQuery)
   return (

@@ -18,7 +18,7 @@ export function NewTokenDialog({ isFirst, onClose }: { isFirst: boolean; onClose
   const queries = useQueryClient()
   const form = useRef<HTMLFormElement>(null)
 
-  // The dialog is there to ask for just this; by itself it begins at its way out.
+  // Focuses the name field; by default the dialog would focus its close button.
   useEffect(() => {
     form.current?.querySelector('input')?.focus()
   }, [])
@@ -29,7 +29,7 @@ export function NewTokenDialog({ isFirst, onClose }: { isFirst: boolean; onClose
     try {
       const made = await makeToken(name.trim())
       setToken(made.token)
-      // From now on nobody gets in without one, this page neither.
+      // From now on every request needs a token, including this page.
       if (made.turned_accounts_on) await signIn(made.token)
       await Promise.all([queries.invalidateQueries(tokensQuery), queries.invalidateQueries(sessionQuery)])
     } catch (error) {

@@ -35,7 +35,7 @@ function isRefused(session: Session | undefined): boolean {
   return session !== undefined && session.accounts && !session.signed_in
 }
 
-/** Asked again when a request was refused, and when the line broke: a WebSocket does not say why it was. */
+/** Checks the session again after a 401 and after a lost connection, because a WebSocket does not report the reason. */
 function useSession() {
   const query = useQuery(sessionQuery)
   const { refetch } = query

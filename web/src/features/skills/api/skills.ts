@@ -42,7 +42,7 @@ export function createSkill(spec: SkillSpec): Promise<Skill> {
   return answerOf(api.POST('/api/skills', { params: { header: once() }, body: spec }))
 }
 
-/** Refused where the skill is no longer the version that `base` says. */
+/** Fails with a conflict if the skill is no longer at version `base`. */
 export function changeSkill(name: string, patch: JsonObject, base: number, note: string): Promise<Skill> {
   const params = { path: { name }, query: { base, note: note.trim() || undefined }, header: once() }
   return answerOf(api.PATCH('/api/skills/{name}', { params, body: patch as never }))

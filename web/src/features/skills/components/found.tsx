@@ -21,7 +21,7 @@ export function Findings({ findings, id }: { findings: readonly Finding[]; id?: 
 
 interface FoundProps {
   label: string
-  /** For a label that others beside it explain. */
+  /** For a label that is explained by its neighbors. */
   isLabelHidden?: boolean
   hint?: ReactNode
   findings: readonly Finding[]

@@ -29,7 +29,7 @@ export function NewSkillPage(): ReactNode {
   const form = useRef<HTMLDivElement>(null)
   const isTyped = isDirty({ base: { spec: emptySpec, version: 0 }, draft })
   const guard = useLeaveGuard(isTyped)
-  // Nobody is told that a field is empty before they had a chance to fill it.
+  // Empty fields are not reported before the first attempt to save.
   const findings = hasTried ? check.findings : check.findings.filter(({ pointer }) => !isUntouched(draft, pointer))
 
   const save = (): void => {

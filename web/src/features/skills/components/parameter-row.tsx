@@ -65,7 +65,7 @@ function Fallback({ parameter, findings, onChange }: { parameter: ParameterDraft
   const { kind, fallback, choices } = parameter
   if (kind === 'boolean' || kind === 'choice') {
     const values = kind === 'boolean' ? ['true', 'false'] : linesOf(choices)
-    // A default that is no longer among the choices stays in sight until it is changed.
+    // A default that is no longer a choice stays visible until it is changed.
     const shown = fallback !== '' && !values.includes(fallback) ? [...values, fallback] : values
     const words: Record<string, string> = kind === 'boolean' ? { true: 'Yes', false: 'No' } : {}
     return (

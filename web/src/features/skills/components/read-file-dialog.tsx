@@ -10,7 +10,7 @@ import { AreaField, Findings } from './found'
 
 const example = '---\nname: code-review\ndescription: Finds bugs in a change. Use it before a merge.\n---\n\n# How to review\n'
 
-/** Reads a whole SKILL.md, says what is wrong with its frontmatter, and fills the form from it. */
+/** Reads a SKILL.md, shows errors in its frontmatter, and fills the form from it. */
 export function ReadFileDialog({ onRead, onClose }: { onRead: (spec: SkillSpec) => void; onClose: () => void }): ReactNode {
   const [text, setText] = useState('')
   const [findings, setFindings] = useState<Finding[]>([])
@@ -21,7 +21,7 @@ export function ReadFileDialog({ onRead, onClose }: { onRead: (spec: SkillSpec) 
     run(async () => {
       const check = await checkSkill({ text })
       setFindings(check.findings)
-      // With something to say it is said first; a second press takes it over all the same.
+      // Findings are shown first; a second press imports anyway.
       if (check.skill && check.findings.length === 0) onRead(check.skill)
       else setReady(check.skill ?? null)
     })

@@ -5,7 +5,7 @@ import { countFindings } from '../model/findings'
 import styles from './save-bar.module.css'
 
 interface SaveBarProps {
-  /** What there is to say while nothing is wrong. */
+  /** The text while there are no errors. */
   status: string
   findings: readonly Finding[]
   label: string

@@ -7,7 +7,7 @@ import styles from './score-chart.module.css'
 const percent = (part: number): string => `${(part * 100).toFixed(2)}%`
 const marks = [0, 50, 100]
 
-/** The experience after each rating. Arrow keys go from one to the next; the history below says the same in words. */
+/** The experience after each rating. Arrow keys move between points; the history below has the same data as text. */
 export function ScoreChart({ rounds }: { rounds: readonly Round[] }): ReactNode {
   const points = scorePoints(rounds)
   const [shown, setShown] = useState<number | null>(null)

@@ -71,7 +71,7 @@ export function draftOf(spec: SkillSpec): Draft {
 
 export const emptySpec: SkillSpec = { name: '', description: '', body: '' }
 
-/** What was typed as the server takes it, and what cannot be told to it at all. */
+/** The input in the server's format, and errors that the server cannot report. */
 export function specOf(draft: Draft): { spec: SkillSpec; findings: Finding[] } {
   const findings: Finding[] = []
   const error = (pointer: string, message: string): void => void findings.push({ level: 'error', pointer, message })
@@ -97,7 +97,7 @@ const namePattern = /^[a-z0-9]+(-[a-z0-9]+)*$/
 /** A word of the app's own addresses cannot be a skill's name too. */
 const taken = ['new']
 
-/** What is wrong with a name, told here because the server reads nothing else of a skill whose name is none. */
+/** Validates the name here, because the server reports nothing else for a skill with an invalid name. */
 export function nameFinding(name: string): Finding | null {
   const message =
     name === ''

@@ -1,6 +1,6 @@
 import type { Finding } from '@/lib/api/types'
 
-/** Fields of the form that show their own findings; whatever is about anything else is told above them. */
+/** Fields of the form that show their own findings; all other findings are shown above them. */
 const fields = [
   '/name',
   '/display_name',

@@ -1,6 +1,6 @@
 export type JsonObject = Record<string, unknown>
 
-/** The merge patch (RFC 7396) that makes `after` of `before`. Null stands for gone, so a null is only sent where something was. */
+/** The merge patch (RFC 7396) from `before` to `after`. Null deletes a field, so it is sent only for existing fields. */
 export function mergePatch(before: JsonObject, after: JsonObject): JsonObject {
   const patch: JsonObject = {}
   for (const key of Object.keys(before)) {

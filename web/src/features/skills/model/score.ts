@@ -23,7 +23,7 @@ export function scorePoints(rounds: readonly Round[]): ScorePoint[] {
   }))
 }
 
-/** Whether an answer holds a new body for the skill, as a training agent is told to write it. */
+/** Whether an answer contains a new body for the skill, in the format of a training agent. */
 export function holdsProposal(text: string): boolean {
   return /^(`{3,}|~{3,})skill[ \t]*\r?$/m.test(text)
 }

@@ -12,7 +12,7 @@ export type Source = { archive: File } | { folder: string }
 interface Import {
   isBusy: boolean
   problem: unknown
-  /** The name is taken: what was to be imported, and what the server said. */
+  /** A name conflict: the import that failed, and the server's message. */
   taken: { source: Source; detail: string } | null
   start: (source: Source, replace?: boolean) => Promise<void>
   forget: () => void

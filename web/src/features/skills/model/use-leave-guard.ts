@@ -8,7 +8,7 @@ interface LeaveGuard {
   letGo: () => void
 }
 
-/** Keeps a page with unsaved changes from being left by mistake; another tab of the same page is no leaving. */
+/** Warns before leaving a page with unsaved changes; switching tabs within the page is not leaving. */
 export function useLeaveGuard(isDirty: boolean): LeaveGuard {
   const isFree = useRef(false)
   useEffect(() => {

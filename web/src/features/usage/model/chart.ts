@@ -31,7 +31,7 @@ export interface Chart {
   hues: ReadonlyMap<string, number>
 }
 
-/** Further series share the last colour: more could not be told apart. */
+/** Further series share the last color: more colors would not be distinguishable. */
 export const mostHues = 8
 /** A report is bounded by the server; this is for an answer that makes no sense. */
 const mostColumns = 2500
@@ -79,7 +79,7 @@ function timesOf({ from, to, bucket }: Pick<UsageReport, 'from' | 'to' | 'bucket
   return Array.from({ length }, (_, index) => first + index * step)
 }
 
-/** Up to the next 1, 2 or 5 with noughts behind or before it. Nobody has half a run or half a token. */
+/** Rounds up to the next 1, 2 or 5 times a power of ten. Runs and tokens are whole numbers. */
 export function scaleFor(highest: number, measure: Measure): { top: number; steps: number } {
   const value = measure === 'cost' ? highest : Math.max(5, highest)
   if (value <= 0) return { top: 1, steps: 5 }

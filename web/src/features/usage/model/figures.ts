@@ -4,7 +4,7 @@ import type { Measure } from './usage-filter'
 
 type Counts = Pick<UsageFigures, 'runs' | 'input_tokens' | 'output_tokens' | 'cache_read_tokens' | 'cache_write_tokens' | 'cost' | 'unpriced'>
 
-/** How high it is drawn. A price that is not known has no height; words say that it is not known. */
+/** The height in the chart. An unknown price has no height; the text says that it is unknown. */
 export function valueOf(figures: Counts, measure: Measure): number {
   if (measure === 'tokens') return tokens(figures)
   return measure === 'runs' ? figures.runs : (figures.cost ?? 0)

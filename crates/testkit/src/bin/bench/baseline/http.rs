@@ -1,6 +1,7 @@
-//! Just enough HTTP: `GET /rooms/N/events` streams a room, `POST /rooms/N/count?tokens=T&pace=MS` counts in it.
+//! A minimal HTTP server: `GET /rooms/N/events` streams a room, `POST /rooms/N/count?tokens=T&pace=MS` writes tokens
+//! to it.
 
-use super::{Token, rooms::Rooms};
+use super::{BaselineToken, rooms::BaselineRooms};
 use anyhow::{Context as _, bail, ensure};
 use std::{sync::Arc, time::Duration};
 use tokio::{
@@ -13,7 +14,7 @@ use tokio::{
 
 const MAX_REQUEST: usize = 8 * 1024;
 
-pub async fn serve(rooms: Rooms, tokens: Sender<Token>) -> anyhow::Result<()> {
+pub async fn serve(rooms: BaselineRooms, tokens: Sender<BaselineToken>) -> anyhow::Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     println!("http://{}", listener.local_addr()?);
     let mut connections = JoinSet::new();
@@ -24,16 +25,16 @@ pub async fn serve(rooms: Rooms, tokens: Sender<Token>) -> anyhow::Result<()> {
                 socket.set_nodelay(true)?;
                 connections.spawn(answer(socket, rooms.clone(), tokens.clone()));
             }
-            // A reader that went away is no failure.
+            // A reader that disconnected is not a failure.
             Some(_) = connections.join_next() => {}
         }
     }
 }
 
-async fn answer(mut socket: TcpStream, rooms: Rooms, tokens: Sender<Token>) -> anyhow::Result<()> {
+async fn answer(mut socket: TcpStream, rooms: BaselineRooms, tokens: Sender<BaselineToken>) -> anyhow::Result<()> {
     let mut request = Vec::new();
     while !request.windows(4).any(|window| window == b"\r\n\r\n") {
-        ensure!(socket.read_buf(&mut request).await? > 0 && request.len() < MAX_REQUEST, "no request");
+        ensure!(socket.read_buf(&mut request).await? > 0 && request.len() < MAX_REQUEST, "no complete request");
     }
     let line = std::str::from_utf8(&request)?.lines().next().context("empty")?;
     let target = line.split(' ').nth(1).context("no target")?;
@@ -47,11 +48,11 @@ async fn answer(mut socket: TcpStream, rooms: Rooms, tokens: Sender<Token>) -> a
             drop(socket);
             count(room, query, &tokens).await
         }
-        _ => bail!("no such door"),
+        _ => bail!("no such endpoint"),
     }
 }
 
-async fn stream(mut socket: TcpStream, rooms: &Rooms, room: usize) -> anyhow::Result<()> {
+async fn stream(mut socket: TcpStream, rooms: &BaselineRooms, room: usize) -> anyhow::Result<()> {
     socket.write_all(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-cache\r\n\r\n").await?;
     let room = Arc::clone(&rooms.get(room));
     let mut head = room.follow();
@@ -65,7 +66,7 @@ async fn stream(mut socket: TcpStream, rooms: &Rooms, room: usize) -> anyhow::Re
     }
 }
 
-async fn count(room: usize, query: &str, tokens: &Sender<Token>) -> anyhow::Result<()> {
+async fn count(room: usize, query: &str, tokens: &Sender<BaselineToken>) -> anyhow::Result<()> {
     let value = |name: &str| -> anyhow::Result<u64> {
         let found = query.split('&').filter_map(|pair| pair.split_once('=')).find(|(key, _)| *key == name);
         Ok(found.context("missing parameter")?.1.parse()?)
@@ -77,7 +78,7 @@ async fn count(room: usize, query: &str, tokens: &Sender<Token>) -> anyhow::Resu
             sleep_until(due).await;
             due += pace;
         }
-        tokens.send(Token { room, number }).await?;
+        tokens.send(BaselineToken { room, number }).await?;
     }
     Ok(())
 }

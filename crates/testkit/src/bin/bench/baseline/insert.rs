@@ -1,6 +1,6 @@
-//! SQLite as one would use it first: a transaction for every token, at the durability that Greenroom has.
+//! SQLite used naively: one transaction per token, with the same durability as Greenroom.
 
-use super::Token;
+use super::BaselineToken;
 use bytes::Bytes;
 use domain::{
     event::{ContentDelta, Event, NewEvent},
@@ -22,20 +22,20 @@ const SCHEMA: &str = "
     CREATE UNIQUE INDEX events_by_position ON events (room_id, seq);
     CREATE UNIQUE INDEX events_by_id ON events (id);";
 
-pub struct Table {
+pub struct InsertTable {
     connection: SqliteConnection,
-    rooms: BTreeMap<usize, Room>,
+    rooms: BTreeMap<usize, RoomIds>,
 }
 
 #[derive(Clone, Copy)]
-struct Room {
+struct RoomIds {
     id: RoomId,
     stream: MessageId,
     run: RunId,
     agent: AgentId,
 }
 
-impl Table {
+impl InsertTable {
     pub async fn create(path: &Path) -> anyhow::Result<Self> {
         let options = SqliteConnectOptions::new().filename(path).create_if_missing(true);
         let options = options.journal_mode(SqliteJournalMode::Wal).synchronous(SqliteSynchronous::Full);
@@ -44,9 +44,9 @@ impl Table {
         Ok(Self { connection, rooms: BTreeMap::new() })
     }
 
-    /// One row, one transaction; returns the event when it is synced.
-    pub async fn insert(&mut self, token: Token) -> anyhow::Result<Event> {
-        let room = *self.rooms.entry(token.room).or_insert_with(|| Room {
+    /// Inserts one row in its own transaction and returns the event once it is synced.
+    pub async fn insert(&mut self, token: BaselineToken) -> anyhow::Result<Event> {
+        let room = *self.rooms.entry(token.room).or_insert_with(|| RoomIds {
             id: RoomId::generate(),
             stream: MessageId::generate(),
             run: RunId::generate(),
@@ -78,8 +78,12 @@ impl Table {
         Ok(event)
     }
 
-    /// Returns when all senders are gone.
-    pub async fn write(&mut self, mut tokens: Receiver<Token>, show: impl Fn(usize, Bytes)) -> anyhow::Result<()> {
+    /// Returns when all senders have been dropped.
+    pub async fn write(
+        &mut self,
+        mut tokens: Receiver<BaselineToken>,
+        show: impl Fn(usize, Bytes),
+    ) -> anyhow::Result<()> {
         while let Some(token) = tokens.recv().await {
             let event = self.insert(token).await?;
             let mut frame = format!("id: {}\nevent: {}\ndata: ", event.seq, event.kind).into_bytes();

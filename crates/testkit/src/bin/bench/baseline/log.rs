@@ -1,23 +1,23 @@
-//! An append-only file: take all that is queued, write it, sync it, show it.
+//! An append-only file: takes everything queued, writes it, syncs it, then publishes it.
 
-use super::Token;
+use super::BaselineToken;
 use bytes::Bytes;
 use std::{collections::BTreeMap, fs::File, io::Write as _, path::Path};
 use tokio::sync::mpsc::Receiver;
 
 const BATCH: usize = 4096;
 
-pub struct Log(File);
+pub struct AppendLog(File);
 
-impl Log {
+impl AppendLog {
     pub fn create(path: &Path) -> anyhow::Result<Self> {
         Ok(Self(File::options().create(true).append(true).open(path)?))
     }
 
-    /// Returns when all senders are gone. Each batch is shown after it is synced.
+    /// Returns when all senders have been dropped. Each batch is published after it is synced.
     pub fn write(
         mut self,
-        mut tokens: Receiver<Token>,
+        mut tokens: Receiver<BaselineToken>,
         mut show: impl FnMut(Vec<(usize, Bytes)>),
     ) -> anyhow::Result<()> {
         let mut batch = Vec::with_capacity(BATCH);

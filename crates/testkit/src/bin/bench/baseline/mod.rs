@@ -1,9 +1,9 @@
-//! What Greenroom is compared with, each in a process of its own: a server that streams the same tokens to the same readers
-//! and does nothing else.
+//! The baselines that Greenroom is compared with, each in its own process: servers that stream the same tokens to the
+//! same readers and do nothing else.
 //!
-//! `bare` appends every token to a file, syncs once for all that arrived meanwhile, and then shows them: the floor that
-//! any durable server stands on. `insert` stores every token in a transaction of its own, with the row that Greenroom
-//! writes, at the same durability: what one would write first. `http` serves both; `log` and `insert` store.
+//! `bare` appends every token to a file, syncs once per batch, then publishes: the lower bound for any durable server.
+//! `insert` stores every token in its own transaction, with the row that Greenroom writes and the same durability: the
+//! naive implementation. `http` serves both; `log` and `insert` store.
 
 mod http;
 pub mod insert;
@@ -14,16 +14,16 @@ use anyhow::Context as _;
 use std::path::Path;
 use tokio::sync::mpsc;
 
-/// What a producer may be ahead of the disk.
+/// How many tokens a producer may be ahead of the disk.
 pub const QUEUE: usize = 1024;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
-pub enum Kind {
+pub enum BaselineKind {
     Bare,
     Insert,
 }
 
-impl Kind {
+impl BaselineKind {
     pub fn name(self) -> &'static str {
         match self {
             Self::Bare => "bare log",
@@ -32,38 +32,38 @@ impl Kind {
     }
 }
 
-/// One word to be stored and shown.
+/// One word to store and publish.
 #[derive(Clone, Copy, Debug)]
-pub struct Token {
+pub struct BaselineToken {
     pub room: usize,
     pub number: u32,
 }
 
-impl Token {
-    /// As the scripted provider sends it.
+impl BaselineToken {
+    /// The text as the scripted provider sends it.
     pub fn delta(self) -> String {
         if self.number == 1 { "1".into() } else { format!(" {}", self.number) }
     }
 }
 
-/// Serves until it is killed.
-pub async fn serve(kind: Kind, folder: &Path) -> anyhow::Result<()> {
+/// Serves until the process is killed.
+pub async fn serve(kind: BaselineKind, folder: &Path) -> anyhow::Result<()> {
     std::fs::create_dir_all(folder)?;
-    let rooms = rooms::Rooms::default();
+    let rooms = rooms::BaselineRooms::default();
     let (sender, receiver) = mpsc::channel(QUEUE);
     let mut tasks = tokio::task::JoinSet::new();
     match kind {
-        Kind::Bare => {
-            let log = log::Log::create(&folder.join("log"))?;
+        BaselineKind::Bare => {
+            let log = log::AppendLog::create(&folder.join("log"))?;
             let rooms = rooms.clone();
             tasks.spawn_blocking(move || log.write(receiver, |shown| rooms.publish(shown)));
         }
-        Kind::Insert => {
-            let mut table = insert::Table::create(&folder.join("baseline.db")).await?;
+        BaselineKind::Insert => {
+            let mut table = insert::InsertTable::create(&folder.join("baseline.db")).await?;
             let rooms = rooms.clone();
             tasks.spawn(async move { table.write(receiver, |room, frame| rooms.publish([(room, frame)])).await });
         }
     }
     tasks.spawn(http::serve(rooms, sender));
-    tasks.join_next().await.context("nothing to do")??
+    tasks.join_next().await.context("all tasks ended")??
 }

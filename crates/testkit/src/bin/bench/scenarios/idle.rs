@@ -1,11 +1,11 @@
-//! Memory for each reader that only waits, by SSE and by WebSocket; and whether all of them are still served afterwards.
+//! Memory per idle reader over SSE and WebSocket, and whether all of them are still served afterwards.
 
 use crate::{
     Bench,
-    stack::Greenroom,
+    stack::GreenroomStack,
     statistics::Rounds,
-    stream::{Stream, connect},
-    table::{Aim, Row, Unit, grouped},
+    stream::{RawStream, connect},
+    table::{Aim, FigureRow, FigureUnit, grouped},
     usage::resident_kibibytes,
 };
 use anyhow::{Context as _, ensure};
@@ -13,7 +13,7 @@ use domain::ids::RoomId;
 use futures_util::{SinkExt as _, StreamExt as _};
 use serde_json::json;
 use std::{net::SocketAddr, time::Duration};
-use testkit::client::Post;
+use testkit::client::TestPost;
 use tokio::{
     net::TcpStream,
     task::JoinSet,
@@ -25,60 +25,60 @@ use tokio_tungstenite::{
 };
 
 const ROOMS: usize = 100;
-/// Connections being opened at the same time.
+/// Connections opened concurrently.
 const AT_ONCE: usize = 64;
-const SETTLED: Duration = Duration::from_secs(1);
-const PATIENCE: Duration = Duration::from_secs(60);
-/// What a process needs besides its connections.
+const SETTLE_TIME: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// Open files that a process needs in addition to its connections.
 const OTHER_FILES: u64 = 500;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Door {
+enum FeedTransport {
     Sse,
     WebSocket,
 }
 
 #[derive(Default)]
-pub struct Idle {
+pub struct IdleScenario {
     sse: Rounds,
     websocket: Rounds,
     held: usize,
 }
 
-enum Reader {
-    Sse(Stream),
+enum IdleReader {
+    Sse(RawStream),
     WebSocket(Box<WebSocketStream<TcpStream>>),
 }
 
-impl Idle {
+impl IdleScenario {
     pub async fn round(&mut self, bench: &Bench) -> anyhow::Result<()> {
         let possible = usize::try_from(bench.files.saturating_sub(OTHER_FILES))?;
         self.held = bench.scale.idle_readers.min(possible);
-        self.sse.push(measure(bench, Door::Sse, self.held).await.context("SSE")?);
-        self.websocket.push(measure(bench, Door::WebSocket, self.held).await.context("WebSocket")?);
+        self.sse.push(measure(bench, FeedTransport::Sse, self.held).await.context("SSE")?);
+        self.websocket.push(measure(bench, FeedTransport::WebSocket, self.held).await.context("WebSocket")?);
         Ok(())
     }
 
-    pub fn rows(self) -> Vec<Row> {
+    pub fn rows(self) -> Vec<FigureRow> {
         let held = grouped(&self.held.to_string());
-        let what = |door: &str| format!("memory per idle reader, {door}, {held} held and then served");
+        let what = |transport: &str| format!("memory per idle reader, {transport}, {held} held and then served");
         let aim = Aim::AtMost(24.0);
         vec![
-            Row::new(what("SSE"), Unit::Kibibytes, self.sse).aiming_at(aim),
-            Row::new(what("WebSocket"), Unit::Kibibytes, self.websocket).aiming_at(aim),
+            FigureRow::new(what("SSE"), FigureUnit::Kibibytes, self.sse).aiming_at(aim),
+            FigureRow::new(what("WebSocket"), FigureUnit::Kibibytes, self.websocket).aiming_at(aim),
         ]
     }
 }
 
-/// In KiB.
-async fn measure(bench: &Bench, door: Door, count: usize) -> anyhow::Result<f64> {
-    let stack = Greenroom::start(&bench.binary, &bench.fresh("idle")).await?;
+/// Returns KiB per reader.
+async fn measure(bench: &Bench, transport: FeedTransport, count: usize) -> anyhow::Result<f64> {
+    let stack = GreenroomStack::start(&bench.binary, &bench.new_folder("idle")).await?;
     let mut rooms = Vec::new();
     for _ in 0..ROOMS {
         let room = stack.room().await?;
         rooms.push((room, stack.api.room(room).await?.head));
     }
-    sleep(SETTLED).await;
+    sleep(SETTLE_TIME).await;
     let before = resident_kibibytes(stack.server.pid())?;
     let mut opening = JoinSet::new();
     let mut readers = Vec::new();
@@ -88,19 +88,19 @@ async fn measure(bench: &Bench, door: Door, count: usize) -> anyhow::Result<f64>
         {
             readers.push(reader??);
         }
-        opening.spawn(Reader::open(stack.address, door, room, head));
+        opening.spawn(IdleReader::open(stack.address, transport, room, head));
     }
     while let Some(reader) = opening.join_next().await {
         readers.push(reader??);
     }
-    sleep(SETTLED).await;
+    sleep(SETTLE_TIME).await;
     let after = resident_kibibytes(stack.server.pid())?;
 
     for (room, _) in &rooms {
-        stack.api.post_message(*room, &Post::new("!count 3")).await?;
+        stack.api.post_message(*room, &TestPost::new("!count 3")).await?;
     }
     for reader in &mut readers {
-        reader.hears("run_completed").await?;
+        reader.wait_for_text("run_completed").await?;
     }
     ensure!(readers.len() == count, "{} of {count} readers", readers.len());
     drop(readers);
@@ -108,35 +108,35 @@ async fn measure(bench: &Bench, door: Door, count: usize) -> anyhow::Result<f64>
     Ok((after - before) / u32::try_from(count).map(f64::from)?)
 }
 
-impl Reader {
-    async fn open(address: SocketAddr, door: Door, room: RoomId, head: u64) -> anyhow::Result<Self> {
-        if door == Door::Sse {
-            return Ok(Self::Sse(Stream::open(address, &format!("/api/rooms/{room}/events?after={head}")).await?));
+impl IdleReader {
+    async fn open(address: SocketAddr, transport: FeedTransport, room: RoomId, head: u64) -> anyhow::Result<Self> {
+        if transport == FeedTransport::Sse {
+            return Ok(Self::Sse(RawStream::open(address, &format!("/api/rooms/{room}/events?after={head}")).await?));
         }
         let socket = connect(address).await?;
-        // Ours to keep small too: ten thousand of the usual size are a gigabyte.
+        // Small buffers on our side too: ten thousand of the default size take a gigabyte.
         let config = WebSocketConfig::default().read_buffer_size(4096).write_buffer_size(0);
-        let shaking = client_async_with_config(format!("ws://{address}/api/ws"), socket, Some(config));
-        let (mut socket, _) = timeout(PATIENCE, shaking).await??;
+        let handshake = client_async_with_config(format!("ws://{address}/api/ws"), socket, Some(config));
+        let (mut socket, _) = timeout(TIMEOUT, handshake).await??;
         socket.send(Message::text(json!({"type": "subscribe", "room": room, "after": head}).to_string())).await?;
         let mut reader = Self::WebSocket(Box::new(socket));
-        reader.hears("subscribed").await?;
+        reader.wait_for_text("subscribed").await?;
         Ok(reader)
     }
 
-    /// Reads until the word comes.
-    async fn hears(&mut self, word: &str) -> anyhow::Result<()> {
+    /// Reads until the quoted word arrives.
+    async fn wait_for_text(&mut self, word: &str) -> anyhow::Result<()> {
         let word = format!("\"{word}\"");
-        let mut heard = Vec::new();
+        let mut received = Vec::new();
         loop {
             match self {
-                Self::Sse(stream) => stream.read(&mut heard, PATIENCE).await?,
+                Self::Sse(stream) => stream.read(&mut received, TIMEOUT).await?,
                 Self::WebSocket(socket) => {
-                    let message = timeout(PATIENCE, socket.next()).await?.context("closed")??;
-                    heard.extend_from_slice(&message.into_data());
+                    let message = timeout(TIMEOUT, socket.next()).await?.context("closed")??;
+                    received.extend_from_slice(&message.into_data());
                 }
             }
-            if heard.windows(word.len()).any(|window| window == word.as_bytes()) {
+            if received.windows(word.len()).any(|window| window == word.as_bytes()) {
                 return Ok(());
             }
         }

@@ -1,12 +1,12 @@
-//! The journal alone: many streams write at once, nobody reads. Texts and thoughts take turns, so that no two neighbours
-//! can be joined and every one is an event.
+//! The journal alone: many concurrent streams, no readers. Text and thinking alternate, so that no two deltas can be
+//! joined and each one is an event.
 
 use crate::{
     Bench,
-    baseline::{QUEUE, Token, insert::Table, log::Log},
-    stack::Greenroom,
+    baseline::{BaselineToken, QUEUE, insert::InsertTable, log::AppendLog},
+    stack::GreenroomStack,
     statistics::Rounds,
-    table::{Row, Unit},
+    table::{FigureRow, FigureUnit},
 };
 use anyhow::ensure;
 use domain::ids::{RoomId, RunId};
@@ -14,17 +14,17 @@ use std::{
     fmt::Write as _,
     time::{Duration, Instant},
 };
-use testkit::client::{Api, Post};
+use testkit::client::{TestClient, TestPost};
 use tokio::{sync::mpsc, task::JoinSet, time::sleep};
 
 #[derive(Default)]
-pub struct Journal {
+pub struct JournalScenario {
     greenroom: Rounds,
     inserted: Rounds,
     bare: Rounds,
 }
 
-impl Journal {
+impl JournalScenario {
     pub async fn round(&mut self, bench: &Bench) -> anyhow::Result<()> {
         self.greenroom.push(greenroom(bench).await?);
         self.inserted.push(inserted(bench).await?);
@@ -32,17 +32,18 @@ impl Journal {
         Ok(())
     }
 
-    pub fn rows(self, bench: &Bench) -> Vec<Row> {
+    pub fn rows(self, bench: &Bench) -> Vec<FigureRow> {
         let what = format!("durable events/s of the journal, {} streams", bench.scale.journal_streams);
         vec![
-            Row::new(&what, Unit::PerSecond, self.greenroom.clone()).against("one insert a transaction", self.inserted),
-            Row::new(&what, Unit::PerSecond, self.greenroom).against("bare log", self.bare),
+            FigureRow::new(&what, FigureUnit::PerSecond, self.greenroom.clone())
+                .against("one insert a transaction", self.inserted),
+            FigureRow::new(&what, FigureUnit::PerSecond, self.greenroom).against("bare log", self.bare),
         ]
     }
 }
 
-/// `1 2 3 …`, in so many events that cannot be joined.
-pub fn script(events: u32) -> String {
+/// A script that writes `1 2 3 …` as separate events that cannot be joined.
+pub fn counting_script(events: u32) -> String {
     let mut script = String::from("!script [");
     for number in 1..=events {
         let kind = if number % 2 == 0 { "text" } else { "thinking" };
@@ -55,7 +56,7 @@ pub fn script(events: u32) -> String {
 }
 
 /// Waits until a run is completed.
-pub async fn completed(api: &Api, run: RunId, patience: Duration) -> anyhow::Result<()> {
+pub async fn wait_until_completed(api: &TestClient, run: RunId, patience: Duration) -> anyhow::Result<()> {
     let end = Instant::now() + patience;
     loop {
         let found = api.run(run).await?;
@@ -69,7 +70,7 @@ pub async fn completed(api: &Api, run: RunId, patience: Duration) -> anyhow::Res
     }
 }
 
-async fn heads(api: &Api, rooms: &[RoomId]) -> anyhow::Result<f64> {
+async fn heads(api: &TestClient, rooms: &[RoomId]) -> anyhow::Result<f64> {
     let mut sum = 0;
     for room in rooms {
         sum += api.room(*room).await?.head;
@@ -78,8 +79,8 @@ async fn heads(api: &Api, rooms: &[RoomId]) -> anyhow::Result<f64> {
 }
 
 async fn greenroom(bench: &Bench) -> anyhow::Result<f64> {
-    let stack = Greenroom::start(&bench.binary, &bench.fresh("journal")).await?;
-    let script = script(bench.scale.journal_events);
+    let stack = GreenroomStack::start(&bench.binary, &bench.new_folder("journal")).await?;
+    let script = counting_script(bench.scale.journal_events);
     let mut rooms = Vec::new();
     for _ in 0..bench.scale.journal_streams {
         rooms.push(stack.room().await?);
@@ -88,7 +89,7 @@ async fn greenroom(bench: &Bench) -> anyhow::Result<f64> {
     let begin = Instant::now();
     let mut posts = JoinSet::new();
     for &room in &rooms {
-        let (api, post) = (stack.api.clone(), Post::new(script.clone()));
+        let (api, post) = (stack.api.clone(), TestPost::new(script.clone()));
         posts.spawn(async move { api.post_message(room, &post).await });
     }
     let mut runs = Vec::new();
@@ -96,7 +97,7 @@ async fn greenroom(bench: &Bench) -> anyhow::Result<f64> {
         runs.extend(posted??.runs.into_iter().map(|run| run.id));
     }
     for run in runs {
-        completed(&stack.api, run, Duration::from_secs(120)).await?;
+        wait_until_completed(&stack.api, run, Duration::from_secs(120)).await?;
     }
     let elapsed = begin.elapsed();
     let events = heads(&stack.api, &rooms).await? - before;
@@ -105,20 +106,20 @@ async fn greenroom(bench: &Bench) -> anyhow::Result<f64> {
 }
 
 async fn inserted(bench: &Bench) -> anyhow::Result<f64> {
-    let folder = bench.fresh("insert");
+    let folder = bench.new_folder("insert");
     std::fs::create_dir_all(&folder)?;
-    let mut table = Table::create(&folder.join("baseline.db")).await?;
+    let mut table = InsertTable::create(&folder.join("baseline.db")).await?;
     let begin = Instant::now();
     for number in 1..=bench.scale.inserts {
-        table.insert(Token { room: 0, number }).await?;
+        table.insert(BaselineToken { room: 0, number }).await?;
     }
     Ok(f64::from(bench.scale.inserts) / begin.elapsed().as_secs_f64())
 }
 
 async fn bare(bench: &Bench) -> anyhow::Result<f64> {
-    let folder = bench.fresh("bare");
+    let folder = bench.new_folder("bare");
     std::fs::create_dir_all(&folder)?;
-    let log = Log::create(&folder.join("log"))?;
+    let log = AppendLog::create(&folder.join("log"))?;
     let (sender, receiver) = mpsc::channel(QUEUE);
     let events = bench.scale.journal_events;
     let begin = Instant::now();
@@ -128,7 +129,7 @@ async fn bare(bench: &Bench) -> anyhow::Result<f64> {
         let sender = sender.clone();
         tasks.spawn(async move {
             for number in 1..=events {
-                sender.send(Token { room, number }).await?;
+                sender.send(BaselineToken { room, number }).await?;
             }
             Ok(())
         });

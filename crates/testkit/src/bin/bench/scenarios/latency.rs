@@ -1,12 +1,12 @@
-//! How late a token is at a reader when the provider speaks at its own pace, 50 tokens a second.
+//! How late a token arrives at a reader when the provider sends 50 tokens a second.
 
 use crate::{
     Bench,
-    baseline::Kind,
-    load::{Load, run},
-    stack::{Speech, Stack},
+    baseline::BaselineKind,
+    load::{BenchLoad, run},
+    stack::{BenchStack, TokenRate},
     statistics::{Rounds, percentile},
-    table::{Aim, Row, Unit},
+    table::{Aim, FigureRow, FigureUnit},
 };
 use anyhow::Context as _;
 use std::time::Duration;
@@ -14,15 +14,15 @@ use std::time::Duration;
 const PACE: Duration = Duration::from_millis(20);
 
 #[derive(Default)]
-struct Pair {
+struct LatencyRounds {
     greenroom: Rounds,
     bare: Rounds,
 }
 
-/// For each shape of load the median and the 99th percentile.
+/// The median and the 99th percentile for each shape of load.
 #[derive(Default)]
-pub struct Latency {
-    by_shape: [(Pair, Pair); 3],
+pub struct LatencyScenario {
+    by_shape: [(LatencyRounds, LatencyRounds); 3],
 }
 
 fn shapes(bench: &Bench) -> [(usize, usize); 3] {
@@ -30,13 +30,14 @@ fn shapes(bench: &Bench) -> [(usize, usize); 3] {
     [(50, 2), (1, small), (1, large)]
 }
 
-impl Latency {
+impl LatencyScenario {
     pub async fn round(&mut self, bench: &Bench) -> anyhow::Result<()> {
-        let greenroom = Stack::greenroom(&bench.binary, &bench.fresh("latency")).await?;
-        let bare = Stack::baseline(Kind::Bare, &bench.fresh("bare")).await?;
+        let greenroom = BenchStack::greenroom(&bench.binary, &bench.new_folder("latency")).await?;
+        let bare = BenchStack::baseline(BaselineKind::Bare, &bench.new_folder("bare")).await?;
         for ((rooms, readers), (p50, p99)) in shapes(bench).into_iter().zip(&mut self.by_shape) {
-            let load = Load { rooms, readers, tokens: bench.scale.paced_tokens, speech: Speech::Paced(PACE) };
-            // Many short turns: the tail is made by slow spells of the machine, and both should meet the same.
+            let load = BenchLoad { rooms, readers, tokens: bench.scale.paced_tokens, rate: TokenRate::Paced(PACE) };
+            // Many short alternations: the tail comes from slow phases of the machine, which should affect both stacks
+            // equally.
             let (mut of_greenroom, mut of_bare) = (Vec::new(), Vec::new());
             for _ in 0..bench.scale.paced_turns {
                 of_greenroom.extend(run(&greenroom, load).await?.latencies);
@@ -51,14 +52,14 @@ impl Latency {
         bare.stop().await
     }
 
-    pub fn rows(self, bench: &Bench) -> Vec<Row> {
+    pub fn rows(self, bench: &Bench) -> Vec<FigureRow> {
         let mut rows = Vec::new();
         for ((rooms, readers), (p50, p99)) in shapes(bench).into_iter().zip(self.by_shape) {
             let shape =
                 format!("{rooms} room{} × {readers} readers, 50 tokens/s a room", if rooms == 1 { "" } else { "s" });
-            let row = |name: &str, pair: Pair| {
-                Row::new(format!("{name} token → reader, {shape}"), Unit::Milliseconds, pair.greenroom)
-                    .against(Kind::Bare.name(), pair.bare)
+            let row = |name: &str, pair: LatencyRounds| {
+                FigureRow::new(format!("{name} token → reader, {shape}"), FigureUnit::Milliseconds, pair.greenroom)
+                    .against(BaselineKind::Bare.name(), pair.bare)
             };
             rows.push(row("p50", p50));
             let aim = if rooms > 1 { Aim::RatioAtMost(2.0) } else { Aim::None };

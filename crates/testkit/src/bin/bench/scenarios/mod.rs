@@ -1,4 +1,4 @@
-//! What is measured. Every scenario takes part in every round, so that a slow spell of the machine meets all of them.
+//! The scenarios. Every scenario runs in every round, so that a slow phase of the machine affects all of them.
 
 mod idle;
 mod journal;
@@ -10,61 +10,62 @@ mod path;
 mod providers;
 mod start;
 
-pub use journal::script;
+pub use journal::counting_script;
 
-use crate::{Bench, table::Row};
+use crate::{Bench, table::FigureRow};
 use std::time::{Duration, Instant};
 use tokio::time::timeout;
 
-/// Far beyond what any of them needs.
+/// Much longer than any scenario needs.
 const LONGEST_ROUND: Duration = Duration::from_secs(600);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 pub enum Scenario {
-    /// Events stored per second, nobody reading.
+    /// Events stored per second without readers.
     Journal,
     /// Tokens per second from provider to readers.
     Path,
-    /// How late a token arrives.
+    /// Latency of tokens.
     Latency,
-    /// Memory per reader that waits.
+    /// Memory per idle reader.
     Idle,
     /// Reading and writing a long room.
     Pages,
-    /// Until it listens, memory at rest, size.
+    /// Startup time, memory at rest, binary size.
     Start,
-    /// What the MCP manager adds to a call of a tool.
+    /// Overhead of the MCP manager per tool call.
     McpClient,
-    /// Calls of tools and sessions of the MCP server. Only when named: `cargo xtask bench mcp` brings what it is compared with.
+    /// Tool calls and sessions of the MCP server. Only when named: `cargo xtask bench mcp` installs the reference
+    /// servers.
     Mcp,
-    /// What a turn of a real program costs more in a room. Only when named: `cargo xtask bench providers` brings it.
+    /// Overhead of a room for a turn of a real program. Only when named: `cargo xtask bench providers` installs it.
     Providers,
 }
 
-enum Measured {
-    Journal(journal::Journal),
-    Path(path::Path),
-    Latency(latency::Latency),
-    Idle(idle::Idle),
-    Pages(pages::Pages),
-    Start(start::Start),
-    McpClient(mcp_client::McpClient),
-    Mcp(Box<mcp_server::McpServer>),
-    Providers(providers::Providers),
+enum ScenarioRounds {
+    Journal(journal::JournalScenario),
+    Path(path::PathScenario),
+    Latency(latency::LatencyScenario),
+    Idle(idle::IdleScenario),
+    Pages(pages::PagesScenario),
+    Start(start::StartScenario),
+    McpClient(mcp_client::McpClientScenario),
+    Mcp(Box<mcp_server::McpServerScenario>),
+    Providers(providers::ProvidersScenario),
 }
 
-impl Measured {
+impl ScenarioRounds {
     fn new(scenario: Scenario) -> Self {
         match scenario {
-            Scenario::Journal => Self::Journal(journal::Journal::default()),
-            Scenario::Path => Self::Path(path::Path::default()),
-            Scenario::Latency => Self::Latency(latency::Latency::default()),
-            Scenario::Idle => Self::Idle(idle::Idle::default()),
-            Scenario::Pages => Self::Pages(pages::Pages::default()),
-            Scenario::Start => Self::Start(start::Start::default()),
-            Scenario::McpClient => Self::McpClient(mcp_client::McpClient::default()),
+            Scenario::Journal => Self::Journal(journal::JournalScenario::default()),
+            Scenario::Path => Self::Path(path::PathScenario::default()),
+            Scenario::Latency => Self::Latency(latency::LatencyScenario::default()),
+            Scenario::Idle => Self::Idle(idle::IdleScenario::default()),
+            Scenario::Pages => Self::Pages(pages::PagesScenario::default()),
+            Scenario::Start => Self::Start(start::StartScenario::default()),
+            Scenario::McpClient => Self::McpClient(mcp_client::McpClientScenario::default()),
             Scenario::Mcp => Self::Mcp(Box::default()),
-            Scenario::Providers => Self::Providers(providers::Providers::default()),
+            Scenario::Providers => Self::Providers(providers::ProvidersScenario::default()),
         }
     }
 
@@ -82,7 +83,7 @@ impl Measured {
         }
     }
 
-    fn rows(self, bench: &Bench) -> Vec<Row> {
+    fn rows(self, bench: &Bench) -> Vec<FigureRow> {
         match self {
             Self::Journal(it) => it.rows(bench),
             Self::Path(it) => it.rows(),
@@ -97,12 +98,12 @@ impl Measured {
     }
 }
 
-/// The rows, and what could not be measured.
-pub async fn measure(bench: &Bench, only: &[Scenario]) -> (Vec<Row>, Vec<String>) {
+/// Returns the rows, and the failures.
+pub async fn measure(bench: &Bench, only: &[Scenario]) -> (Vec<FigureRow>, Vec<String>) {
     let all: &[Scenario] = <Scenario as clap::ValueEnum>::value_variants();
     let by_default = |scenario: &Scenario| only.is_empty() && !matches!(scenario, Scenario::Providers | Scenario::Mcp);
     let wanted = all.iter().filter(|scenario| by_default(scenario) || only.contains(scenario));
-    let mut measured: Vec<(Scenario, Measured)> = wanted.map(|it| (*it, Measured::new(*it))).collect();
+    let mut measured: Vec<(Scenario, ScenarioRounds)> = wanted.map(|it| (*it, ScenarioRounds::new(*it))).collect();
     let mut failures = Vec::new();
     for round in 1..=bench.scale.rounds {
         for (scenario, it) in &mut measured {

@@ -1,7 +1,7 @@
-//! Check 6: the folded history tells the same as the events.
+//! Check 6: the folded message history agrees with the events.
 
-use super::Room;
-use crate::report::Check;
+use super::RoomRecord;
+use crate::report::ChaosCheck;
 use domain::{
     event::{EventBody, EventType},
     fold::Answer,
@@ -11,7 +11,7 @@ use domain::{
 };
 use std::collections::BTreeMap;
 
-struct Folded {
+struct FoldedMessage {
     seq: Seq,
     text: String,
     thinking: String,
@@ -20,8 +20,8 @@ struct Folded {
     run: Option<RunId>,
 }
 
-pub fn check(rooms: &[Room]) -> Check {
-    let mut check = Check::new("6 folded messages agree with the events");
+pub fn check(rooms: &[RoomRecord]) -> ChaosCheck {
+    let mut check = ChaosCheck::new("6 folded messages agree with the events");
     let mut count = 0;
     for room in rooms {
         let id = room.ledger.room;
@@ -38,32 +38,34 @@ pub fn check(rooms: &[Room]) -> Check {
         }
         check.faults.extend(folded.keys().map(|message| format!("{id}: message {message} is missing in the history")));
     }
-    check.looked_at = format!("{count} messages");
+    check.examined = format!("{count} messages");
     check
 }
 
-fn compare(check: &mut Check, message: &Message, folded: &Folded) {
+fn compare(check: &mut ChaosCheck, message: &Message, folded: &FoldedMessage) {
     let id = message.id;
     check
         .expect(message.seq == folded.seq, || format!("message {id} at {}, its events at {}", message.seq, folded.seq));
     check.expect(message.text == folded.text, || {
-        format!("message {id} says {:?}, its events {:?}", message.text, folded.text)
+        format!("message {id} has text {:?}, its events have {:?}", message.text, folded.text)
     });
-    check.expect(message.thinking == folded.thinking, || format!("message {id} thinks otherwise than its events"));
+    check.expect(message.thinking == folded.thinking, || {
+        format!("the thinking of message {id} differs from its events")
+    });
     check.expect(message.run_id == folded.run, || {
-        format!("message {id} is of {:?}, its events of {:?}", message.run_id, folded.run)
+        format!("message {id} belongs to run {:?}, its events to {:?}", message.run_id, folded.run)
     });
     check.expect(message.status == folded.status, || {
         format!("message {id} is {:?}, its events say {:?}", message.status, folded.status)
     });
     let tools = |parts: &[Part]| parts.iter().filter(|part| matches!(part, Part::Tool(_))).cloned().collect::<Vec<_>>();
     check.expect(tools(&message.parts) == tools(&folded.parts), || {
-        format!("message {id} has other tool calls than its events")
+        format!("the tool calls of message {id} differ from its events")
     });
 }
 
-/// An answer appears in the history once it has begun to be told.
-fn fold(room: &Room) -> BTreeMap<MessageId, Folded> {
+/// Folds the journal into messages. An answer appears in the history once its stream has started.
+fn fold(room: &RoomRecord) -> BTreeMap<MessageId, FoldedMessage> {
     let mut folded = BTreeMap::new();
     let mut answers: BTreeMap<RunId, (Seq, Answer)> = BTreeMap::new();
     for event in &room.journal {
@@ -72,7 +74,10 @@ fn fold(room: &Room) -> BTreeMap<MessageId, Folded> {
             let posted = posted.clone();
             let parts = Vec::new();
             let (seq, text, status) = (event.seq, posted.text, MessageStatus::Complete);
-            folded.insert(posted.message_id, Folded { seq, text, thinking: String::new(), parts, status, run: None });
+            folded.insert(
+                posted.message_id,
+                FoldedMessage { seq, text, thinking: String::new(), parts, status, run: None },
+            );
         }
         let Some(run) = event.run_id else { continue };
         if let EventBody::StreamStart(_) = &body {
@@ -88,7 +93,7 @@ fn fold(room: &Room) -> BTreeMap<MessageId, Folded> {
             let (text, thinking) = answer.texts();
             let is_whole = event.kind == EventType::RunCompleted;
             let status = if is_whole { MessageStatus::Complete } else { MessageStatus::Partial };
-            folded.insert(id, Folded { seq, text, thinking, parts: answer.parts, status, run: Some(run) });
+            folded.insert(id, FoldedMessage { seq, text, thinking, parts: answer.parts, status, run: Some(run) });
         }
     }
     folded

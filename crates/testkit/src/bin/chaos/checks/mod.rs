@@ -1,5 +1,5 @@
-//! What must hold after any number of kills. Each check compares the final journal, read through the API, with the
-//! ledgers that were kept outside the server, or with itself.
+//! The properties that must hold after any number of kills. Each check compares the final journal, read through the
+//! API, with the ledgers kept outside the server, or with itself.
 
 mod messages;
 mod promises;
@@ -7,28 +7,28 @@ mod runs;
 mod texts;
 mod work;
 
-pub use promises::{Broken, compare};
-pub use work::{EVENTS_A_ROOM, Tally};
+pub use promises::{BrokenPromise, compare};
+pub use work::{ChaosTally, EVENTS_A_ROOM};
 
-use crate::{ledger::Ledger, report::Check};
+use crate::{ledger::RoomLedger, report::ChaosCheck};
 use domain::{message::Message, position::Seq, run::Run};
 use std::sync::Arc;
-use testkit::client::{Api, Error, SeenEvent};
+use testkit::client::{SeenEvent, TestClient, TestClientError};
 
 const EVENTS_A_PAGE: usize = 2_000;
 const MESSAGES_A_PAGE: usize = 100;
 
-/// All there is to know about a room at the end.
-pub struct Room {
-    pub ledger: Arc<Ledger>,
+/// Everything known about a room at the end of the test.
+pub struct RoomRecord {
+    pub ledger: Arc<RoomLedger>,
     pub journal: Vec<SeenEvent>,
     pub messages: Vec<Message>,
     pub messages_at: Seq,
     pub runs: Vec<Run>,
 }
 
-impl Room {
-    pub async fn read(api: &Api, ledger: Arc<Ledger>) -> Result<Self, Error> {
+impl RoomRecord {
+    pub async fn read(api: &TestClient, ledger: Arc<RoomLedger>) -> Result<Self, TestClientError> {
         let room = ledger.room;
         let journal = api.journal(room, EVENTS_A_PAGE).await?;
         let mut messages: Vec<Message> = Vec::new();
@@ -49,14 +49,14 @@ impl Room {
     }
 }
 
-/// `early` are faults of the first two checks that were found between cycles.
-pub fn all(rooms: &[Room], early: Vec<Broken>, tally: &Tally) -> Vec<Check> {
+/// Runs all checks. `early` holds faults of the first two checks that were found between cycles.
+pub fn all(rooms: &[RoomRecord], early: Vec<BrokenPromise>, tally: &ChaosTally) -> Vec<ChaosCheck> {
     let mut checks = promises::checks(rooms, early);
     checks.push(promises::gapless(rooms));
     checks.extend(runs::checks(rooms));
     checks.push(texts::check(rooms));
     checks.push(messages::check(rooms));
     checks.extend(work::checks(rooms, tally));
-    checks.sort_by_key(Check::number);
+    checks.sort_by_key(ChaosCheck::number);
     checks
 }

@@ -1,7 +1,7 @@
-//! Check 5: what an answer says is exactly what the provider sent, up to where it was cut.
+//! Check 5: an answer is exactly what the provider sent, up to the point where it was cut.
 
-use super::Room;
-use crate::{expected, report::Check};
+use super::RoomRecord;
+use crate::{expected, report::ChaosCheck};
 use domain::{
     event::{EventBody, EventType},
     fold::Answer,
@@ -11,10 +11,10 @@ use domain::{
 use std::collections::BTreeMap;
 
 #[derive(Default)]
-struct Said {
+struct RunTexts {
     answer: Answer,
-    /// From `stream_end`.
-    told: Option<(String, String)>,
+    /// The text and thinking of `stream_end`.
+    stream_end: Option<(String, String)>,
     ends: usize,
     completed: bool,
     prompt: Option<String>,
@@ -27,12 +27,13 @@ fn call(part: &Part) -> Option<&ToolCall> {
     }
 }
 
-pub fn check(rooms: &[Room]) -> Check {
-    let mut check = Check::new("5 each answer is an exact prefix of what the provider sent, and whole when completed");
+pub fn check(rooms: &[RoomRecord]) -> ChaosCheck {
+    let mut check =
+        ChaosCheck::new("5 each answer is an exact prefix of what the provider sent, and whole when completed");
     let (mut whole, mut partial, mut unknown) = (0, 0, 0);
     for room in rooms {
         let mut prompts: BTreeMap<MessageId, String> = BTreeMap::new();
-        let mut runs: BTreeMap<RunId, Said> = BTreeMap::new();
+        let mut runs: BTreeMap<RunId, RunTexts> = BTreeMap::new();
         for event in &room.journal {
             let body = match event.body() {
                 Ok(body) => body,
@@ -45,30 +46,32 @@ pub fn check(rooms: &[Room]) -> Check {
                 prompts.insert(posted.message_id, posted.text.clone());
             }
             let Some(run) = event.run_id else { continue };
-            let said = runs.entry(run).or_default();
-            said.answer.apply(&body);
-            said.completed |= event.kind == EventType::RunCompleted;
+            let run_texts = runs.entry(run).or_default();
+            run_texts.answer.apply(&body);
+            run_texts.completed |= event.kind == EventType::RunCompleted;
             match body {
-                EventBody::RunQueued(queued) => said.prompt = prompts.get(&queued.message_id).cloned(),
+                EventBody::RunQueued(queued) => run_texts.prompt = prompts.get(&queued.message_id).cloned(),
                 EventBody::StreamEnd(end) => {
-                    said.ends += 1;
-                    said.told = Some((end.response_text, end.thinking_text));
+                    run_texts.ends += 1;
+                    run_texts.stream_end = Some((end.response_text, end.thinking_text));
                 }
                 _ => {}
             }
         }
-        for (run, said) in runs {
-            let (text, thinking) = said.answer.texts();
-            if said.answer.stream_id.is_some() {
-                check.expect(said.ends == 1, || format!("run {run} began to speak and has {} stream_end", said.ends));
+        for (run, run_texts) in runs {
+            let (text, thinking) = run_texts.answer.texts();
+            if run_texts.answer.stream_id.is_some() {
+                check.expect(run_texts.ends == 1, || {
+                    format!("run {run} started a stream and has {} stream_end events", run_texts.ends)
+                });
             }
-            if let Some(told) = &said.told {
+            if let Some(told) = &run_texts.stream_end {
                 check.expect(told.0 == text && told.1 == thinking, || {
                     format!("run {run}: stream_end differs from its deltas")
                 });
             }
-            let Some(prompt) = said.prompt else {
-                check.faults.push(format!("run {run} answers a message that is not in the journal before it"));
+            let Some(prompt) = run_texts.prompt else {
+                check.faults.push(format!("run {run} answers a message that does not precede it in the journal"));
                 continue;
             };
             let Some(expected) = expected::answer(&prompt) else {
@@ -76,19 +79,19 @@ pub fn check(rooms: &[Room]) -> Check {
                 continue;
             };
             let fits = expected.text.starts_with(&text) && expected.thinking.starts_with(&thinking);
-            check.expect(fits, || format!("run {run} to {prompt:?} said {text:?} and thought {thinking:?}"));
-            let calls: Vec<&ToolCall> = said.answer.parts.iter().filter_map(call).collect();
-            let is_asked_for = |made: &ToolCall| {
+            check.expect(fits, || format!("run {run} to {prompt:?} has text {text:?} and thinking {thinking:?}"));
+            let calls: Vec<&ToolCall> = run_texts.answer.parts.iter().filter_map(call).collect();
+            let is_expected_call = |made: &ToolCall| {
                 let wanted =
                     expected.call.as_ref().filter(|wanted| wanted.name == made.name && wanted.input == made.input);
                 wanted.is_some_and(|wanted| {
                     made.result.as_ref().is_none_or(|it| it.is_error || it.content == wanted.input)
                 })
             };
-            check.expect(calls.iter().all(|made| is_asked_for(made)), || {
+            check.expect(calls.iter().all(|made| is_expected_call(made)), || {
                 format!("run {run} to {prompt:?} called {calls:?}")
             });
-            if said.completed {
+            if run_texts.completed {
                 let done = calls.iter().filter(|made| made.result.is_some()).count();
                 let wanted = usize::from(expected.call.is_some());
                 check.expect(done == wanted, || {
@@ -97,13 +100,13 @@ pub fn check(rooms: &[Room]) -> Check {
                 whole += 1;
                 let is_whole = expected.text == text && expected.thinking == thinking;
                 check.expect(is_whole, || {
-                    format!("run {run} to {prompt:?} is completed and said only {} bytes", text.len())
+                    format!("run {run} to {prompt:?} is completed but has only {} bytes of text", text.len())
                 });
             } else {
                 partial += 1;
             }
         }
     }
-    check.looked_at = format!("{whole} whole, {partial} cut short, {unknown} not foreseen");
+    check.examined = format!("{whole} complete, {partial} partial, {unknown} unknown");
     check
 }

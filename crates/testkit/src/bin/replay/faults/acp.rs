@@ -1,18 +1,18 @@
 //! The Agent Client Protocol, version 1.
 
-use super::{Heard, Protocol};
+use super::{FakeProtocol, LineAction};
 use serde_json::{Value, json};
 
-pub struct Acp {
-    /// Whether it can use MCP servers over HTTP.
+pub struct FakeAcp {
+    /// Whether the agent supports MCP servers over HTTP.
     http: bool,
     servers: Value,
     sessions: usize,
-    /// The request under way.
+    /// The current prompt request.
     request: Value,
 }
 
-impl Acp {
+impl FakeAcp {
     pub fn new(http: bool) -> Self {
         Self { http, servers: Value::Null, sessions: 0, request: Value::Null }
     }
@@ -22,13 +22,13 @@ fn result(request: &Value, result: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": request["id"], "result": result})
 }
 
-impl Protocol for Acp {
-    fn hear(&mut self, line: &Value) -> Heard {
-        let (Some(method), Some(_)) = (line["method"].as_str(), line.get("id")) else { return Heard::Nothing };
+impl FakeProtocol for FakeAcp {
+    fn handle_line(&mut self, line: &Value) -> LineAction {
+        let (Some(method), Some(_)) = (line["method"].as_str(), line.get("id")) else { return LineAction::Ignore };
         let answer = match method {
             "session/prompt" => {
                 self.request = line.clone();
-                return Heard::Prompt;
+                return LineAction::Prompt;
             }
             "initialize" => json!({
                 "protocolVersion": 1, "authMethods": [], "agentInfo": {"name": "replay", "version": "0.61.0"},
@@ -41,7 +41,7 @@ impl Protocol for Acp {
             }
             _ => json!({}),
         };
-        Heard::Answer(vec![result(line, answer)])
+        LineAction::Reply(vec![result(line, answer)])
     }
 
     fn begin(&mut self) -> Vec<Value> {

@@ -1,17 +1,17 @@
 //! Claude Code's stream-json.
 
-use super::{Heard, Protocol};
+use super::{FakeProtocol, LineAction};
 use serde_json::{Value, json};
 
 const SESSION: &str = "5e551011-0000-4000-8000-000000000001";
 
 #[derive(Default)]
-pub struct Claude {
+pub struct FakeClaude {
     turns: usize,
     uuid: Option<Value>,
 }
 
-impl Claude {
+impl FakeClaude {
     fn message(&self) -> String {
         format!("msg_replay{}", self.turns)
     }
@@ -32,19 +32,19 @@ impl Claude {
     }
 }
 
-impl Protocol for Claude {
-    fn hear(&mut self, line: &Value) -> Heard {
+impl FakeProtocol for FakeClaude {
+    fn handle_line(&mut self, line: &Value) -> LineAction {
         match line["type"].as_str() {
             Some("user") => {
                 self.turns += 1;
                 self.uuid = line.get("uuid").cloned();
-                Heard::Prompt
+                LineAction::Prompt
             }
             Some("control_request") => {
                 let response = json!({"subtype": "success", "request_id": line["request_id"], "response": {}});
-                Heard::Answer(vec![json!({"type": "control_response", "response": response})])
+                LineAction::Reply(vec![json!({"type": "control_response", "response": response})])
             }
-            _ => Heard::Nothing,
+            _ => LineAction::Ignore,
         }
     }
 

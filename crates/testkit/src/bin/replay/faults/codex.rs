@@ -1,18 +1,18 @@
 //! The app-server of Codex: JSON-RPC without the `jsonrpc` field, threads and turns.
 
-use super::{Heard, Protocol};
+use super::{FakeProtocol, LineAction};
 use serde_json::{Value, json};
 
 #[derive(Default)]
-pub struct Codex {
+pub struct FakeCodex {
     threads: usize,
     turns: usize,
-    /// The request under way.
+    /// The current `turn/start` request.
     request: Value,
     thread: Value,
 }
 
-impl Codex {
+impl FakeCodex {
     fn turn(&self, status: &str) -> Value {
         json!({"id": format!("turn_replay{}", self.turns), "items": [], "status": status, "error": null})
     }
@@ -21,8 +21,8 @@ impl Codex {
         format!("msg_replay{}", self.turns)
     }
 
-    /// A notification about the turn under way.
-    fn about(&self, method: &str, fields: Value) -> Value {
+    /// A notification about the current turn.
+    fn turn_notification(&self, method: &str, fields: Value) -> Value {
         let mut params = json!({"threadId": self.thread, "turnId": self.turn("")["id"]});
         if let (Some(params), Value::Object(fields)) = (params.as_object_mut(), fields) {
             params.extend(fields);
@@ -35,44 +35,44 @@ fn result(request: &Value, result: Value) -> Value {
     json!({"id": request["id"], "result": result})
 }
 
-impl Protocol for Codex {
-    fn hear(&mut self, line: &Value) -> Heard {
-        let (Some(method), Some(_)) = (line["method"].as_str(), line.get("id")) else { return Heard::Nothing };
+impl FakeProtocol for FakeCodex {
+    fn handle_line(&mut self, line: &Value) -> LineAction {
+        let (Some(method), Some(_)) = (line["method"].as_str(), line.get("id")) else { return LineAction::Ignore };
         let thread = match method {
             "turn/start" => {
                 self.turns += 1;
                 self.request = line.clone();
                 self.thread = line["params"]["threadId"].clone();
-                return Heard::Prompt;
+                return LineAction::Prompt;
             }
             "initialize" => {
                 let answer = json!({"userAgent": "replay/0.166.0", "platformFamily": "unix", "platformOs": "linux"});
-                return Heard::Answer(vec![result(line, answer)]);
+                return LineAction::Reply(vec![result(line, answer)]);
             }
             "thread/start" => {
                 self.threads += 1;
                 json!(format!("01a1e0e2-0000-7000-8000-{:012}", self.threads))
             }
             "thread/resume" => line["params"]["threadId"].clone(),
-            _ => return Heard::Answer(vec![result(line, json!({}))]),
+            _ => return LineAction::Reply(vec![result(line, json!({}))]),
         };
         let thread = json!({"id": thread, "turns": [], "status": {"type": "idle"}, "cliVersion": "0.166.0"});
         let started = json!({"method": "thread/started", "params": {"thread": thread}});
         let answer = json!({"thread": thread, "model": "gpt-5.5", "modelProvider": "replay"});
-        Heard::Answer(vec![result(line, answer), started])
+        LineAction::Reply(vec![result(line, answer), started])
     }
 
     fn begin(&mut self) -> Vec<Value> {
         let item = json!({"type": "agentMessage", "id": self.item(), "text": ""});
         vec![
             result(&self.request, json!({"turn": self.turn("inProgress")})),
-            self.about("turn/started", json!({"turn": self.turn("inProgress")})),
-            self.about("item/started", json!({"item": item})),
+            self.turn_notification("turn/started", json!({"turn": self.turn("inProgress")})),
+            self.turn_notification("item/started", json!({"item": item})),
         ]
     }
 
     fn delta(&self, text: &str) -> Value {
-        self.about("item/agentMessage/delta", json!({"itemId": self.item(), "delta": text}))
+        self.turn_notification("item/agentMessage/delta", json!({"itemId": self.item(), "delta": text}))
     }
 
     fn end(&mut self, text: &str) -> Vec<Value> {
@@ -83,9 +83,9 @@ impl Protocol for Codex {
         });
         let usage = json!({"total": tokens, "last": tokens, "modelContextWindow": 100_000});
         vec![
-            self.about("item/completed", json!({"item": item})),
-            self.about("thread/tokenUsage/updated", json!({"tokenUsage": usage})),
-            self.about("turn/completed", json!({"turn": self.turn("completed")})),
+            self.turn_notification("item/completed", json!({"item": item})),
+            self.turn_notification("thread/tokenUsage/updated", json!({"tokenUsage": usage})),
+            self.turn_notification("turn/completed", json!({"turn": self.turn("completed")})),
         ]
     }
 }

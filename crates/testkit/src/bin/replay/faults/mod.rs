@@ -1,12 +1,13 @@
-//! Broken CLIs, by name. Each behaves until the first prompt, in the protocol it speaks, and then does what its name says.
+//! Faulty CLIs, by name. Each follows its protocol until the first prompt and then shows the fault.
 //!
-//! `claude`, `codex` and `acp` know just enough of a protocol to greet, to begin an answer and to end one.
+//! `claude`, `codex` and `acp` implement just enough of a protocol for the handshake and for starting and ending an
+//! answer.
 
 mod acp;
 mod claude;
 mod codex;
 
-use crate::arguments::DEAF;
+use crate::arguments::IGNORE_SIGTERM;
 use serde_json::Value;
 use std::{
     io::{self, BufWriter, StdoutLock, Write},
@@ -18,36 +19,35 @@ use std::{
 
 const LONG_LINE_BYTES: usize = 100 * 1024 * 1024;
 const BURST_DELTAS: u32 = 10_000;
-const FOR_EVER: Duration = Duration::from_secs(3600);
-/// Stands in an output line for what is too long to build.
+const ONE_HOUR: Duration = Duration::from_secs(3600);
+/// A placeholder in an output line for content that is too long to build in memory.
 const HOLE: &str = "HOLE";
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fault {
-    /// A line that is no JSON and no UTF-8 in the middle of a good answer.
+    /// A line that is neither JSON nor UTF-8 in the middle of a good answer.
     Garbage,
     /// The output ends in the middle of a line.
     HalfLine,
     /// A line of 100 MB.
     LongLine,
-    /// Not a word after the prompt, nor on anything else. Ends with its input.
+    /// No output after the prompt or anything else. Ends with its input.
     Silence,
     SilenceAtStart,
-    /// Begins to answer, then silence.
+    /// Starts an answer, then sends nothing.
     Stall,
-    /// Exit code 1 and a word on stderr.
+    /// Exits with code 1 and a message on stderr.
     Exit,
     ExitAtStart,
-    /// Begins to answer, then hears neither an interrupt nor the end of its input nor SIGTERM.
+    /// Starts an answer, then ignores interrupts, the end of its input and SIGTERM.
     HangOnEof,
-    /// Answers well, but stays when its input ends, and on SIGTERM.
+    /// Answers correctly, but ignores the end of its input and SIGTERM.
     HangAfterEnd,
-    /// Answers with the id of a process that it left behind in a session of its own.
+    /// Answers with the id of a process that it leaves behind in a separate session.
     SetsidChild,
     /// 10,000 deltas in one write.
     Burst,
-    /// Tells the MCP servers that it was given, secrets and all, and goes on when it is told to stop. The next prompt is its
-    /// end.
+    /// Prints the MCP servers it got, including secrets, and keeps running when cancelled. Exits on the next prompt.
     Blab,
 }
 
@@ -71,21 +71,21 @@ impl Fault {
     pub fn named(name: &str) -> Result<Self, String> {
         let found = FAULTS.iter().find(|(known, _)| *known == name).map(|(_, fault)| *fault);
         let known = || FAULTS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
-        found.ok_or_else(|| format!("there is no fault {name:?}; there are {}", known()))
+        found.ok_or_else(|| format!("unknown fault {name:?}; known faults: {}", known()))
     }
 }
 
-/// Whose protocol is spoken.
+/// The protocol of the CLI that is played.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Speaks {
+pub enum CliProtocol {
     Claude,
     Codex,
     Acp,
-    /// The same, of an agent that takes no MCP servers but those that it starts itself.
+    /// ACP, for an agent that supports only stdio MCP servers.
     AcpStdio,
 }
 
-impl Speaks {
+impl CliProtocol {
     pub fn named(name: &str) -> Result<Self, String> {
         match name {
             "claude" => Ok(Self::Claude),
@@ -96,7 +96,7 @@ impl Speaks {
         }
     }
 
-    /// As the CLI answers `--version`.
+    /// The output of `--version`.
     pub fn version(self) -> &'static str {
         match self {
             Self::Claude => "2.1.325 (Claude Code)",
@@ -105,54 +105,54 @@ impl Speaks {
         }
     }
 
-    fn protocol(self) -> Box<dyn Protocol> {
+    fn protocol(self) -> Box<dyn FakeProtocol> {
         match self {
-            Self::Claude => Box::new(claude::Claude::default()),
-            Self::Codex => Box::new(codex::Codex::default()),
-            Self::Acp => Box::new(acp::Acp::new(true)),
-            Self::AcpStdio => Box::new(acp::Acp::new(false)),
+            Self::Claude => Box::new(claude::FakeClaude::default()),
+            Self::Codex => Box::new(codex::FakeCodex::default()),
+            Self::Acp => Box::new(acp::FakeAcp::new(true)),
+            Self::AcpStdio => Box::new(acp::FakeAcp::new(false)),
         }
     }
 }
 
-/// Just enough of one.
-trait Protocol {
-    fn hear(&mut self, line: &Value) -> Heard;
-    /// The lines before the first delta of the answer to the last prompt.
+/// A minimal protocol implementation.
+trait FakeProtocol {
+    fn handle_line(&mut self, line: &Value) -> LineAction;
+    /// Returns the lines before the first delta of the answer.
     fn begin(&mut self) -> Vec<Value>;
     fn delta(&self, text: &str) -> Value;
-    /// The lines after its last delta.
+    /// Returns the lines after the last delta.
     fn end(&mut self, text: &str) -> Vec<Value>;
-    /// The MCP servers that it was given.
+    /// Returns the MCP servers of the session.
     fn servers(&self) -> Value {
         Value::Null
     }
 }
 
 #[derive(Debug, PartialEq)]
-enum Heard {
+enum LineAction {
     Prompt,
-    Answer(Vec<Value>),
-    Nothing,
+    Reply(Vec<Value>),
+    Ignore,
 }
 
-pub fn play(fault: Fault, speaks: Speaks, is_deaf: bool) -> io::Result<ExitCode> {
+pub fn play(fault: Fault, speaks: CliProtocol, is_deaf: bool) -> io::Result<ExitCode> {
     match fault {
-        Fault::HangOnEof | Fault::HangAfterEnd if !is_deaf => return Err(become_deaf()),
+        Fault::HangOnEof | Fault::HangAfterEnd if !is_deaf => return Err(restart_ignoring_sigterm()),
         Fault::ExitAtStart => return Ok(crash()),
         Fault::SilenceAtStart => return silence(),
         _ => {}
     }
     let mut broken =
-        Broken { protocol: speaks.protocol(), output: BufWriter::new(io::stdout().lock()), fault: Some(fault) };
+        FaultyCli { protocol: speaks.protocol(), output: BufWriter::new(io::stdout().lock()), fault: Some(fault) };
     let mut line = String::new();
-    // The input is not locked meanwhile: a fault may go on reading it.
+    // The input is not locked, because a fault may read it too.
     while io::stdin().read_line(&mut line)? > 0 {
         let Ok(line) = serde_json::from_str(&std::mem::take(&mut line)) else { continue };
-        match broken.protocol.hear(&line) {
-            Heard::Nothing => {}
-            Heard::Answer(lines) => broken.lines(lines)?,
-            Heard::Prompt => {
+        match broken.protocol.handle_line(&line) {
+            LineAction::Ignore => {}
+            LineAction::Reply(lines) => broken.lines(lines)?,
+            LineAction::Prompt => {
                 if let Some(code) = broken.answer()? {
                     return Ok(code);
                 }
@@ -165,15 +165,15 @@ pub fn play(fault: Fault, speaks: Speaks, is_deaf: bool) -> io::Result<ExitCode>
     Ok(ExitCode::SUCCESS)
 }
 
-struct Broken {
-    protocol: Box<dyn Protocol>,
+struct FaultyCli {
+    protocol: Box<dyn FakeProtocol>,
     output: BufWriter<StdoutLock<'static>>,
-    /// Taken by the first prompt; all later ones are answered well.
+    /// Taken by the first prompt; later prompts are answered correctly.
     fault: Option<Fault>,
 }
 
-impl Broken {
-    /// The exit code where the fault was the end.
+impl FaultyCli {
+    /// Returns the exit code if the fault ends the process.
     fn answer(&mut self) -> io::Result<Option<ExitCode>> {
         match self.fault.take() {
             Some(Fault::Exit) => return Ok(Some(crash())),
@@ -200,13 +200,13 @@ impl Broken {
             }
             Some(Fault::Garbage) => {
                 self.begin(&["Before "])?;
-                self.output.write_all(b"Segmentation {fault: \xff\xfe\x00 this is no JSON\n")?;
+                self.output.write_all(b"Segmentation {fault: \xff\xfe\x00 this is not JSON\n")?;
                 let after = self.protocol.delta("after.");
                 self.lines(vec![after])?;
                 self.end("Before after.")?;
             }
             Some(Fault::SetsidChild) => {
-                let text = format!("Left process {}", leave_a_process()?);
+                let text = format!("Left process {}", spawn_orphan()?);
                 self.begin(&[&text])?;
                 self.end(&text)?;
             }
@@ -269,31 +269,31 @@ fn crash() -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Until the host gives up.
+/// Reads and ignores the input until it ends.
 fn silence() -> io::Result<ExitCode> {
     io::copy(&mut io::stdin().lock(), &mut io::sink())?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Until it is killed.
+/// Sleeps until the process is killed.
 fn hang() -> ! {
     loop {
-        thread::sleep(FOR_EVER);
+        thread::sleep(ONE_HOUR);
     }
 }
 
-/// A signal that a shell ignores stays ignored in what it becomes. Returns only when that failed.
-fn become_deaf() -> io::Error {
+/// Restarts through a shell that ignores SIGTERM, which stays ignored after `exec`. Returns only on failure.
+fn restart_ignoring_sigterm() -> io::Error {
     let mut command = Command::new("sh");
     command.args(["-c", "trap '' TERM; exec \"$0\" \"$@\""]);
     match std::env::current_exe() {
-        Ok(own) => command.arg(own).args(std::env::args_os().skip(1)).arg(DEAF).exec(),
+        Ok(own) => command.arg(own).args(std::env::args_os().skip(1)).arg(IGNORE_SIGTERM).exec(),
         Err(error) => error,
     }
 }
 
-/// Its id. It holds none of our pipes, belongs to no group or session of ours, and would run for minutes.
-fn leave_a_process() -> io::Result<String> {
+/// Returns the id of a long-running process that shares no pipes, process group or session with us.
+fn spawn_orphan() -> io::Result<String> {
     let script = "setsid sleep 300 </dev/null >/dev/null 2>&1 & echo $!";
     let output = Command::new("sh").args(["-c", script]).stdin(Stdio::null()).output()?;
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())

@@ -1,7 +1,7 @@
-//! How many calls a server answers, and what one of them costs it.
+//! Throughput and processor cost of calls to a server.
 
 use super::{
-    client::{Client, Era},
+    client::{BenchEra, BenchMcpClient},
     contenders::Contender,
 };
 use crate::{
@@ -14,30 +14,35 @@ use tokio::task::JoinSet;
 
 const CLIENTS: usize = 16;
 
-/// Of one server, round by round.
+/// The figures of one server, one value per round.
 #[derive(Default)]
-pub struct Figures {
+pub struct CallFigures {
     pub calls_a_second: Rounds,
     pub processor_microseconds_a_call: Rounds,
-    /// Of a client that is alone, in milliseconds.
+    /// The median latency with a single client, in milliseconds.
     pub median: Rounds,
 }
 
-/// Of one server in one round, over all its turns.
+/// The raw counts of one server in one round, summed over all its turns.
 #[derive(Default)]
-pub struct Tally {
+pub struct CallTally {
     calls: u32,
     elapsed: Duration,
     processor: Duration,
-    alone: Vec<f64>,
+    single_latencies: Vec<f64>,
 }
 
-impl Tally {
-    /// Every client calls, again as soon as it is answered, until the time is over.
-    pub async fn crowd(&mut self, contender: &Contender, era: Era, time: Duration) -> anyhow::Result<()> {
+impl CallTally {
+    /// Each client calls in a loop until the time is over.
+    pub async fn measure_concurrent(
+        &mut self,
+        contender: &Contender,
+        era: BenchEra,
+        time: Duration,
+    ) -> anyhow::Result<()> {
         let mut clients = Vec::new();
         for _ in 0..CLIENTS {
-            clients.push(Client::connect(contender.address, era, contender.tool).await?);
+            clients.push(BenchMcpClient::connect(contender.address, era, contender.tool).await?);
         }
         let processor = usage::processor_time(contender.pid()?)?;
         let begin = Instant::now();
@@ -53,18 +58,18 @@ impl Tally {
         Ok(())
     }
 
-    pub async fn alone(&mut self, contender: &Contender, era: Era, calls: usize) -> anyhow::Result<()> {
-        let mut client = Client::connect(contender.address, era, contender.tool).await?;
+    pub async fn measure_single(&mut self, contender: &Contender, era: BenchEra, calls: usize) -> anyhow::Result<()> {
+        let mut client = BenchMcpClient::connect(contender.address, era, contender.tool).await?;
         for _ in 0..calls {
             let begin = Instant::now();
             client.call().await?;
-            self.alone.push(begin.elapsed().as_secs_f64() * 1e3);
+            self.single_latencies.push(begin.elapsed().as_secs_f64() * 1e3);
         }
         Ok(())
     }
 }
 
-async fn call_until(mut client: Client, end: Instant) -> anyhow::Result<u32> {
+async fn call_until(mut client: BenchMcpClient, end: Instant) -> anyhow::Result<u32> {
     let mut calls = 0;
     while Instant::now() < end {
         client.call().await?;
@@ -73,12 +78,12 @@ async fn call_until(mut client: Client, end: Instant) -> anyhow::Result<u32> {
     Ok(calls)
 }
 
-impl Figures {
-    pub fn push(&mut self, tally: &Tally) -> anyhow::Result<()> {
+impl CallFigures {
+    pub fn push(&mut self, tally: &CallTally) -> anyhow::Result<()> {
         let calls = f64::from(tally.calls);
         self.calls_a_second.push(calls / tally.elapsed.as_secs_f64());
         self.processor_microseconds_a_call.push(tally.processor.as_secs_f64() * 1e6 / calls);
-        self.median.push(percentile(&tally.alone, 50.0).context("no call")?);
+        self.median.push(percentile(&tally.single_latencies, 50.0).context("no call")?);
         Ok(())
     }
 }

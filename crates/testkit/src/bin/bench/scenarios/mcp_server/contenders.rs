@@ -1,7 +1,7 @@
-//! The servers that are measured: Greenroom, and small ones on the official SDKs.
+//! The measured servers: Greenroom, and small servers built on the official SDKs.
 
-use super::client::Tool;
-use crate::{Bench, stack::Greenroom};
+use super::client::BenchTool;
+use crate::{Bench, stack::GreenroomStack};
 use anyhow::Context as _;
 use serde_json::json;
 use std::{
@@ -19,28 +19,28 @@ use tokio::{
 
 const START: Duration = Duration::from_secs(60);
 
-/// Greenroom's answer is read from its database; theirs is what they were sent. So theirs is the lighter work.
-const LIST_AGENTS: Tool = Tool { name: "list_agents", arguments: || json!({}), answered_with: "scripted" };
-const ECHO: Tool =
-    Tool { name: "echo", arguments: || json!({"text": "what was said"}), answered_with: "what was said" };
+/// Greenroom reads its answer from the database; the reference servers only echo, which is less work.
+const LIST_AGENTS: BenchTool = BenchTool { name: "list_agents", arguments: || json!({}), expected_text: "scripted" };
+const ECHO: BenchTool =
+    BenchTool { name: "echo", arguments: || json!({"text": "what was said"}), expected_text: "what was said" };
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Reference {
+pub enum ReferenceServer {
     TypescriptV1,
     TypescriptV2,
     Python,
 }
 
-enum Process {
-    Greenroom(Greenroom),
+enum ContenderProcess {
+    Greenroom(GreenroomStack),
     Reference(Child),
 }
 
-/// One that runs. Dropping it kills it.
+/// A running server. Dropping it kills the process.
 pub struct Contender {
-    process: Process,
+    process: ContenderProcess,
     pub address: SocketAddr,
-    pub tool: Tool,
+    pub tool: BenchTool,
 }
 
 impl Contender {
@@ -49,20 +49,20 @@ impl Contender {
     }
 
     pub async fn greenroom_with(bench: &Bench, environment: &[(&str, &str)]) -> anyhow::Result<Self> {
-        let launch = Greenroom::launch(&bench.binary, &bench.fresh("mcp"));
+        let launch = GreenroomStack::launch(&bench.binary, &bench.new_folder("mcp"));
         let launch = environment.iter().fold(launch, |launch, (name, value)| launch.with(name, *value));
-        let greenroom = Greenroom::started(&launch).await?;
+        let greenroom = GreenroomStack::start_with(&launch).await?;
         let address = greenroom.address;
-        Ok(Self { process: Process::Greenroom(greenroom), address, tool: LIST_AGENTS })
+        Ok(Self { process: ContenderProcess::Greenroom(greenroom), address, tool: LIST_AGENTS })
     }
 
-    pub async fn reference(reference: Reference, bench: &Bench) -> anyhow::Result<Self> {
-        let servers = programs::McpServers::found();
+    pub async fn reference(reference: ReferenceServer, bench: &Bench) -> anyhow::Result<Self> {
+        let servers = programs::McpPrograms::from_env();
         let folder = bench.folder.join("reference");
         let script = reference.script(&folder, &servers.modules)?;
         let program = match reference {
-            Reference::TypescriptV1 | Reference::TypescriptV2 => &servers.node,
-            Reference::Python => &servers.python,
+            ReferenceServer::TypescriptV1 | ReferenceServer::TypescriptV2 => &servers.node,
+            ReferenceServer::Python => &servers.python,
         };
         let mut child = Command::new(program)
             .arg(script)
@@ -72,22 +72,23 @@ impl Contender {
             .kill_on_drop(true)
             .spawn()?;
         let mut lines = BufReader::new(child.stdout.take().context("no output")?).lines();
-        let line = timeout(START, lines.next_line()).await.context("it does not start")??;
+        let line = timeout(START, lines.next_line()).await.context("the reference server did not start in time")??;
         let line = line.with_context(|| format!("{reference:?} ended at once"))?;
-        let address = line.strip_prefix("listening on ").context("it does not say where it listens")?.parse()?;
-        Ok(Self { process: Process::Reference(child), address, tool: ECHO })
+        let address =
+            line.strip_prefix("listening on ").context("the reference server did not print its address")?.parse()?;
+        Ok(Self { process: ContenderProcess::Reference(child), address, tool: ECHO })
     }
 
     pub fn pid(&self) -> anyhow::Result<u32> {
         match &self.process {
-            Process::Greenroom(it) => Ok(it.server.pid()),
-            Process::Reference(it) => it.id().context("it ended"),
+            ContenderProcess::Greenroom(it) => Ok(it.server.pid()),
+            ContenderProcess::Reference(it) => it.id().context("the reference server ended"),
         }
     }
 }
 
-impl Reference {
-    /// Writes the program into `folder`, where it finds the packages it names.
+impl ReferenceServer {
+    /// Writes the program into `folder`, next to the packages that it imports.
     fn script(self, folder: &Path, modules: &Path) -> anyhow::Result<PathBuf> {
         let (name, text) = match self {
             Self::TypescriptV1 => ("typescript_v1.mjs", include_str!("../../reference/typescript_v1.mjs")),

@@ -1,0 +1,118 @@
+//! The parts of API responses that the command line uses. Unknown fields are ignored: a newer server may add some.
+
+use domain::{
+    ids::{AgentId, MessageId, RoomId, RunId},
+    run::Receipt,
+};
+use serde::Deserialize;
+use std::collections::HashMap;
+
+#[derive(Deserialize)]
+pub struct AgentListResponse {
+    pub agents: Vec<AgentResponse>,
+}
+
+#[derive(Clone, Deserialize)]
+pub struct AgentResponse {
+    pub id: AgentId,
+    pub name: String,
+    pub provider: String,
+    pub model: Option<String>,
+}
+
+impl AgentListResponse {
+    pub fn names(&self) -> HashMap<AgentId, String> {
+        self.agents.iter().map(|agent| (agent.id, agent.name.clone())).collect()
+    }
+
+    /// Finds an agent by id, by exact name, or by case-insensitive name if it is unique.
+    pub fn find(&self, wanted: &str) -> Option<&AgentResponse> {
+        if let Ok(id) = wanted.parse::<AgentId>() {
+            return self.agents.iter().find(|agent| agent.id == id);
+        }
+        self.agents.iter().find(|agent| agent.name == wanted).or_else(|| {
+            let mut alike = self.agents.iter().filter(|agent| agent.name.to_lowercase() == wanted.to_lowercase());
+            alike.next().filter(|_| alike.next().is_none())
+        })
+    }
+}
+
+#[derive(Deserialize)]
+pub struct RoomListResponse {
+    pub rooms: Vec<RoomResponse>,
+}
+
+#[derive(Deserialize)]
+pub struct RoomResponse {
+    pub id: RoomId,
+    pub name: String,
+    pub agents: Vec<AgentId>,
+    pub head: u64,
+    pub updated_at: String,
+}
+
+#[derive(Deserialize)]
+pub struct PostResponse {
+    pub message: PostedMessage,
+    pub runs: Vec<PostedRun>,
+}
+
+#[derive(Deserialize)]
+pub struct PostedMessage {
+    #[expect(dead_code, reason = "read only to validate the response")]
+    pub id: MessageId,
+    pub seq: u64,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+pub struct PostedRun {
+    pub id: RunId,
+    pub agent_id: AgentId,
+}
+
+#[derive(Deserialize)]
+pub struct CancelResponse {
+    pub status: String,
+    pub receipt: Receipt,
+}
+
+/// The receipt, for people.
+impl std::fmt::Display for CancelResponse {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Receipt { processes, signals, millis } = &self.receipt;
+        write!(f, "{} after {millis} ms", self.status)?;
+        match processes {
+            0 => Ok(()),
+            1 => write!(f, ", 1 process ended ({})", signals.join(", ")),
+            n => write!(f, ", {n} processes ended ({})", signals.join(", ")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{AgentListResponse, CancelResponse};
+    use serde_json::json;
+
+    #[test]
+    fn an_agent_is_found_by_id_or_name() {
+        let agent = |id: u8, name: &str| json!({"id": format!("00000000-0000-0000-0000-0000000000{id:02}"), "name": name, "provider": "scripted", "new": 1});
+        let agents: AgentListResponse =
+            serde_json::from_value(json!({"agents": [agent(1, "Ada"), agent(2, "Bob"), agent(3, "bob")]})).unwrap();
+        assert_eq!(agents.find("bob").unwrap().id, agents.agents[2].id);
+        assert_eq!(agents.find("ADA").unwrap().id, agents.agents[0].id);
+        assert!(agents.find("BOB").is_none(), "the name is ambiguous");
+        assert_eq!(agents.find("00000000-0000-0000-0000-000000000002").unwrap().name, "Bob");
+        assert!(agents.find("eve").is_none());
+    }
+
+    #[test]
+    fn a_receipt_lists_processes_and_signals() {
+        let of = |value| serde_json::from_value::<CancelResponse>(value).unwrap().to_string();
+        let receipt = json!({"processes": 2, "signals": ["SIGTERM", "SIGKILL"], "millis": 12});
+        assert_eq!(
+            of(json!({"status": "cancelled", "receipt": receipt})),
+            "cancelled after 12 ms, 2 processes ended (SIGTERM, SIGKILL)"
+        );
+    }
+}

@@ -1,0 +1,47 @@
+//! The checks of a running server for `GET /api/doctor`. Any user with a token may call it, so paths on this machine
+//! are left out.
+
+use super::{DoctorFinding, FindingState, agents, configuration, database, machine, programs};
+use crate::config::AppConfig;
+use engine::Engine;
+use server::http::doctor::{CheckStatus, DoctorCheck, RunDoctorChecks};
+use std::net::SocketAddr;
+
+pub fn server_checks(config: &AppConfig, engine: &Engine, address: SocketAddr) -> RunDoctorChecks {
+    let (config, engine) = (config.clone(), engine.clone());
+    Box::new(move || {
+        let (config, engine) = (config.clone(), engine.clone());
+        Box::pin(async move { run_checks(&config, &engine, address).await })
+    })
+}
+
+async fn run_checks(config: &AppConfig, engine: &Engine, address: SocketAddr) -> Vec<DoctorCheck> {
+    let (database, providers, programs) = tokio::join!(
+        database::check_running_server(engine.store()),
+        agents::check_running_server(engine),
+        programs::check()
+    );
+    let data = config.store.data_dir.clone();
+    let disk = tokio::task::spawn_blocking(move || machine::data_directory(&data)).await;
+    let disk =
+        disk.unwrap_or_else(|error| DoctorFinding::new("data directory", FindingState::Broken, error.to_string()));
+    let mut findings = vec![
+        configuration(config),
+        disk,
+        database,
+        DoctorFinding::new("address", FindingState::Ok, format!("port {}", address.port())),
+    ];
+    findings.extend(providers);
+    findings.extend(programs);
+    findings.into_iter().map(to_check).collect()
+}
+
+fn to_check(finding: DoctorFinding) -> DoctorCheck {
+    let DoctorFinding { what: name, state, location: _, detail, advice } = finding;
+    let status = match state {
+        FindingState::Ok => CheckStatus::Ok,
+        FindingState::Missing => CheckStatus::Warn,
+        FindingState::Broken => CheckStatus::Fail,
+    };
+    DoctorCheck { name, status, detail, advice }
+}

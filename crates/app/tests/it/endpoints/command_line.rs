@@ -1,0 +1,92 @@
+//! The command line against the real server.
+
+use super::requests::{RoomFollower, counted, get, journal, post_text, room, wait_for_end};
+use crate::{greenroom, run};
+use domain::{event::EventType, run::RunStatus};
+use serde_json::Value;
+use testkit::client::TestClient;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+
+on_both_databases! {
+    server: run_prints_the_answer_and_usage, events_follow_prints_new_events, rooms_agents_and_cancel, doctor_finds_the_server;
+}
+
+async fn run_prints_the_answer_and_usage(api: &TestClient) {
+    let dir = tempfile::tempdir().unwrap();
+    let output = run(dir.path(), &["run", "scripted", "!count 30 5", "--server", api.base_url()]).await;
+    assert_eq!((output.code, output.stdout), (Some(0), counted(30) + "\n"), "{}", output.stderr);
+    assert!(output.stderr.contains("33 tokens"), "{}", output.stderr);
+    let room = get(api, "/api/rooms").await.expect_status(200)["rooms"][0]["id"].as_str().unwrap().to_owned();
+    assert!(output.stderr.contains(&room), "the output must name the room: {}", output.stderr);
+    let more =
+        run(dir.path(), &["run", "scripted", "!fail oh_no Sorry", "--room", &room, "--server", api.base_url()]).await;
+    assert_eq!((more.code, more.stdout.as_str()), (Some(1), "I am about to fail.\n"));
+    assert!(more.stderr.contains("Sorry") && more.stderr.contains("oh_no"), "{}", more.stderr);
+    assert_eq!(api.messages(room.parse().unwrap(), None, 10).await.unwrap().messages.len(), 4);
+    let nobody = run(dir.path(), &["run", "nobody", "hi", "--server", api.base_url()]).await;
+    assert_eq!((nobody.code, nobody.stdout.as_str()), (Some(1), ""));
+}
+
+async fn events_follow_prints_new_events(api: &TestClient) {
+    let dir = tempfile::tempdir().unwrap();
+    let room = room(api).await;
+    let first = post_text(api, room, "!count 3").await;
+    wait_for_end(api, first).await;
+    let id = room.to_string();
+    let printed = run(dir.path(), &["events", &id, "--server", api.base_url()]).await;
+    let journal = journal(api, room).await;
+    assert_eq!(
+        printed.stdout.lines().collect::<Vec<_>>(),
+        journal.iter().map(|event| &*event.json).collect::<Vec<_>>()
+    );
+
+    let mut child = greenroom(dir.path(), &["events", &id, "--after", "2", "--follow", "--server", api.base_url()])
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut run = None;
+    for seq in 3.. {
+        let line = tokio::time::timeout(crate::DEADLINE, lines.next_line()).await.unwrap().unwrap().unwrap();
+        let event: Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(event["seq"], seq);
+        if seq == journal.len() as u64 {
+            run = Some(post_text(api, room, "!count 20 5").await);
+        }
+        if event["type"] == EventType::RunCompleted.as_str()
+            && event["run_id"].as_str() == run.map(|r| r.to_string()).as_deref()
+        {
+            break;
+        }
+    }
+    child.kill().await.unwrap();
+}
+
+async fn rooms_agents_and_cancel(api: &TestClient) {
+    let dir = tempfile::tempdir().unwrap();
+    let room = room(api).await;
+    let hanging = post_text(api, room, "!hang").await;
+    RoomFollower::start(api, room).await.first_delta(hanging).await;
+    let rooms = run(dir.path(), &["rooms", "--server", api.base_url()]).await;
+    assert!(
+        rooms.code == Some(0) && rooms.stdout.contains(&room.to_string()) && rooms.stdout.contains("scripted"),
+        "{}",
+        rooms.stdout
+    );
+    let agents = run(dir.path(), &["agents", "--server", api.base_url()]).await;
+    assert!(agents.code == Some(0) && agents.stdout.contains("scripted"), "{}", agents.stdout);
+    let cancelled = run(dir.path(), &["cancel", &hanging.to_string(), "--server", api.base_url()]).await;
+    assert_eq!(cancelled.code, Some(0), "{}", cancelled.stderr);
+    assert!(cancelled.stdout.starts_with("cancelled after"), "{}", cancelled.stdout);
+    assert_eq!(api.run(hanging).await.unwrap().status, RunStatus::Cancelled);
+}
+
+async fn doctor_finds_the_server(api: &TestClient) {
+    let dir = tempfile::tempdir().unwrap();
+    let listen = api.base_url().strip_prefix("http://").unwrap();
+    let mut command = greenroom(dir.path(), &["doctor"]);
+    command.env("GREENROOM_SERVER__LISTEN", listen).env("PATH", dir.path());
+    let output = crate::output_of(command.spawn().unwrap()).await;
+    assert_eq!(output.code, Some(0), "{}{}", output.stdout, output.stderr);
+    let row = output.stdout.lines().find(|line| line.starts_with("address")).unwrap();
+    assert!(row.contains("answers on") && row.contains(env!("CARGO_PKG_VERSION")), "{row}");
+}

@@ -1,0 +1,78 @@
+//! The whole server, tested through its public endpoints only, with the scripted provider.
+//!
+//! Every test is written once and runs on both engines: `sqlite::name` and `postgres::name`. A test under `server` gets
+//! a running server, which is checked at the end: see [`testkit::server::TestServer::finish`]. A test under `database`
+//! starts what it needs itself, such as the real binary. `requests` has the shared helpers.
+
+/// Defines each test for both engines.
+macro_rules! on_both_databases {
+    ($(server: $($served:ident),+;)? $(database: $($bare:ident),+;)?) => {
+        on_both_databases!(@engine sqlite, $($($served),+)?; $($($bare),+)?);
+        on_both_databases!(@engine postgres, $($($served),+)?; $($($bare),+)?);
+    };
+    (@engine $engine:ident, $($served:ident),*; $($bare:ident),*) => {
+        mod $engine {
+            use testkit::database::TestDatabase;
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $served() {
+                let server = testkit::server::TestServer::start(TestDatabase::$engine()).await;
+                super::$served(server.api()).await;
+                server.finish().await;
+            })*
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $bare() {
+                super::$bare(TestDatabase::$engine()).await;
+            })*
+        }
+    };
+}
+
+mod accounts;
+mod agents;
+mod approvals;
+mod backup;
+mod bad_content;
+mod bad_positions;
+mod bad_requests;
+mod bad_sockets;
+mod binary;
+mod cancel;
+mod command_line;
+mod crash;
+mod doctor;
+mod execute;
+mod feed;
+mod figures;
+mod history;
+mod idempotent;
+mod limits;
+mod mcp_hostile;
+mod mcp_live;
+mod mcp_agent_tokens;
+mod mcp_requests;
+mod mcp_servers;
+mod mcp_stdio;
+mod mcp_streams;
+mod mcp_tools;
+mod openapi;
+mod paused;
+mod providers;
+mod readme;
+mod reconnect;
+mod remembered;
+mod rooms;
+mod room_list;
+mod run_pages;
+mod run_stream;
+pub mod requests;
+mod session;
+mod skills;
+mod skills_training;
+mod skills_transfer;
+mod slow;
+mod stop;
+mod tokens;
+mod two_servers;
+mod uploads;
+mod usage;
+mod when_busy;

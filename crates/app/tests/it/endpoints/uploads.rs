@@ -1,0 +1,159 @@
+//! Uploads: stored, downloaded, and passed to agents as attachments.
+
+use super::{
+    binary::Binary,
+    requests::{ApiResponse, delete, get, head, message_of, post_body, response_to, room, runs_of, wait_for_end},
+};
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+use std::time::Duration;
+use testkit::{client::TestClient, database::TestDatabase, server::TestServer};
+use uuid::Uuid;
+
+on_both_databases! {
+    server: download_equals_upload, active_content_is_never_rendered, size_and_name_limits,
+            uploads_are_idempotent, only_uploads_can_be_attached;
+    database: agent_gets_attachments_as_files, uploads_are_private;
+}
+
+async fn upload(api: &TestClient, name: &str, kind: &str, bytes: impl Into<reqwest::Body>) -> ApiResponse {
+    let name: String = name.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    let request = api.request(Method::POST, &format!("/api/uploads?name={name}"));
+    response_to(request.header("content-type", kind).body(bytes)).await
+}
+
+fn attach(text: &str, upload: &Value) -> Value {
+    json!({"text": text, "attachments": [{"name": "whatever", "media_type": "x/y", "url": upload["url"]}]})
+}
+
+async fn download_equals_upload(api: &TestClient) {
+    let bytes: Vec<u8> = (0..=255).cycle().take(3_000_000).collect();
+    let made = upload(api, "Bild 🎭.png", "image/png", bytes.clone()).await.expect_status(201);
+    assert_eq!(
+        (&made["name"], &made["bytes"], &made["media_type"]),
+        (&json!("Bild 🎭.png"), &json!(3_000_000), &json!("image/png"))
+    );
+    let response = api.request(Method::GET, made["url"].as_str().unwrap()).send().await.unwrap();
+    assert_eq!(response.headers()["content-type"], "image/png");
+    assert!(response.headers()["content-disposition"].to_str().unwrap().starts_with("inline"));
+    assert_eq!(response.bytes().await.unwrap(), bytes);
+    assert_eq!(delete(api, made["url"].as_str().unwrap()).await.status, 204);
+    get(api, made["url"].as_str().unwrap()).await.expect_problem(404, "not_found");
+    delete(api, made["url"].as_str().unwrap()).await.expect_problem(404, "not_found");
+    upload(api, "empty", "text/plain", "").await.expect_status(201);
+}
+
+async fn active_content_is_never_rendered(api: &TestClient) {
+    for kind in ["text/html", "image/svg+xml", "text/javascript", "text/css", "application/xhtml+xml"] {
+        let made = upload(api, "page.html", kind, "<script>alert(1)</script>").await.expect_status(201);
+        let shown = get(api, made["url"].as_str().unwrap()).await;
+        assert_eq!(shown.header("content-type"), "application/octet-stream", "{kind}");
+        assert!(shown.header("content-disposition").starts_with("attachment"), "{kind}");
+        assert_eq!(shown.header("x-content-type-options"), "nosniff");
+        assert!(shown.header("content-security-policy").contains("sandbox"), "{kind}");
+        assert_eq!(shown.header("cross-origin-resource-policy"), "same-origin");
+    }
+}
+
+async fn size_and_name_limits(api: &TestClient) {
+    let most = vec![7; 25_000_000];
+    let larger = [most.as_slice(), &[7]].concat();
+    assert_eq!(upload(api, "most", "a/b", most).await.expect_status(201)["bytes"], 25_000_000);
+    assert_eq!(
+        upload(api, "more", "a/b", larger.clone()).await.expect_problem(413, "payload_too_large")["max_bytes"],
+        25_000_000
+    );
+    // Without a content length.
+    let pieces = larger.chunks(1 << 20).map(|piece| Ok::<_, std::io::Error>(piece.to_vec())).collect::<Vec<_>>();
+    let stream = reqwest::Body::wrap_stream(futures_util::stream::iter(pieces));
+    upload(api, "more", "a/b", stream).await.expect_problem(413, "payload_too_large");
+    for bad in ["", " ", "a\nb", &"x".repeat(121), &"x".repeat(6000)] {
+        upload(api, bad, "a/b", "x").await.expect_problem(400, "invalid_request");
+    }
+    let unnamed = response_to(api.request(Method::POST, "/api/uploads").body("x")).await;
+    unnamed.expect_problem(400, "invalid_request");
+    assert_eq!(
+        upload(api, "odd", "no type at all", "x").await.expect_status(201)["media_type"],
+        "application/octet-stream"
+    );
+    // Other endpoints keep their own limit.
+    let large = json!({"name": "x".repeat(3_000_000)});
+    super::requests::post(api, "/api/rooms", &large).await.expect_problem(413, "payload_too_large");
+}
+
+async fn uploads_are_idempotent(api: &TestClient) {
+    let send = |bytes: &'static str| {
+        let request = api.request(Method::POST, "/api/uploads?name=a.txt").header("idempotency-key", "k");
+        response_to(request.header("content-type", "text/plain").body(bytes))
+    };
+    let first = send("one").await.expect_status(201);
+    assert_eq!(send("one").await.expect_status(201), first);
+    send("two").await.expect_problem(409, "idempotency_conflict");
+}
+
+async fn only_uploads_can_be_attached(api: &TestClient) {
+    let room = room(api).await;
+    let before = head(api, room).await;
+    for url in [
+        format!("/api/uploads/{}", Uuid::now_v7()),
+        "https://evil.example/x".into(),
+        "/etc/passwd".into(),
+        String::new(),
+    ] {
+        let refused =
+            post_body(api, room, attach("see", &json!({"url": url}))).await.expect_problem(422, "unprocessable");
+        assert_eq!(refused["pointer"], "/attachments");
+    }
+    assert_eq!(head(api, room).await, before, "nothing may be stored");
+}
+
+async fn agent_gets_attachments_as_files(database: TestDatabase) {
+    let server = TestServer::start(database).await;
+    let api = server.api();
+    let room = room(api).await;
+    let folder = server.database().folder().join("rooms").join(room.to_string());
+    let (mut files, mut last) = (Vec::new(), Value::Null);
+    for (name, content) in [("notes.txt", "one"), ("notes.txt", "two"), ("../../../etc/evil", "three")] {
+        last = upload(api, name, "text/plain", content).await.expect_status(201);
+        let posted = post_body(api, room, attach("", &last)).await.expect_status(202);
+        let told = &posted["message"]["attachments"][0];
+        assert_eq!((&told["name"], &told["media_type"]), (&json!(name), &json!("text/plain")), "must be as uploaded");
+        let run = wait_for_end(api, runs_of(&posted)[0]).await;
+        let text = message_of(api, &run).await.text;
+        let file = text.split_whitespace().find(|word| word.starts_with("attachments/"));
+        let file = folder.join(file.unwrap_or_else(|| panic!("no attachment path in {text}")));
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), content);
+        assert!(file.canonicalize().unwrap().starts_with(folder.canonicalize().unwrap()), "{}", file.display());
+        files.push(file);
+    }
+    assert!(files.iter().all(|file| file.is_file()) && files[0] != files[1], "equal names must get separate files");
+
+    // A symlink in file of the attachments folder: nothing is written through it, and the run fails.
+    let outside = tempfile::tempdir().unwrap();
+    std::fs::remove_dir_all(folder.join("attachments")).unwrap();
+    std::os::unix::fs::symlink(outside.path(), folder.join("attachments")).unwrap();
+    let posted = post_body(api, room, attach("again", &last)).await.expect_status(202);
+    let run = wait_for_end(api, runs_of(&posted)[0]).await;
+    assert_eq!(run.error.unwrap().code, "attachment_failed");
+    assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0);
+    server.finish().await;
+}
+
+async fn uploads_are_private(database: TestDatabase) {
+    let mut binary = Binary::on(&database);
+    let secret = async |user| binary.run_command(&["token", "create", "--user", user]).await.stdout.trim().to_owned();
+    let (ada, bob) = (secret("ada").await, secret("bob").await);
+    let (server, api) = binary.serve().await;
+    let (ada, bob) = (api.clone().with_token(ada), api.clone().with_token(bob));
+    let hers = upload(&ada, "secret.txt", "text/plain", "hers").await.expect_status(201);
+    let path = hers["url"].as_str().unwrap();
+    let nothing = get(&bob, &format!("/api/uploads/{}", Uuid::now_v7())).await.expect_problem(404, "not_found");
+    assert_eq!(get(&bob, path).await.expect_problem(404, "not_found"), nothing);
+    delete(&bob, path).await.expect_problem(404, "not_found");
+    get(&api, path).await.expect_problem(401, "unauthorized");
+    assert_eq!(upload(&api, "x", "a/b", "x").await.status, StatusCode::UNAUTHORIZED.as_u16());
+    let room = bob.create_room("His", &[]).await.unwrap().id;
+    post_body(&bob, room, attach("mine now", &hers)).await.expect_problem(422, "unprocessable");
+    assert_eq!(get(&ada, path).await.text, "hers");
+    server.terminate(Duration::from_secs(30)).await.unwrap();
+}

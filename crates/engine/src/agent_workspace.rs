@@ -1,0 +1,148 @@
+//! The workspace of an agent: its folders, skills and MCP servers. Names are checked when the agent is created, so that
+//! a mistake is reported then, and again when it runs, because a skill or server may have been deleted since.
+
+use crate::{
+    Engine, EngineError,
+    mcp_servers::{self, ResolvedServers, RunNotice, skill_layer},
+    skills::{AgentWithSkills, SkillPurpose, SkillServers},
+};
+use domain::{
+    agent::{Agent, AgentSpec},
+    ids::{AgentId, RoomId},
+    mcp::McpTierServers,
+    owner::Owner,
+    run::RunError,
+};
+use providers::AgentWorkspace;
+
+impl Engine {
+    /// Checks that this server can provide everything that an agent's settings ask for.
+    pub async fn check_agent(&self, owner: &Owner, spec: &AgentSpec) -> Result<(), EngineError> {
+        self.check_skills(owner, spec).await?;
+        let resolved = self.resolve_servers(owner, spec, Vec::new(), None).await?;
+        if let Some(name) = resolved.first_missing() {
+            return Err(EngineError::Refused {
+                pointer: "/mcp_servers",
+                detail: self.unknown_server_message(owner, name).await?,
+            });
+        }
+        let Some(provider) = self.providers().get(&spec.provider) else { return Ok(()) };
+        if spec.model_options.is_some() && !provider.supports_model_options() {
+            let detail =
+                format!("the provider {} has its own settings for models; leave model_options out", spec.provider);
+            return Err(EngineError::Refused { pointer: "/model_options", detail });
+        }
+        provider.check(spec).map_err(|detail| EngineError::Refused { pointer: "/provider", detail })
+    }
+
+    /// Prepares the workspace of an agent in a room. Returns it with the notices to show in the room; the error ends
+    /// the run.
+    pub(crate) async fn prepare_agent_workspace(
+        &self,
+        owner: &Owner,
+        room_id: RoomId,
+        skilled: AgentWithSkills,
+    ) -> Result<(AgentWorkspace, Vec<RunNotice>), RunError> {
+        let AgentWithSkills { agent, folders: skills, servers, .. } = skilled;
+        let (id, named) = (agent.id, agent.clone());
+        let created = self.run_blocking(move |engine| {
+            let folders = &engine.config().folders;
+            folders.create(room_id, named.id).map_err(|error| folder_error(room_id, named.id, &error))?;
+            let (workspace, home) = (folders.workspace(room_id), folders.agent_home(named.id));
+            Ok(AgentWorkspace { room_id, agent: named, folder: workspace, home, skills, mcp_servers: Vec::new() })
+        });
+        let (created, resolved) = tokio::join!(created, self.resolve_servers_in_room(owner, room_id, &agent, &servers));
+        let place = created.unwrap_or_else(|why| Err(folder_error(room_id, id, &why)))?;
+        let resolved = resolved.map_err(|error| {
+            tracing::error!(room = %room_id, agent = %id, %error, "cannot look up the MCP servers of an agent");
+            RunError::new("unavailable", "the agent's MCP servers could not be read from the database; try again")
+        })?;
+        if let Some(name) = resolved.first_missing() {
+            let message = self.unknown_server_message(owner, name).await.unwrap_or_else(|error| error.to_string());
+            return Err(RunError::new("mcp_server_missing", message));
+        }
+        let notices = match self.providers().get(&agent.spec.provider) {
+            Some(provider) if provider.capabilities().mcp => resolved.notices(),
+            // A provider without MCP support uses no server, so nothing is missing.
+            _ => Vec::new(),
+        };
+        Ok((AgentWorkspace { mcp_servers: resolved.usable(), ..place }, notices))
+    }
+
+    async fn resolve_servers_in_room(
+        &self,
+        owner: &Owner,
+        room: RoomId,
+        agent: &Agent,
+        skills: &[SkillServers],
+    ) -> Result<ResolvedServers, store::StoreError> {
+        let layers = self.skill_layers(&agent.spec, skills).await;
+        self.resolve_servers(owner, &agent.spec, layers, Some(room)).await
+    }
+
+    /// The MCP servers that an agent's skills define: those of its stored skills, and the `.mcp.json` next to the
+    /// `SKILL.md` of a skill in the data folder.
+    pub(crate) async fn skill_layers(&self, spec: &AgentSpec, stored: &[SkillServers]) -> Vec<McpTierServers> {
+        let mut layers: Vec<McpTierServers> =
+            stored.iter().map(|(skill, servers)| skill_layer(skill, servers)).collect();
+        // A stored skill replaces a folder of the same name.
+        let is_stored = |name: &&String| stored.iter().any(|(skill, _)| skill == *name);
+        let named: Vec<String> = spec.skills.iter().filter(|name| !is_stored(name)).cloned().collect();
+        if named.is_empty() {
+            return layers;
+        }
+        let from_folders = self.run_blocking(move |engine| {
+            let folders = &engine.config().folders;
+            named.iter().filter_map(|name| mcp_servers::folder_layer(name, &folders.skill_folder(name)?)).collect()
+        });
+        let from_folders: Vec<McpTierServers> = from_folders.await.unwrap_or_default();
+        layers.extend(from_folders);
+        layers
+    }
+
+    /// Lets providers warm up for agents that may soon be asked something. Errors are only logged: the run reports
+    /// them.
+    pub(crate) async fn prepare_agents(&self, owner: &Owner, room: RoomId, agents: &[&Agent]) {
+        for agent in agents {
+            let Some(provider) = self.providers().get(&agent.spec.provider) else { continue };
+            let ready = async {
+                let skilled = self.prepare_skills(owner, room, agent, SkillPurpose::Preparation).await?;
+                self.prepare_agent_workspace(owner, room, skilled).await
+            };
+            match ready.await {
+                Ok((place, _)) => provider.prepare(place),
+                Err(error) => tracing::debug!(%room, agent = %agent.id, code = error.code, "cannot warm up an agent"),
+            }
+        }
+    }
+
+    pub(crate) async fn unknown_server_message(&self, owner: &Owner, name: &str) -> Result<String, store::StoreError> {
+        let mut known: Vec<String> = self.catalog_servers(owner).await?.into_iter().map(|known| known.name).collect();
+        known.dedup();
+        Ok(format!("this server has no MCP server {name:?}; {}", list_names(&known)))
+    }
+
+    /// Runs blocking file work on a thread of its own.
+    async fn run_blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Self) -> T + Send + 'static,
+    ) -> Result<T, String> {
+        let engine = self.clone();
+        tokio::task::spawn_blocking(move || work(&engine)).await.map_err(|error| error.to_string())
+    }
+}
+
+pub(crate) fn list_names(names: &[String]) -> String {
+    const MOST: usize = 20;
+    match names.len() {
+        0 => "it has none".to_owned(),
+        1..=MOST => format!("it has: {}", names.join(", ")),
+        more => format!("it has {more}, among them: {}", names[..MOST].join(", ")),
+    }
+}
+
+/// The path is only logged; people in the room do not need it.
+fn folder_error(room: RoomId, agent: AgentId, error: &dyn std::fmt::Display) -> RunError {
+    tracing::error!(%room, %agent, %error, "cannot create the folders of an agent");
+    RunError::new("no_folder", format!("the server cannot create a folder for the agent to work in: {error}"))
+}

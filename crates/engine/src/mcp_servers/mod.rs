@@ -1,0 +1,33 @@
+//! The MCP servers of an agent: where they are configured, which tier wins, and why one cannot be used.
+//!
+//! ```text
+//!  skill ─┐
+//!  agent ─┼─▶ domain::mcp::merge ─▶ may it be used? ─▶ variables ─▶ AgentWorkspace.mcp_servers
+//!  project┘     (tiers)              (resolve)          (variables)
+//! ```
+//!
+//! Start at `resolve`. A problem with one server is reported for that server and does not stop the agent. Must not
+//! start servers: `workbench::mcp` does.
+
+mod catalog;
+mod mask;
+mod mcp_file;
+mod resolve;
+mod variables;
+
+pub(crate) use catalog::CatalogServer;
+pub use catalog::McpServerSource;
+pub(crate) use domain::mcp::McpSecrets;
+pub(crate) use mask::{MaskError, mask_entry, restore_masked};
+pub(crate) use mcp_file::{WorkspaceMcpFile, WorkspaceMcpFileState};
+pub(crate) use resolve::{
+    ResolvedServer, ResolvedServers, RunNotice, ServerUnavailable, config_error_text, folder_key, folder_layer,
+    is_from_operator,
+};
+pub use resolve::{ServerProblem, skill_layer};
+pub use variables::{McpVariables, VariableUse};
+
+/// The name of an MCP tool for agents, in the form that Claude Code uses.
+pub(crate) fn full_name(server: &str, tool: &str) -> String {
+    format!("mcp__{server}__{tool}")
+}

@@ -1,0 +1,76 @@
+//! Journal access for one run: every commit is guarded by the run's lease, and is retried with the same event ids while
+//! the store is unavailable, so that no event is lost or stored twice.
+
+use crate::turn::PendingEvent;
+use domain::{
+    event::NewEvent,
+    message::{Author, Message},
+    position::Seq,
+};
+use std::time::Duration;
+use store::{
+    Store, StoreError,
+    journal::{Commit, Committed, Guard, RowChange},
+    queue::Claim,
+};
+use tokio::time::{Instant, sleep};
+
+pub(crate) struct RunJournal {
+    store: Store,
+    claim: Claim,
+    agent_id: domain::ids::AgentId,
+}
+
+/// How long commits are retried while the database is unavailable.
+const RETRY_LIMIT: Duration = Duration::from_secs(30);
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+impl RunJournal {
+    pub(crate) fn new(store: Store, claim: Claim, agent_id: domain::ids::AgentId) -> Self {
+        Self { store, claim, agent_id }
+    }
+
+    pub(crate) fn event(&self, entry: PendingEvent) -> NewEvent {
+        let (body, raw) = entry.into_parts();
+        NewEvent::new(body).of_run(self.claim.run_id, self.agent_id).with_raw(raw)
+    }
+
+    /// The seqs of people's messages after one seq and up to another, in order.
+    pub(crate) async fn person_messages_between(&self, after: Seq, until: Seq) -> Result<Vec<Seq>, StoreError> {
+        const MOST: u32 = 1000;
+        let Claim { owner, room_id, .. } = &self.claim;
+        let history = self.store.history(owner, *room_id, after, Some(until + 1), MOST).await?;
+        if history.messages.len() >= MOST as usize {
+            return Err(StoreError::Unreadable("too many messages between the two seqs".into()));
+        }
+        let of_people = |message: &&Message| matches!(message.author, Author::Person { .. });
+        Ok(history.messages.iter().filter(of_people).map(|message| message.seq).collect())
+    }
+
+    /// Calls `changes` again for every attempt.
+    pub(crate) async fn commit(
+        &self,
+        events: Vec<NewEvent>,
+        changes: impl Fn() -> Vec<RowChange>,
+    ) -> Result<Committed, StoreError> {
+        let deadline = Instant::now() + RETRY_LIMIT;
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let commit = Commit {
+                room_id: self.claim.room_id,
+                guard: Guard::Lease { run_id: self.claim.run_id, fence: self.claim.fence },
+                events: events.clone(),
+                changes: changes(),
+            };
+            match self.store.commit(commit).await {
+                Err(StoreError::Unavailable(why)) if Instant::now() < deadline => {
+                    tracing::warn!(run = %self.claim.run_id, %why, "the journal cannot be written; retrying");
+                    sleep(pause).await;
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                }
+                done => return done,
+            }
+        }
+    }
+}

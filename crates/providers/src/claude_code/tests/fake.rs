@@ -1,0 +1,382 @@
+//! A test harness with pipes instead of processes: the test acts as the program at the other end.
+
+use crate::{
+    AgentWorkspace, Provider as _, ProviderEvent, ResumableSession, TurnChannel, TurnCommand, TurnEvent, TurnHistory,
+    TurnOutcome, TurnRequest,
+    claude_code::{
+        ClaudeCodeConfig, ClaudeCodeProvider,
+        launch::{ClaudeLauncher, ClaudeProcessFuture, ClaudeProcessHandle, LaunchedClaude},
+    },
+    program::AgentProgram,
+};
+use domain::{
+    agent::{Agent, AgentSpec},
+    ids::{AgentId, RoomId, RunId},
+    name::Name,
+    run::Receipt,
+    time::Timestamp,
+};
+use serde_json::{Value, json};
+use std::{
+    collections::BTreeMap,
+    os::unix::fs::PermissionsExt as _,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+use tempfile::TempDir;
+use tokio::{
+    io::{AsyncWriteExt as _, DuplexStream, duplex},
+    sync::{Mutex, mpsc},
+    task::JoinHandle,
+    time::timeout,
+};
+use workbench::process::{OutputLines, ProcessSpec, ProgramExit, Supervisor};
+
+/// Long enough for any step; the paused clock advances when every task is idle.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+pub struct ClaudeHarness {
+    pub provider: Arc<ClaudeCodeProvider>,
+    pub workspace: AgentWorkspace,
+    pub alive: Arc<AtomicUsize>,
+    started: Mutex<mpsc::Receiver<FakeClaudeProcess>>,
+    _folder: TempDir,
+}
+
+/// A fake Claude Code process, controlled by the test.
+pub struct FakeClaudeProcess {
+    pub command: ProcessSpec,
+    input: OutputLines,
+    output: DuplexStream,
+    messages: u32,
+}
+
+struct FakeClaudeLauncher {
+    started: mpsc::Sender<FakeClaudeProcess>,
+    alive: Arc<AtomicUsize>,
+}
+
+struct FakeClaudeHandle(Arc<AtomicUsize>);
+
+/// A running turn.
+pub struct RunningClaudeTurn {
+    pub events: mpsc::Receiver<ProviderEvent>,
+    pub commands: mpsc::Sender<TurnCommand>,
+    pub turn: JoinHandle<TurnOutcome>,
+}
+
+impl ClaudeHarness {
+    pub fn new(pool: usize, spares: usize) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("claude");
+        std::fs::write(&program, "").unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o700)).unwrap();
+        let (workplace, home) = (folder.path().join("workplace"), folder.path().join("agent"));
+        std::fs::create_dir_all(&workplace).unwrap();
+        std::fs::create_dir_all(&home).unwrap();
+        let (sender, actors) = mpsc::channel(16);
+        let alive = Arc::new(AtomicUsize::new(0));
+        let config = ClaudeCodeConfig {
+            program: AgentProgram {
+                command: program.to_str().unwrap().to_owned(),
+                args: Vec::new(),
+                allowed_variables: Vec::new(),
+                share_login: false,
+                environment: BTreeMap::new(),
+                supervisor: Supervisor::new("unused".into()),
+            },
+            pool,
+            idle: Duration::from_secs(600),
+            spares,
+        };
+        let stage = FakeClaudeLauncher { started: sender, alive: Arc::clone(&alive) };
+        let workspace = AgentWorkspace {
+            room_id: RoomId::generate(),
+            agent: Agent {
+                id: AgentId::generate(),
+                spec: AgentSpec::new(Name::parse("Ada").unwrap(), "claude_code"),
+                created_at: Timestamp::default(),
+                updated_at: Timestamp::default(),
+            },
+            folder: workplace,
+            home,
+            skills: Vec::new(),
+            mcp_servers: Vec::new(),
+        };
+        let provider = Arc::new(ClaudeCodeProvider::with_launcher(config, Arc::new(stage)));
+        Self { provider, workspace, alive, started: Mutex::new(actors), _folder: folder }
+    }
+
+    /// The same agent in another room.
+    pub fn another_room(&self) -> AgentWorkspace {
+        AgentWorkspace { room_id: RoomId::generate(), ..self.workspace.clone() }
+    }
+
+    pub fn request(&self, prompt: &str) -> TurnRequest {
+        self.request_in(self.workspace.clone(), prompt)
+    }
+
+    pub fn request_in(&self, workspace: AgentWorkspace, prompt: &str) -> TurnRequest {
+        let history = TurnHistory::from(Vec::new());
+        let memory = crate::MemoryHandle::default();
+        TurnRequest { run_id: RunId::generate(), workspace, prompt: prompt.into(), history, session: None, memory }
+    }
+
+    /// A request that resumes the session of the fake process.
+    pub fn resuming(&self, prompt: &str) -> TurnRequest {
+        let session = Some(ResumableSession { id: SESSION.into(), missed: Vec::new() });
+        TurnRequest { session, ..self.request(prompt) }
+    }
+
+    pub fn begin(&self, request: TurnRequest) -> RunningClaudeTurn {
+        self.begin_with_capacity(1024, request)
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "the test ends it")]
+    pub fn begin_with_capacity(&self, events: usize, request: TurnRequest) -> RunningClaudeTurn {
+        let (events_in, events) = mpsc::channel(events);
+        let (commands, commands_out) = mpsc::channel(16);
+        let turn = self.provider.turn(request, TurnChannel { events: events_in, commands: commands_out });
+        RunningClaudeTurn { events, commands, turn: tokio::spawn(turn) }
+    }
+
+    /// Returns the next process that is started.
+    pub async fn next_process(&self) -> FakeClaudeProcess {
+        timeout(PATIENCE, async { self.started.lock().await.recv().await })
+            .await
+            .expect("a process is started")
+            .unwrap()
+    }
+
+    /// Whether a process was started that the test has not taken yet.
+    pub fn has_started(&self) -> bool {
+        self.started.try_lock().unwrap().try_recv().is_ok()
+    }
+
+    pub fn alive(&self) -> usize {
+        self.alive.load(Ordering::SeqCst)
+    }
+
+    /// Runs one successful turn in a new process, and leaves the process idle.
+    pub async fn run_first_turn(&self) -> FakeClaudeProcess {
+        let running = self.begin(self.request("say hello"));
+        let mut claude = self.next_process().await;
+        claude.accept_initialize().await;
+        let prompt = claude.accept_prompt().await;
+        claude.send_answer(&prompt, "Hello").await;
+        assert_eq!(running.outcome().await.end, crate::TurnEnd::Completed);
+        claude
+    }
+}
+
+impl ClaudeLauncher for FakeClaudeLauncher {
+    fn launch(&self, command: ProcessSpec) -> ClaudeProcessFuture<'_, Result<LaunchedClaude, String>> {
+        Box::pin(async {
+            let (output, says) = duplex(64 * 1024);
+            let (hears, input) = duplex(64 * 1024);
+            self.alive.fetch_add(1, Ordering::SeqCst);
+            let claude = FakeClaudeProcess { command, input: OutputLines::new(hears), output: says, messages: 0 };
+            self.started.send(claude).await.map_err(|_| "the test has ended".to_owned())?;
+            let life = Box::new(FakeClaudeHandle(Arc::clone(&self.alive)));
+            Ok(LaunchedClaude { lines: OutputLines::new(output), input: Box::new(input), handle: life })
+        })
+    }
+}
+
+impl ClaudeProcessHandle for FakeClaudeHandle {
+    fn ended(&mut self) -> ClaudeProcessFuture<'_, ProgramExit> {
+        Box::pin(async { ProgramExit::Code(1) })
+    }
+
+    fn stop(self: Box<Self>) -> ClaudeProcessFuture<'static, Receipt> {
+        Box::pin(async move { Receipt { processes: 1, signals: vec!["term".into()], millis: 0 } })
+    }
+
+    fn end_strays(&self) -> usize {
+        0
+    }
+
+    fn last_words(&self) -> String {
+        "segmentation fault".to_owned()
+    }
+}
+
+impl Drop for FakeClaudeHandle {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl RunningClaudeTurn {
+    pub async fn next_event(&mut self) -> TurnEvent {
+        timeout(PATIENCE, self.events.recv())
+            .await
+            .expect("an event arrives in time")
+            .expect("the turn is still running")
+            .event
+    }
+
+    /// Returns the next approval request.
+    pub async fn approval(&mut self) -> (domain::ids::ApprovalId, String, Value, bool) {
+        loop {
+            if let TurnEvent::Approval { id, name, input, is_question, .. } = self.next_event().await {
+                return (id, name, input, is_question);
+            }
+        }
+    }
+
+    pub async fn send(&self, command: TurnCommand) {
+        self.commands.send(command).await.unwrap();
+    }
+
+    pub async fn outcome(self) -> TurnOutcome {
+        self.outcome_and_events().await.0
+    }
+
+    /// Returns the outcome and all remaining events.
+    pub async fn outcome_and_events(mut self) -> (TurnOutcome, Vec<TurnEvent>) {
+        let events = async {
+            let mut events = Vec::new();
+            while let Some(reported) = self.events.recv().await {
+                events.push(reported.event);
+            }
+            events
+        };
+        let all = async { tokio::join!(async { self.turn.await.unwrap() }, events) };
+        timeout(PATIENCE, all).await.expect("the turn ends")
+    }
+}
+
+pub const SESSION: &str = "0d9b0b8e-5f1e-4a53-9a39-5d2b4d1b3e5f";
+
+impl FakeClaudeProcess {
+    pub async fn receive(&mut self) -> Value {
+        let line = timeout(PATIENCE, self.input.next())
+            .await
+            .expect("a line arrives in time")
+            .unwrap()
+            .expect("the input is open");
+        serde_json::from_str(&line).unwrap()
+    }
+
+    /// Waits until the input is closed.
+    pub async fn input_closed(&mut self) -> bool {
+        matches!(timeout(PATIENCE, self.input.next()).await, Ok(Ok(None)))
+    }
+
+    pub async fn send(&mut self, value: Value) {
+        self.send_line(&value.to_string()).await;
+    }
+
+    pub async fn send_line(&mut self, line: &str) {
+        self.output.write_all(format!("{line}\n").as_bytes()).await.unwrap();
+    }
+
+    pub async fn send_bytes(&mut self, bytes: &[u8]) {
+        // The write may fail, because the reader may have stopped reading.
+        let _cut_short = self.output.write_all(bytes).await.is_err();
+    }
+
+    /// Accepts the first request.
+    pub async fn accept_initialize(&mut self) -> Value {
+        let hello = self.receive().await;
+        assert_eq!(hello["request"]["subtype"], "initialize");
+        self.accept(&hello).await;
+        hello
+    }
+
+    /// Sends a successful response to a request.
+    pub async fn accept(&mut self, request: &Value) {
+        let id = &request["request_id"];
+        let response = json!({"subtype": "success", "request_id": id, "response": {}});
+        self.send(json!({"type": "control_response", "response": response})).await;
+    }
+
+    /// Accepts the next prompt and starts a turn.
+    pub async fn accept_prompt(&mut self) -> Value {
+        let prompt = self.receive().await;
+        assert_eq!(prompt["type"], "user", "{prompt}");
+        for state in ["queued", "started"] {
+            let line = json!({"type": "command_lifecycle", "command_uuid": prompt["uuid"], "state": state});
+            self.send(line).await;
+        }
+        self.send(json!({"type": "system", "subtype": "init", "session_id": SESSION})).await;
+        prompt
+    }
+
+    /// Streams text deltas under a new message id.
+    pub async fn send_stream(&mut self, words: &[&str]) -> String {
+        self.messages += 1;
+        let id = format!("msg_{}", self.messages);
+        let usage = json!({"input_tokens": 10, "output_tokens": 1});
+        let message = json!({"id": id, "model": "m", "usage": usage});
+        self.send(json!({"type": "stream_event", "event": {"type": "message_start", "message": message}})).await;
+        for word in words {
+            let delta = json!({"type": "text_delta", "text": word});
+            let event = json!({"type": "content_block_delta", "index": 0, "delta": delta});
+            self.send(json!({"type": "stream_event", "event": event})).await;
+        }
+        id
+    }
+
+    pub async fn send_result(&mut self, prompt: &Value, more: Value) {
+        let mut result = json!({
+            "type": "result", "subtype": "success", "is_error": false, "result": "",
+            "user_message_uuids": [prompt["uuid"]],
+            "usage": {"input_tokens": 10, "output_tokens": 5},
+        });
+        result.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        self.send(result).await;
+    }
+
+    /// Sends a complete answer.
+    pub async fn send_answer(&mut self, prompt: &Value, text: &str) {
+        let id = self.send_stream(&[text]).await;
+        let content = json!([{"type": "text", "text": text}]);
+        self.send(json!({"type": "assistant", "message": {"id": id, "model": "m", "content": content}})).await;
+        self.send_result(prompt, json!({"result": text})).await;
+    }
+
+    /// Requests permission for a tool.
+    pub async fn request_permission(&mut self, tool: &str, input: Value) {
+        let request = json!({
+            "subtype": "can_use_tool", "tool_name": tool, "input": input, "tool_use_id": "toolu_1",
+            "permission_suggestions": [{"type": "setMode", "mode": "acceptEdits", "destination": "session"}],
+        });
+        self.send_request("ask-1", request).await;
+    }
+
+    pub async fn send_request(&mut self, id: &str, request: Value) {
+        self.send(json!({"type": "control_request", "request_id": id, "request": request})).await;
+    }
+
+    /// Returns the response to a request of the fake process.
+    pub async fn expect_reply(&mut self, id: &str) -> Value {
+        let reply = self.receive().await;
+        assert_eq!(reply["response"]["request_id"], id, "{reply}");
+        reply["response"].clone()
+    }
+
+    /// Accepts the next request, which must be an interrupt, and ends the turn like the real program.
+    pub async fn accept_interrupt(&mut self, prompt: &Value) {
+        let interrupt = self.receive().await;
+        assert_eq!(interrupt["request"]["subtype"], "interrupt", "{interrupt}");
+        self.accept(&interrupt).await;
+        self.end_interrupted(prompt).await;
+    }
+
+    /// Ends the turn as interrupted.
+    pub async fn end_interrupted(&mut self, prompt: &Value) {
+        let content = json!([{"type": "text", "text": "[Request interrupted by user]"}]);
+        self.send(json!({"type": "user", "message": {"role": "user", "content": content}})).await;
+        let zero = json!({"input_tokens": 0, "output_tokens": 0});
+        let result = json!({
+            "subtype": "error_during_execution", "is_error": true, "terminal_reason": "aborted_streaming",
+            "errors": ["[ede_diagnostic]"], "usage": zero, "model_usage_since_last_result": {},
+        });
+        self.send_result(prompt, result).await;
+    }
+}

@@ -1,0 +1,107 @@
+//! Rate limit per caller. Requests are counted by access token or agent token, or by address if there is neither.
+
+use crate::error::{Code, Problem};
+use axum::http::{HeaderName, HeaderValue, header};
+use domain::ids::TokenId;
+use governor::{
+    Quota, RateLimiter,
+    clock::{Clock, DefaultClock},
+    state::keyed::DefaultKeyedStateStore,
+};
+use std::{
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    num::NonZeroU32,
+};
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum RateLimitKey {
+    Token(TokenId),
+    /// The number of an agent token.
+    AgentToken(u64),
+    Address(IpAddr),
+}
+
+impl RateLimitKey {
+    /// IPv6 addresses are counted by /64, because one customer has a whole /64.
+    pub fn for_address(address: Option<IpAddr>) -> Self {
+        Self::Address(match address.map(|ip| ip.to_canonical()) {
+            Some(IpAddr::V6(ip)) => Ipv6Addr::from_bits(ip.to_bits() & !u128::from(u64::MAX)).into(),
+            Some(ip) => ip,
+            None => Ipv4Addr::UNSPECIFIED.into(),
+        })
+    }
+}
+
+pub struct RequestRateLimiter {
+    limiter: RateLimiter<RateLimitKey, DefaultKeyedStateStore<RateLimitKey>, DefaultClock>,
+    policy: HeaderValue,
+}
+
+impl RequestRateLimiter {
+    pub fn new(per_second: NonZeroU32, burst: NonZeroU32) -> Self {
+        let seconds = burst.get().div_ceil(per_second.get());
+        Self {
+            limiter: RateLimiter::keyed(Quota::per_second(per_second).allow_burst(burst)),
+            // ASCII only, so this does not fail.
+            policy: HeaderValue::try_from(format!("\"default\";q={burst};w={seconds}"))
+                .unwrap_or(HeaderValue::from_static("\"default\"")),
+        }
+    }
+
+    pub fn check(&self, key: &RateLimitKey) -> Result<(), Problem> {
+        let Err(refused) = self.limiter.check_key(key) else { return Ok(()) };
+        let wait = refused.wait_time_from(DefaultClock::default().now());
+        // Rounded up, so that a client that waits exactly this long is accepted.
+        let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+        let seconds = seconds.max(1);
+        metrics::counter!(crate::metrics::RATE_LIMITED).increment(1);
+        Err(Problem::new(Code::TooManyRequests, format!("Too many requests; retry in {seconds} s."))
+            .header(header::RETRY_AFTER, seconds.into())
+            .header(HeaderName::from_static("ratelimit-policy"), self.policy.clone()))
+    }
+
+    /// Removes callers whose quota is full again. Called periodically.
+    pub fn prune(&self) {
+        self.limiter.retain_recent();
+        self.limiter.shrink_to_fit();
+    }
+
+    pub fn callers(&self) -> usize {
+        self.limiter.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{RateLimitKey, RequestRateLimiter};
+    use crate::error::Code;
+    use std::num::NonZeroU32;
+
+    #[test]
+    fn callers_are_counted_separately_and_pruned_when_idle() {
+        let one = NonZeroU32::MIN;
+        let rate = RequestRateLimiter::new(NonZeroU32::new(1_000_000_000).unwrap(), one);
+        let slow = RequestRateLimiter::new(one, NonZeroU32::new(2).unwrap());
+        let (a, b) = (
+            RateLimitKey::for_address(Some([127, 0, 0, 1].into())),
+            RateLimitKey::for_address(Some([127, 0, 0, 2].into())),
+        );
+        assert!(slow.check(&a).is_ok() && slow.check(&a).is_ok());
+        assert_eq!(slow.check(&a).unwrap_err().code(), Code::TooManyRequests);
+        assert!(slow.check(&b).is_ok());
+        slow.prune();
+        assert_eq!(slow.callers(), 2, "both are still being counted");
+        assert!(rate.check(&a).is_ok());
+        while rate.callers() > 0 {
+            rate.prune();
+        }
+    }
+
+    #[test]
+    fn an_ipv6_network_is_one_caller() {
+        let key = |ip: &str| RateLimitKey::for_address(Some(ip.parse().unwrap()));
+        assert_eq!(key("2001:db8:0:1::1"), key("2001:db8:0:1:ffff::2"));
+        assert_ne!(key("2001:db8:0:1::1"), key("2001:db8:0:2::1"));
+        assert_eq!(key("::ffff:10.0.0.1"), key("10.0.0.1"));
+    }
+}

@@ -1,0 +1,131 @@
+//! The only way to add a route. Every route has an access policy, and every route is listed, so that a test can check
+//! them all (invariant 15).
+
+use crate::{
+    App,
+    auth::{guard, origin},
+    error::{Code, Problem},
+    observe::observe,
+    openapi,
+};
+use axum::{
+    Router, extract::DefaultBodyLimit, handler::Handler, http::Method, middleware::from_fn_with_state,
+    routing::MethodRouter,
+};
+use std::sync::Arc;
+use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
+
+/// Who may call a route.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AccessPolicy {
+    /// Anyone who can reach the server. Such a route shows no owner's data and changes nothing but the browser session.
+    Public,
+    /// A caller with a valid token or session, or the local owner while no account exists. Handlers take it as
+    /// [`crate::auth::Caller`].
+    Owner,
+    /// The same, or an agent's program with the agent token of its process. Handlers take either as
+    /// [`crate::auth::Requester`].
+    OwnerOrAgent,
+}
+
+/// The checks before a handler: access policy and body size.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RouteGuard {
+    pub policy: AccessPolicy,
+    pub max_body_bytes: usize,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RouteInfo {
+    pub method: Method,
+    /// The path template, such as `/api/rooms/{id}`.
+    pub path: String,
+    pub policy: AccessPolicy,
+}
+
+pub struct RouterBuilder {
+    app: App,
+    router: OpenApiRouter<App>,
+    routes: Vec<RouteInfo>,
+}
+
+impl RouterBuilder {
+    pub fn new(app: &App) -> Self {
+        Self { app: Arc::clone(app), router: OpenApiRouter::default(), routes: Vec::new() }
+    }
+
+    /// Adds the operations of one path: `builder.add(AccessPolicy::Owner, routes!(list, create))`.
+    pub fn add(self, policy: AccessPolicy, routes: UtoipaMethodRouter<App>) -> Self {
+        let body_bytes = self.app.config.max_body_bytes;
+        self.add_guarded(RouteGuard { policy, max_body_bytes: body_bytes }, routes)
+    }
+
+    /// Adds the operations of one path with its own body limit.
+    pub fn add_guarded(mut self, gate: RouteGuard, (schemas, paths, handlers): UtoipaMethodRouter<App>) -> Self {
+        let policy = gate.policy;
+        // With several paths, `routes!` would register every handler on every path.
+        assert!(paths.paths.len() == 1, "add one path at a time, not {:?}", paths.paths.keys());
+        for (path, item) in &paths.paths {
+            let route = |(method, _)| RouteInfo { method, path: path.clone(), policy };
+            self.routes.extend(openapi::operations(item).map(route));
+        }
+        let handlers = self.with_guard(gate, handlers);
+        self.router = self.router.routes((schemas, paths, handlers));
+        self
+    }
+
+    /// Adds a page for people. It is not part of the OpenAPI document.
+    pub fn add_page(self, policy: AccessPolicy, path: &str, handlers: MethodRouter<App>) -> Self {
+        self.add_undocumented(policy, path, &[Method::GET], handlers)
+    }
+
+    /// Adds a path with its own protocol. It is not part of the OpenAPI document.
+    pub fn add_undocumented(
+        mut self,
+        policy: AccessPolicy,
+        path: &str,
+        methods: &[Method],
+        handlers: MethodRouter<App>,
+    ) -> Self {
+        self.routes.extend(methods.iter().map(|method| RouteInfo {
+            method: method.clone(),
+            path: path.to_owned(),
+            policy,
+        }));
+        let gate = RouteGuard { policy, max_body_bytes: self.app.config.max_body_bytes };
+        let handlers = self.with_guard(gate, handlers);
+        self.router = self.router.route(path, handlers);
+        self
+    }
+
+    fn with_guard(&self, gate: RouteGuard, handlers: MethodRouter<App>) -> MethodRouter<App> {
+        handlers.layer(from_fn_with_state((Arc::clone(&self.app), gate), guard))
+    }
+
+    pub fn into_router(self) -> (Router, Vec<RouteInfo>) {
+        let Self { app, router, routes: list } = self;
+        let (router, api) = router.split_for_parts();
+        app.openapi.get_or_init(|| openapi::document(api, &list));
+        let gate = RouteGuard { policy: AccessPolicy::Public, max_body_bytes: app.config.max_body_bytes };
+        let anyone = || from_fn_with_state((Arc::clone(&app), gate), guard);
+        let router = router
+            .fallback(not_found.layer(anyone()))
+            .method_not_allowed_fallback(method_not_allowed.layer(anyone()))
+            .layer(DefaultBodyLimit::max(app.config.max_body_bytes))
+            .layer(from_fn_with_state(Arc::clone(&app), origin::check))
+            .layer(from_fn_with_state(Arc::clone(&app), observe))
+            .with_state(app);
+        (router, list)
+    }
+}
+
+async fn not_found() -> Problem {
+    Problem::new(Code::NotFound, "This path does not exist; see /docs for the API.")
+}
+
+async fn method_not_allowed(method: Method) -> Problem {
+    Problem::new(
+        Code::MethodNotAllowed,
+        format!("This path does not support {method}; the Allow header lists the supported methods."),
+    )
+}

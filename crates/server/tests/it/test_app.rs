@@ -1,0 +1,316 @@
+//! A server with fake accounts and a few test routes.
+
+use axum::{
+    Json, Router,
+    body::Body,
+    http::{HeaderMap, Request, StatusCode, header},
+    response::Response,
+};
+use domain::limits::Limits;
+use domain::{
+    ids::{BrowserSessionId, RoomId, RunId, TokenId},
+    name::Name,
+    owner::{Owner, Principal},
+};
+use engine::Engine;
+use futures_util::future::BoxFuture;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use server::{
+    App, AppState, HttpServerConfig,
+    auth::{AccountStore, Caller, token},
+    error::{BoxError, Problem},
+    extract::{Id, IdempotencyKey, JsonBody, QueryParams},
+    listen::ConnectionAddrs,
+    routing::{AccessPolicy, RouteInfo, RouterBuilder},
+};
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+use store::{Backend, Store, StoreAccess};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt;
+use utoipa_axum::routes;
+
+pub const TOKEN: &str = "grm_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+
+/// One account that may exist or not, in a store that may be unavailable.
+#[derive(Default)]
+pub struct FakeAccounts {
+    pub exist: AtomicBool,
+    pub broken: AtomicBool,
+    pub lookups: AtomicUsize,
+    pub probes: AtomicUsize,
+    /// The signed-in browser session: its token and the hash of its cookie.
+    pub session: Mutex<Option<(TokenId, [u8; 32])>>,
+}
+
+#[derive(Clone)]
+pub struct SharedAccounts(Arc<FakeAccounts>);
+
+impl AccountStore for SharedAccounts {
+    fn accounts_exist(&self) -> BoxFuture<'_, Result<bool, BoxError>> {
+        Box::pin(async {
+            self.0.lookups.fetch_add(1, Ordering::SeqCst);
+            match self.0.broken.load(Ordering::SeqCst) {
+                true => Err("the secret database path does not exist".into()),
+                false => Ok(self.0.exist.load(Ordering::SeqCst)),
+            }
+        })
+    }
+
+    fn is_token_valid(&self, _: TokenId) -> BoxFuture<'_, Result<bool, BoxError>> {
+        Box::pin(async { Ok(self.0.exist.load(Ordering::SeqCst)) })
+    }
+
+    fn principal_for_token(&self, sha256: [u8; 32]) -> BoxFuture<'_, Result<Option<Principal>, BoxError>> {
+        Box::pin(async move {
+            let known = self.0.exist.load(Ordering::SeqCst) && sha256 == token::hash(TOKEN.as_bytes());
+            let owner = Owner::new(Name::parse("ada").unwrap());
+            Ok(known.then(|| Principal { owner, token: Some(TokenId::generate()), browser_session: None }))
+        })
+    }
+
+    fn begin_browser_session(&self, token: TokenId, cookie: [u8; 32]) -> BoxFuture<'_, Result<(), BoxError>> {
+        Box::pin(async move {
+            *self.0.session.lock().unwrap() = Some((token, cookie));
+            Ok(())
+        })
+    }
+
+    fn end_browser_session(&self, cookie: [u8; 32]) -> BoxFuture<'_, Result<(), BoxError>> {
+        Box::pin(async move {
+            self.0.session.lock().unwrap().take_if(|(_, known)| *known == cookie);
+            Ok(())
+        })
+    }
+
+    fn is_browser_session_valid(&self, _: BrowserSessionId) -> BoxFuture<'_, Result<bool, BoxError>> {
+        Box::pin(async { Ok(self.0.session.lock().unwrap().is_some()) })
+    }
+
+    fn principal_for_cookie(&self, cookie: [u8; 32]) -> BoxFuture<'_, Result<Option<Principal>, BoxError>> {
+        Box::pin(async move {
+            let session = *self.0.session.lock().unwrap();
+            let owner = Owner::new(Name::parse("ada").unwrap());
+            let known = session.filter(|(_, known)| *known == cookie);
+            Ok(known.map(|(token, _)| Principal {
+                owner,
+                token: Some(token),
+                browser_session: Some(BrowserSessionId::generate()),
+            }))
+        })
+    }
+}
+
+/// Doctor checks without findings.
+fn no_checks() -> server::http::doctor::RunDoctorChecks {
+    Box::new(|| Box::pin(async { Vec::new() }))
+}
+
+/// A real engine on a real store, which these tests hardly use. Opened on its own thread, because some tests pause the
+/// clock.
+fn engine() -> Engine {
+    let opened = std::thread::spawn(|| {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let folder = tempfile::tempdir().unwrap();
+            let config = store::StoreConfig {
+                backend: Backend::Sqlite { file: folder.path().join("greenroom.db") },
+                read_connections: 1,
+                tail_bytes: 1 << 20,
+                planted_bug: None,
+            };
+            let store =
+                Store::open(&config, StoreAccess::Tool, &mut JoinSet::new(), &CancellationToken::new()).await.unwrap();
+            let settings = engine::EngineConfig {
+                concurrency: 1,
+                lease: Duration::from_secs(15),
+                limits: Limits::default(),
+                stop_grace: Duration::from_secs(1),
+                folders: engine::Folders { data: folder.path().to_owned(), shared_workspace: None },
+                mcp_servers: std::collections::BTreeMap::new(),
+                mcp_variables: engine::McpVariables::default(),
+            };
+            let mcp = workbench::mcp::McpManager::new(
+                workbench::process::Supervisor::new("greenroom".into()),
+                workbench::mcp::McpClientSettings::new(folder.path().to_owned()),
+            );
+            Engine::new(store, providers::ProviderRegistry::default(), mcp, settings)
+        })
+    });
+    opened.join().unwrap()
+}
+
+pub struct TestApp {
+    pub app: App,
+    pub accounts: Arc<FakeAccounts>,
+    pub router: Router,
+    pub routes: Vec<RouteInfo>,
+}
+
+impl TestApp {
+    pub fn new() -> Self {
+        Self::with(HttpServerConfig::default())
+    }
+
+    pub fn with_accounts() -> Self {
+        let test_app = Self::new();
+        test_app.accounts.exist.store(true, Ordering::SeqCst);
+        test_app
+    }
+
+    pub fn with(config: HttpServerConfig) -> Self {
+        let accounts = Arc::new(FakeAccounts::default());
+        let probed = Arc::clone(&accounts);
+        let probe = move || -> BoxFuture<'static, Result<(), BoxError>> {
+            let accounts = Arc::clone(&probed);
+            Box::pin(async move {
+                accounts.probes.fetch_add(1, Ordering::SeqCst);
+                if accounts.broken.load(Ordering::SeqCst) { Err("the disk at /secret is full".into()) } else { Ok(()) }
+            })
+        };
+        let shared = Box::new(SharedAccounts(Arc::clone(&accounts)));
+        let app = AppState::with_accounts_and_probe(
+            config,
+            engine(),
+            shared,
+            Box::new(probe),
+            no_checks(),
+            CancellationToken::new(),
+        );
+        let app = app.unwrap();
+        let (router, routes) = add_test_routes(server::http::add_routes(RouterBuilder::new(&app))).into_router();
+        Self { app, accounts, router, routes }
+    }
+
+    /// Sends a request as a local program does, after `change` has modified it.
+    pub async fn send(&self, target: &str, change: impl FnOnce(Request<Body>) -> Request<Body>) -> TestResponse {
+        let request = Request::builder().uri(target).header(header::HOST, "127.0.0.1:7878");
+        let mut request = request.body(Body::empty()).unwrap();
+        let local = ([127, 0, 0, 1], 7878).into();
+        request.extensions_mut().insert(ConnectionAddrs { remote: ([127, 0, 0, 1], 5000).into(), local });
+        TestResponse::read(self.router.clone().oneshot(change(request)).await.unwrap()).await
+    }
+
+    pub async fn get(&self, target: &str) -> TestResponse {
+        self.send(target, |request| request).await
+    }
+
+    pub async fn post(&self, target: &str, body: impl Into<Body>) -> TestResponse {
+        let body = body.into();
+        self.send(target, |request| {
+            let request = header(request, "content-type", "application/json");
+            let (mut parts, _) = request.into_parts();
+            parts.method = axum::http::Method::POST;
+            Request::from_parts(parts, body)
+        })
+        .await
+    }
+}
+
+pub fn header<B>(mut request: Request<B>, name: &'static str, value: &str) -> Request<B> {
+    request.headers_mut().append(name, value.parse().unwrap());
+    request
+}
+
+pub struct TestResponse {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub text: String,
+}
+
+impl TestResponse {
+    async fn read(response: Response) -> Self {
+        let (parts, body) = response.into_parts();
+        let bytes = axum::body::to_bytes(body, usize::MAX).await.unwrap();
+        let text = String::from_utf8(bytes.to_vec()).unwrap();
+        Self { status: parts.status, headers: parts.headers, text }
+    }
+
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+    }
+
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|_| panic!("not JSON: {:?}", self.text))
+    }
+
+    /// Checks that the response follows RFC 9457 and returns its code.
+    #[track_caller]
+    pub fn problem(&self, status: u16) -> String {
+        assert_eq!(self.status.as_u16(), status, "{}", self.text);
+        assert_eq!(self.header("content-type"), "application/problem+json");
+        let json = self.json();
+        assert_eq!(json["type"], "about:blank");
+        assert_eq!(json["status"], status);
+        assert!(json["title"].as_str().is_some_and(|t| !t.is_empty()));
+        assert!(json["detail"].as_str().is_some_and(|d| !d.is_empty()));
+        json["code"].as_str().unwrap().to_owned()
+    }
+}
+
+fn add_test_routes(builder: RouterBuilder) -> RouterBuilder {
+    builder
+        .add(AccessPolicy::Owner, routes!(whoami))
+        .add(AccessPolicy::Owner, routes!(post))
+        .add(AccessPolicy::Owner, routes!(show))
+        .add(AccessPolicy::Owner, routes!(pair))
+        .add(AccessPolicy::Owner, routes!(list))
+        .add(AccessPolicy::Public, routes!(explode))
+        .add(AccessPolicy::Public, routes!(hang))
+}
+
+#[utoipa::path(get, path = "/test/whoami")]
+async fn whoami(Caller(principal): Caller) -> Json<Value> {
+    Json(json!({"owner": principal.owner, "token": principal.token.is_some()}))
+}
+
+#[derive(Deserialize, utoipa::ToSchema)]
+struct Note {
+    text: String,
+    #[serde(default)]
+    numbers: Vec<u8>,
+}
+
+#[utoipa::path(post, path = "/test/notes", request_body = Note)]
+async fn post(key: IdempotencyKey, JsonBody(note, print): JsonBody<Note>) -> Json<Value> {
+    Json(json!({"text": note.text, "numbers": note.numbers, "key": key.0, "fingerprint": print.0}))
+}
+
+#[utoipa::path(get, path = "/test/rooms/{id}", params(("id" = RoomId, Path)))]
+async fn show(Id(room): Id<RoomId>) -> Result<Json<RoomId>, Problem> {
+    if room.to_string().ends_with('f') { Err(Problem::not_found()) } else { Ok(Json(room)) }
+}
+
+#[utoipa::path(get, path = "/test/rooms/{room}/runs/{run}", params(("room" = RoomId, Path), ("run" = RunId, Path)))]
+async fn pair(Id((room, run)): Id<(RoomId, RunId)>) -> Json<(RoomId, RunId)> {
+    Json((room, run))
+}
+
+#[derive(Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+struct Page {
+    limit: Option<u32>,
+    text: Option<String>,
+}
+
+#[utoipa::path(get, path = "/test/list", params(Page))]
+async fn list(QueryParams(page): QueryParams<Page>) -> Json<Value> {
+    Json(json!({"limit": page.limit, "text": page.text}))
+}
+
+#[utoipa::path(get, path = "/test/panic")]
+async fn explode() {
+    panic!("the password is hunter2");
+}
+
+#[utoipa::path(get, path = "/test/hang")]
+async fn hang() {
+    std::future::pending().await
+}

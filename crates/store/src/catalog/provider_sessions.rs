@@ -1,0 +1,70 @@
+//! Provider sessions: the provider's conversation per room, agent and provider, and how much of the room it knows.
+
+use crate::{
+    Store,
+    database::reading,
+    error::{Result, unsigned},
+};
+use domain::{
+    ids::{AgentId, RoomId},
+    position::Seq,
+};
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProviderSessionRecord {
+    pub id: String,
+    /// The session knows all posts up to this seq.
+    pub heard_seq: Seq,
+    /// The session knows all agents' answers up to this seq, including its own.
+    pub spoke_seq: Option<Seq>,
+}
+
+/// The stored state that a run starts with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunStartState {
+    /// The room's head.
+    pub head: Seq,
+    pub is_training_room: bool,
+    pub session: Option<ProviderSessionRecord>,
+}
+
+impl ProviderSessionRecord {
+    /// Creates a session that knows nothing yet. PostgreSQL text cannot contain NUL, so NUL is removed here: the stored
+    /// id can then be compared with the provider's.
+    pub fn new(id: &str) -> Self {
+        Self { id: id.replace('\0', ""), heard_seq: 0, spoke_seq: None }
+    }
+}
+
+impl Store {
+    /// The caller must have checked the room's owner.
+    pub async fn provider_session(
+        &self,
+        room: RoomId,
+        agent: AgentId,
+        provider: &str,
+    ) -> Result<Option<ProviderSessionRecord>> {
+        Ok(self.run_start_state(room, agent, provider).await?.session)
+    }
+
+    /// Reads the state that a run starts with. The caller must have checked the room's owner.
+    pub async fn run_start_state(&self, room: RoomId, agent: AgentId, provider: &str) -> Result<RunStartState> {
+        let row: (i64, bool, Option<String>, Option<i64>, Option<i64>) = reading!(self.database(), |pool| {
+            sqlx::query_as(
+                "SELECT j.head, EXISTS (SELECT 1 FROM skill_rooms t WHERE t.room_id = j.room_id), \
+                 s.session_id, s.heard_seq, s.spoke_seq FROM journals j \
+                 LEFT JOIN provider_sessions s ON s.room_id = j.room_id AND s.agent_id = $2 AND s.provider = $3 \
+                 WHERE j.room_id = $1",
+            )
+            .bind(room.0)
+            .bind(agent.0)
+            .bind(provider)
+            .fetch_one(pool)
+            .await
+        })?;
+        let (head, trains_a_skill, id, heard_seq, spoke_seq) = row;
+        let (heard_seq, spoke_seq) = (heard_seq.map(unsigned).transpose()?, spoke_seq.map(unsigned).transpose()?);
+        let session = id.zip(heard_seq).map(|(id, heard_seq)| ProviderSessionRecord { id, heard_seq, spoke_seq });
+        Ok(RunStartState { head: unsigned(head)?, is_training_room: trains_a_skill, session })
+    }
+}

@@ -1,0 +1,72 @@
+//! Browser sessions: valid until the token is revoked, the session expires, or the user signs out.
+
+use crate::scene::{me, name, stranger};
+use domain::owner::Principal;
+use sqlx::Connection as _;
+use store::Backend;
+use testkit::database::TestDatabase;
+
+contract! {
+    one thread:
+        a_browser_session_ends_with_its_token_or_on_sign_out,
+        a_browser_session_expires,
+        browser_sessions_per_token_are_limited_and_the_newest_stay;
+}
+
+async fn a_browser_session_ends_with_its_token_or_on_sign_out(database: TestDatabase) {
+    let store = database.open().await;
+    let mine = store.create_token(&me(), &name("laptop"), &[1; 32]).await.unwrap();
+    let theirs = store.create_token(&stranger(), &name("phone"), &[2; 32]).await.unwrap();
+    let visit = store.create_browser_session(mine, &[11; 32]).await.unwrap();
+    let other = store.create_browser_session(theirs, &[12; 32]).await.unwrap();
+    let expected = Principal { owner: me(), token: Some(mine), browser_session: Some(visit) };
+    assert_eq!(store.principal_for_browser_session(&[11; 32]).await.unwrap(), Some(expected));
+    assert_eq!(store.principal_for_browser_session(&[12; 32]).await.unwrap().unwrap().owner, stranger());
+    assert_eq!(store.principal_for_browser_session(&[1; 32]).await.unwrap(), None, "a token is not a cookie");
+    assert_eq!(store.principal_for_token(&[11; 32]).await.unwrap(), None, "a cookie is not a token");
+    assert!(store.is_browser_session_valid(visit).await.unwrap());
+
+    store.delete_browser_session(&[11; 32]).await.unwrap();
+    store.delete_browser_session(&[99; 32]).await.unwrap();
+    assert_eq!(store.principal_for_browser_session(&[11; 32]).await.unwrap(), None);
+    assert!(!store.is_browser_session_valid(visit).await.unwrap());
+    assert!(store.is_browser_session_valid(other).await.unwrap(), "others stay");
+    store.revoke_token(theirs).await.unwrap();
+    assert_eq!(store.principal_for_browser_session(&[12; 32]).await.unwrap(), None);
+    assert!(!store.is_browser_session_valid(other).await.unwrap());
+}
+
+async fn a_browser_session_expires(database: TestDatabase) {
+    let store = database.open().await;
+    let token = store.create_token(&me(), &name("laptop"), &[1; 32]).await.unwrap();
+    let visit = store.create_browser_session(token, &[11; 32]).await.unwrap();
+    let past = "UPDATE visits SET expires_at = 1";
+    match database.backend() {
+        Backend::Sqlite { file } => {
+            let url = format!("sqlite://{}", file.display());
+            let mut connection = sqlx::SqliteConnection::connect(&url).await.unwrap();
+            sqlx::query(past).execute(&mut connection).await.unwrap();
+        }
+        Backend::Postgres { .. } => database.execute_sql(past),
+    }
+    assert_eq!(store.principal_for_browser_session(&[11; 32]).await.unwrap(), None);
+    assert!(!store.is_browser_session_valid(visit).await.unwrap());
+    store.create_browser_session(token, &[11; 32]).await.expect("an expired session is deleted, so its hash is free");
+}
+
+async fn browser_sessions_per_token_are_limited_and_the_newest_stay(database: TestDatabase) {
+    let store = database.open().await;
+    let token = store.create_token(&me(), &name("laptop"), &[255; 32]).await.unwrap();
+    for n in 0..60 {
+        store.create_browser_session(token, &[n; 32]).await.unwrap();
+    }
+    let mut good = 0;
+    for n in 0..60 {
+        good += usize::from(store.principal_for_browser_session(&[n; 32]).await.unwrap().is_some());
+    }
+    assert_eq!(good, 50);
+    assert!(
+        store.principal_for_browser_session(&[59; 32]).await.unwrap().is_some()
+            && store.principal_for_browser_session(&[0; 32]).await.unwrap().is_none()
+    );
+}
