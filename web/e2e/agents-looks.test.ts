@@ -1,17 +1,16 @@
 import type { Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { AgentsView, makeAgent } from './harness/agents'
 import { forms, inspect } from './harness/forms'
-import { Stage } from './harness/stage'
+import { stageForTests } from './harness/stage-for-tests'
 
 const prompt = `You review changes to a parser. Read the whole change before you say anything.
 
 Name the file and the line. Say what breaks, and how you know.`
 
-let stage: Stage
+const stage = stageForTests(/status of (400|422)/)
 let reviewer: string
 beforeAll(async () => {
-  stage = await Stage.open()
   const tools = { allow: ['Read', 'Grep', 'mcp__git__*'], ask: ['Bash'], deny: ['WebFetch'] }
   reviewer = (await makeAgent(stage, 'Reviewer', { model: 'claude-sonnet-4-5', system_prompt: prompt, tools, limits: { turns: 40, wall_seconds: 5400 } })).id
   await makeAgent(stage, 'Scout', { provider: 'claude_code', system_prompt: 'Looks around first.' })
@@ -23,11 +22,6 @@ beforeAll(async () => {
       body: JSON.stringify({ message: task }),
     }).then((response) => response.text())
   }
-})
-afterEach(() => stage.closeBrowsers())
-afterAll(async () => {
-  await stage.close()
-  expect(stage.complaints.filter((text) => !/status of (400|422)/.test(text))).toEqual([])
 })
 
 interface Scene {

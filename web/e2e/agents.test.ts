@@ -1,10 +1,10 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { AgentsView, makeAgent, openAgents } from './harness/agents'
 import { RoomView } from './harness/room'
-import { Stage } from './harness/stage'
+import { stageForTests } from './harness/stage-for-tests'
 
 interface AgentRecord {
   name: string
@@ -17,16 +17,8 @@ interface AgentRecord {
   skill_parameters?: object
 }
 
-let stage: Stage
-beforeAll(async () => {
-  stage = await Stage.open()
-})
-afterEach(() => stage.closeBrowsers())
-afterAll(async () => {
-  await stage.close()
-  // Refusals are what some of these tests are about; a browser notes each.
-  expect(stage.complaints.filter((text) => !/status of (400|422)/.test(text))).toEqual([])
-})
+// Refusals are what some of these tests are about; a browser notes each.
+const stage = stageForTests(/status of (400|422)/)
 
 const read = (id: string): Promise<AgentRecord> => stage.server.api(`/agents/${id}`)
 

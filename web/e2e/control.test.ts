@@ -1,16 +1,8 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { type RoomView, numbers, openRoom } from './harness/room'
-import { Stage } from './harness/stage'
+import { stageForTests } from './harness/stage-for-tests'
 
-let stage: Stage
-beforeAll(async () => {
-  stage = await Stage.open()
-})
-afterEach(() => stage.closeBrowsers())
-afterAll(async () => {
-  await stage.close()
-  expect(stage.complaints).toEqual([])
-})
+const stage = stageForTests()
 
 const newRoom = (): Promise<RoomView> => openRoom(stage, 'Control')
 

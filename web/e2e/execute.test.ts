@@ -1,18 +1,12 @@
-import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
+import { beforeAll, expect, it } from 'vitest'
 import { AgentsView, makeAgent, openAgents } from './harness/agents'
 import { command } from './harness/palette'
 import { RoomView, numbers } from './harness/room'
-import { Stage } from './harness/stage'
+import { stageForTests } from './harness/stage-for-tests'
 
-let stage: Stage
+const stage = stageForTests()
 beforeAll(async () => {
-  stage = await Stage.open()
   await makeAgent(stage, 'Runner')
-})
-afterEach(() => stage.closeBrowsers())
-afterAll(async () => {
-  await stage.close()
-  expect(stage.complaints).toEqual([])
 })
 
 async function ask(): Promise<AgentsView> {

@@ -1,19 +1,10 @@
-import { mkdirSync } from 'node:fs'
-import type { BrowserContextOptions, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { barriersOn } from './harness/axe'
+import type { Page } from 'playwright-core'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { type Deeds, doEverything } from './harness/deeds'
-import { Stage } from './harness/stage'
+import { forms, inspect } from './harness/forms'
+import { stageForTests } from './harness/stage-for-tests'
 
-const folder = new URL('../../target/screens/', import.meta.url).pathname
-const phone = { viewport: { width: 360, height: 740 }, isMobile: true, hasTouch: true, deviceScaleFactor: 2 }
-
-const forms: Record<string, BrowserContextOptions> = {
-  light: { colorScheme: 'light' },
-  dark: { colorScheme: 'dark' },
-  phone: { colorScheme: 'light', ...phone },
-  wide: { colorScheme: 'light', viewport: { width: 2560, height: 1300 } },
-}
+const inForms = ['light', 'dark', 'phone', 'wide']
 
 /** Many pages in one test, on a machine that may be busy. */
 const patience = 180_000
@@ -125,17 +116,10 @@ function guarded(token: string): Scene[] {
   ]
 }
 
-let stage: Stage
+const stage = stageForTests(/status of 401/)
 let deeds: Deeds
 beforeAll(async () => {
-  mkdirSync(folder, { recursive: true })
-  stage = await Stage.open()
   deeds = await doEverything(stage)
-})
-afterEach(() => stage.closeBrowsers())
-afterAll(async () => {
-  await stage.close()
-  expect(stage.complaints.filter((complaint) => !complaint.includes('status of 401'))).toEqual([])
 })
 
 async function lookAt(form: string, all: readonly Scene[]): Promise<void> {
@@ -144,18 +128,13 @@ async function lookAt(form: string, all: readonly Scene[]): Promise<void> {
   for (const scene of all) {
     await page.goto(stage.url + scene.path)
     await scene.prepare(page)
-    await page.evaluate(() => document.fonts.ready)
-    await page.waitForTimeout(150)
-    await page.screenshot({ path: `${folder}${scene.name}-${form}.png` })
-    const overflow = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth)
-    if (overflow > 0) barriers.push(`${scene.name}: ${overflow} px too wide`)
-    if (form !== 'wide') barriers.push(...(await barriersOn(page)).map((barrier) => `${scene.name}: ${barrier}`))
+    barriers.push(...(await inspect(page, scene.name, form, form !== 'wide')))
   }
   expect(barriers).toEqual([])
 }
 
 describe('every page is within its width, without a barrier, and pictured', () => {
-  it.each(Object.keys(forms))('in the form %s', (form) => lookAt(form, scenes(deeds)), patience)
+  it.each(inForms)('in the form %s', (form) => lookAt(form, scenes(deeds)), patience)
 })
 
 // The last of this file: from here on the server is closed to who has no token.
@@ -164,5 +143,5 @@ describe('so is every page with accounts', () => {
   beforeAll(async () => {
     token = (await stage.server.api<{ token: string }>('/tokens', { name: 'first' })).token
   })
-  it.each(Object.keys(forms))('in the form %s', (form) => lookAt(form, guarded(token)), patience)
+  it.each(inForms)('in the form %s', (form) => lookAt(form, guarded(token)), patience)
 })

@@ -1,36 +1,17 @@
-import { mkdirSync } from 'node:fs'
-import type { BrowserContextOptions } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { barriersOn } from './harness/axe'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { folder, forms, inspect } from './harness/forms'
 import { command } from './harness/palette'
 import { RoomView } from './harness/room'
 import { playEverything, scenes } from './harness/scenes'
-import { Stage } from './harness/stage'
+import { stageForTests } from './harness/stage-for-tests'
 
-const folder = new URL('../../target/screens/', import.meta.url).pathname
-
-const forms: Record<string, BrowserContextOptions> = {
-  light: { colorScheme: 'light' },
-  dark: { colorScheme: 'dark' },
-  phone: { colorScheme: 'light', viewport: { width: 360, height: 740 }, isMobile: true, hasTouch: true, deviceScaleFactor: 2 },
-  'phone-dark': { colorScheme: 'dark', viewport: { width: 360, height: 740 }, isMobile: true, hasTouch: true, deviceScaleFactor: 2 },
-  wide: { colorScheme: 'light', viewport: { width: 2560, height: 1300 } },
-}
-
-let stage: Stage
+const stage = stageForTests()
 let everything: string
 let empty: string
 beforeAll(async () => {
-  mkdirSync(folder, { recursive: true })
-  stage = await Stage.open()
   const { agents } = await stage.server.api<{ agents: { id: string }[] }>('/agents')
   empty = (await stage.server.api<{ id: string }>('/rooms', { name: 'Lobby', agents: [agents[0]?.id] })).id
   everything = await playEverything(stage)
-})
-afterEach(() => stage.closeBrowsers())
-afterAll(async () => {
-  await stage.close()
-  expect(stage.complaints).toEqual([])
 })
 
 describe.each(Object.entries(forms))('in the form %s', (form, options) => {
@@ -41,12 +22,7 @@ describe.each(Object.entries(forms))('in the form %s', (form, options) => {
       if (form === 'wide' && !['room', 'welcome'].includes(scene.name)) continue
       await page.goto(stage.url + scene.path)
       await scene.prepare?.(page)
-      await page.evaluate(() => document.fonts.ready)
-      await page.waitForTimeout(150)
-      await page.screenshot({ path: `${folder}${scene.name}-${form}.png` })
-      const overflow = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth)
-      if (overflow > 0) barriers.push(`${scene.name}: ${overflow} px too wide`)
-      if (form !== 'wide') barriers.push(...(await barriersOn(page)).map((barrier) => `${scene.name}: ${barrier}`))
+      barriers.push(...(await inspect(page, scene.name, form, form !== 'wide')))
     }
     expect(barriers).toEqual([])
   })

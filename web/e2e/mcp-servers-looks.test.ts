@@ -1,18 +1,17 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { makeAgent } from './harness/agents'
 import { forms, inspect } from './harness/forms'
 import { McpView, addServer, smallServer } from './harness/mcp'
-import { Stage } from './harness/stage'
+import { stageForTests } from './harness/stage-for-tests'
 
-let stage: Stage
+const stage = stageForTests(/status of (400|422)/)
 let equipped: string
 let direct: string
 let room: string
 beforeAll(async () => {
-  stage = await Stage.open()
   await addServer(stage, 'small')
   await addServer(stage, 'off', { disabled: true })
   await addServer(stage, 'unset', { command: '${NOBODY_SET_THIS}' })
@@ -33,11 +32,6 @@ beforeAll(async () => {
   const mcpServers = { projects: { ...smallServer, env: { KEY: 'x' } }, small: { command: 'another' }, wrong: {} }
   writeFileSync(join(folder, '.mcp.json'), JSON.stringify({ mcpServers }))
 }, 60_000)
-afterEach(() => stage.closeBrowsers())
-afterAll(async () => {
-  await stage.close()
-  expect(stage.complaints.filter((text) => !/status of (400|422)/.test(text))).toEqual([])
-})
 
 interface Scene {
   name: string

@@ -1,20 +1,12 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { makeAgent, openAgents } from './harness/agents'
 import { addServer, openServers, secret, smallServer } from './harness/mcp'
 import { RoomView } from './harness/room'
-import { Stage } from './harness/stage'
+import { stageForTests } from './harness/stage-for-tests'
 
-let stage: Stage
-beforeAll(async () => {
-  stage = await Stage.open()
-})
-afterEach(() => stage.closeBrowsers())
-afterAll(async () => {
-  await stage.close()
-  expect(stage.complaints.filter((text) => !/status of (400|403|409|422)/.test(text))).toEqual([])
-})
+const stage = stageForTests(/status of (400|403|409|422)/)
 
 const read = (name: string): Promise<Record<string, unknown>> => stage.server.api(`/mcp-servers/${name}`)
 

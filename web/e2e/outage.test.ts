@@ -1,16 +1,8 @@
-import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { type RoomView, numbers, openRoom } from './harness/room'
-import { Stage } from './harness/stage'
+import { stageForTests } from './harness/stage-for-tests'
 
-let stage: Stage
-beforeAll(async () => {
-  stage = await Stage.open()
-})
-afterEach(() => stage.closeBrowsers())
-afterAll(async () => {
-  await stage.close()
-  expect(stage.complaints).toEqual([])
-})
+const stage = stageForTests()
 
 it('kill -9 while it streams: the page says so, comes back by itself, and what was said is there once', async () => {
   const room = await openRoom(stage, 'Outage')

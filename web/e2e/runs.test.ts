@@ -1,21 +1,15 @@
 import type { Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { type Deeds, doEverything } from './harness/deeds'
 import { injections } from './harness/injections'
 import { command } from './harness/palette'
 import { RoomView, openRoom } from './harness/room'
-import { Stage } from './harness/stage'
+import { stageForTests } from './harness/stage-for-tests'
 
-let stage: Stage
+const stage = stageForTests()
 let deeds: Deeds
 beforeAll(async () => {
-  stage = await Stage.open()
   deeds = await doEverything(stage)
-})
-afterEach(() => stage.closeBrowsers())
-afterAll(async () => {
-  await stage.close()
-  expect(stage.complaints).toEqual([])
 })
 
 const rows = (page: Page) => page.getByRole('table', { name: 'Runs, newest first' }).getByRole('row')

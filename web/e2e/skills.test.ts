@@ -1,20 +1,12 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import type { Locator, Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { forms, inspect } from './harness/forms'
-import { Stage } from './harness/stage'
+import { stageForTests } from './harness/stage-for-tests'
 
-let stage: Stage
-beforeAll(async () => {
-  stage = await Stage.open()
-})
-afterEach(() => stage.closeBrowsers())
-afterAll(async () => {
-  await stage.close()
-  // A browser complains of each request that is refused, as some here are on purpose.
-  expect(stage.complaints.filter((complaint) => !complaint.includes('status of 422'))).toEqual([])
-})
+// A browser complains of each request that is refused, as some here are on purpose.
+const stage = stageForTests(/status of 422/)
 
 const script = (text: string): string => `!script ${JSON.stringify([{ text }])}`
 const save = (page: Page): Locator => page.getByRole('button', { name: 'Save', exact: true })

@@ -1,19 +1,12 @@
 import type { Page } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
-import { RoomView } from './harness/room'
-import { Stage } from './harness/stage'
+import { beforeAll, expect, it } from 'vitest'
+import { RoomView, firstAgent } from './harness/room'
+import { stageForTests } from './harness/stage-for-tests'
 
-let stage: Stage
+const stage = stageForTests()
 let agent: string
 beforeAll(async () => {
-  stage = await Stage.open()
-  const { agents } = await stage.server.api<{ agents: { id: string }[] }>('/agents')
-  agent = agents[0]?.id ?? ''
-})
-afterEach(() => stage.closeBrowsers())
-afterAll(async () => {
-  await stage.close()
-  expect(stage.complaints).toEqual([])
+  agent = await firstAgent(stage)
 })
 
 async function open(name: string): Promise<{ id: string; view: RoomView }> {

@@ -1,16 +1,8 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { RoomView, numbers, openRoom } from './harness/room'
-import { Stage } from './harness/stage'
+import { stageForTests } from './harness/stage-for-tests'
 
-let stage: Stage
-beforeAll(async () => {
-  stage = await Stage.open()
-})
-afterEach(() => stage.closeBrowsers())
-afterAll(async () => {
-  await stage.close()
-  expect(stage.complaints).toEqual([])
-})
+const stage = stageForTests()
 
 describe('a newcomer', () => {
   it('is in a room and can type at once', async () => {

@@ -1,19 +1,12 @@
 import { readFileSync } from 'node:fs'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { RoomView, numbers } from './harness/room'
-import { Stage } from './harness/stage'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { RoomView, firstAgent, numbers } from './harness/room'
+import { stageForTests } from './harness/stage-for-tests'
 
-let stage: Stage
+const stage = stageForTests()
 let agent: string
 beforeAll(async () => {
-  stage = await Stage.open()
-  const { agents } = await stage.server.api<{ agents: { id: string }[] }>('/agents')
-  agent = agents[0]?.id ?? ''
-})
-afterEach(() => stage.closeBrowsers())
-afterAll(async () => {
-  await stage.close()
-  expect(stage.complaints).toEqual([])
+  agent = await firstAgent(stage)
 })
 
 async function open(name: string, agents = [agent]): Promise<RoomView> {

@@ -1,17 +1,11 @@
 import { readFile } from 'node:fs/promises'
-import { afterAll, afterEach, beforeAll, expect, it } from 'vitest'
+import { beforeAll, expect, it } from 'vitest'
 import { doEverything } from './harness/deeds'
-import { Stage } from './harness/stage'
+import { stageForTests } from './harness/stage-for-tests'
 
-let stage: Stage
+const stage = stageForTests()
 beforeAll(async () => {
-  stage = await Stage.open()
   await doEverything(stage)
-})
-afterEach(() => stage.closeBrowsers())
-afterAll(async () => {
-  await stage.close()
-  expect(stage.complaints).toEqual([])
 })
 
 it('adds up what was used, and says what has no known price', async () => {

@@ -7,6 +7,9 @@ mod bench;
 mod chaos;
 mod ci;
 mod clis;
+mod deps;
+mod dist;
+mod guard;
 mod mcp_servers;
 mod postgres;
 mod prerequisites;
@@ -65,6 +68,15 @@ const COMMANDS: &[XtaskCommand] = &[
         run: tidy::command,
     },
     XtaskCommand {
+        name: "deps",
+        arguments: "[--advisories <git repository>]",
+        summary: Some(
+            "check the dependencies: none unused, licences, duplicates, sources; with a copy of the RustSec database \
+             also known vulnerabilities",
+        ),
+        run: deps::command,
+    },
+    XtaskCommand {
         name: "chaos",
         arguments: "[arguments]",
         summary: Some("kill the server repeatedly and check that nothing is lost"),
@@ -73,14 +85,35 @@ const COMMANDS: &[XtaskCommand] = &[
     XtaskCommand {
         name: "bench",
         arguments: "[arguments]",
-        summary: Some("measure the server; `providers` measures it with the real CLIs"),
+        summary: Some(
+            "measure the server and write the tables into docs/benchmarks.md, unless --quick is given; `providers` \
+             measures it with the real CLIs, `mcp` with the official MCP SDKs",
+        ),
         run: bench::command,
+    },
+    XtaskCommand {
+        name: "guard",
+        arguments: "[--release]",
+        summary: Some(
+            "check the server's size, memory, instructions and allocations against bounds; needs valgrind. The debug \
+             build, as in `test`, or the release build",
+        ),
+        run: guard::command,
     },
     XtaskCommand {
         name: "postgres",
         arguments: "",
         summary: Some("start a throwaway PostgreSQL, print its URL, stop it on Enter"),
         run: postgres::command,
+    },
+    XtaskCommand {
+        name: "dist",
+        arguments: "[--target TRIPLE] [--check]",
+        summary: Some(
+            "build a release in target/dist: a static binary as tar.gz, a .deb with a systemd unit, and their sha256; \
+             with --check, try both on a new Debian instead, which needs root",
+        ),
+        run: dist::command,
     },
     XtaskCommand {
         name: "ci",

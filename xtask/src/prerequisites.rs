@@ -57,6 +57,13 @@ pub const CHROMIUM: Prerequisite = Prerequisite {
     packages: &["chromium"],
 };
 
+/// Counts the instructions and allocations of the server in `cargo xtask guard`.
+pub const VALGRIND: Prerequisite = Prerequisite {
+    name: "valgrind (valgrind, vgdb)",
+    is_present: || find_in_path("valgrind").is_some() && find_in_path("vgdb").is_some(),
+    packages: &["valgrind"],
+};
+
 pub fn ensure(needed: &[Prerequisite], steps: &Steps) -> XtaskResult<()> {
     let missing = missing(needed);
     if missing.is_empty() {

@@ -6,8 +6,8 @@
 
 pub mod cli;
 pub mod config;
-mod planted;
 mod provider_setup;
 pub mod serve;
 pub mod telemetry;
 pub mod terminal;
+mod test_hooks;

@@ -1,14 +1,17 @@
 //! The binary: parses the command line, runs one command, and turns the result into one line and an exit code. A server
 //! also starts it as the keeper of one program.
 
-use clap::Parser as _;
-use greenroom::cli::{self, Cli, Exit};
+use greenroom::cli::{self, Exit};
 use std::{process::ExitCode, time::Duration};
 use workbench::process::keeper;
 
 /// Returns freed memory to the system, which the default allocator does not (`docs/decisions/allocator.md`).
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
+/// The commit and its date, such as `b32665401f 2026-11-17`. Set by `cargo xtask serve` and `cargo xtask dist`; read here
+/// and not in a build script, so that another commit recompiles this file and nothing else.
+const BUILT_FROM: Option<&str> = option_env!("GREENROOM_BUILT_FROM");
 
 /// How long background tasks may take to end after a command has finished.
 const LEFTOVERS: Duration = Duration::from_secs(1);
@@ -18,7 +21,7 @@ fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|word| word == keeper::SUBCOMMAND) {
         return keeper::main();
     }
-    let cli = Cli::parse();
+    let cli = cli::version::parse(BUILT_FROM);
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return cli::exit::report(&anyhow::Error::new(error).context("cannot start")).into(),

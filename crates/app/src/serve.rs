@@ -5,7 +5,7 @@
 use crate::{
     cli::doctor,
     config::{AppConfig, DatabaseSetting},
-    provider_setup,
+    provider_setup, test_hooks,
 };
 use anyhow::Context as _;
 use domain::{agent::AgentSpec, name::Name, owner::Owner};
@@ -76,12 +76,16 @@ impl RunningServer {
         let (store_cancel, worker_cancel, http_cancel) =
             (CancellationToken::new(), CancellationToken::new(), CancellationToken::new());
         let mut store_tasks = JoinSet::new();
-        let store = Store::open(&store_config(config)?, StoreAccess::Server, &mut store_tasks, &store_cancel).await?;
+        let supervisor = Supervisor::new(config.keeper.clone());
+        let store_config = store_config(config)?;
+        // Side by side: one waits for the disk, the other reads the process table.
+        let (store, ()) = tokio::join!(
+            Store::open(&store_config, StoreAccess::Server, &mut store_tasks, &store_cancel),
+            end_leftover_processes(&supervisor),
+        );
+        let store = store?;
         server::auth::refuse_open_bind(address, store.accounts_exist().await?).map_err(anyhow::Error::msg)?;
         create_first_agent(&store).await?;
-
-        let supervisor = Supervisor::new(config.keeper.clone());
-        end_leftover_processes(&supervisor).await;
         let mcp = provider_setup::mcp_manager(config, &supervisor)?;
         let providers = provider_setup::registry(config, &supervisor, &mcp, address);
         let engine = Engine::new(store.clone(), providers, mcp, engine_config(config)?);
@@ -90,7 +94,7 @@ impl RunningServer {
         // Before the HTTP server starts, so that clients never see an unfinished run without a worker.
         worker.recover_at_start().await?;
         let examine = doctor::server_checks(config, &engine, address);
-        let app = server::AppState::new(server_config(config, address), engine.clone(), examine, http_cancel.clone())?;
+        let app = server::AppState::new(server_config(config, address)?, engine.clone(), examine, http_cancel.clone())?;
         let mut http_server = JoinSet::new();
         http_server.spawn(server::serve(app, listener));
         let mut workers = JoinSet::new();
@@ -166,7 +170,7 @@ pub fn store_config(config: &AppConfig) -> anyhow::Result<store::StoreConfig> {
         backend,
         read_connections: config.store.read_connections,
         tail_bytes: config.store.tail_bytes,
-        planted_bug: crate::planted::from_environment()?,
+        planted_bug: test_hooks::planted_bug()?,
     })
 }
 
@@ -185,8 +189,8 @@ fn engine_config(config: &AppConfig) -> anyhow::Result<engine::EngineConfig> {
     })
 }
 
-fn server_config(config: &AppConfig, address: SocketAddr) -> server::HttpServerConfig {
-    server::HttpServerConfig {
+fn server_config(config: &AppConfig, address: SocketAddr) -> anyhow::Result<server::HttpServerConfig> {
+    Ok(server::HttpServerConfig {
         listen: address,
         public_hosts: config.server.public_hosts.clone(),
         max_body_bytes: config.server.body_bytes,
@@ -198,8 +202,9 @@ fn server_config(config: &AppConfig, address: SocketAddr) -> server::HttpServerC
         stop_deadline: config.server.shutdown,
         mcp_session_idle: config.mcp_server.session_idle,
         mcp_max_sessions: config.mcp_server.max_sessions,
+        mcp_handler: test_hooks::mcp_handler()?,
         ..server::HttpServerConfig::default()
-    }
+    })
 }
 
 /// Creates an agent in a fresh store. It is not created again after it was deleted.

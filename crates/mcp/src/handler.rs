@@ -3,11 +3,14 @@
 //! There is one handler per session, and one per request in revisions without sessions.
 
 use crate::{
+    McpHandlerKind,
     agent_list::SharedAgentList,
     logging::{McpLogLevel, SetLevelMethod, SetLevelParams},
-    prompts, resources, tools,
+    prompts, resources,
+    session_handler::SessionHandler,
+    tools,
     transport::{
-        direct::{QuickTools, SessionPeer},
+        direct::SessionPeer,
         sessions::{McpSession, SessionHold},
     },
     watch,
@@ -60,8 +63,9 @@ pub struct HandlerShared {
     /// Tasks that notify clients of changes. When the server stops, each notifies its client and ends.
     pub watchers: TaskTracker,
     agents: SharedAgentList,
-    #[cfg(feature = "conformance")]
-    fixture: crate::ActiveHandler,
+    kind: McpHandlerKind,
+    #[cfg(feature = "test-hooks")]
+    fixture: crate::conformance::Fixture,
 }
 
 #[derive(Clone)]
@@ -93,14 +97,15 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl McpHandler {
-    pub fn new(engine: Engine, stopping: CancellationToken) -> Self {
+    pub fn new(engine: Engine, kind: McpHandlerKind, stopping: CancellationToken) -> Self {
         let shared = HandlerShared {
             engine,
             stopping,
             watchers: TaskTracker::new(),
             agents: SharedAgentList::default(),
-            #[cfg(feature = "conformance")]
-            fixture: crate::ActiveHandler::new(),
+            kind,
+            #[cfg(feature = "test-hooks")]
+            fixture: crate::conformance::Fixture::new(),
         };
         Self { shared: Arc::new(shared), session: Arc::default() }
     }
@@ -112,15 +117,24 @@ impl McpHandler {
     }
 
     /// Returns a handler for a new session.
-    #[cfg(feature = "conformance")]
-    pub fn for_new_session(&self) -> crate::ActiveHandler {
-        self.shared.fixture.clone()
+    pub fn for_new_session(&self) -> SessionHandler {
+        match self.shared.kind {
+            McpHandlerKind::Greenroom => {
+                SessionHandler::new(Self { shared: Arc::clone(&self.shared), session: Arc::default() })
+            }
+            #[cfg(feature = "test-hooks")]
+            McpHandlerKind::ConformanceFixture => SessionHandler::new(self.shared.fixture.clone()),
+        }
     }
 
-    /// Returns a handler for a new session.
-    #[cfg(not(feature = "conformance"))]
-    pub fn for_new_session(&self) -> crate::ActiveHandler {
-        Self { shared: Arc::clone(&self.shared), session: Arc::default() }
+    /// Returns whether a call of this tool does not wait, sends nothing before its answer, and may be dropped at any
+    /// point. Its arguments must not be repeated in headers either: the direct path does not compare them.
+    pub fn is_quick(&self, tool: &str) -> bool {
+        match self.shared.kind {
+            McpHandlerKind::Greenroom => tools::is_quick(tool),
+            #[cfg(feature = "test-hooks")]
+            McpHandlerKind::ConformanceFixture => crate::conformance::is_quick(tool),
+        }
     }
 
     /// Determines the owner and log level of a request, and counts it against the session's limit.
@@ -136,12 +150,6 @@ impl McpHandler {
         let hold = extension::<Arc<McpSession>>(&context.extensions).map(McpSession::hold);
         let level = context.meta.log_level().or_else(|| *lock(&self.session.level));
         Ok(McpRequestContext { shared: &self.shared, owner, context, level, _call: call, _hold: hold })
-    }
-}
-
-impl QuickTools for McpHandler {
-    fn is_quick(tool: &str) -> bool {
-        tools::is_quick(tool)
     }
 }
 
@@ -209,7 +217,7 @@ impl ServerHandler for McpHandler {
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
         match owner(&context.extensions) {
             Ok(owner) => {
-                SessionPeer::attach(self.clone(), &context);
+                SessionPeer::attach(SessionHandler::new(self.clone()), &context);
                 let watching = watch::SessionWatch::start(Arc::clone(&self.shared), owner, context.peer);
                 *lock(&self.session.watching) = Some(watching);
             }

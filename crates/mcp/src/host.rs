@@ -4,10 +4,12 @@
 use crate::{
     McpService,
     handler::extension,
+    session_handler::SessionHandler,
     transport::{
         message::{InvalidMessage, MessageOutline, is_json},
         response::{self, McpResponse},
         slow_response::stream_if_slow,
+        streamable::RmcpHttpService,
     },
 };
 use bytes::Bytes;
@@ -15,6 +17,7 @@ use engine::host_tools::{
     HOST_TOOLS, SERVER_NAME,
     agent_token::{AgentToken, HostToolRequest, name_over_mcp},
 };
+use futures_util::future::BoxFuture;
 use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use rmcp::{
@@ -25,9 +28,7 @@ use rmcp::{
         ToolAnnotations,
     },
     service::RequestContext,
-    transport::streamable_http_server::{
-        StreamableHttpServerConfig, StreamableHttpService, session::never::NeverSessionManager,
-    },
+    transport::StreamableHttpServerConfig,
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -40,7 +41,7 @@ const MAX_BODY_BYTES: usize = 256 * 1024;
 const METHODS: [&str; 5] = ["initialize", "ping", "server/discover", "tools/list", "tools/call"];
 const CANCELLED_METHOD: &str = "notifications/cancelled";
 
-pub struct HostToolsService(StreamableHttpService<HostToolsHandler, NeverSessionManager>);
+pub struct HostToolsService(RmcpHttpService);
 
 impl HostToolsService {
     pub fn new(over: &CancellationToken) -> Self {
@@ -52,7 +53,8 @@ impl HostToolsService {
             .with_json_response(true)
             .with_max_request_body_bytes(MAX_BODY_BYTES)
             .with_cancellation_token(over.clone());
-        Self(StreamableHttpService::new(|| Ok(HostToolsHandler), Arc::default(), config))
+        let handler = SessionHandler::new(HostToolsHandler);
+        Self(RmcpHttpService::new(move || Ok(handler.clone()), Arc::default(), config))
     }
 }
 
@@ -73,8 +75,12 @@ struct CancelParams {
 }
 
 impl McpService {
-    /// `token` must have been verified.
-    pub async fn host_tools(&self, token: &Arc<AgentToken>, mut request: Request<Bytes>) -> McpResponse {
+    /// `token` must have been verified. Boxed like `streamable`.
+    pub fn host_tools<'a>(&'a self, token: &'a Arc<AgentToken>, request: Request<Bytes>) -> BoxFuture<'a, McpResponse> {
+        Box::pin(self.handle_host_tools(token, request))
+    }
+
+    async fn handle_host_tools(&self, token: &Arc<AgentToken>, mut request: Request<Bytes>) -> McpResponse {
         if request.method() != Method::POST {
             return response::method_not_allowed("POST", "Send each message in its own POST request.");
         }
@@ -135,7 +141,6 @@ fn read(request: &Request<Bytes>) -> Result<HostToolsMessage, Box<McpResponse>> 
     serde_json::from_slice(request.body()).map_err(|error| Box::new(InvalidMessage::of(&error).to_response()))
 }
 
-#[derive(Clone)]
 struct HostToolsHandler;
 
 impl ServerHandler for HostToolsHandler {

@@ -5,11 +5,8 @@
 //! carried out by the engine's commands, as for every other API; nothing is decided here. [`host`] serves the host
 //! tools to agents inside runs.
 
-#[cfg(all(feature = "conformance", not(debug_assertions)))]
-compile_error!("the feature `conformance` serves fixtures instead of Greenroom; it is not allowed in a release build");
-
 mod agent_list;
-#[cfg(feature = "conformance")]
+#[cfg(feature = "test-hooks")]
 mod conformance;
 mod follow;
 mod handler;
@@ -17,6 +14,7 @@ mod host;
 mod logging;
 mod prompts;
 mod resources;
+mod session_handler;
 mod tools;
 mod transport;
 mod watch;
@@ -34,11 +32,15 @@ use transport::{
     streamable::StreamableHttp,
 };
 
-/// The handler that answers clients: Greenroom's, or the fixture of the conformance suite.
-#[cfg(feature = "conformance")]
-use conformance::Fixture as ActiveHandler;
-#[cfg(not(feature = "conformance"))]
-use handler::McpHandler as ActiveHandler;
+/// The handler that answers clients.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum McpHandlerKind {
+    #[default]
+    Greenroom,
+    /// The fixture of the official conformance suite, instead of Greenroom's tools, resources and prompts.
+    #[cfg(feature = "test-hooks")]
+    ConformanceFixture,
+}
 
 #[derive(Clone, Debug)]
 pub struct McpServerSettings {
@@ -48,6 +50,7 @@ pub struct McpServerSettings {
     /// How often an idle stream sends a heartbeat.
     pub heartbeat: Duration,
     pub max_body_bytes: usize,
+    pub handler: McpHandlerKind,
 }
 
 /// A cheap handle on the MCP server.
@@ -75,7 +78,7 @@ const SESSION_END_TIMEOUT: Duration = Duration::from_secs(2);
 impl McpService {
     pub fn new(engine: Engine, settings: McpServerSettings, stopping: CancellationToken) -> Self {
         let (tasks, over) = (TaskTracker::new(), CancellationToken::new());
-        let handler = McpHandler::new(engine, stopping);
+        let handler = McpHandler::new(engine, settings.handler, stopping);
         Self(Arc::new(McpServiceInner {
             streamable: StreamableHttp::new(&handler, &settings, &over),
             host: HostToolsService::new(&over),

@@ -17,6 +17,8 @@ pub mod openapi;
 pub mod routing;
 pub mod web;
 
+pub use mcp::McpHandlerKind;
+
 use auth::{AccountStore, Authenticator, last_used::LastUsed, origin::AllowedHosts, rate_limit::RequestRateLimiter};
 use bytes::Bytes;
 use engine::Engine;
@@ -62,6 +64,8 @@ pub struct HttpServerConfig {
     /// How long an unused MCP client session is kept, and how many sessions there may be.
     pub mcp_session_idle: Duration,
     pub mcp_max_sessions: usize,
+    /// Tests may replace the handler of MCP clients.
+    pub mcp_handler: McpHandlerKind,
 }
 
 impl Default for HttpServerConfig {
@@ -82,6 +86,7 @@ impl Default for HttpServerConfig {
             stop_deadline: Duration::from_secs(10),
             mcp_session_idle: Duration::from_secs(30 * 60),
             mcp_max_sessions: 10_000,
+            mcp_handler: McpHandlerKind::default(),
         }
     }
 }
@@ -137,6 +142,7 @@ impl AppState {
             max_sessions: config.mcp_max_sessions,
             heartbeat: config.heartbeat,
             max_body_bytes: config.max_body_bytes,
+            handler: config.mcp_handler,
         };
         Ok(Arc::new(Self {
             mcp: McpService::new(engine.clone(), settings, stopping.clone()),

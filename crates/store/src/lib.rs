@@ -8,8 +8,11 @@ mod catalog;
 mod database;
 mod error;
 pub mod journal;
+mod migrations;
 mod open;
 pub mod queue;
+mod row;
+mod upgrade;
 
 pub use catalog::{
     browser_sessions::BROWSER_SESSION_LIFETIME,
@@ -30,3 +33,4 @@ pub use catalog::{
 };
 pub use error::StoreError;
 pub use open::{Backend, PlantedBug, Store, StoreAccess, StoreConfig};
+pub use upgrade::{SchemaState, schema_state};

@@ -8,6 +8,7 @@ use crate::{
         Checkpointer, Commit, CommitRequest, Committed, Follower, JournalWriter, Notifier, OwnerWatch, Tails,
         WatchRegistry,
     },
+    migrations,
 };
 use domain::{
     ids::RoomId,
@@ -63,7 +64,7 @@ impl std::fmt::Debug for Backend {
 }
 
 /// Deliberate bugs, to prove that the crash harness detects them. They exist only in builds with the feature
-/// `planted-bugs`; any other build refuses to start with one.
+/// `test-hooks`; any other build refuses to start with one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlantedBug {
     EmitBeforeCommit,
@@ -89,7 +90,7 @@ struct StoreInner {
     watch_registry: WatchRegistry,
     requests: mpsc::Sender<CommitRequest>,
     queue_notify: Arc<Notify>,
-    #[cfg(feature = "planted-bugs")]
+    #[cfg(feature = "test-hooks")]
     planted: Option<PlantedBug>,
     /// Held while the server runs: one server per SQLite file.
     _lock: Option<File>,
@@ -111,8 +112,8 @@ impl Store {
         tasks: &mut JoinSet<()>,
         cancel: &CancellationToken,
     ) -> Result<Self> {
-        if config.planted_bug.is_some() && !cfg!(feature = "planted-bugs") {
-            return Err(StoreError::Start("this build has no planted bugs; build with --features planted-bugs".into()));
+        if config.planted_bug.is_some() && !cfg!(feature = "test-hooks") {
+            return Err(StoreError::Start("this build has no planted bugs; build with --features test-hooks".into()));
         }
         let (database, lock) = match &config.backend {
             Backend::Sqlite { file } => {
@@ -131,7 +132,7 @@ impl Store {
             watch_registry: WatchRegistry::default(),
             requests,
             queue_notify: Arc::default(),
-            #[cfg(feature = "planted-bugs")]
+            #[cfg(feature = "test-hooks")]
             planted: config.planted_bug,
             _lock: lock,
         }));
@@ -227,7 +228,7 @@ impl Store {
         &self.0.watch_registry
     }
 
-    #[cfg(feature = "planted-bugs")]
+    #[cfg(feature = "test-hooks")]
     pub(crate) fn planted(&self) -> Option<PlantedBug> {
         self.0.planted
     }
@@ -320,7 +321,7 @@ async fn open_sqlite(file: &Path, config: &StoreConfig) -> Result<Database> {
         .connect_with(options.clone().statement_cache_capacity(CACHED_STATEMENTS))
         .await
         .map_err(cannot_open)?;
-    sqlx::migrate!("migrations/sqlite").run(&write).await.map_err(|error| StoreError::Start(error.to_string()))?;
+    migrate_sqlite(&write, synchronous).await?;
     if config.planted_bug != Some(PlantedBug::SynchronousOff) {
         assert_durable_sqlite(&write).await?;
     }
@@ -330,6 +331,20 @@ async fn open_sqlite(file: &Path, config: &StoreConfig) -> Result<Database> {
         .test_before_acquire(false)
         .connect_lazy_with(options.pragma("query_only", "ON"));
     Ok(Database::Sqlite { write, read, external_writes: AtomicU64::new(0) })
+}
+
+/// Runs the migrations without a sync for each: in WAL mode a power cut then undoes the last of them, and they run again
+/// at the next start. The first commit of an event syncs them along with it.
+async fn migrate_sqlite(write: &SqlitePool, synchronous: SqliteSynchronous) -> Result<()> {
+    let level = |level: &'static str| sqlx::query(level).execute(write);
+    level("PRAGMA synchronous = NORMAL").await?;
+    migrations::sqlite().run(write).await.map_err(|error| StoreError::Start(error.to_string()))?;
+    level(match synchronous {
+        SqliteSynchronous::Off => "PRAGMA synchronous = OFF",
+        _ => "PRAGMA synchronous = FULL",
+    })
+    .await?;
+    Ok(())
 }
 
 /// An acknowledged event must survive a power cut. A file system or build with weaker guarantees is rejected.
@@ -360,7 +375,7 @@ async fn open_postgres(url: &str, config: &StoreConfig) -> Result<Database> {
         .connect_with(options)
         .await
         .map_err(|error| StoreError::Start(format!("cannot reach PostgreSQL: {error}")))?;
-    sqlx::migrate!("migrations/postgres").run(&pool).await.map_err(|error| StoreError::Start(error.to_string()))?;
+    migrations::postgres().run(&pool).await.map_err(|error| StoreError::Start(error.to_string()))?;
     assert_durable_postgres(&pool).await?;
     Ok(Database::Postgres(pool))
 }

@@ -22,15 +22,6 @@ pub fn greenroom() -> PathBuf {
     built("greenroom")
 }
 
-/// The server with the conformance fixture in place of its own tools, as built by `cargo xtask test mcp`. Panics if it
-/// was not built.
-#[expect(clippy::disallowed_methods, reason = "xtask passes the programs to the tests this way")]
-pub fn greenroom_for_conformance() -> PathBuf {
-    let name = "GREENROOM_TEST_MCP_GREENROOM_CONFORMANCE";
-    let path = std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_file());
-    path.unwrap_or_else(|| panic!("{name} is not the path of a file: that server is built by `cargo xtask test mcp`"))
-}
-
 /// A program of this workspace. Cargo puts it next to the folder of the test executable.
 fn built(name: &str) -> PathBuf {
     let own = std::env::current_exe().unwrap_or_default();

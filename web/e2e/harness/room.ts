@@ -38,10 +38,15 @@ export class RoomView {
   }
 }
 
+/** The agent that every server has from the start. */
+export async function firstAgent(stage: Stage): Promise<string> {
+  const { agents } = await stage.server.api<{ agents: { id: string }[] }>('/agents')
+  return agents[0]?.id ?? ''
+}
+
 /** A room of its own, so that nothing said earlier can be taken for what is waited for. */
 export async function openRoom(stage: Stage, name: string): Promise<RoomView> {
-  const { agents } = await stage.server.api<{ agents: { id: string }[] }>('/agents')
-  const { id } = await stage.server.api<{ id: string }>('/rooms', { name, agents: [agents[0]?.id] })
+  const { id } = await stage.server.api<{ id: string }>('/rooms', { name, agents: [await firstAgent(stage)] })
   const view = new RoomView(await stage.page(`/rooms/${id}`))
   await view.field.waitFor()
   return view

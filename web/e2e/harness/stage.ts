@@ -22,21 +22,36 @@ export class Stage {
   /** What browsers complained of: errors, violations of the policy, requests to anywhere else. */
   readonly complaints: string[] = []
 
-  private constructor(
-    readonly server: Server,
-    private readonly face: PreviewServer | null,
-    readonly url: string,
-  ) {}
+  private running: { server: Server; url: string } | null = null
+  private face: PreviewServer | null = null
 
   static async open(): Promise<Stage> {
+    const stage = new Stage()
+    await stage.start()
+    return stage
+  }
+
+  async start(): Promise<void> {
     const server = await Server.start()
     // Where the server brings the page itself, that one is tested; until then a build of it stands in front.
-    if (process.env.GREENROOM_EMBEDS_UI) return new Stage(server, null, server.url)
-    if (process.env.GREENROOM_WEB_URL) return new Stage(server, null, process.env.GREENROOM_WEB_URL)
+    const url = process.env.GREENROOM_EMBEDS_UI ? server.url : process.env.GREENROOM_WEB_URL
+    this.running = { server, url: url || (await this.preview(server)) }
+  }
+
+  get server(): Server {
+    if (!this.running) throw new Error('The stage is not open yet.')
+    return this.running.server
+  }
+
+  get url(): string {
+    return this.running?.url ?? ''
+  }
+
+  private async preview(server: Server): Promise<string> {
     process.env.GREENROOM_URL = server.url
     const root = new URL('../..', import.meta.url).pathname
-    const face = await preview({ root, logLevel: 'error', preview: { host: '127.0.0.1', port: 0 } })
-    return new Stage(server, face, face.resolvedUrls?.local[0]?.replace(/\/$/, '') ?? '')
+    this.face = await preview({ root, logLevel: 'error', preview: { host: '127.0.0.1', port: 0 } })
+    return this.face.resolvedUrls?.local[0]?.replace(/\/$/, '') ?? ''
   }
 
   /** As good as a browser of its own: it shares nothing with the others but the program, which takes its time to start. */
@@ -73,7 +88,7 @@ export class Stage {
     await this.closeBrowsers()
     await this.program?.close()
     await this.face?.close()
-    await this.server.stop()
+    await this.running?.server.stop()
   }
 }
 

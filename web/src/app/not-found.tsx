@@ -1,18 +1,13 @@
 import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
-import { PageBar } from '@/components/layout/page-bar'
-import styles from './root.module.css'
+import { PageNote } from '@/components/layout/page-note'
 
 export function NotFound(): ReactNode {
   return (
-    <>
-      <PageBar> </PageBar>
-      <div className={styles.note}>
-        <h1>There is no such page</h1>
-        <p>
-          The address may be from another version. <Link to="/">Go to your last room</Link>
-        </p>
-      </div>
-    </>
+    <PageNote title="There is no such page">
+      <p>
+        The address may be from another version. <Link to="/">Go to your last room</Link>
+      </p>
+    </PageNote>
   )
 }

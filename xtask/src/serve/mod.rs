@@ -8,6 +8,7 @@ mod sources;
 
 use std::process::ExitCode;
 
+use crate::dist::ReleaseSource;
 use crate::prerequisites::{self, C_COMPILER};
 use crate::progress::{TextOutput, minutes, timed};
 use crate::repository::{BuildProfile, Repository, XtaskResult, become_program, find_in_path};
@@ -32,6 +33,7 @@ pub fn command(arguments: &[String]) -> XtaskResult<ExitCode> {
             steps.say(&format!("The web app was not built: {message}"));
         }
         let mut build = repository.build(BuildProfile::Release, &["greenroom"], &["greenroom"]);
+        ReleaseSource::read(repository.root())?.name_commit(&mut build);
         steps.build("Building the server", &mut build)
     });
     built?;

@@ -37,6 +37,8 @@ pub enum CliCommand {
     Backup(backup::BackupArgs),
     /// Replace everything that is stored by what is in a backup.
     Restore(backup::RestoreArgs),
+    /// Say which migrations a start of this binary would apply to the database, without changing it.
+    UpgradeCheck(DataArgs),
     /// Print a completion script for a shell.
     Completions(completions::CompletionsArgs),
 }

@@ -18,6 +18,8 @@ mod rooms;
 mod run;
 mod store_access;
 pub mod token;
+mod upgrade_check;
+pub mod version;
 
 pub use arguments::{Cli, CliCommand, DataArgs, ServerArgs};
 pub use exit::Exit;
@@ -42,6 +44,7 @@ pub async fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
         CliCommand::Doctor(data) => doctor::run(&data).await,
         CliCommand::Backup(arguments) => backup::backup(&arguments).await,
         CliCommand::Restore(arguments) => backup::restore(&arguments).await,
+        CliCommand::UpgradeCheck(data) => upgrade_check::run(&data).await,
         CliCommand::Completions(arguments) => completions::run(&arguments),
     }
 }

@@ -21,7 +21,7 @@ enum TokenCommand {
     Create(CreateTokenArgs),
     /// List the tokens, without their secrets.
     List(DataArgs),
-    /// Take a token back; whoever uses it is refused from now on.
+    /// Revoke a token; requests with it are rejected from then on.
     Revoke(RevokeTokenArgs),
 }
 

@@ -3,7 +3,9 @@
 //! The program is testkit's `replay`, which does the handshake of a real CLI and then shows the fault named by
 //! `--fault`.
 
-use crate::endpoints::requests::{RoomFollower, journal, message_of, post, post_and_wait, post_text, wait_for_end, within};
+use crate::endpoints::requests::{
+    RoomFollower, journal, message_of, post, post_and_wait, post_text, wait_for_end, within,
+};
 use domain::{
     event::EventType,
     ids::RoomId,

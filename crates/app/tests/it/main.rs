@@ -4,14 +4,15 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking, its helpers too")]
 
 mod direct;
-mod endpoints;
 mod double;
+mod endpoints;
 mod faults;
 mod help;
 mod keeper;
 mod mcp;
 mod run;
 mod simple;
+mod version;
 
 use std::{path::Path, process::Stdio, time::Duration};
 use tokio::process::{Child, Command};

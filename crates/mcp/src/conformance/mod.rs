@@ -1,8 +1,8 @@
 //! The tools, prompts and resources that the official conformance suite requires of a server.
 //!
-//! The suite tests the protocol (transports, sessions, eras) through fixtures with known behavior. With the feature
-//! `conformance` they are served instead of Greenroom's own; a release cannot be built with it. The lists and fixed
-//! answers are the JSON files here; `asking_tools.json` holds the tools that send requests to the client. Start with
+//! The suite tests the protocol (transports, sessions, eras) through fixtures with known behavior. In builds
+//! with the feature `test-hooks` they can be served instead of Greenroom's own. The lists and fixed answers are the JSON
+//! files here; `asking_tools.json` holds the tools that send requests to the client. Start with
 //! `tables.rs`.
 //!
 //! The extension `tasks` is not supported; the suite runs it without scoring.
@@ -16,7 +16,7 @@ mod tables;
 
 pub use acts::lend_channels;
 
-use crate::transport::direct::{QuickTools, SessionPeer};
+use crate::{session_handler::SessionHandler, transport::direct::SessionPeer};
 use acts::FixtureContext;
 use inputs::{InputCall, InputStep};
 use rmcp::{
@@ -49,11 +49,10 @@ impl Fixture {
     }
 }
 
-impl QuickTools for Fixture {
-    fn is_quick(tool: &str) -> bool {
-        let entry = tables::tools().ok().and_then(|tools| tools.into_iter().find(|entry| entry.name == tool));
-        entry.is_some_and(|entry| matches!(entry.does, ToolAct::Answer(_)) && !entry.has_headers())
-    }
+/// As for Greenroom's own tools: whether a call may take the direct path.
+pub fn is_quick(tool: &str) -> bool {
+    let entry = tables::tools().ok().and_then(|tools| tools.into_iter().find(|entry| entry.name == tool));
+    entry.is_some_and(|entry| matches!(entry.does, ToolAct::Answer(_)) && !entry.has_headers())
 }
 
 impl Default for Fixture {
@@ -78,7 +77,7 @@ impl ServerHandler for Fixture {
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        SessionPeer::attach(self.clone(), &context);
+        SessionPeer::attach(SessionHandler::new(self.clone()), &context);
     }
 
     async fn list_tools(

@@ -37,7 +37,7 @@ impl SessionChannel {
     pub fn new() -> (Self, ServerTransport) {
         let (inbox, messages) = mpsc::channel(INBOX_SIZE);
         let outbox = Arc::<Outbox>::default();
-        (Self { inbox, outbox: Arc::clone(&outbox) }, ServerTransport { inbox: messages, outbox })
+        (Self { inbox, outbox: Arc::clone(&outbox) }, ServerTransport::Session { inbox: messages, outbox })
     }
 
     async fn reserve(&self) -> Result<mpsc::Permit<'_, Box<ClientJsonRpcMessage>>, InboxError> {
@@ -74,15 +74,19 @@ impl From<InboxError> for OutboxError {
     }
 }
 
-/// The server's end of the channel, as a transport for rmcp.
-pub struct ServerTransport {
-    inbox: mpsc::Receiver<Box<ClientJsonRpcMessage>>,
-    outbox: Arc<Outbox>,
+/// A transport for rmcp. One type for all, because rmcp's service loop is compiled for each.
+pub enum ServerTransport {
+    /// The server's end of the channel.
+    Session { inbox: mpsc::Receiver<Box<ClientJsonRpcMessage>>, outbox: Arc<Outbox> },
+    /// Receives nothing and discards what is sent.
+    Null,
 }
 
 impl Drop for ServerTransport {
     fn drop(&mut self) {
-        self.outbox.end();
+        if let Self::Session { outbox, .. } = self {
+            outbox.end();
+        }
     }
 }
 
@@ -93,18 +97,32 @@ impl Transport<RoleServer> for ServerTransport {
         &mut self,
         message: ServerJsonRpcMessage,
     ) -> impl Future<Output = Result<(), OutboxError>> + Send + 'static {
-        self.outbox.send(message)
+        let sent = match self {
+            Self::Session { outbox, .. } => Some(outbox.send(message)),
+            Self::Null => None,
+        };
+        async move {
+            match sent {
+                Some(sent) => sent.await,
+                None => Ok(()),
+            }
+        }
     }
 
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
-        tokio::select! {
-            message = self.inbox.recv() => message.map(|message| *message),
-            () = self.outbox.ended.cancelled() => None,
+        match self {
+            Self::Session { inbox, outbox } => tokio::select! {
+                message = inbox.recv() => message.map(|message| *message),
+                () = outbox.ended.cancelled() => None,
+            },
+            Self::Null => std::future::pending().await,
         }
     }
 
     async fn close(&mut self) -> Result<(), OutboxError> {
-        self.inbox.close();
+        if let Self::Session { inbox, .. } = self {
+            inbox.close();
+        }
         Ok(())
     }
 }

@@ -5,24 +5,24 @@
 //! Only valid requests take this path. All others go to rmcp, which returns the proper errors.
 
 use super::{
+    channel::ServerTransport,
     message::MessageOutline,
     response::{self, McpResponse},
     sessions::McpSession,
     slow_response::stream_if_slow,
 };
-use crate::{ActiveHandler, McpService};
+use crate::{McpService, handler::McpHandler, session_handler::SessionHandler};
 use http::{HeaderMap, HeaderName, header, request::Parts};
 use rmcp::{
-    ErrorData, RoleServer, ServerHandler,
+    ErrorData, RoleServer, Service as _,
     model::{
-        ClientCapabilities, ClientJsonRpcMessage, ClientRequest, GetExtensions as _, GetMeta as _, Implementation,
-        InitializeRequestParams, ProtocolVersion, RequestId, ServerJsonRpcMessage,
+        ClientCapabilities, ClientRequest, GetExtensions as _, GetMeta as _, Implementation, InitializeRequestParams,
+        ProtocolVersion, RequestId, ServerJsonRpcMessage,
     },
-    service::{DynService, NotificationContext, Peer, RequestContext, RunningService, serve_directly_with_ct},
-    transport::Transport,
+    service::{NotificationContext, Peer, RequestContext, RunningService, serve_directly_with_ct},
 };
 use serde::de::DeserializeOwned;
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -42,24 +42,34 @@ pub struct DirectRequest {
 
 impl DirectRequest {
     /// Reads a request in a session.
-    pub fn in_session(outline: &MessageOutline<'_>, headers: &HeaderMap, body: &[u8]) -> Option<Self> {
+    pub fn in_session(
+        outline: &MessageOutline<'_>,
+        headers: &HeaderMap,
+        body: &[u8],
+        handler: &McpHandler,
+    ) -> Option<Self> {
         let is_ours = |version: &ProtocolVersion| version.has_initialize();
         let known = || ProtocolVersion::KNOWN_VERSIONS.iter().filter(|version| is_ours(version));
         let is_known = headers.get(VERSION_HEADER).is_none_or(|value| known().any(|version| value == version.as_str()));
-        let request = if is_known { Self::read(outline, headers, body)? } else { return None };
+        let request = if is_known { Self::read(outline, headers, body, handler)? } else { return None };
         // A request that states its own version belongs to a revision without sessions.
         request.request.get_meta().protocol_version().is_none().then_some(request)
     }
 
     /// Reads a request without a session: it carries all information itself, and its headers repeat it.
-    pub fn stateless(outline: &MessageOutline<'_>, headers: &HeaderMap, body: &[u8]) -> Option<Self> {
+    pub fn stateless(
+        outline: &MessageOutline<'_>,
+        headers: &HeaderMap,
+        body: &[u8],
+        handler: &McpHandler,
+    ) -> Option<Self> {
         let modern = &ProtocolVersion::V_2026_07_28;
         if headers.get(VERSION_HEADER)? != modern.as_str()
             || single_header(headers, &METHOD_HEADER)? != outline.method()?
         {
             return None;
         }
-        let request = Self::read(outline, headers, body)?;
+        let request = Self::read(outline, headers, body, handler)?;
         // This revision has no ping.
         if matches!(request.request, ClientRequest::PingRequest(_)) {
             return None;
@@ -75,7 +85,7 @@ impl DirectRequest {
         is_complete.then_some(request)
     }
 
-    fn read(outline: &MessageOutline<'_>, headers: &HeaderMap, body: &[u8]) -> Option<Self> {
+    fn read(outline: &MessageOutline<'_>, headers: &HeaderMap, body: &[u8], handler: &McpHandler) -> Option<Self> {
         if !accepts_both(headers) {
             return None;
         }
@@ -92,7 +102,7 @@ impl DirectRequest {
             _ => return None,
         };
         let is_quick = match &request {
-            ClientRequest::CallToolRequest(call) => <ActiveHandler as QuickTools>::is_quick(&call.params.name),
+            ClientRequest::CallToolRequest(call) => handler.is_quick(&call.params.name),
             _ => true,
         };
         // A client that wants progress or logs needs a stream.
@@ -123,7 +133,7 @@ impl DirectRequest {
             tracing::warn!(request = %id, "an MCP request timed out");
             Err(ErrorData::internal_error("the server could not answer in time; try again later", None))
         };
-        let answered = timeout(ANSWER_TIMEOUT, peer.service.handle_request(request, context)).await;
+        let answered = timeout(ANSWER_TIMEOUT, peer.handler.handle_request(request, context)).await;
         let message = match answered.unwrap_or_else(|_| late()) {
             Ok(result) => ServerJsonRpcMessage::response(result, id),
             // None of these requests can fail with an error that has its own HTTP status.
@@ -150,27 +160,20 @@ fn single_header<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a st
     values.next().is_none().then_some(value)
 }
 
-/// What the direct path needs to know about a handler's tools.
-pub trait QuickTools {
-    /// Returns whether a call of this tool does not wait, sends nothing before its answer, and may be dropped at any
-    /// point. Its arguments must not be repeated in headers either: the direct path does not compare them.
-    fn is_quick(tool: &str) -> bool;
-}
-
-/// The service of a session and the peer that reaches its client.
+/// The handler of a session and the peer that reaches its client.
 #[derive(Clone)]
 pub struct SessionPeer {
-    service: Arc<dyn DynService<RoleServer>>,
+    handler: SessionHandler,
     peer: Peer<RoleServer>,
 }
 
 impl SessionPeer {
     /// Attaches the peer to its session. Call it when the client has sent `notifications/initialized`.
-    pub fn attach(served: impl ServerHandler, context: &NotificationContext<RoleServer>) {
+    pub fn attach(handler: SessionHandler, context: &NotificationContext<RoleServer>) {
         let session = context.extensions.get::<Parts>().and_then(|parts| parts.extensions.get::<Arc<McpSession>>());
         if let Some(session) = session {
             // A repeated notification changes nothing.
-            session.session_peer.get_or_init(|| Self { service: Arc::new(served), peer: context.peer.clone() });
+            session.session_peer.get_or_init(|| Self { handler, peer: context.peer.clone() });
         }
     }
 
@@ -181,32 +184,13 @@ impl SessionPeer {
 }
 
 /// The peer for all clients without a session. They get nothing but their answer, so one peer is enough.
-pub struct StatelessPeer(RunningService<RoleServer, ActiveHandler>);
+pub struct StatelessPeer(RunningService<RoleServer, SessionHandler>);
 
 impl StatelessPeer {
-    pub fn new(served: ActiveHandler, over: &CancellationToken) -> Self {
+    pub fn new(handler: SessionHandler, over: &CancellationToken) -> Self {
         let mut client = InitializeRequestParams::new(ClientCapabilities::default(), Implementation::default());
         client.protocol_version = ProtocolVersion::V_2026_07_28;
-        Self(serve_directly_with_ct(served, NullTransport, Some(client), over.child_token()))
-    }
-}
-
-/// Receives nothing and discards what is sent.
-struct NullTransport;
-
-impl Transport<RoleServer> for NullTransport {
-    type Error = Infallible;
-
-    fn send(&mut self, _: ServerJsonRpcMessage) -> impl Future<Output = Result<(), Infallible>> + Send + 'static {
-        std::future::ready(Ok(()))
-    }
-
-    async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
-        std::future::pending().await
-    }
-
-    async fn close(&mut self) -> Result<(), Infallible> {
-        Ok(())
+        Self(serve_directly_with_ct(handler, ServerTransport::Null, Some(client), over.child_token()))
     }
 }
 
@@ -214,7 +198,7 @@ impl McpService {
     /// A slow answer becomes a stream that ends with the answer. If the client disconnects, the request is dropped.
     pub(super) async fn answer_stateless(&self, request: DirectRequest, parts: Parts) -> McpResponse {
         let peer = SessionPeer {
-            service: Arc::new(self.0.handler.for_new_session()),
+            handler: self.0.handler.for_new_session(),
             peer: self.0.streamable.stateless_peer.0.peer().clone(),
         };
         stream_if_slow(request.answer(peer, parts), self.0.settings.heartbeat).await

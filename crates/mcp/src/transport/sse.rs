@@ -11,10 +11,10 @@ use super::{
     response::{self, McpResponse, SESSION_ID, TOO_MANY_SESSIONS},
     sessions::{McpSession, SessionHold, SessionTransport},
 };
-use crate::McpService;
+use crate::{McpService, session_handler::SessionHandler};
 use bytes::Bytes;
 use domain::owner::Principal;
-use futures_util::{StreamExt as _, stream};
+use futures_util::{StreamExt as _, future::BoxFuture, stream};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use http_body::Frame;
 use http_body_util::{BodyExt as _, StreamBody};
@@ -73,8 +73,17 @@ impl McpService {
         response
     }
 
-    /// Handles a message that the client posts to its session.
-    pub async fn message(&self, principal: &Principal, session: &str, body: &[u8]) -> McpResponse {
+    /// Handles a message that the client posts to its session. Boxed like `streamable`.
+    pub fn message<'a>(
+        &'a self,
+        principal: &'a Principal,
+        session: &'a str,
+        body: &'a [u8],
+    ) -> BoxFuture<'a, McpResponse> {
+        Box::pin(self.handle_message(principal, session, body))
+    }
+
+    async fn handle_message(&self, principal: &Principal, session: &str, body: &[u8]) -> McpResponse {
         let Some(session) = self.sse_session(session, principal) else { return response::no_such_session() };
         let SessionTransport::Sse(channel) = &session.transport else { return response::no_such_session() };
         let _hold = session.hold();
@@ -134,7 +143,7 @@ impl McpService {
         self.0.tasks.spawn(async move {
             let over = kept.ended.clone();
             let why = tokio::select! {
-                why = mcp.0.handler.for_new_session().serve_sse(transport, &outbox) => why,
+                why = serve(mcp.0.handler.for_new_session(), transport, &outbox) => why,
                 () = over.cancelled() => return,
             };
             mcp.end(&kept, why);
@@ -143,31 +152,29 @@ impl McpService {
     }
 }
 
-impl crate::ActiveHandler {
-    /// Serves a session until one side ends it. Returns the reason.
-    async fn serve_sse(self, transport: ServerTransport, outbox: &Outbox) -> &'static str {
-        let Ok(greeted) = timeout(INITIALIZE_TIMEOUT, self.serve(transport)).await else {
-            return "it was not initialized in time";
-        };
-        match greeted {
-            Ok(service) => {
-                let peer = service.peer().clone();
-                tokio::select! {
-                    ended = service.waiting() => {
-                        tracing::debug!(?ended, "an MCP session ended");
-                        "the session's service has ended"
-                    }
-                    why = wait_until_unresponsive(&peer, outbox) => why,
-                    () = outbox.ended.cancelled() => match outbox.is_stuck() {
-                        true => "the client does not read its messages",
-                        false => "the session's service has ended",
-                    },
+/// Serves a session until one side ends it. Returns the reason.
+async fn serve(handler: SessionHandler, transport: ServerTransport, outbox: &Outbox) -> &'static str {
+    let Ok(greeted) = timeout(INITIALIZE_TIMEOUT, handler.serve(transport)).await else {
+        return "it was not initialized in time";
+    };
+    match greeted {
+        Ok(service) => {
+            let peer = service.peer().clone();
+            tokio::select! {
+                ended = service.waiting() => {
+                    tracing::debug!(?ended, "an MCP session ended");
+                    "the session's service has ended"
                 }
+                why = wait_until_unresponsive(&peer, outbox) => why,
+                () = outbox.ended.cancelled() => match outbox.is_stuck() {
+                    true => "the client does not read its messages",
+                    false => "the session's service has ended",
+                },
             }
-            Err(error) => {
-                tracing::debug!(%error, "an MCP client failed to initialize its session");
-                "its initialization failed"
-            }
+        }
+        Err(error) => {
+            tracing::debug!(%error, "an MCP client failed to initialize its session");
+            "its initialization failed"
         }
     }
 }

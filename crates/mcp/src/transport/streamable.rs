@@ -9,22 +9,25 @@ use super::{
     sessions::{McpSession, SessionTransport},
     slow_response::stream_if_slow,
 };
-use crate::{ActiveHandler, McpService, handler::McpHandler};
+use crate::{McpService, handler::McpHandler, session_handler::SessionHandler};
 use bytes::Bytes;
 use domain::owner::Principal;
+use futures_util::future::BoxFuture;
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::{BodyExt as _, Full};
-use rmcp::transport::streamable_http_server::{
-    StreamableHttpServerConfig, StreamableHttpService, session::never::NeverSessionManager,
-};
+use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use serde_json::Value;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
+/// rmcp's service. A stateless one has the same type, although it never uses its session manager: this code is large
+/// and should be compiled once.
+pub type RmcpHttpService = StreamableHttpService<SessionHandler, SessionChannels>;
+
 pub struct StreamableHttp {
     pub channels: Arc<SessionChannels>,
-    legacy: StreamableHttpService<ActiveHandler, SessionChannels>,
-    modern: StreamableHttpService<ActiveHandler, NeverSessionManager>,
+    legacy: RmcpHttpService,
+    modern: RmcpHttpService,
     pub(super) stateless_peer: StatelessPeer,
 }
 
@@ -56,19 +59,26 @@ impl StreamableHttp {
 }
 
 impl McpService {
-    /// The extensions of `request` must contain the principal too, for the handler.
-    pub async fn streamable(&self, principal: Principal, request: Request<Bytes>) -> McpResponse {
-        match *request.method() {
-            Method::POST => self.post(principal, request).await,
-            Method::GET => self.handle_in_session(&principal, None, request).await,
-            Method::DELETE => match self.session_of(&principal, request.headers()) {
-                Ok(Some(session)) => {
-                    self.end(&session, "the client ended it");
-                    response::empty(StatusCode::NO_CONTENT)
-                }
-                Ok(None) | Err(UnknownSession) => response::no_such_session(),
-            },
-            _ => response::method_not_allowed("GET, POST, DELETE", "This endpoint supports POST, GET and DELETE."),
+    /// The extensions of `request` must contain the principal too, for the handler. The future is boxed so that its code
+    /// is compiled in this crate, not in each caller's.
+    pub fn streamable(&self, principal: Principal, request: Request<Bytes>) -> BoxFuture<'_, McpResponse> {
+        Box::pin(async move {
+            match *request.method() {
+                Method::POST => self.post(principal, request).await,
+                Method::GET => self.handle_in_session(&principal, None, request).await,
+                Method::DELETE => self.delete(&principal, request.headers()),
+                _ => response::method_not_allowed("GET, POST, DELETE", "This endpoint supports POST, GET and DELETE."),
+            }
+        })
+    }
+
+    fn delete(&self, principal: &Principal, headers: &HeaderMap) -> McpResponse {
+        match self.session_of(principal, headers) {
+            Ok(Some(session)) => {
+                self.end(&session, "the client ended it");
+                response::empty(StatusCode::NO_CONTENT)
+            }
+            Ok(None) | Err(UnknownSession) => response::no_such_session(),
         }
     }
 
@@ -90,13 +100,13 @@ impl McpService {
             if outline.is_listen() && self.0.sessions.is_full() {
                 return response::too_many(TOO_MANY_SESSIONS);
             }
-            let direct = DirectRequest::stateless(&outline, request.headers(), request.body());
+            let direct = DirectRequest::stateless(&outline, request.headers(), request.body(), &self.0.handler);
             return self.handle_stateless(principal, direct, request).await;
         }
         if !request.headers().contains_key(SESSION_ID) && outline.is_initialize() {
             return self.begin_session(principal, request).await;
         }
-        let direct = DirectRequest::in_session(&outline, request.headers(), request.body());
+        let direct = DirectRequest::in_session(&outline, request.headers(), request.body(), &self.0.handler);
         self.handle_in_session(&principal, direct, request).await
     }
 
@@ -185,7 +195,7 @@ impl McpService {
     }
 
     async fn send_to_session_service(&self, request: Request<Bytes>) -> McpResponse {
-        #[cfg(feature = "conformance")]
+        #[cfg(feature = "test-hooks")]
         let request = crate::conformance::lend_channels(request, &self.0.streamable.channels);
         let sent = request.body().clone();
         let response = self.0.streamable.legacy.handle(request.map(Full::new)).await;

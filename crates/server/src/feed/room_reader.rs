@@ -68,7 +68,8 @@ impl RoomReader {
                 () = &mut self.stopping => self.stopped = true,
                 () = &mut self.heartbeat => {
                     self.heartbeat.as_mut().reset(Instant::now() + self.heartbeat_interval);
-                    return match self.recheck_access().await {
+                    // Boxed, so that an idle reader does not hold space for it.
+                    return match Box::pin(self.recheck_access()).await {
                         Ok(()) => RoomUpdate::Heartbeat { head: self.follower.head() },
                         Err(problem) => RoomUpdate::Failed(problem),
                     };

@@ -53,7 +53,11 @@ pub fn run(app: &App, live: RoomReader, run: RunId) -> Response {
 
 fn stream_of(app: &App, live: RoomReader, run: Option<RunId>) -> Response {
     let state = SseState { live, epoch: app.engine.store().epoch().clone(), run, started: false, ended: false };
-    respond(stream::unfold(state, |mut state| async move { Some((state.next().await?, state)) }))
+    respond(bytes_of(state))
+}
+
+fn bytes_of(state: SseState) -> impl Stream<Item = Bytes> + Send {
+    stream::unfold(state, |mut state| async move { Some((state.next().await?, state)) })
 }
 
 /// Adds the headers that keep proxies from buffering, caching or compressing the stream.
@@ -134,5 +138,17 @@ fn joined<'a>(mut frames: impl Iterator<Item = &'a Arc<Frame>> + Clone) -> Bytes
             });
             bytes.unwrap_or_default().freeze()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::bytes_of;
+    use crate::feed::size_of_result;
+
+    #[test]
+    fn an_idle_sse_stream_takes_less_than_768_bytes() {
+        let size = size_of_result(bytes_of);
+        assert!(size < 768, "{size} bytes; box what runs rarely");
     }
 }

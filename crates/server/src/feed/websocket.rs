@@ -65,7 +65,8 @@ struct SocketConnection {
     principal: Principal,
     socket: WebSocket,
     notifier: Arc<Notifier>,
-    rooms: BTreeMap<RoomId, RoomSubscription>,
+    /// Boxed, because a map has space for eleven from the first one on.
+    rooms: BTreeMap<RoomId, Box<RoomSubscription>>,
     /// Set if the client watches the list of rooms.
     room_list: Option<RoomListFeed>,
     /// A ping was sent and nothing was received since.
@@ -85,25 +86,29 @@ impl From<axum::Error> for SocketEnd {
     }
 }
 
-pub async fn serve(app: App, principal: Principal, socket: WebSocket) {
-    let notifier = Arc::new(Notifier::default());
+/// Not an `async fn`, which would hold the socket twice: as its argument and in the connection.
+pub fn serve(app: App, principal: Principal, socket: WebSocket) -> impl Future<Output = ()> + Send {
     let mut connection = SocketConnection {
         app,
         principal,
         socket,
-        notifier,
+        notifier: Arc::new(Notifier::default()),
         rooms: BTreeMap::new(),
         room_list: None,
         awaiting_pong: false,
     };
-    let Err(end) = connection.run().await;
-    if let SocketEnd::Close(frame) = end
-        && connection.socket.send(Message::Close(Some(frame))).await.is_err()
-    {
-        tracing::debug!("a WebSocket client disconnected before it got the close reason");
+    async move {
+        let Err(end) = connection.run().await;
+        if let SocketEnd::Close(frame) = end
+            && connection.socket.send(Message::Close(Some(frame))).await.is_err()
+        {
+            tracing::debug!("a WebSocket client disconnected before it got the close reason");
+        }
     }
 }
 
+/// A connection waits in [`Self::run`], and a future is as large as its largest part. What runs rarely and reads the
+/// store is boxed there, so that an idle connection does not hold space for it.
 impl SocketConnection {
     async fn run(&mut self) -> Result<std::convert::Infallible, SocketEnd> {
         let every = self.app.config.heartbeat;
@@ -127,7 +132,7 @@ impl SocketConnection {
                         return Err(SocketEnd::Close(CloseFrame { code: close_code::RESTART, reason }));
                     }
                     _ = heartbeat.tick() => {
-                        self.heartbeat().await?;
+                        Box::pin(self.heartbeat()).await?;
                         None
                     }
                     incoming = self.socket.next() => Some(incoming),
@@ -136,7 +141,7 @@ impl SocketConnection {
                         None
                     }
                     () = room_list_changed(&mut self.room_list) => {
-                        self.send_room_changes(false).await?;
+                        Box::pin(self.send_room_changes(false)).await?;
                         None
                     }
                 }
@@ -247,7 +252,7 @@ impl SocketConnection {
         self.awaiting_pong = false;
         match message {
             Message::Text(text) => match serde_json::from_str(&text) {
-                Ok(request) => self.handle(request).await,
+                Ok(request) => Box::pin(self.handle(request)).await,
                 Err(error) => {
                     let what = format!(
                         "invalid request: {error}; send subscribe, unsubscribe, watch_rooms, unwatch_rooms or ping"
@@ -296,7 +301,7 @@ impl SocketConnection {
                         let done = json!({"type": "subscribed", "room": room, "epoch": store.epoch(),
                                           "head": follower.head()});
                         self.socket.send(Message::text(done.to_string())).await?;
-                        self.rooms.insert(room, RoomSubscription { follower, caught_up: false });
+                        self.rooms.insert(room, Box::new(RoomSubscription { follower, caught_up: false }));
                         Ok(())
                     }
                     Err(error) => self.send_error(&Problem::from(engine::EngineError::from(error)), Some(room)).await,
@@ -321,4 +326,21 @@ async fn room_list_changed(room_list: &mut Option<RoomListFeed>) {
 /// Frames are JSON and always UTF-8. An empty object would make a bug visible.
 fn text(bytes: Bytes) -> Message {
     Utf8Bytes::try_from(bytes).map_or_else(|_| Message::text("{}"), Message::Text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{RoomSubscription, serve};
+    use crate::{App, feed::size_of_result};
+    use axum::extract::ws::WebSocket;
+    use domain::owner::Principal;
+
+    #[test]
+    fn an_idle_websocket_takes_less_than_2_kib_and_a_room_of_it_less_than_128_bytes() {
+        let size =
+            size_of_result(|(app, principal, socket): (App, Principal, WebSocket)| serve(app, principal, socket));
+        assert!(size < 2048, "{size} bytes; box what runs rarely");
+        let size = size_of::<RoomSubscription>();
+        assert!(size < 128, "{size} bytes");
+    }
 }

@@ -188,3 +188,16 @@ async fn connection(
         tracing::debug!(%error, "connection ended early");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::connection;
+    use crate::feed::size_of_result;
+
+    #[test]
+    fn an_idle_connection_takes_less_than_2_kib() {
+        let size =
+            size_of_result(|(http, io, peer, router, cancel, abort)| connection(http, io, peer, router, cancel, abort));
+        assert!(size < 2048, "{size} bytes; box what runs rarely");
+    }
+}

@@ -6,6 +6,7 @@ use crate::{
     database::{reading, writing},
     error::Result,
     journal::WatchedList,
+    row::row,
 };
 use domain::{
     agent::{Agent, AgentSpec},
@@ -16,22 +17,24 @@ use domain::{
 };
 use uuid::Uuid;
 
-#[derive(sqlx::FromRow)]
-struct AgentRow {
-    id: Uuid,
-    spec: String,
-    created_at: i64,
-    updated_at: i64,
+row! {
+    struct AgentRow {
+        id: Uuid,
+        spec: String,
+        created_at: i64,
+        updated_at: i64,
+    }
 }
 
-/// A room joined with one participant; agent columns are NULL for an empty room.
-#[derive(sqlx::FromRow)]
-struct RoomAgentRow {
-    policy: String,
-    id: Option<Uuid>,
-    spec: Option<String>,
-    created_at: Option<i64>,
-    updated_at: Option<i64>,
+row! {
+    /// A room joined with one participant; agent columns are NULL for an empty room.
+    struct RoomAgentRow {
+        policy: String,
+        id: Option<Uuid>,
+        spec: Option<String>,
+        created_at: Option<i64>,
+        updated_at: Option<i64>,
+    }
 }
 
 impl RoomAgentRow {

@@ -5,6 +5,7 @@ use crate::{
     Store, StoreError,
     database::{reading, writing},
     error::Result,
+    row::row,
 };
 use domain::{
     mcp::{McpEntryError, McpServerConfig, McpServerEntry},
@@ -30,12 +31,13 @@ pub struct McpServerImport {
     pub replaces: bool,
 }
 
-#[derive(sqlx::FromRow)]
-struct McpServerRow {
-    name: String,
-    config: String,
-    created_at: i64,
-    updated_at: i64,
+row! {
+    struct McpServerRow {
+        name: String,
+        config: String,
+        created_at: i64,
+        updated_at: i64,
+    }
 }
 
 impl From<McpServerRow> for McpServerRecord {

@@ -5,6 +5,7 @@ use crate::{
     database::{reading, snapshot},
     error::{Result, signed, unsigned},
     journal::EventRow,
+    row::row,
 };
 use domain::{
     event::{Event, EventBody, EventType},
@@ -48,14 +49,15 @@ impl StoredMessageBody {
     }
 }
 
-#[derive(sqlx::FromRow)]
-struct MessageRow {
-    id: Uuid,
-    room_id: Uuid,
-    seq: i64,
-    run_id: Option<Uuid>,
-    body: String,
-    created_at: i64,
+row! {
+    struct MessageRow {
+        id: Uuid,
+        room_id: Uuid,
+        seq: i64,
+        run_id: Option<Uuid>,
+        body: String,
+        created_at: i64,
+    }
 }
 
 impl TryFrom<MessageRow> for Message {

@@ -6,6 +6,7 @@ use crate::{
     database::{snapshot, writing},
     error::{Result, unsigned},
     journal::WatchedList,
+    row::row,
 };
 use domain::{
     ids::{AgentId, ProjectId, RoomId},
@@ -20,24 +21,25 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use uuid::Uuid;
 
-#[derive(sqlx::FromRow)]
-struct RoomRow {
-    id: Uuid,
-    name: String,
-    policy: String,
-    project_id: Option<Uuid>,
-    head: i64,
-    created_at: i64,
-    updated_at: i64,
+row! {
+    struct RoomRow {
+        id: Uuid,
+        name: String,
+        policy: String,
+        project_id: Option<Uuid>,
+        head: i64,
+        created_at: i64,
+        updated_at: i64,
+    }
 }
 
-#[derive(sqlx::FromRow)]
-struct RoomSummaryRow {
-    #[sqlx(flatten)]
-    room: RoomRow,
-    last_message: Option<String>,
-    unfinished: i64,
-    waiting: i64,
+row! {
+    struct RoomSummaryRow {
+        ..room: RoomRow,
+        last_message: Option<String>,
+        unfinished: i64,
+        waiting: i64,
+    }
 }
 
 /// The last message, stored in the room's row.

@@ -5,6 +5,7 @@ use crate::{
     database::reading,
     error::{Result, signed, unsigned},
     journal::EventRow,
+    row::row,
 };
 use domain::{
     event::Event,
@@ -69,31 +70,32 @@ pub struct NamedRun {
     pub agent_name: String,
 }
 
-#[derive(sqlx::FromRow)]
-struct NamedRunRow {
-    #[sqlx(flatten)]
-    run: RunRow,
-    room_name: Option<String>,
-    agent_name: Option<String>,
+row! {
+    struct NamedRunRow {
+        ..run: RunRow,
+        room_name: Option<String>,
+        agent_name: Option<String>,
+    }
 }
 
-#[derive(sqlx::FromRow)]
-struct RunRow {
-    id: Uuid,
-    room_id: Uuid,
-    agent_id: Uuid,
-    message_id: Uuid,
-    status: String,
-    queued_seq: i64,
-    usage: String,
-    cost: Option<i64>,
-    model: Option<String>,
-    duration_ms: Option<i64>,
-    error: Option<String>,
-    receipt: Option<String>,
-    created_at: i64,
-    started_at: Option<i64>,
-    ended_at: Option<i64>,
+row! {
+    struct RunRow {
+        id: Uuid,
+        room_id: Uuid,
+        agent_id: Uuid,
+        message_id: Uuid,
+        status: String,
+        queued_seq: i64,
+        usage: String,
+        cost: Option<i64>,
+        model: Option<String>,
+        duration_ms: Option<i64>,
+        error: Option<String>,
+        receipt: Option<String>,
+        created_at: i64,
+        started_at: Option<i64>,
+        ended_at: Option<i64>,
+    }
 }
 
 impl TryFrom<RunRow> for Run {

@@ -4,6 +4,7 @@ use crate::{
     Store, StoreError,
     database::reading,
     error::{Result, unsigned},
+    row::row,
 };
 use domain::{
     owner::Owner,
@@ -150,11 +151,12 @@ macro_rules! change_files {
 }
 pub(super) use change_files;
 
-#[derive(sqlx::FromRow)]
-pub(super) struct FileRow {
-    pub path: String,
-    pub bytes: i64,
-    pub executable: i64,
+row! {
+    pub(super) struct FileRow {
+        pub path: String,
+        pub bytes: i64,
+        pub executable: i64,
+    }
 }
 
 impl TryFrom<FileRow> for FileEntry {

@@ -10,6 +10,7 @@ use crate::{
     Store, StoreError,
     database::{reading, writing},
     error::Result,
+    row::row,
 };
 use domain::{
     ids::{AgentId, MessageId, ProposalId, RoomId, RoundId, SkillId},
@@ -42,18 +43,19 @@ pub struct NewProposal {
     pub message_id: Option<MessageId>,
 }
 
-#[derive(sqlx::FromRow)]
-struct RoundRow {
-    id: Uuid,
-    kind: String,
-    score: Option<i64>,
-    remarks: String,
-    version: i64,
-    room_id: Option<Uuid>,
-    message_id: Option<Uuid>,
-    proposal_id: Option<Uuid>,
-    experience: Option<i64>,
-    created_at: i64,
+row! {
+    struct RoundRow {
+        id: Uuid,
+        kind: String,
+        score: Option<i64>,
+        remarks: String,
+        version: i64,
+        room_id: Option<Uuid>,
+        message_id: Option<Uuid>,
+        proposal_id: Option<Uuid>,
+        experience: Option<i64>,
+        created_at: i64,
+    }
 }
 
 impl TryFrom<RoundRow> for Round {
@@ -78,17 +80,18 @@ fn score(stored: i64) -> Result<Score> {
     Score::try_from(checked_number::<u8>(stored)?).map_err(|error| StoreError::Unreadable(error.into()))
 }
 
-#[derive(sqlx::FromRow)]
-struct ProposalRow {
-    id: Uuid,
-    status: String,
-    base_version: i64,
-    body: String,
-    note: Option<String>,
-    message_id: Option<Uuid>,
-    accepted_version: Option<i64>,
-    created_at: i64,
-    decided_at: Option<i64>,
+row! {
+    struct ProposalRow {
+        id: Uuid,
+        status: String,
+        base_version: i64,
+        body: String,
+        note: Option<String>,
+        message_id: Option<Uuid>,
+        accepted_version: Option<i64>,
+        created_at: i64,
+        decided_at: Option<i64>,
+    }
 }
 
 impl TryFrom<ProposalRow> for Proposal {

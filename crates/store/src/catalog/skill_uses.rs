@@ -5,6 +5,7 @@ use crate::{
     Store, StoreError,
     database::{reading, writing},
     error::{Result, unsigned},
+    row::row,
 };
 use domain::{
     ids::{RunId, SkillId},
@@ -36,15 +37,16 @@ pub struct SkillStats {
     pub last_used_at: Option<Timestamp>,
 }
 
-#[derive(sqlx::FromRow)]
-struct SkillStatsRow {
-    skill_id: Uuid,
-    offered: i64,
-    invoked: i64,
-    completed: i64,
-    failed: i64,
-    stopped: i64,
-    last_used_at: Option<i64>,
+row! {
+    struct SkillStatsRow {
+        skill_id: Uuid,
+        offered: i64,
+        invoked: i64,
+        completed: i64,
+        failed: i64,
+        stopped: i64,
+        last_used_at: Option<i64>,
+    }
 }
 
 const FIGURES: &str = "SELECT u.skill_id, COUNT(*) AS offered, COUNT(CASE WHEN u.invoked = 1 THEN 1 END) AS invoked, \

@@ -9,6 +9,7 @@ use crate::{
     database::{reading, snapshot, writing},
     error::Result,
     journal::WatchedList,
+    row::row,
 };
 use domain::{
     ids::SkillId,
@@ -41,14 +42,15 @@ pub struct SkillChange {
     pub note: Option<String>,
 }
 
-#[derive(sqlx::FromRow)]
-struct SkillRow {
-    id: Uuid,
-    version: i64,
-    experience: Option<i64>,
-    spec: String,
-    created_at: i64,
-    updated_at: i64,
+row! {
+    struct SkillRow {
+        id: Uuid,
+        version: i64,
+        experience: Option<i64>,
+        spec: String,
+        created_at: i64,
+        updated_at: i64,
+    }
 }
 
 impl SkillRow {
@@ -65,12 +67,13 @@ impl SkillRow {
     }
 }
 
-#[derive(sqlx::FromRow)]
-struct VersionRow {
-    version: i64,
-    spec: String,
-    note: Option<String>,
-    created_at: i64,
+row! {
+    struct VersionRow {
+        version: i64,
+        spec: String,
+        note: Option<String>,
+        created_at: i64,
+    }
 }
 
 impl VersionRow {

@@ -5,6 +5,7 @@ use crate::{
     Store, StoreError,
     database::{reading, writing},
     error::Result,
+    row::row,
 };
 use domain::{
     ids::TokenId,
@@ -24,14 +25,15 @@ pub struct TokenRecord {
     pub revoked_at: Option<Timestamp>,
 }
 
-#[derive(sqlx::FromRow)]
-struct TokenRow {
-    id: Uuid,
-    owner: String,
-    label: String,
-    created_at: i64,
-    last_used_at: Option<i64>,
-    revoked_at: Option<i64>,
+row! {
+    struct TokenRow {
+        id: Uuid,
+        owner: String,
+        label: String,
+        created_at: i64,
+        last_used_at: Option<i64>,
+        revoked_at: Option<i64>,
+    }
 }
 
 impl TryFrom<TokenRow> for TokenRecord {

@@ -6,6 +6,7 @@ use crate::{
     Store, StoreError,
     database::{reading, writing},
     error::{Result, signed, unsigned},
+    row::row,
 };
 use domain::{
     ids::UploadId,
@@ -16,13 +17,14 @@ use domain::{
 };
 use uuid::Uuid;
 
-#[derive(sqlx::FromRow)]
-struct UploadRow {
-    id: Uuid,
-    name: String,
-    media_type: String,
-    bytes: i64,
-    created_at: i64,
+row! {
+    struct UploadRow {
+        id: Uuid,
+        name: String,
+        media_type: String,
+        bytes: i64,
+        created_at: i64,
+    }
 }
 
 impl TryFrom<UploadRow> for Upload {

@@ -4,6 +4,7 @@ use crate::{
     Store,
     database::{Database, reading},
     error::{Result, unsigned},
+    row::row,
 };
 use domain::{
     owner::Owner,
@@ -69,22 +70,23 @@ pub struct UsageRow {
     pub totals: UsageTotals,
 }
 
-#[derive(sqlx::FromRow)]
-struct UsageSumRow {
-    item: Option<String>,
-    name: Option<String>,
-    bucket: i64,
-    runs: i64,
-    completed: i64,
-    failed: i64,
-    stopped: i64,
-    input: i64,
-    output: i64,
-    cache_read: i64,
-    cache_write: i64,
-    cost: Option<i64>,
-    unpriced: i64,
-    duration: i64,
+row! {
+    struct UsageSumRow {
+        item: Option<String>,
+        name: Option<String>,
+        bucket: i64,
+        runs: i64,
+        completed: i64,
+        failed: i64,
+        stopped: i64,
+        input: i64,
+        output: i64,
+        cache_read: i64,
+        cache_write: i64,
+        cost: Option<i64>,
+        unpriced: i64,
+        duration: i64,
+    }
 }
 
 /// Caps the tokens of a run: numbers reported by a provider must not overflow the sum.

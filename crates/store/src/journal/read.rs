@@ -6,6 +6,7 @@ use crate::{
     database::{Database, reading, snapshot},
     error::{signed, unsigned},
     open::Store,
+    row::row,
 };
 use domain::{
     event::Event,
@@ -32,17 +33,18 @@ pub struct Page {
     pub reset: bool,
 }
 
-#[derive(sqlx::FromRow)]
-pub(crate) struct EventRow {
-    room_id: Uuid,
-    seq: i64,
-    id: Uuid,
-    kind: String,
-    run_id: Option<Uuid>,
-    agent_id: Option<Uuid>,
-    created_at: i64,
-    data: String,
-    raw: Option<String>,
+row! {
+    pub(crate) struct EventRow {
+        room_id: Uuid,
+        seq: i64,
+        id: Uuid,
+        kind: String,
+        run_id: Option<Uuid>,
+        agent_id: Option<Uuid>,
+        created_at: i64,
+        data: String,
+        raw: Option<String>,
+    }
 }
 
 impl TryFrom<EventRow> for Event {

@@ -185,14 +185,14 @@ impl JournalWriter {
     }
 
     /// The bug that the crash harness must detect: publishing before storing. Built only for that test.
-    #[cfg(feature = "planted-bugs")]
+    #[cfg(feature = "test-hooks")]
     fn leak_before_commit(&self, applied: &AppliedGroup) {
         if self.store.planted() == Some(crate::PlantedBug::EmitBeforeCommit) {
             self.publish(applied.events.clone());
         }
     }
 
-    #[cfg(not(feature = "planted-bugs"))]
+    #[cfg(not(feature = "test-hooks"))]
     #[expect(clippy::unused_self, reason = "the build with the feature needs self")]
     fn leak_before_commit(&self, _: &AppliedGroup) {}
 }

@@ -10,6 +10,7 @@ use crate::{
     database::{Database, reading, writing},
     error::{Result, signed, unsigned},
     journal::StopRequest,
+    row::row,
 };
 use domain::{
     ids::{RoomId, RunId},
@@ -41,14 +42,15 @@ pub enum DeadLeases {
     AllOthers,
 }
 
-#[derive(sqlx::FromRow)]
-struct QueueRow {
-    run_id: Uuid,
-    room_id: Uuid,
-    owner: String,
-    queued_seq: i64,
-    fence: i64,
-    stop: Option<String>,
+row! {
+    struct QueueRow {
+        run_id: Uuid,
+        room_id: Uuid,
+        owner: String,
+        queued_seq: i64,
+        fence: i64,
+        stop: Option<String>,
+    }
 }
 
 impl TryFrom<QueueRow> for Claim {

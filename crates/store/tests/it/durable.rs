@@ -90,7 +90,7 @@ async fn weaker_settings_are_overridden(database: TestDatabase) {
 }
 
 async fn a_planted_bug_is_rejected_without_the_feature(database: TestDatabase) {
-    if cfg!(feature = "planted-bugs") {
+    if cfg!(feature = "test-hooks") {
         return;
     }
     for planted in [PlantedBug::EmitBeforeCommit, PlantedBug::SynchronousOff] {

@@ -5,12 +5,15 @@ use serde::Deserialize;
 use std::{fs, path::Path, time::Duration};
 use testkit::{
     client::ServerLaunch,
-    programs::{McpPrograms, greenroom_for_conformance},
+    programs::{McpPrograms, greenroom},
 };
 use tokio::{process::Command, time::timeout};
 
 const DEADLINE: Duration = Duration::from_secs(300);
 const STOP: Duration = Duration::from_secs(30);
+
+/// Makes the server serve the fixture. Only a build with the feature `test-hooks` has it.
+const FIXTURE: &str = "GREENROOM_TEST_CONFORMANCE";
 
 /// Not implemented and not scored: a protocol extension.
 const TASKS: &str = "server-tasks-";
@@ -42,7 +45,8 @@ enum Status {
 async fn examine(revision: &str, required: usize, run: usize) {
     let _serial = SERIAL.lock().await;
     let (servers, folder) = (McpPrograms::from_env(), tempfile::tempdir().unwrap());
-    let server = ServerLaunch::new(greenroom_for_conformance(), folder.path().join("data")).start().await.unwrap();
+    let launch = ServerLaunch::new(greenroom(), folder.path().join("data")).with(FIXTURE, "1");
+    let server = launch.start().await.unwrap();
     let results = folder.path().join("results");
     let mut suite = Command::new(&servers.node);
     suite.arg(&servers.conformance).args(["server", "--requirements", revision, "-o"]).arg(&results);

@@ -7,10 +7,11 @@ use super::{
     handler::McpClientHandler,
     health::McpServerHealth,
     settings::{ProtocolEra, SUPPORTED_VERSIONS},
-    transport::{self, EndReason, InProcessServer, InProcessTransport, SseTransport, StdioTransport},
+    transport::{self, BoxedTransport, EndReason, InProcessServer, InProcessTransport, SseTransport, StdioTransport},
 };
 use crate::process::{ProcessSpec, StderrTail, Supervisor};
 use domain::mcp::{McpServerConfig, McpTransport, NamedMcpServer, url_without_secrets};
+use futures_util::future::BoxFuture;
 use rmcp::{
     RoleClient,
     model::{ProtocolVersion, SubscriptionFilter},
@@ -157,7 +158,7 @@ impl Handshake<'_> {
                 ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] }
             }
         };
-        match timeout(patience, self.handler.clone().serve_with_lifecycle(stdio, mode)).await {
+        match timeout(patience, self.serve(BoxedTransport::new(stdio), mode)).await {
             Ok(Ok(service)) => Ok(OpenedConnection { service, end_reason: ending, process_id, stderr: Some(stderr) }),
             Ok(Err(error)) => Err((self.handshake_failure(&error, &ending), is_protocol_rejection(&error))),
             Err(_) => {
@@ -184,7 +185,7 @@ impl Handshake<'_> {
                 _ => McpFailure::Unreachable(error_chain(&error)),
             })?;
             let mode = ClientLifecycleMode::Initialize;
-            let service = self.handler.clone().serve_with_lifecycle(sse, mode).await;
+            let service = self.serve(BoxedTransport::new(sse), mode).await;
             service.map_err(|error| self.handshake_failure(&error, &ending))
         };
         let service =
@@ -202,7 +203,7 @@ impl Handshake<'_> {
             let http = transport::streamable_http_transport(client.clone(), url, headers)
                 .map_err(|reason| (McpFailure::Unreachable(reason), false))?;
             let left = self.startup.saturating_sub(begin.elapsed());
-            match timeout(left, self.handler.clone().serve_with_lifecycle(http, mode)).await {
+            match timeout(left, self.serve(BoxedTransport::new(http), mode)).await {
                 Ok(answered) => {
                     answered.map_err(|error| (self.handshake_failure(&error, &ending), is_protocol_rejection(&error)))
                 }
@@ -228,11 +229,20 @@ impl Handshake<'_> {
         let found = self.connector.in_process_servers.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
         let server = found.ok_or_else(|| McpFailure::Start("no in-process server has this name".to_owned()))?;
         let ending = EndReason::default();
-        let handshake =
-            self.handler.clone().serve_with_lifecycle(InProcessTransport::new(server), ClientLifecycleMode::Initialize);
+        let transport = BoxedTransport::new(InProcessTransport::new(server));
+        let handshake = self.serve(transport, ClientLifecycleMode::Initialize);
         let answered = timeout(self.startup, handshake).await.map_err(|_| self.timeout(self.startup, String::new()))?;
         let service = answered.map_err(|error| self.handshake_failure(&error, &ending))?;
         Ok(OpenedConnection { service, end_reason: ending, process_id: None, stderr: None })
+    }
+
+    /// The only place that starts rmcp's client.
+    fn serve(
+        &self,
+        transport: BoxedTransport,
+        mode: ClientLifecycleMode,
+    ) -> BoxFuture<'static, Result<McpClientService, ClientInitializeError>> {
+        Box::pin(self.handler.clone().serve_with_lifecycle(transport, mode))
     }
 
     /// Since 2026-07-28 a server sends change notifications only to subscribers.

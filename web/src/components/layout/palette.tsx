@@ -4,6 +4,7 @@ import { type Command, commandStore, search } from '@/lib/commands'
 import { useStore } from '@/lib/store'
 import { Dialog } from '../ui/dialog'
 import { Kbd } from '../ui/kbd'
+import textStyles from '../ui/text.module.css'
 import styles from './palette.module.css'
 
 /** Everything that can be done here, found by a few letters. */
@@ -81,7 +82,7 @@ function Entry({ command, isChosen, onChoose }: { command: Command; isChosen: bo
       onClick={onChoose}
     >
       <span className={styles.title}>{command.title}</span>
-      {command.detail && <span className={styles.detail}>{command.detail}</span>}
+      {command.detail && <span className={textStyles.detail}>{command.detail}</span>}
       {command.keys && (
         <span className={styles.keys}>
           <Kbd keys={command.keys} />

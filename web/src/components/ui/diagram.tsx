@@ -37,7 +37,7 @@ function usePicture(source: string | null): string | null {
   useEffect(() => {
     if (source === null) return
     let isCurrent = true
-    void drawDiagram(source, colours()).then((picture) => isCurrent && setDrawn({ isDark, picture }))
+    void drawDiagram(source, pageColours()).then((picture) => isCurrent && setDrawn({ isDark, picture }))
     return () => {
       isCurrent = false
     }
@@ -45,20 +45,19 @@ function usePicture(source: string | null): string | null {
 
   if (source === null) return null
   // In a list that forgets what is out of sight, one that comes back must not grow again under the reader.
-  return drawn?.isDark === isDark ? drawn.picture : drawnBefore(source, colours())
+  return drawn?.isDark === isDark ? drawn.picture : drawnBefore(source, pageColours())
 }
 
 /** A picture knows nothing of the page's colours: they go along with it. */
-function colours(): DiagramColours {
-  const tokens = getComputedStyle(document.documentElement)
-  const token = (name: string): string => tokens.getPropertyValue(`--${name}`).trim()
-  return {
-    bg: token('surface'),
-    fg: token('ink'),
-    line: token('line-strong'),
-    accent: token('accent'),
-    muted: token('ink-faint'),
-    surface: token('sunken'),
-    border: token('line-strong'),
+function pageColours(): DiagramColours {
+  // A token may hold `light-dark()`, which only the colour of an element resolves.
+  const probe = document.body.appendChild(document.createElement('i'))
+  const token = (name: string): string => {
+    probe.style.color = `var(--${name})`
+    return getComputedStyle(probe).color
   }
+  const border = token('line-strong')
+  const colours = { bg: token('surface'), fg: token('ink'), line: border, accent: token('accent'), muted: token('ink-faint'), surface: token('sunken'), border }
+  probe.remove()
+  return colours
 }

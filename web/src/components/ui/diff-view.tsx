@@ -1,5 +1,6 @@
 import { type ReactNode, memo, useMemo } from 'react'
 import { type DiffLine, diffLines } from '@/lib/diff'
+import lineStyles from './diff-line.module.css'
 import styles from './diff-view.module.css'
 
 /** Unchanged lines around a change that are worth reading. */
@@ -17,8 +18,8 @@ export const DiffView = memo(function DiffView({ before, after }: { before: stri
             ⋯
           </span>
         ) : (
-          <span key={index} className={styles.line} data-kind={line.kind}>
-            <span className={styles.sign}>{signs[line.kind]}</span>
+          <span key={index} className={lineStyles.line} data-kind={line.kind}>
+            <span className={lineStyles.sign}>{signs[line.kind]}</span>
             {line.text || ' '}
           </span>
         ),

@@ -1,5 +1,5 @@
 import { type ComponentProps, type ReactNode, useId } from 'react'
-import styles from './field.module.css'
+import styles from './control.module.css'
 
 interface FieldProps extends ComponentProps<'input'> {
   label: string
@@ -10,8 +10,8 @@ export function Field({ label, hint, ...rest }: FieldProps): ReactNode {
   const id = useId()
   return (
     <div className={styles.field}>
-      <label htmlFor={id}>{label}</label>
-      <input id={id} {...rest} aria-describedby={hint ? `${id}-hint` : undefined} className={styles.input} />
+      <label htmlFor={id} className={styles.label}>{label}</label>
+      <input id={id} {...rest} aria-describedby={hint ? `${id}-hint` : undefined} className={styles.control} />
       {hint && (
         <p id={`${id}-hint`} className={styles.hint}>
           {hint}

@@ -1,5 +1,7 @@
 import { type ReactNode, useId } from 'react'
+import base from './control.module.css'
 import styles from './form-field.module.css'
+import textStyles from './text.module.css'
 
 /** What the control itself has to be given, so that label, hint and problem belong to it. */
 export interface ControlProps {
@@ -22,7 +24,7 @@ export function FormField({ label, hint, problem, children }: FormFieldProps): R
   const described = [hint && `${id}-hint`, problem && `${id}-problem`].filter(Boolean).join(' ')
   return (
     <div className={styles.field}>
-      <label htmlFor={id}>{label}</label>
+      <label htmlFor={id} className={base.label}>{label}</label>
       {children({
         id,
         'aria-describedby': described || undefined,
@@ -30,12 +32,12 @@ export function FormField({ label, hint, problem, children }: FormFieldProps): R
         className: styles.control,
       })}
       {problem && (
-        <p id={`${id}-problem`} className={styles.problem} role="alert">
+        <p id={`${id}-problem`} className={textStyles.problem} role="alert">
           {problem}
         </p>
       )}
       {hint && (
-        <p id={`${id}-hint`} className={styles.hint}>
+        <p id={`${id}-hint`} className={base.hint}>
           {hint}
         </p>
       )}

@@ -1,5 +1,6 @@
 import { X } from 'lucide-react'
-import { type KeyboardEvent, type ReactNode, useId, useRef, useState } from 'react'
+import { type KeyboardEvent, type ReactNode, useRef, useState } from 'react'
+import { FormField } from './form-field'
 import styles from './name-list.module.css'
 
 interface NameListProps {
@@ -15,10 +16,8 @@ interface NameListProps {
 
 /** Several names in one field: Enter or a comma takes what was typed, a press on a name takes it back to change it. */
 export function NameList({ label, hint, problem, placeholder, names, known = [], onChange }: NameListProps): ReactNode {
-  const id = useId()
   const [text, setText] = useState('')
   const input = useRef<HTMLInputElement>(null)
-  const described = [hint && `${id}-hint`, problem && `${id}-problem`].filter(Boolean).join(' ')
 
   const take = (typed: string, before = names): void => {
     const fresh = typed.split(',').map((name) => name.trim()).filter((name) => name !== '' && !before.includes(name))
@@ -42,69 +41,58 @@ export function NameList({ label, hint, problem, placeholder, names, known = [],
   }
 
   return (
-    <div className={styles.field}>
-      <label htmlFor={id}>{label}</label>
-      <div className={styles.box} data-invalid={problem ? true : undefined}>
-        {names.map((name) => (
-          <span key={name} className={styles.name}>
-            <button type="button" className={styles.text} aria-label={`Change ${name}`} title="Change it" onClick={() => change(name)}>
-              {name}
-            </button>
-            <button
-              type="button"
-              className={styles.remove}
-              aria-label={`Remove ${name}`}
-              title="Remove it"
-              onClick={() => {
-                onChange(names.filter((other) => other !== name))
-                input.current?.focus()
-              }}
-            >
-              <X size={13} aria-hidden />
-            </button>
-          </span>
-        ))}
-        <input
-          ref={input}
-          id={id}
-          className={styles.input}
-          value={text}
-          list={known.length > 0 ? `${id}-known` : undefined}
-          placeholder={names.length === 0 ? placeholder : undefined}
-          aria-describedby={described || undefined}
-          aria-invalid={problem ? true : undefined}
-          autoComplete="off"
-          autoCapitalize="off"
-          spellCheck={false}
-          onChange={(event) => {
-            const { value } = event.target
-            const kind = 'inputType' in event.nativeEvent ? event.nativeEvent.inputType : undefined
-            const isChosen = known.includes(value) && (kind === undefined || kind === 'insertReplacementText')
-            // What was pasted with commas, or chosen from what is offered, is whole.
-            if (value.includes(',') || isChosen) take(value)
-            else setText(value)
-          }}
-          onKeyDown={pressed}
-          onBlur={() => take(text)}
-        />
-        {known.length > 0 && (
-          <datalist id={`${id}-known`}>
-            {known.filter((name) => !names.includes(name)).map((name) => (
-              <option key={name}>{name}</option>
-            ))}
-          </datalist>
-        )}
-      </div>
-      {problem && (
-        <p id={`${id}-problem`} className={styles.problem} role="alert">
-          {problem}
-        </p>
+    <FormField label={label} hint={hint} problem={problem}>
+      {(control) => (
+        <div className={styles.box} data-invalid={problem ? true : undefined}>
+          {names.map((name) => (
+            <span key={name} className={styles.name}>
+              <button type="button" className={styles.text} aria-label={`Change ${name}`} title="Change it" onClick={() => change(name)}>
+                {name}
+              </button>
+              <button
+                type="button"
+                className={styles.remove}
+                aria-label={`Remove ${name}`}
+                title="Remove it"
+                onClick={() => {
+                  onChange(names.filter((other) => other !== name))
+                  input.current?.focus()
+                }}
+              >
+                <X size={13} aria-hidden />
+              </button>
+            </span>
+          ))}
+          <input
+            ref={input}
+            {...control}
+            className={styles.input}
+            value={text}
+            list={known.length > 0 ? `${control.id}-known` : undefined}
+            placeholder={names.length === 0 ? placeholder : undefined}
+            autoComplete="off"
+            autoCapitalize="off"
+            spellCheck={false}
+            onChange={(event) => {
+              const { value } = event.target
+              const kind = 'inputType' in event.nativeEvent ? event.nativeEvent.inputType : undefined
+              const isChosen = known.includes(value) && (kind === undefined || kind === 'insertReplacementText')
+              // What was pasted with commas, or chosen from what is offered, is whole.
+              if (value.includes(',') || isChosen) take(value)
+              else setText(value)
+            }}
+            onKeyDown={pressed}
+            onBlur={() => take(text)}
+          />
+          {known.length > 0 && (
+            <datalist id={`${control.id}-known`}>
+              {known.filter((name) => !names.includes(name)).map((name) => (
+                <option key={name}>{name}</option>
+              ))}
+            </datalist>
+          )}
+        </div>
       )}
-      {hint && (
-        <p id={`${id}-hint`} className={styles.hint}>
-          {hint}
-        </p>
-      )}
-    </div>
+    </FormField>
   )
 }

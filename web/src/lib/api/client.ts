@@ -61,3 +61,8 @@ export function explain(error: unknown): string {
 export function newKey(): string {
   return crypto.randomUUID?.() ?? `${Date.now().toString(36)}-${Math.random().toString(36).slice(2)}`
 }
+
+/** The header that makes a write safe to send again. */
+export function once(): { 'Idempotency-Key': string } {
+  return { 'Idempotency-Key': newKey() }
+}

@@ -1,7 +1,8 @@
 import { QueryClient, queryOptions } from '@tanstack/react-query'
 import { type RoomSummary, newestOf, summaryOf } from '../room-list'
 import { ApiError, answerOf, api } from './client'
-import type { Agent, Provider } from './types'
+import { queryKeys } from './query-keys'
+import type { Agent, Provider, SkillList } from './types'
 
 export function createQueryClient(): QueryClient {
   return new QueryClient({
@@ -16,7 +17,7 @@ export function createQueryClient(): QueryClient {
 
 /** Asked for once and after changes of one's own; the feed tells of all others as they happen. */
 export const roomsQuery = queryOptions({
-  queryKey: ['rooms'],
+  queryKey: queryKeys.rooms.all,
   staleTime: Infinity,
   queryFn: async ({ client, queryKey }): Promise<RoomSummary[]> => {
     const known = (): RoomSummary[] => client.getQueryData<RoomSummary[]>(queryKey) ?? []
@@ -27,13 +28,18 @@ export const roomsQuery = queryOptions({
 })
 
 export const agentsQuery = queryOptions({
-  queryKey: ['agents'],
+  queryKey: queryKeys.agents.all,
   queryFn: async (): Promise<Agent[]> => (await answerOf(api.GET('/api/agents'))).agents,
 })
 
 /** Who can answer here, and whether this machine has what they need. */
 export const providersQuery = queryOptions({
-  queryKey: ['providers'],
+  queryKey: queryKeys.providers,
   staleTime: 60_000,
   queryFn: async (): Promise<Provider[]> => (await answerOf(api.GET('/api/providers'))).providers,
+})
+
+export const skillsQuery = queryOptions({
+  queryKey: queryKeys.skills.list,
+  queryFn: (): Promise<SkillList> => answerOf(api.GET('/api/skills')),
 })

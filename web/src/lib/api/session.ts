@@ -1,10 +1,11 @@
 import { queryOptions } from '@tanstack/react-query'
 import { answerOf, api } from './client'
+import { queryKeys } from './query-keys'
 import type { Session } from './types'
 
 /** Whether this server has accounts, and who this browser is to it. Open to all, so it answers where nothing else does. */
 export const sessionQuery = queryOptions({
-  queryKey: ['session'],
+  queryKey: queryKeys.session,
   queryFn: (): Promise<Session> => answerOf(api.GET('/api/session')),
   // Nothing is shown before the response, so an unreachable server must fail at once.
   retry: false,

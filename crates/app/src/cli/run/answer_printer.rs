@@ -102,7 +102,7 @@ impl AnswerPrinter {
         match body {
             EventBody::ContentDelta(e) => screen.say(&e.delta),
             EventBody::ThinkingDelta(e) => screen.think(&e.delta),
-            EventBody::Retract(_) => screen.note("(takes back part of what it said and says it anew)"),
+            EventBody::Retract(_) => screen.note("(retracts part of its answer and writes it again)"),
             EventBody::ToolUse(e) => screen.note(&format!("→ {} {}", e.name, e.input)),
             EventBody::ToolResult(e) => {
                 let mark = if e.is_error { "✗" } else { "✓" };

@@ -238,7 +238,7 @@ impl Outbox {
     }
 
     /// Ends the stream of an open call, so that its reader reconnects.
-    #[cfg(feature = "conformance")]
+    #[cfg(feature = "test-hooks")]
     pub fn hang_up(&self, request: &RequestId) -> bool {
         self.lock().open_call(request).map(|call| call.queue.detach_all()).is_some()
     }

@@ -215,7 +215,7 @@ impl MessageQueue {
         }
     }
 
-    #[cfg(feature = "conformance")]
+    #[cfg(feature = "test-hooks")]
     pub fn detach_all(&mut self) {
         self.wake_all();
         self.readers.clear();

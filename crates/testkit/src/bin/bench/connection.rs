@@ -29,6 +29,15 @@ impl RawConnection {
 
     /// Returns when the whole response has arrived, so the connection is free for the next request.
     pub async fn send(&mut self, request: &[u8]) -> anyhow::Result<RawResponse<'_>> {
+        self.send_watching(request, |_| {}).await
+    }
+
+    /// Also calls `watch` with the body so far, whenever more of it has arrived.
+    pub async fn send_watching(
+        &mut self,
+        request: &[u8],
+        mut watch: impl FnMut(&[u8]),
+    ) -> anyhow::Result<RawResponse<'_>> {
         self.received.clear();
         self.body.clear();
         self.socket.write_all(request).await?;
@@ -47,6 +56,7 @@ impl RawConnection {
                     self.body.len() >= length
                 }
             };
+            watch(&self.body);
             if ended {
                 return Ok(RawResponse { head: &self.received, body: &self.body });
             }

@@ -1,13 +1,16 @@
-//! The benchmark: one run, one table of ratios. See `docs/benchmarks.md`.
+//! The benchmark: one run, one table of ratios per part. See `docs/benchmarks.md`.
 //!
 //! [`scenarios`] defines the measurements, which alternate between Greenroom and the baselines in every round.
 //! [`stack`] starts either, [`load`] streams rooms to readers, [`baseline`] holds the servers that Greenroom is
-//! compared with, [`relay`] gives direct access to a program behind Greenroom. The benchmark uses only Greenroom's
-//! public endpoints and its process.
+//! compared with, [`relay`] gives direct access to a program behind Greenroom, [`record`] writes the result into the
+//! document, [`guard`] takes the figures for `cargo xtask guard`. The benchmark uses only Greenroom's public endpoints
+//! and its process.
 
 mod baseline;
 mod connection;
+mod guard;
 mod load;
+mod record;
 mod relay;
 mod scale;
 mod scenarios;
@@ -38,8 +41,17 @@ struct BenchArguments {
     /// Use small numbers and one round: checks that the benchmark works, not how fast the server is.
     #[arg(long)]
     quick: bool,
-    /// Measure only these scenarios.
+    /// Measure only these parts.
     only: Vec<Scenario>,
+    /// Write the tables into this document.
+    #[arg(long, hide = true, value_name = "FILE", conflicts_with = "quick", requires = "commit")]
+    record: Option<PathBuf>,
+    /// What the binary was built from, for the document.
+    #[arg(long, hide = true)]
+    commit: Option<String>,
+    /// Print the figures for `cargo xtask guard` instead of measuring.
+    #[arg(long, hide = true)]
+    guard: bool,
     #[arg(long, hide = true, value_name = "DIR")]
     serve_bare: Option<PathBuf>,
     #[arg(long, hide = true, value_name = "DIR")]
@@ -98,10 +110,21 @@ async fn run(arguments: &BenchArguments) -> anyhow::Result<bool> {
     let scale = if arguments.quick { Scale::QUICK } else { Scale::FULL };
     let files = usage::allow_many_files()?;
     let bench = Bench { binary, folder: folder.path().to_owned(), scale, files };
-    let (rows, failures) = scenarios::measure(&bench, &arguments.only).await;
-    table::print(&rows);
-    for failure in &failures {
+    if arguments.guard {
+        return guard::measure(&bench).await.map(|()| true);
+    }
+    let parts = scenarios::measure(&bench, &arguments.only).await;
+    println!("\nMedian of the rounds (minimum–maximum). A ratio is Greenroom divided by the baseline, round by round.");
+    for part in &parts {
+        println!("\n{}\n\n{}", part.name, table::to_markdown(&part.rows));
+    }
+    println!();
+    for failure in parts.iter().flat_map(|part| &part.failures) {
         println!("not measured: {failure}");
     }
-    Ok(failures.is_empty())
+    if let (Some(document), Some(commit)) = (&arguments.record, &arguments.commit) {
+        record::write(document, commit, &parts)?;
+        println!("written to {}", document.display());
+    }
+    Ok(parts.iter().all(|part| part.failures.is_empty()))
 }

@@ -26,6 +26,9 @@ pub struct Scale {
     pub starts: usize,
     /// MCP tool calls.
     pub tool_calls: usize,
+    /// Turns of one conversation with a model API, and of many at once.
+    pub direct_turns: usize,
+    pub direct_bursts: usize,
     /// Conversations with a real program per round, and turns per conversation.
     pub conversations: usize,
     pub conversation_turns: usize,
@@ -57,6 +60,8 @@ impl Scale {
         page_reads: 31,
         starts: 5,
         tool_calls: 2_400,
+        direct_turns: 60,
+        direct_bursts: 6,
         conversations: 3,
         conversation_turns: 20,
         mcp_milliseconds: 1_000,
@@ -83,6 +88,8 @@ impl Scale {
         page_reads: 5,
         starts: 2,
         tool_calls: 200,
+        direct_turns: 10,
+        direct_bursts: 2,
         conversations: 1,
         conversation_turns: 5,
         mcp_milliseconds: 300,

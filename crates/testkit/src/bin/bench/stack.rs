@@ -131,7 +131,7 @@ impl BenchStack {
         match self {
             Self::Greenroom(it) => {
                 let text = match speech {
-                    TokenRate::UnpacedUnjoined => counting_script(tokens),
+                    TokenRate::UnpacedUnjoined => counting_script(tokens, 0),
                     TokenRate::Unpaced | TokenRate::Paced(_) => format!("!count {tokens} {pace}"),
                 };
                 it.api.post_message(room.name.parse()?, &TestPost::new(text)).await?;

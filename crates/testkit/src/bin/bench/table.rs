@@ -1,4 +1,4 @@
-//! The result table that is printed at the end.
+//! The result tables, one per part.
 
 use crate::statistics::Rounds;
 
@@ -10,6 +10,8 @@ pub enum FigureUnit {
     Microseconds,
     Kibibytes,
     Mebibytes,
+    /// A million bytes.
+    Megabytes,
     Bytes,
     Count,
 }
@@ -98,15 +100,12 @@ impl FigureRow {
     }
 }
 
-pub fn print(rows: &[FigureRow]) {
-    println!();
-    println!("| what | Greenroom | baseline | ratio | aim | met |");
-    println!("|---|---|---|---|---|---|");
-    for row in rows {
-        println!("{}", row.to_markdown());
-    }
-    println!();
-    println!("Median of the rounds (least–greatest). A ratio is Greenroom divided by the baseline, round by round.");
+/// One row per line, without a line end after the last.
+pub fn to_markdown(rows: &[FigureRow]) -> String {
+    let mut lines =
+        vec!["| what | Greenroom | baseline | ratio | aim | met |".to_owned(), "|---|---|---|---|---|---|".to_owned()];
+    lines.extend(rows.iter().map(FigureRow::to_markdown));
+    lines.join("\n")
 }
 
 fn spread(rounds: &Rounds, write: impl Fn(f64) -> String) -> String {
@@ -131,6 +130,7 @@ fn with_unit(value: f64, unit: FigureUnit) -> String {
         FigureUnit::Microseconds => format!("{text} µs"),
         FigureUnit::Kibibytes => format!("{text} KiB"),
         FigureUnit::Mebibytes => format!("{text} MiB"),
+        FigureUnit::Megabytes => format!("{text} MB"),
         FigureUnit::Bytes => format!("{text} B"),
         FigureUnit::Count => text,
     }

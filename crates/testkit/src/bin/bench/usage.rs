@@ -17,9 +17,18 @@ pub fn processor_time(pid: u32) -> anyhow::Result<Duration> {
 
 /// Returns the resident memory in KiB.
 pub fn resident_kibibytes(pid: u32) -> anyhow::Result<f64> {
+    status_kibibytes(pid, "VmRSS:")
+}
+
+/// The same without pages of files, such as the binary.
+pub fn anonymous_kibibytes(pid: u32) -> anyhow::Result<f64> {
+    status_kibibytes(pid, "RssAnon:")
+}
+
+fn status_kibibytes(pid: u32, field: &str) -> anyhow::Result<f64> {
     let text = fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
-    Ok(line.trim().trim_end_matches("kB").trim().parse()?)
+    let value = text.lines().find_map(|line| line.strip_prefix(field)).context(field.to_owned())?;
+    Ok(value.trim().trim_end_matches("kB").trim().parse()?)
 }
 
 /// Raises the limit of open files to its maximum and returns it. Children inherit the limit.

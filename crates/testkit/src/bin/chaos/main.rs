@@ -38,7 +38,7 @@ pub struct ChaosArguments {
     /// At each kill, also discard writes that the server had not synced.
     #[arg(long)]
     power_cut: bool,
-    /// Enables this bug in a binary built with `planted-bugs`; the checks must detect it. Implies --power-cut.
+    /// Enables this bug in a binary built with `test-hooks`; the checks must detect it. Implies --power-cut.
     #[arg(long, value_name = "NAME")]
     planted: Option<String>,
     /// The server binary to run.

@@ -1,10 +1,12 @@
 //! Transports to MCP servers. Streamable HTTP is rmcp's; the others are ours.
 
+mod boxed;
 mod http;
 mod in_process;
 mod sse;
 mod stdio;
 
+pub use boxed::BoxedTransport;
 pub use http::{http_client, streamable_http_transport};
 pub use in_process::{InProcessServer, InProcessTransport};
 pub use sse::{SseConnectError, SseTransport};

@@ -1,7 +1,5 @@
-import { answerOf, api, newKey } from '@/lib/api/client'
+import { answerOf, api, once } from '@/lib/api/client'
 import type { Agent, AgentSpec, Room, Run } from '@/lib/api/types'
-
-const once = (): { 'Idempotency-Key': string } => ({ 'Idempotency-Key': newKey() })
 
 export function createAgent(spec: AgentSpec): Promise<Agent> {
   return answerOf(api.POST('/api/agents', { params: { header: once() }, body: spec }))

@@ -1,4 +1,4 @@
-import { ApiError, answerOf, api, newKey } from '@/lib/api/client'
+import { ApiError, answerOf, api, once } from '@/lib/api/client'
 import { type SseEvent, SseParser } from '../model/sse'
 
 /** The server sends a keep-alive every 15 seconds; a connection silent for this long is dead. */
@@ -6,7 +6,7 @@ const longestSilence = 40_000
 
 /** Sends a task to an agent and yields its events until the server ends the stream. */
 export async function* execute(agentId: string, message: string, signal: AbortSignal): AsyncGenerator<SseEvent> {
-  const params = { path: { id: agentId }, header: { 'Idempotency-Key': newKey() } }
+  const params = { path: { id: agentId }, header: once() }
   const request = api.POST('/api/execute/agent/{id}', { params, body: { message }, parseAs: 'stream', signal })
   const stream = (await answerOf(request)) as ReadableStream<Uint8Array> | null
   if (!stream) throw new ApiError('The server answered with nothing.', 'empty', 200)

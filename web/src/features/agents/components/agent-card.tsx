@@ -3,6 +3,7 @@ import { Play } from 'lucide-react'
 import type { ReactNode } from 'react'
 import { AgentMark } from '@/components/ui/agent-mark'
 import { Button } from '@/components/ui/button'
+import { Fact } from '@/components/ui/fact'
 import type { Agent, Provider } from '@/lib/api/types'
 import { askForTask } from '@/lib/execute-request'
 import { count, dollars, fullTime, shortTime } from '@/lib/format'
@@ -47,10 +48,10 @@ export function AgentCard({ agent, provider, figures }: AgentCardProps): ReactNo
       )}
       {agent.system_prompt && <p className={styles.prompt}>{agent.system_prompt}</p>}
       <dl className={styles.figures}>
-        {usage && <Figure name="Answers" value={count(usage.runs)} />}
-        {usage && <Figure name="Success" value={usage.successRate === null ? '–' : percent(usage.successRate)} />}
-        {usage && <Figure name="Cost" value={<Cost usage={usage} />} />}
-        <Figure name="Last used" value={<LastUsed figures={figures} />} />
+        {usage && <Fact name="Answers">{count(usage.runs)}</Fact>}
+        {usage && <Fact name="Success">{usage.successRate === null ? '–' : percent(usage.successRate)}</Fact>}
+        {usage && <Fact name="Cost"><Cost usage={usage} /></Fact>}
+        <Fact name="Last used"><LastUsed figures={figures} /></Fact>
       </dl>
     </li>
   )
@@ -70,14 +71,5 @@ function LastUsed({ figures }: { figures: AgentFigures | null }): ReactNode {
     <time dateTime={lastUsed} title={fullTime(lastUsed)}>
       {shortTime(lastUsed)}
     </time>
-  )
-}
-
-function Figure({ name, value }: { name: string; value: ReactNode }): ReactNode {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>{value}</dd>
-    </div>
   )
 }

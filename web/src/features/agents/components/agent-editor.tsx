@@ -1,10 +1,12 @@
-import { useNavigate } from '@tanstack/react-router'
+import { Link, useNavigate } from '@tanstack/react-router'
 import { FlaskConical, Play } from 'lucide-react'
 import { type ReactNode, useEffect, useRef } from 'react'
-import { LeaveGuard } from '@/components/layout/leave-guard'
 import { PageBar } from '@/components/layout/page-bar'
+import { PageColumn } from '@/components/layout/page-column'
+import { Trail } from '@/components/layout/trail'
 import { AgentMark } from '@/components/ui/agent-mark'
 import { Button } from '@/components/ui/button'
+import { LeaveGuard } from '@/components/ui/leave-guard'
 import { Segmented } from '@/components/ui/segmented'
 import type { Agent } from '@/lib/api/types'
 import { useCommands } from '@/lib/commands'
@@ -18,7 +20,6 @@ import styles from './agent-editor.module.css'
 import { EffectiveView } from './effective-view'
 import { SaveBar } from './save-bar'
 import { SideRoom } from './side-room'
-import { Trail } from './trail'
 
 interface AgentEditorProps {
   /** Null while there is none yet. */
@@ -80,48 +81,46 @@ export function AgentEditor({ agent, initial, suggestName, view, showRoom }: Age
             <>
               <Button className={styles.action} onClick={() => askForTask([agent.id])} title="Run a task">
                 <Play size={14} aria-hidden />
-                <span>Run a task</span>
+                <span className="visually-hidden-narrow">Run a task</span>
               </Button>
               <Button className={styles.action} aria-pressed={isTesting} onClick={() => void test()} title="Test it in a side room">
                 <FlaskConical size={14} aria-hidden />
-                <span>{isChanged ? 'Save and test' : 'Test it'}</span>
+                <span className="visually-hidden-narrow">{isChanged ? 'Save and test' : 'Test it'}</span>
               </Button>
               <AgentMenu agent={agent} />
             </>
           )
         }
       >
-        <Trail>
+        <Trail back={<Link to="/agents">Agents</Link>}>
           {agent && <AgentMark id={agent.id} name={agent.name} />}
           <h1>{title}</h1>
         </Trail>
       </PageBar>
       <div className={styles.split} data-testing={isTesting || undefined}>
         <div className={styles.main}>
-          <div className={styles.scroller}>
-            <div className={styles.column}>
-              {agent && (
-                <Segmented
-                  label="What to show"
-                  choices={views}
-                  value={isEffective ? 'effective' : 'settings'}
-                  onChange={(value) => show(agent.id, { ...view, show: value === 'effective' ? value : undefined })}
-                />
-              )}
-              {isEffective ? (
-                <EffectiveView agent={agent} isChanged={isChanged} />
-              ) : (
-                <AgentForm
-                  draft={draft}
-                  problem={problem}
-                  form={form}
-                  isNew={agent === null}
-                  onChange={(changes) => change(suggestName ? withName(draft, changes, suggestName) : changes)}
-                  onSave={() => void saveAnd({ ...view })}
-                />
-              )}
-            </div>
-          </div>
+          <PageColumn className={styles.column}>
+            {agent && (
+              <Segmented
+                label="What to show"
+                choices={views}
+                value={isEffective ? 'effective' : 'settings'}
+                onChange={(value) => show(agent.id, { ...view, show: value === 'effective' ? value : undefined })}
+              />
+            )}
+            {isEffective ? (
+              <EffectiveView agent={agent} isChanged={isChanged} />
+            ) : (
+              <AgentForm
+                draft={draft}
+                problem={problem}
+                form={form}
+                isNew={agent === null}
+                onChange={(changes) => change(suggestName ? withName(draft, changes, suggestName) : changes)}
+                onSave={() => void saveAnd({ ...view })}
+              />
+            )}
+          </PageColumn>
           <SaveBar
             isNew={agent === null}
             isChanged={isChanged}

@@ -2,6 +2,7 @@ import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import { PageBar } from '@/components/layout/page-bar'
+import { PageNote } from '@/components/layout/page-note'
 import { Button } from '@/components/ui/button'
 import { ApiError, explain } from '@/lib/api/client'
 import { agentsQuery, providersQuery } from '@/lib/api/queries'
@@ -64,16 +65,11 @@ function Reading(): ReactNode {
 
 function Note({ title, detail, children }: { title: string; detail: string; children?: ReactNode }): ReactNode {
   return (
-    <>
-      <PageBar> </PageBar>
-      <div className={styles.note}>
-        <h1>{title}</h1>
-        <p>{detail}</p>
-        <p>
-          <Link to="/agents">All agents</Link>
-        </p>
-        {children}
-      </div>
-    </>
+    <PageNote title={title} detail={detail} width="wide">
+      <p>
+        <Link to="/agents">All agents</Link>
+      </p>
+      {children}
+    </PageNote>
   )
 }

@@ -3,7 +3,9 @@ import { Link } from '@tanstack/react-router'
 import { Plus, Upload } from 'lucide-react'
 import { type ReactNode, useEffect, useState } from 'react'
 import { PageBar } from '@/components/layout/page-bar'
+import { PageColumn } from '@/components/layout/page-column'
 import { Button } from '@/components/ui/button'
+import primaryLink from '@/components/ui/primary-link.module.css'
 import { explain } from '@/lib/api/client'
 import { agentsQuery, providersQuery } from '@/lib/api/queries'
 import type { Agent } from '@/lib/api/types'
@@ -39,7 +41,7 @@ export function AgentsPage(): ReactNode {
     <>
       <PageBar
         actions={
-          <Link to="/agents/new" className={styles.link}>
+          <Link to="/agents/new" className={primaryLink.link}>
             <Plus size={15} aria-hidden />
             New agent
           </Link>
@@ -47,36 +49,34 @@ export function AgentsPage(): ReactNode {
       >
         <h1 className={styles.title}>Agents</h1>
       </PageBar>
-      <div className={styles.scroller}>
-        <div className={styles.page}>
-          <div className={styles.bar}>
-            {(agents?.length ?? 0) >= worthFiltering ? (
-              <input type="search" className={styles.filter} aria-label="Filter agents" placeholder="Name, provider or model" value={filter} onChange={(event) => setFilter(event.target.value)} />
-            ) : (
-              <p className={styles.period}>Who answers in your rooms.</p>
-            )}
-            <Button look="quiet" onClick={() => setIsImporting(true)}>
-              <Upload size={15} aria-hidden />
-              Import
+      <PageColumn className={styles.page}>
+        <div className={styles.bar}>
+          {(agents?.length ?? 0) >= worthFiltering ? (
+            <input type="search" className={styles.filter} aria-label="Filter agents" placeholder="Name, provider or model" value={filter} onChange={(event) => setFilter(event.target.value)} />
+          ) : (
+            <p className={styles.period}>Who answers in your rooms.</p>
+          )}
+          <Button look="quiet" onClick={() => setIsImporting(true)}>
+            <Upload size={15} aria-hidden />
+            Import
+          </Button>
+        </div>
+        {error && !agents && (
+          <div className={styles.note} role="alert">
+            <h2>Agents could not be read</h2>
+            <p>{explain(error)}</p>
+            <Button look="primary" onClick={() => void refetch()}>
+              Try again
             </Button>
           </div>
-          {error && !agents && (
-            <div className={styles.note} role="alert">
-              <h2>Agents could not be read</h2>
-              <p>{explain(error)}</p>
-              <Button look="primary" onClick={() => void refetch()}>
-                Try again
-              </Button>
-            </div>
-          )}
-          {!error && !agents && (
-            <p className={styles.reading} role="status">
-              Reading
-            </p>
-          )}
-          {agents && <Cards agents={agents.filter((agent) => fits(agent, filter))} isFiltered={filter.trim() !== ''} />}
-        </div>
-      </div>
+        )}
+        {!error && !agents && (
+          <p className={styles.reading} role="status">
+            Reading
+          </p>
+        )}
+        {agents && <Cards agents={agents.filter((agent) => fits(agent, filter))} isFiltered={filter.trim() !== ''} />}
+      </PageColumn>
       {isImporting && <ImportDialog onClose={() => setIsImporting(false)} />}
     </>
   )
@@ -92,7 +92,7 @@ function Cards({ agents, isFiltered }: { agents: readonly Agent[]; isFiltered: b
         <h2>{isFiltered ? 'No agent is like that' : 'There is no agent yet'}</h2>
         <p>{isFiltered ? 'Look for a name, a provider or a model.' : 'An agent is somebody who answers: a program or a model on this machine, with instructions of yours.'}</p>
         {!isFiltered && (
-          <Link to="/agents/new" className={styles.link}>
+          <Link to="/agents/new" className={primaryLink.link}>
             Make the first one
           </Link>
         )}

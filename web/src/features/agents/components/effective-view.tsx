@@ -2,7 +2,9 @@ import { useQuery } from '@tanstack/react-query'
 import { RefreshCw } from 'lucide-react'
 import { type ReactNode, useState } from 'react'
 import { Button } from '@/components/ui/button'
+import notes from '@/components/ui/note-box.module.css'
 import { Select } from '@/components/ui/select'
+import textStyles from '@/components/ui/text.module.css'
 import { explain } from '@/lib/api/client'
 import { roomsQuery } from '@/lib/api/queries'
 import type { Agent } from '@/lib/api/types'
@@ -30,7 +32,7 @@ export function EffectiveView({ agent, isChanged }: { agent: Agent; isChanged: b
         </div>
       )}
       <div className={styles.head}>
-        <p className={styles.note}>
+        <p className={textStyles.note}>
           The tools it gets in a run, and where each comes from.{isChanged && ' This is as it was saved last; your changes are not in it.'}
         </p>
         <Button size="small" look="quiet" isBusy={isFetching} onClick={() => void refetch()}>
@@ -39,12 +41,12 @@ export function EffectiveView({ agent, isChanged }: { agent: Agent; isChanged: b
         </Button>
       </div>
       {data === undefined && !error && (
-        <p className={styles.note} role="status">
+        <p className={textStyles.note} role="status">
           Asking its servers what they have; those that are not running are started for it.
         </p>
       )}
       {error && !data && (
-        <p className={styles.problem} role="alert">
+        <p className={textStyles.longProblem} role="alert">
           {explain(error)}
         </p>
       )}
@@ -58,22 +60,22 @@ function Tiers({ effective }: { effective: Effective }): ReactNode {
   return (
     <>
       {!provider.mcp && (
-        <p className={styles.warning}>
+        <p className={notes.warning}>
           {providerTitle(provider.name)} uses no MCP servers: what is listed here waits for a provider that does.
         </p>
       )}
       {own.length > 0 && (
         <section className={styles.server} aria-label="Greenroom’s own tools">
           <h2>Greenroom</h2>
-          <p className={styles.origin}>built in, for every agent whose provider takes tools</p>
+          <p className={textStyles.note}>built in, for every agent whose provider takes tools</p>
           <Tools tools={own} />
         </section>
       )}
       {servers.map((server) => (
         <Server key={`${server.tier} ${server.name}`} server={server} />
       ))}
-      {servers.length === 0 && <p className={styles.note}>No MCP servers: neither the agent, nor its skills, nor a project name one.</p>}
-      <p className={styles.note}>Tools that {providerTitle(provider.name)} brings along itself, such as reading files or running commands, are its own and not listed.</p>
+      {servers.length === 0 && <p className={textStyles.note}>No MCP servers: neither the agent, nor its skills, nor a project name one.</p>}
+      <p className={textStyles.note}>Tools that {providerTitle(provider.name)} brings along itself, such as reading files or running commands, are its own and not listed.</p>
     </>
   )
 }
@@ -88,19 +90,19 @@ function Server({ server }: { server: EffectiveServer }): ReactNode {
         </span>
         {server.transport && <span className={styles.transport}>{server.transport}</span>}
       </h2>
-      <p className={styles.origin}>
+      <p className={textStyles.note}>
         {originOf(server)}
         {server.shadowed.length > 0 && `; it goes before the one ${server.shadowed.map(tierWords).join(' and the one ')}`}
       </p>
-      {server.problem && <p className={styles.problem}>{sentence(server.problem.message)}</p>}
-      {server.state === 'untrusted' && <p className={styles.note}>It is left out until somebody trusts the file, in the settings of the room.</p>}
+      {server.problem && <p className={textStyles.longProblem}>{sentence(server.problem.message)}</p>}
+      {server.state === 'untrusted' && <p className={textStyles.note}>It is left out until somebody trusts the file, in the settings of the room.</p>}
       {server.tools && <Tools tools={server.tools} />}
     </section>
   )
 }
 
 function Tools({ tools }: { tools: readonly EffectiveTool[] }): ReactNode {
-  if (tools.length === 0) return <p className={styles.note}>It has no tools.</p>
+  if (tools.length === 0) return <p className={textStyles.note}>It has no tools.</p>
   return (
     <ul className={styles.tools}>
       {tools.map((tool) => (

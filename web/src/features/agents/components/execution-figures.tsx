@@ -1,4 +1,5 @@
 import type { ReactNode } from 'react'
+import { Fact } from '@/components/ui/fact'
 import { count, dollars, duration, tokens } from '@/lib/format'
 import type { Metrics } from '../model/execution'
 import styles from './execution.module.css'
@@ -8,21 +9,12 @@ export function ExecutionFigures({ metrics: { usage, cost, durationMs } }: { met
   const cached = usage.cache_read_tokens + usage.cache_write_tokens
   return (
     <dl className={styles.figures} aria-label="What it took">
-      <Figure name="Time" value={durationMs === null ? '–' : duration(durationMs)} />
-      <Figure name="Tokens" value={count(tokens(usage))} />
-      <Figure name="In" value={count(usage.input_tokens)} />
-      <Figure name="Out" value={count(usage.output_tokens)} />
-      {cached > 0 && <Figure name="Cache" value={count(cached)} />}
-      <Figure name="Cost" value={cost === null ? 'unknown' : dollars(cost)} />
+      <Fact name="Time">{durationMs === null ? '–' : duration(durationMs)}</Fact>
+      <Fact name="Tokens">{count(tokens(usage))}</Fact>
+      <Fact name="In">{count(usage.input_tokens)}</Fact>
+      <Fact name="Out">{count(usage.output_tokens)}</Fact>
+      {cached > 0 && <Fact name="Cache">{count(cached)}</Fact>}
+      <Fact name="Cost">{cost === null ? 'unknown' : dollars(cost)}</Fact>
     </dl>
-  )
-}
-
-function Figure({ name, value }: { name: string; value: string }): ReactNode {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>{value}</dd>
-    </div>
   )
 }

@@ -1,10 +1,10 @@
 import { useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
-import { Check, CircleAlert, FileJson } from 'lucide-react'
-import { type ReactNode, useRef, useState } from 'react'
+import { Check, CircleAlert } from 'lucide-react'
+import { type ReactNode, useState } from 'react'
 import { Button } from '@/components/ui/button'
-import { Dialog } from '@/components/ui/dialog'
-import { FormField } from '@/components/ui/form-field'
+import { ImportDialogFrame } from '@/components/ui/import-dialog-frame'
+import textStyles from '@/components/ui/text.module.css'
 import { agentsQuery } from '@/lib/api/queries'
 import type { Agent, AgentSpec } from '@/lib/api/types'
 import { createAgent } from '../api/agent-commands'
@@ -12,8 +12,7 @@ import { freeName } from '../model/draft'
 import { problemOf } from '../model/problems'
 import { providerTitle } from '../model/providers'
 import { fromFile } from '../model/transfer'
-import styles from './agents.module.css'
-import list from './import-dialog.module.css'
+import styles from './import-dialog.module.css'
 
 /** More would be no file of agents. */
 const largestFile = 20_000_000
@@ -24,7 +23,6 @@ export function ImportDialog({ onClose }: { onClose: () => void }): ReactNode {
   const [text, setText] = useState('')
   const [outcomes, setOutcomes] = useState<readonly Outcome[]>([])
   const [isBusy, setIsBusy] = useState(false)
-  const picker = useRef<HTMLInputElement>(null)
   const queries = useQueryClient()
   const navigate = useNavigate()
   const reading = text.trim() === '' ? null : fromFile(text)
@@ -36,8 +34,7 @@ export function ImportDialog({ onClose }: { onClose: () => void }): ReactNode {
     setOutcomes([])
   }
 
-  const pick = async (file: File | undefined): Promise<void> => {
-    if (!file) return
+  const pick = async (file: File): Promise<void> => {
     read(file.size > largestFile ? 'too large' : await file.text())
   }
 
@@ -61,47 +58,36 @@ export function ImportDialog({ onClose }: { onClose: () => void }): ReactNode {
   }
 
   return (
-    <Dialog title="Import agents" onClose={onClose}>
-      <div className={styles.dialog}>
-        <div>
-          <Button onClick={() => picker.current?.click()}>
-            <FileJson size={15} aria-hidden />
-            Choose a file
-          </Button>
-          <input
-            ref={picker}
-            type="file"
-            accept=".json,application/json"
-            hidden
-            aria-label="File with agents"
-            onChange={(event) => {
-              void pick(event.target.files?.[0])
-              event.target.value = ''
-            }}
-          />
-        </div>
-        <FormField label="Or paste it here" problem={reading && 'problem' in reading ? reading.problem : null}>
-          {(control) => (
-            <textarea {...control} rows={4} spellCheck={false} placeholder='{"name": "Reviewer", "provider": "claude_code"}' value={text} onChange={(event) => read(event.target.value)} />
-          )}
-        </FormField>
-        {specs.length > 0 && (
-          <ul className={list.found} aria-label="Agents in it">
-            {specs.map((spec, index) => (
-              <Found key={index} spec={spec} outcome={outcomes[index]} />
-            ))}
-          </ul>
-        )}
-        <div className={styles.dialogActions}>
+    <ImportDialogFrame
+      title="Import agents"
+      choose="Choose a file"
+      fileLabel="File with agents"
+      text={text}
+      rows={4}
+      placeholder='{"name": "Reviewer", "provider": "claude_code"}'
+      problem={reading && 'problem' in reading ? reading.problem : null}
+      onText={read}
+      onFile={(file) => void pick(file)}
+      onClose={onClose}
+      actions={
+        <>
           <Button onClick={onClose}>{isDone ? 'Done' : 'Cancel'}</Button>
           {!isDone && (
             <Button look="primary" isBusy={isBusy} disabled={specs.length === 0} onClick={() => void make()}>
               {isBusy ? `Making ${outcomes.length + 1} of ${specs.length}` : specs.length > 1 ? `Make ${specs.length} agents` : 'Make the agent'}
             </Button>
           )}
-        </div>
-      </div>
-    </Dialog>
+        </>
+      }
+    >
+      {specs.length > 0 && (
+        <ul className={styles.found} aria-label="Agents in it">
+          {specs.map((spec, index) => (
+            <Found key={index} spec={spec} outcome={outcomes[index]} />
+          ))}
+        </ul>
+      )}
+    </ImportDialogFrame>
   )
 }
 
@@ -110,9 +96,9 @@ function Found({ spec, outcome }: { spec: AgentSpec; outcome: Outcome | undefine
     <li>
       <strong>{outcome && 'made' in outcome ? outcome.made.name : spec.name}</strong>
       <span>{[providerTitle(spec.provider), spec.model].filter(Boolean).join(' · ')}</span>
-      {outcome && 'made' in outcome && <Check size={15} role="img" aria-label="made" className={list.good} />}
+      {outcome && 'made' in outcome && <Check size={15} role="img" aria-label="made" className={styles.good} />}
       {outcome && 'problem' in outcome && (
-        <p className={styles.problem} role="alert">
+        <p className={textStyles.problem} role="alert">
           <CircleAlert size={13} aria-hidden /> {outcome.problem}
         </p>
       )}

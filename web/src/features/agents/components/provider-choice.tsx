@@ -2,6 +2,7 @@ import { useQuery } from '@tanstack/react-query'
 import { RefreshCw } from 'lucide-react'
 import { type ReactNode, useId } from 'react'
 import { Button } from '@/components/ui/button'
+import fields from '@/components/ui/fieldset.module.css'
 import { WithCode } from '@/components/ui/with-code'
 import { explain } from '@/lib/api/client'
 import { providersQuery } from '@/lib/api/queries'
@@ -42,8 +43,8 @@ export function ProviderChoice({ value, isNew, problem, onChange }: ProviderChoi
   )
 
   return (
-    <fieldset className={styles.root} aria-describedby={problem ? `${id}-problem` : undefined}>
-      <legend>Who answers</legend>
+    <fieldset className={fields.fieldset} aria-describedby={problem ? `${id}-problem` : undefined}>
+      <legend className={fields.legend}>Who answers</legend>
       {error && !data && <p className={styles.problem}>What this machine has could not be read. {explain(error)}</p>}
       <div className={styles.options}>{ready.map(option)}</div>
       {data && !chosen && value !== '' && (

@@ -3,8 +3,10 @@ import { Link } from '@tanstack/react-router'
 import { Maximize2, RotateCcw, X } from 'lucide-react'
 import type { ReactNode } from 'react'
 import { Button, IconButton } from '@/components/ui/button'
+import iconLink from '@/components/ui/icon-link.module.css'
 import { answerOf, api, explain } from '@/lib/api/client'
 import { roomsQuery } from '@/lib/api/queries'
+import { queryKeys } from '@/lib/api/query-keys'
 import type { Agent } from '@/lib/api/types'
 import { remember, remembered } from '@/lib/storage'
 import { createTestRoom } from '../api/agent-commands'
@@ -38,7 +40,7 @@ export function SideRoom({ agent, isChanged, showRoom, onClose }: SideRoomProps)
           <RotateCcw size={15} aria-hidden />
         </IconButton>
         {roomId && (
-          <Link to="/rooms/$roomId" params={{ roomId }} className={styles.open} aria-label="Open it as a room" title="Open it as a room">
+          <Link to="/rooms/$roomId" params={{ roomId }} className={iconLink.link} aria-label="Open it as a room" title="Open it as a room">
             <Maximize2 size={15} aria-hidden />
           </Link>
         )}
@@ -67,7 +69,7 @@ export function SideRoom({ agent, isChanged, showRoom, onClose }: SideRoomProps)
 /** The one it was tested in before, or a new one. */
 function testRoomQuery(agent: Agent) {
   return queryOptions({
-    queryKey: ['test-room', agent.id],
+    queryKey: queryKeys.agents.testRoom(agent.id),
     staleTime: Infinity,
     queryFn: async ({ client }): Promise<string> => {
       const known = remembered<string | null>(`test-room.${agent.id}`, null)

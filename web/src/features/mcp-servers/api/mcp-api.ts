@@ -1,4 +1,5 @@
 import { queryOptions } from '@tanstack/react-query'
+import { queryKeys } from '@/lib/api/query-keys'
 import { request } from '@/lib/api/request'
 import type { CallResult, Entry, ImportOutcome, Listing, Logs, McpServer, TestReport } from '../model/types'
 
@@ -7,19 +8,19 @@ const at = (name: string, door = ''): string => `${base}/${encodeURIComponent(na
 
 /** Health changes on its own, so it is polled while visible. */
 export const serversQuery = queryOptions({
-  queryKey: ['mcp-servers'],
+  queryKey: queryKeys.mcpServers.all,
   refetchInterval: 5000,
   queryFn: () => request<{ servers: McpServer[]; may_define_stdio: boolean }>('GET', base),
 })
 
 export function serverQuery(name: string) {
-  return queryOptions({ queryKey: ['mcp-servers', name], refetchInterval: 5000, queryFn: () => request<McpServer>('GET', at(name)) })
+  return queryOptions({ queryKey: queryKeys.mcpServers.one(name), refetchInterval: 5000, queryFn: () => request<McpServer>('GET', at(name)) })
 }
 
 /** The request starts the server, so it is not refetched automatically. */
 export function toolsQuery(name: string) {
   return queryOptions({
-    queryKey: ['mcp-servers', name, 'tools'],
+    queryKey: queryKeys.mcpServers.tools(name),
     staleTime: 60_000,
     refetchOnWindowFocus: false,
     queryFn: () => request<Listing>('GET', at(name, '/tools')),
@@ -27,7 +28,7 @@ export function toolsQuery(name: string) {
 }
 
 export function logsQuery(name: string) {
-  return queryOptions({ queryKey: ['mcp-servers', name, 'logs'], refetchInterval: 3000, queryFn: () => request<Logs>('GET', at(name, '/logs')) })
+  return queryOptions({ queryKey: queryKeys.mcpServers.logs(name), refetchInterval: 3000, queryFn: () => request<Logs>('GET', at(name, '/logs')) })
 }
 
 export function createServer(name: string, entry: Partial<Entry>): Promise<McpServer> {

@@ -1,10 +1,12 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link, useNavigate } from '@tanstack/react-router'
-import { ChevronRight } from 'lucide-react'
 import { type ReactNode, useEffect, useState } from 'react'
 import { PageBar } from '@/components/layout/page-bar'
+import { PageColumn } from '@/components/layout/page-column'
+import { Trail } from '@/components/layout/trail'
 import { Segmented } from '@/components/ui/segmented'
 import { ApiError, explain } from '@/lib/api/client'
+import { queryKeys } from '@/lib/api/query-keys'
 import { sentence } from '@/lib/format'
 import { notify } from '@/lib/notices'
 import { changeServer, createServer, serverQuery, serversQuery } from '../api/mcp-api'
@@ -134,7 +136,7 @@ function useSave(): Saving {
         const saved = await write()
         // Its tools and logs are of another server now.
         then(saved)
-        await queries.invalidateQueries({ queryKey: ['mcp-servers'] })
+        await queries.invalidateQueries({ queryKey: queryKeys.mcpServers.all })
       } catch (error) {
         setProblem(problemOf(error))
       }
@@ -147,15 +149,11 @@ function Frame({ title, actions, children }: { title: string; actions?: ReactNod
   return (
     <>
       <PageBar actions={actions}>
-        <div className={styles.trail}>
-          <Link to="/mcp-servers">MCP servers</Link>
-          <ChevronRight size={14} aria-hidden />
+        <Trail back={<Link to="/mcp-servers">MCP servers</Link>}>
           <h1>{title}</h1>
-        </div>
+        </Trail>
       </PageBar>
-      <div className={styles.scroller}>
-        <div className={styles.column}>{children}</div>
-      </div>
+      <PageColumn className={styles.column}>{children}</PageColumn>
     </>
   )
 }

@@ -3,7 +3,9 @@ import { Link } from '@tanstack/react-router'
 import { Download, Plus, Upload } from 'lucide-react'
 import { type ReactNode, useEffect, useState } from 'react'
 import { PageBar } from '@/components/layout/page-bar'
+import { PageColumn } from '@/components/layout/page-column'
 import { Button } from '@/components/ui/button'
+import primaryLink from '@/components/ui/primary-link.module.css'
 import { ApiError, explain } from '@/lib/api/client'
 import { useCommands } from '@/lib/commands'
 import { download } from '@/lib/download'
@@ -29,7 +31,7 @@ export function McpServersPage(): ReactNode {
     <>
       <PageBar
         actions={
-          <Link to="/mcp-servers/new" className={styles.link}>
+          <Link to="/mcp-servers/new" className={primaryLink.link}>
             <Plus size={15} aria-hidden />
             Add a server
           </Link>
@@ -37,39 +39,37 @@ export function McpServersPage(): ReactNode {
       >
         <h1 className={styles.title}>MCP servers</h1>
       </PageBar>
-      <div className={styles.scroller}>
-        <div className={styles.page}>
-          <div className={styles.bar}>
-            <p className={styles.note}>Programs and addresses that give tools to your agents.</p>
-            <div className={styles.actions}>
-              <Button look="quiet" onClick={() => setIsImporting(true)}>
-                <Upload size={15} aria-hidden />
-                Import
+      <PageColumn className={styles.page}>
+        <div className={styles.bar}>
+          <p className={styles.note}>Programs and addresses that give tools to your agents.</p>
+          <div className={styles.actions}>
+            <Button look="quiet" onClick={() => setIsImporting(true)}>
+              <Upload size={15} aria-hidden />
+              Import
+            </Button>
+            {data && data.servers.some(({ source }) => source === 'database') && (
+              <Button look="quiet" onClick={() => void exportAll()}>
+                <Download size={15} aria-hidden />
+                Export
               </Button>
-              {data && data.servers.some(({ source }) => source === 'database') && (
-                <Button look="quiet" onClick={() => void exportAll()}>
-                  <Download size={15} aria-hidden />
-                  Export
-                </Button>
-              )}
-            </div>
+            )}
           </div>
-          {error && !data && <Unreadable error={error} onRetry={() => void refetch()} />}
-          {!error && !data && (
-            <p className={styles.note} role="status">
-              Reading
-            </p>
-          )}
-          {data?.servers.length === 0 && <Empty />}
-          {data && data.servers.length > 0 && (
-            <ul className={styles.list}>
-              {data.servers.map((server) => (
-                <Row key={`${server.name} ${server.source}`} server={server} />
-              ))}
-            </ul>
-          )}
         </div>
-      </div>
+        {error && !data && <Unreadable error={error} onRetry={() => void refetch()} />}
+        {!error && !data && (
+          <p className={styles.note} role="status">
+            Reading
+          </p>
+        )}
+        {data?.servers.length === 0 && <Empty />}
+        {data && data.servers.length > 0 && (
+          <ul className={styles.list}>
+            {data.servers.map((server) => (
+              <Row key={`${server.name} ${server.source}`} server={server} />
+            ))}
+          </ul>
+        )}
+      </PageColumn>
       {isImporting && <ImportDialog onClose={() => setIsImporting(false)} />}
     </>
   )
@@ -103,7 +103,7 @@ function Empty(): ReactNode {
     <div className={styles.empty}>
       <h2>There is no MCP server yet</h2>
       <p>An MCP server gives an agent tools: files, a repository, an issue tracker, a browser. Add one, or take over the .mcp.json that you have.</p>
-      <Link to="/mcp-servers/new" className={styles.link}>
+      <Link to="/mcp-servers/new" className={primaryLink.link}>
         Add the first one
       </Link>
     </div>

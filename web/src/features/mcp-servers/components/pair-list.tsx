@@ -1,6 +1,7 @@
 import { Plus, X } from 'lucide-react'
 import type { ReactNode } from 'react'
 import { Button, IconButton } from '@/components/ui/button'
+import fields from '@/components/ui/fieldset.module.css'
 import type { Pair } from '../model/entry-draft'
 import styles from './server-form.module.css'
 
@@ -16,8 +17,8 @@ interface PairListProps {
 export function PairList({ label, keyLabel, pairs, problem, onChange }: PairListProps): ReactNode {
   const put = (index: number, changes: Partial<Pair>): void => onChange(pairs.map((pair, at) => (at === index ? { ...pair, ...changes } : pair)))
   return (
-    <fieldset className={styles.pairs}>
-      <legend>{label}</legend>
+    <fieldset className={fields.fieldset}>
+      <legend className={fields.legend}>{label}</legend>
       {pairs.map((pair, index) => (
         <div key={index} className={styles.pair}>
           <input

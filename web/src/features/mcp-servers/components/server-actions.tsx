@@ -3,14 +3,16 @@ import { useNavigate } from '@tanstack/react-router'
 import { Ellipsis, Power, Stethoscope, Trash2 } from 'lucide-react'
 import { type ReactNode, useState } from 'react'
 import { Button } from '@/components/ui/button'
+import { ConfirmDialog } from '@/components/ui/confirm-dialog'
 import { Dialog } from '@/components/ui/dialog'
+import dialogs from '@/components/ui/dialog-body.module.css'
 import { Menu } from '@/components/ui/menu'
 import { explain } from '@/lib/api/client'
+import { queryKeys } from '@/lib/api/query-keys'
 import { duration, sentence } from '@/lib/format'
 import { notify } from '@/lib/notices'
 import { changeServer, deleteServer, testServer } from '../api/mcp-api'
 import type { McpServer, TestReport } from '../model/types'
-import dialogs from './dialog.module.css'
 import styles from './mcp-server-page.module.css'
 
 /** Test it, switch it off and on, delete it. */
@@ -18,7 +20,7 @@ export function ServerActions({ server }: { server: McpServer }): ReactNode {
   const [open, setOpen] = useState<'test' | 'delete' | null>(null)
   const queries = useQueryClient()
   const navigate = useNavigate()
-  const renew = (): Promise<void> => queries.invalidateQueries({ queryKey: ['mcp-servers'] })
+  const renew = (): Promise<void> => queries.invalidateQueries({ queryKey: queryKeys.mcpServers.all })
 
   const attempt = async (write: () => Promise<unknown>): Promise<boolean> => {
     try {
@@ -57,17 +59,9 @@ export function ServerActions({ server }: { server: McpServer }): ReactNode {
       )}
       {open === 'test' && <TestDialog name={server.name} onClose={() => setOpen(null)} />}
       {open === 'delete' && (
-        <Dialog title={`Delete ${server.name}?`} onClose={() => setOpen(null)}>
-          <div className={dialogs.dialog}>
-            <p>Agents that name it fail until they no longer do, or it is there again. Its secrets are gone for good.</p>
-            <div className={dialogs.dialogActions}>
-              <Button onClick={() => setOpen(null)}>Keep it</Button>
-              <Button look="danger" onClick={() => void remove()}>
-                Delete the server
-              </Button>
-            </div>
-          </div>
-        </Dialog>
+        <ConfirmDialog title={`Delete ${server.name}?`} keep="Keep it" confirm="Delete the server" onConfirm={() => void remove()} onClose={() => setOpen(null)}>
+          <p>Agents that name it fail until they no longer do, or it is there again. Its secrets are gone for good.</p>
+        </ConfirmDialog>
       )}
     </>
   )
@@ -85,7 +79,7 @@ function TestDialog({ name, onClose }: { name: string; onClose: () => void }): R
   }
   return (
     <Dialog title={`Test ${name}`} width="wide" onClose={onClose}>
-      <div className={dialogs.dialog}>
+      <div className={dialogs.body}>
         <p className={styles.note}>It is started once on its own, asked for its tools and stopped again. That takes up to 50 seconds.</p>
         {isBusy && <p role="status">Testing</p>}
         {typeof report === 'string' && (
@@ -94,7 +88,7 @@ function TestDialog({ name, onClose }: { name: string; onClose: () => void }): R
           </p>
         )}
         {report && typeof report !== 'string' && <Report report={report} />}
-        <div className={dialogs.dialogActions}>
+        <div className={dialogs.actions}>
           <Button onClick={onClose}>Close</Button>
           <Button look="primary" isBusy={isBusy} onClick={() => void run()}>
             {report ? 'Test again' : 'Start the test'}

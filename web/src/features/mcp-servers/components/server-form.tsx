@@ -1,7 +1,7 @@
 import { type ReactNode, useEffect, useRef, useState } from 'react'
-import { LeaveGuard } from '@/components/layout/leave-guard'
 import { Button } from '@/components/ui/button'
 import { FormField } from '@/components/ui/form-field'
+import { LeaveGuard } from '@/components/ui/leave-guard'
 import { Segmented } from '@/components/ui/segmented'
 import { type EntryDraft, splitCommand } from '../model/entry-draft'
 import type { EntryProblem } from '../model/problems'

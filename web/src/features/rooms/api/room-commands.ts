@@ -1,8 +1,6 @@
-import { answerOf, api, newKey } from '@/lib/api/client'
+import { answerOf, api, newKey, once } from '@/lib/api/client'
 import type { components } from '@/lib/api/schema'
 import type { EventPage, Message, Receipt, Remembered, Room, RunStatus, WhenBusy } from '@/lib/api/types'
-
-const once = (): { 'Idempotency-Key': string } => ({ 'Idempotency-Key': newKey() })
 
 export interface RoomSettings {
   name: string

@@ -5,11 +5,12 @@ import { flushSync } from 'react-dom'
 import { IconButton } from '@/components/ui/button'
 import { unfinished } from '@/feed/rows'
 import { useFeed, useRoom } from '@/feed/use-feed'
+import { skillsQuery } from '@/lib/api/queries'
 import type { Room, WhenBusy } from '@/lib/api/types'
 import { useCommands } from '@/lib/commands'
 import { useStore } from '@/lib/store'
-import { type Skill, skillsQuery } from '../api/skills'
 import { mentionsIn } from '../model/mentions'
+import type { Skill } from '../model/skill'
 import { commandFor } from '../model/skill-command'
 import { uploadsIn } from '../model/upload-list'
 import { readinessOf } from '../model/uploads'
@@ -34,7 +35,7 @@ export function Composer({ room, isLive }: { room: Room; isLive: boolean }): Rea
   const picker = useRef<HTMLInputElement>(null)
   const list = uploadsIn(room.id)
   const uploads = useStore(list.store)
-  const skills = useQuery(skillsQuery).data?.skills ?? []
+  const skills = useQuery({ ...skillsQuery, staleTime: 30_000 }).data?.skills ?? []
   const everyone = useAgents()
   const seated = everyone.filter((agent) => room.agents.includes(agent.id))
   const isBusy = useRoom(room.id, (view) => view.state !== null && unfinished(view.state.runs).length > 0)

@@ -4,6 +4,7 @@ import { Button } from '@/components/ui/button'
 import { CopyButton } from '@/components/ui/copy-button'
 import { Dialog } from '@/components/ui/dialog'
 import { explain } from '@/lib/api/client'
+import { queryKeys } from '@/lib/api/query-keys'
 import { rawEvents } from '../api/room-commands'
 import styles from './events-dialog.module.css'
 
@@ -19,7 +20,7 @@ interface EventsDialogProps {
 /** The journal itself: every event of one run, with what the provider sent. */
 export function EventsDialog({ roomId, after, runId, onClose }: EventsDialogProps): ReactNode {
   const query = useInfiniteQuery({
-    queryKey: ['events', roomId, runId, after],
+    queryKey: queryKeys.rooms.events(roomId, runId, after),
     queryFn: ({ pageParam }) => rawEvents(roomId, pageParam, pageLimit),
     initialPageParam: after,
     getNextPageParam: (last) => {

@@ -2,6 +2,7 @@ import { useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { type ReactNode, useEffect, useRef, useState } from 'react'
 import { PageBar } from '@/components/layout/page-bar'
+import pageNote from '@/components/layout/page-note.module.css'
 import { Button } from '@/components/ui/button'
 import { explain } from '@/lib/api/client'
 import { firstRoom } from '../model/first-room'
@@ -42,9 +43,9 @@ export function Landing(): ReactNode {
           Opening a room
         </p>
       ) : (
-        <div className={styles.note} role="alert">
+        <div className={pageNote.narrow} role="alert">
           <h1>No room could be opened</h1>
-          <p>{problem}</p>
+          <p className={pageNote.detail}>{problem}</p>
           <Button
             look="primary"
             onClick={() => {

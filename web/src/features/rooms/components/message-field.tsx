@@ -1,7 +1,7 @@
 import { type ReactNode, type RefObject, useLayoutEffect, useState } from 'react'
 import { flushSync } from 'react-dom'
 import type { Agent } from '@/lib/api/types'
-import type { Skill } from '../api/skills'
+import type { Skill } from '../model/skill'
 import { suggestionsAt } from '../model/suggestions'
 import styles from './message-field.module.css'
 import { SuggestionList } from './suggestion-list'

@@ -1,7 +1,9 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
 import { Button } from '@/components/ui/button'
+import textStyles from '@/components/ui/text.module.css'
 import { explain } from '@/lib/api/client'
+import { queryKeys } from '@/lib/api/query-keys'
 import { sentence } from '@/lib/format'
 import { type ProjectServers as Project, distrustProject, projectServers, trustProject } from '../api/room-commands'
 import styles from './project-servers.module.css'
@@ -9,7 +11,7 @@ import styles from './project-servers.module.css'
 /** What the `.mcp.json` in the room's folder would start, and whether it may. */
 export function ProjectServers({ roomId }: { roomId: string }): ReactNode {
   const queries = useQueryClient()
-  const queryKey = ['rooms', roomId, 'mcp-trust']
+  const queryKey = queryKeys.rooms.mcpTrust(roomId)
   // An agent may have changed the file a moment ago.
   const { data: project, error } = useQuery({ queryKey, queryFn: () => projectServers(roomId), staleTime: 0 })
   const decide = useMutation({
@@ -17,28 +19,28 @@ export function ProjectServers({ roomId }: { roomId: string }): ReactNode {
     // Also after a refusal: the file is another by now, and that one is to be looked at.
     onSettled: () => queries.invalidateQueries({ queryKey }),
   })
-  if (error && !project) return <p className={styles.problem}>Whether this room’s folder has a .mcp.json could not be read. {explain(error)}</p>
+  if (error && !project) return <p className={textStyles.longProblem}>Whether this room’s folder has a .mcp.json could not be read. {explain(error)}</p>
   if (!project || project.state === 'none') return null
   const { state, digest, servers } = project
   return (
     <fieldset className={styles.project}>
       <legend>MCP servers in this room’s folder</legend>
-      <p className={styles.note}>{words(project)}</p>
+      <p className={textStyles.note}>{words(project)}</p>
       {servers.length > 0 && (
         <ul className={styles.servers} aria-label="In its .mcp.json">
           {servers.map((server) => (
             <li key={server.name}>
               <strong>{server.name}</strong>
-              {server.disabled && <span className={styles.note}>switched off</span>}
+              {server.disabled && <span className={textStyles.note}>switched off</span>}
               <code>{commandOf(server)}</code>
-              {keysOf(server) !== '' && <span className={styles.note}>is given {keysOf(server)}</span>}
-              {server.problem && <p className={styles.problem}>{sentence(server.problem.message)}</p>}
+              {keysOf(server) !== '' && <span className={textStyles.note}>is given {keysOf(server)}</span>}
+              {server.problem && <p className={textStyles.longProblem}>{sentence(server.problem.message)}</p>}
             </li>
           ))}
         </ul>
       )}
       {decide.error && (
-        <p className={styles.problem} role="alert">
+        <p className={textStyles.longProblem} role="alert">
           {sentence(explain(decide.error))}
         </p>
       )}

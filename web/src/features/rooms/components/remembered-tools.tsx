@@ -1,7 +1,9 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
 import { Button } from '@/components/ui/button'
+import textStyles from '@/components/ui/text.module.css'
 import { explain } from '@/lib/api/client'
+import { queryKeys } from '@/lib/api/query-keys'
 import { forgetTool, rememberedTools } from '../api/room-commands'
 import { useAgents } from '../model/use-agents'
 import styles from './room-dialog.module.css'
@@ -9,7 +11,7 @@ import styles from './room-dialog.module.css'
 /** What was allowed once and for all, and how to take that back. */
 export function RememberedTools({ roomId }: { roomId: string }): ReactNode {
   const queries = useQueryClient()
-  const queryKey = ['rooms', roomId, 'remembered']
+  const queryKey = queryKeys.rooms.remembered(roomId)
   const { data: tools = [] } = useQuery({ queryKey, queryFn: () => rememberedTools(roomId), staleTime: 0 })
   const agents = useAgents()
   const forget = useMutation({
@@ -23,13 +25,13 @@ export function RememberedTools({ roomId }: { roomId: string }): ReactNode {
       {tools.map((tool) => (
         <div key={`${tool.agent_id} ${tool.tool}`} className={styles.agent}>
           <code>{tool.tool}</code>
-          <span className={styles.detail}>{agents.find((agent) => agent.id === tool.agent_id)?.name}</span>
+          <span className={textStyles.detail}>{agents.find((agent) => agent.id === tool.agent_id)?.name}</span>
           <Button size="small" className={styles.place} isBusy={forget.isPending && forget.variables === tool} onClick={() => forget.mutate(tool)}>
             Ask again
           </Button>
         </div>
       ))}
-      {forget.error && <p className={styles.problem}>{explain(forget.error)}</p>}
+      {forget.error && <p className={textStyles.problem}>{explain(forget.error)}</p>}
     </fieldset>
   )
 }

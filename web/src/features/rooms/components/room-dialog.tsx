@@ -4,8 +4,11 @@ import { type FormEvent, type ReactNode, useState } from 'react'
 import { AgentMark } from '@/components/ui/agent-mark'
 import { Button } from '@/components/ui/button'
 import { Dialog } from '@/components/ui/dialog'
+import dialogs from '@/components/ui/dialog-body.module.css'
 import { Field } from '@/components/ui/field'
+import { ProblemText } from '@/components/ui/problem-text'
 import { Segmented } from '@/components/ui/segmented'
+import textStyles from '@/components/ui/text.module.css'
 import { explain } from '@/lib/api/client'
 import { agentsQuery, roomsQuery } from '@/lib/api/queries'
 import type { Room, WhenBusy } from '@/lib/api/types'
@@ -52,17 +55,17 @@ export function RoomDialog({ room, onClose }: { room?: Room; onClose: () => void
 
   return (
     <Dialog title={room ? 'Room settings' : 'New room'} onClose={onClose}>
-      <form className={styles.form} onSubmit={(event) => void save(event)}>
+      <form className={dialogs.body} onSubmit={(event) => void save(event)}>
         <Field label="Name" value={name} required maxLength={120} autoComplete="off" onChange={(event) => setName(event.target.value)} />
         <fieldset className={styles.agents}>
           <legend>Agents, in the order they answer</legend>
-          {isPending && <p className={styles.detail}>Looking who is there</p>}
+          {isPending && <p className={textStyles.detail}>Looking who is there</p>}
           {agents.map((agent) => (
             <label key={agent.id} className={styles.agent}>
               <input type="checkbox" checked={seated.includes(agent.id)} onChange={() => toggle(agent.id)} />
               <AgentMark id={agent.id} name={agent.name} size="small" />
               {agent.name}
-              <span className={styles.detail}>{[agent.provider, agent.model].filter(Boolean).join(' · ')}</span>
+              <span className={textStyles.detail}>{[agent.provider, agent.model].filter(Boolean).join(' · ')}</span>
               {seated.includes(agent.id) && seated.length > 1 && <span className={styles.place}>{seated.indexOf(agent.id) + 1}</span>}
             </label>
           ))}
@@ -73,11 +76,7 @@ export function RoomDialog({ room, onClose }: { room?: Room; onClose: () => void
         </div>
         {room && <RememberedTools roomId={room.id} />}
         {room && <ProjectServers roomId={room.id} />}
-        {problem && (
-          <p className={styles.problem} role="alert">
-            {problem}
-          </p>
-        )}
+        <ProblemText text={problem} />
         <div className={styles.actions}>
           <Button onClick={onClose}>Cancel</Button>
           <Button type="submit" look="primary" isBusy={isBusy} disabled={name.trim() === '' || isPending}>

@@ -1,10 +1,12 @@
 import { useQuery } from '@tanstack/react-query'
 import { type ReactNode, useEffect } from 'react'
 import { PageBar } from '@/components/layout/page-bar'
+import { PageNote } from '@/components/layout/page-note'
 import { Button } from '@/components/ui/button'
 import { useFeed, useRoom } from '@/feed/use-feed'
 import { answerOf, api } from '@/lib/api/client'
 import { roomsQuery } from '@/lib/api/queries'
+import { queryKeys } from '@/lib/api/query-keys'
 import type { Room } from '@/lib/api/types'
 import { remember } from '@/lib/storage'
 import { useStore } from '@/lib/store'
@@ -32,14 +34,14 @@ export function RoomPage({ roomId, target }: { roomId: string; target: number | 
     document.title = room ? `${room.name} · Greenroom` : 'Greenroom'
   }, [room])
 
-  if (phase === 'gone') return <Note title="This room is gone" detail="It was deleted, or it never was. The others are in the list of rooms." />
+  if (phase === 'gone') return <PageNote title="This room is gone" detail="It was deleted, or it never was. The others are in the list of rooms." />
   if (phase === 'failed') {
     return (
-      <Note title="The room could not be read" detail={problem ?? ''}>
+      <PageNote title="The room could not be read" detail={problem ?? ''}>
         <Button look="primary" onClick={() => void feed.room(roomId).load()}>
           Try again
         </Button>
-      </Note>
+      </PageNote>
     )
   }
   return (
@@ -66,22 +68,9 @@ export function RoomPage({ roomId, target }: { roomId: string; target: number | 
 function useRoomRecord(roomId: string): Room | undefined {
   const listed = useQuery(roomsQuery).data?.find((room) => room.id === roomId)
   const single = useQuery({
-    queryKey: ['rooms', roomId],
+    queryKey: queryKeys.rooms.one(roomId),
     queryFn: () => answerOf(api.GET('/api/rooms/{id}', { params: { path: { id: roomId } } })),
     enabled: !listed,
   })
   return listed ?? single.data
-}
-
-function Note({ title, detail, children }: { title: string; detail: string; children?: ReactNode }): ReactNode {
-  return (
-    <>
-      <PageBar> </PageBar>
-      <div className={styles.note}>
-        <h1>{title}</h1>
-        <p>{detail}</p>
-        {children}
-      </div>
-    </>
-  )
 }

@@ -1,6 +1,6 @@
 import { type ReactNode, useEffect, useId, useRef, useState } from 'react'
 import { Button } from '@/components/ui/button'
-import type { Skill, SkillParameter } from '../api/skills'
+import type { Skill, SkillParameter } from '../model/skill'
 import { type Values, missingIn, startOf } from '../model/skill-command'
 import styles from './skill-form.module.css'
 

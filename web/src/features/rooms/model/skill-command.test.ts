@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { Skill } from '../api/skills'
+import type { Skill } from './skill'
 import { commandFor, missingIn, skillsAt, startOf } from './skill-command'
 
 const review: Skill = {

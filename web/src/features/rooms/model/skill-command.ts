@@ -1,4 +1,4 @@
-import type { Skill, SkillParameter } from '../api/skills'
+import type { Skill, SkillParameter } from './skill'
 
 export interface SkillCompletion {
   matches: readonly Skill[]

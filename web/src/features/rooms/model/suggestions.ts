@@ -1,5 +1,5 @@
 import type { Agent } from '@/lib/api/types'
-import type { Skill } from '../api/skills'
+import type { Skill } from './skill'
 import { complete, completionAt } from './mentions'
 import { skillsAt } from './skill-command'
 

@@ -1,5 +1,6 @@
 import { keepPreviousData, queryOptions } from '@tanstack/react-query'
 import { ApiError, answerOf, api } from '@/lib/api/client'
+import { queryKeys } from '@/lib/api/query-keys'
 import type { Message, Run, NamedRun, Stopped, Timeline } from '@/lib/api/types'
 import { type RunFilter, isEnded } from '../model/run-filter'
 
@@ -13,7 +14,7 @@ const pageLength = 50
 /** One page. Pages with active runs are refetched often, others now and then. */
 export function runsQuery({ status, agent, room, before }: Omit<RunFilter, 'since'>) {
   return queryOptions({
-    queryKey: ['runs', 'list', status ?? '', agent ?? '', room ?? '', before ?? ''],
+    queryKey: queryKeys.runs.list(status ?? '', agent ?? '', room ?? '', before ?? ''),
     queryFn: (): Promise<RunPage> =>
       answerOf(api.GET('/api/runs', { params: { query: { status, agent, room, before, limit: pageLength } } })),
     placeholderData: keepPreviousData,
@@ -25,7 +26,7 @@ const soon = 1000
 
 export function runQuery(id: string) {
   return queryOptions({
-    queryKey: ['runs', 'one', id],
+    queryKey: queryKeys.runs.one(id),
     queryFn: (): Promise<Run> => answerOf(api.GET('/api/runs/{id}', { params: { path: { id } } })),
     refetchInterval: ({ state }) => (state.data && !isEnded(state.data.status) ? soon : false),
   })
@@ -33,7 +34,7 @@ export function runQuery(id: string) {
 
 export function timelineQuery(id: string) {
   return queryOptions({
-    queryKey: ['runs', 'timeline', id],
+    queryKey: queryKeys.runs.timeline(id),
     queryFn: (): Promise<Timeline> => answerOf(api.GET('/api/runs/{id}/timeline', { params: { path: { id } } })),
     refetchInterval: ({ state }) => (state.data && !state.data.ended_at ? soon : false),
   })
@@ -44,7 +45,7 @@ const lookBack = 20
 /** The message that a run answers, or nothing where it cannot be found any more. */
 export function questionQuery(run: Pick<Run, 'room_id' | 'message_id' | 'queued_seq'>) {
   return queryOptions({
-    queryKey: ['runs', 'question', run.message_id],
+    queryKey: queryKeys.runs.question(run.message_id),
     staleTime: Infinity,
     queryFn: async (): Promise<Message | null> => {
       const params = { path: { id: run.room_id }, query: { before: run.queued_seq, limit: lookBack } }

@@ -1,6 +1,7 @@
 import { useQuery } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
+import { Fact } from '@/components/ui/fact'
 import { roomsQuery } from '@/lib/api/queries'
 import type { Run } from '@/lib/api/types'
 import { count, dollars, duration, fullTime, tokens } from '@/lib/format'
@@ -45,15 +46,6 @@ export function RunFacts({ run, agent }: { run: Run; agent: string }): ReactNode
       <Fact name="Model">{run.model ?? (isEnded(run.status) ? 'not known' : 'not known yet')}</Fact>
       <Fact name="Asked">{fullTime(run.created_at)}</Fact>
     </dl>
-  )
-}
-
-function Fact({ name, children }: { name: string; children: ReactNode }): ReactNode {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>{children}</dd>
-    </div>
   )
 }
 

@@ -3,7 +3,9 @@ import { Link } from '@tanstack/react-router'
 import { ArrowLeft } from 'lucide-react'
 import type { ReactNode } from 'react'
 import { PageBody } from '@/components/layout/page-body'
+import loading from '@/components/ui/loading.module.css'
 import { ProblemNote } from '@/components/ui/problem-note'
+import quietLink from '@/components/ui/quiet-link.module.css'
 import { ApiError } from '@/lib/api/client'
 import { agentsQuery } from '@/lib/api/queries'
 import type { Run } from '@/lib/api/types'
@@ -33,7 +35,7 @@ export function RunPage({ runId }: { runId: string }): ReactNode {
         </>
       )}
       {!run && !error && (
-        <p className={styles.loading} role="status">
+        <p className={loading.loading} role="status">
           Reading the run
         </p>
       )}
@@ -49,7 +51,7 @@ export function RunPage({ runId }: { runId: string }): ReactNode {
 
 function Back(): ReactNode {
   return (
-    <Link to="/runs" className={styles.back}>
+    <Link to="/runs" className={quietLink.link}>
       <ArrowLeft size={16} aria-hidden />
       Runs
     </Link>

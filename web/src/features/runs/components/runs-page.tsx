@@ -2,6 +2,7 @@ import { useQuery } from '@tanstack/react-query'
 import { Link, useNavigate } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import { PageBody } from '@/components/layout/page-body'
+import loading from '@/components/ui/loading.module.css'
 import { ProblemNote } from '@/components/ui/problem-note'
 import { useNow } from '@/lib/use-now'
 import { runsQuery } from '../api/runs'
@@ -31,7 +32,7 @@ export function RunsPage({ filter }: { filter: RunFilter }): ReactNode {
       )}
       {page?.runs.length === 0 && <Nothing filter={filter} />}
       {!data && !error && (
-        <p className={styles.loading} role="status">
+        <p className={loading.loading} role="status">
           Reading the runs
         </p>
       )}
@@ -54,13 +55,13 @@ export function RunsPage({ filter }: { filter: RunFilter }): ReactNode {
 function Nothing({ filter }: { filter: RunFilter }): ReactNode {
   if (isNarrowed(filter)) {
     return (
-      <p className={styles.nothing}>
+      <p className={loading.nothing}>
         No run is like that. <Link to="/runs">Show all runs</Link>
       </p>
     )
   }
   return (
-    <p className={styles.nothing}>
+    <p className={loading.nothing}>
       Each answer of an agent is a run, and there was none yet. <Link to="/">Say something in a room</Link>
     </p>
   )

@@ -3,6 +3,7 @@ import { Square } from 'lucide-react'
 import { type ReactNode, useState } from 'react'
 import { Button } from '@/components/ui/button'
 import { explain } from '@/lib/api/client'
+import { queryKeys } from '@/lib/api/query-keys'
 import { notify } from '@/lib/notices'
 import { stopRun } from '../api/runs'
 
@@ -17,7 +18,7 @@ export function StopRun({ runId }: { runId: string }): ReactNode {
     } catch (error) {
       notify(`The run was not stopped. ${explain(error)}`, 'problem')
     }
-    await queries.invalidateQueries({ queryKey: ['runs'] })
+    await queries.invalidateQueries({ queryKey: queryKeys.runs.all })
     setIsBusy(false)
   }
   return (

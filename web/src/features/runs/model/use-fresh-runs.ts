@@ -1,6 +1,7 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useEffect, useRef } from 'react'
 import { roomsQuery } from '@/lib/api/queries'
+import { queryKeys } from '@/lib/api/query-keys'
 
 const pause = 1000
 
@@ -11,7 +12,7 @@ export function useFreshRuns(): void {
   const known = useRef(dataUpdatedAt)
   useEffect(() => {
     if (known.current === dataUpdatedAt) return
-    const timer = setTimeout(() => void queries.invalidateQueries({ queryKey: ['runs', 'list'] }), known.current + pause - dataUpdatedAt)
+    const timer = setTimeout(() => void queries.invalidateQueries({ queryKey: queryKeys.runs.lists }), known.current + pause - dataUpdatedAt)
     known.current = dataUpdatedAt
     return () => clearTimeout(timer)
   }, [queries, dataUpdatedAt])

@@ -3,10 +3,10 @@ import { CircleCheck, CircleX, RotateCw, TriangleAlert } from 'lucide-react'
 import type { ReactNode } from 'react'
 import { Button } from '@/components/ui/button'
 import { ProblemNote } from '@/components/ui/problem-note'
+import { Section } from '@/components/ui/section'
 import { WithCode } from '@/components/ui/with-code'
 import { doctorQuery } from '../api/settings'
 import { type Check, worstFirst } from '../model/checks'
-import { Section } from './section'
 import styles from './settings.module.css'
 
 /** The server version and its self-check, the same as `greenroom doctor`. */
@@ -14,6 +14,7 @@ export function AboutSection(): ReactNode {
   const { data: report, error, isFetching, refetch } = useQuery(doctorQuery)
   return (
     <Section
+      isCompact
       title="This server"
       lead={report ? `Greenroom ${report.version}` : 'Looking at itself'}
       action={

@@ -3,7 +3,10 @@ import { type ReactNode, useEffect, useRef, useState } from 'react'
 import { Button } from '@/components/ui/button'
 import { CopyButton } from '@/components/ui/copy-button'
 import { Dialog } from '@/components/ui/dialog'
+import dialogs from '@/components/ui/dialog-body.module.css'
 import { Field } from '@/components/ui/field'
+import notes from '@/components/ui/note-box.module.css'
+import { ProblemText } from '@/components/ui/problem-text'
 import { explain } from '@/lib/api/client'
 import { sessionQuery, signIn } from '@/lib/api/session'
 import { makeToken, tokensQuery } from '../api/settings'
@@ -42,7 +45,7 @@ export function NewTokenDialog({ isFirst, onClose }: { isFirst: boolean; onClose
     <Dialog title={token === null ? 'New token' : 'Your new token'} onClose={onClose}>
       <form
         ref={form}
-        className={styles.form}
+        className={dialogs.body}
         onSubmit={(event) => {
           event.preventDefault()
           if (token !== null) onClose()
@@ -59,7 +62,7 @@ export function NewTokenDialog({ isFirst, onClose }: { isFirst: boolean; onClose
               hint="What it is for, such as “laptop” or “nightly job”."
             />
             {isFirst && (
-              <p className={styles.warning}>
+              <p className={notes.warning}>
                 From the first token on, every browser and program has to show one, on this machine too. This page is signed in with it at once;
                 to let in others, make a token for each.
               </p>
@@ -68,11 +71,7 @@ export function NewTokenDialog({ isFirst, onClose }: { isFirst: boolean; onClose
         ) : (
           <ShownOnce token={token} />
         )}
-        {problem && (
-          <p className={styles.problem} role="alert">
-            {problem}
-          </p>
-        )}
+        <ProblemText text={problem} />
         <div className={styles.actions}>
           {token === null && <Button onClick={onClose}>Cancel</Button>}
           <Button type="submit" look="primary" isBusy={isBusy} disabled={token === null && name.trim() === ''}>

@@ -1,10 +1,10 @@
 import { LogOut } from 'lucide-react'
 import { type ReactNode, useState } from 'react'
 import { Button } from '@/components/ui/button'
+import { Section } from '@/components/ui/section'
 import { explain } from '@/lib/api/client'
 import { signOut } from '@/lib/api/session'
 import { notify } from '@/lib/notices'
-import { Section } from './section'
 
 export function SignOutSection({ name }: { name: string | null }): ReactNode {
   const [isBusy, setIsBusy] = useState(false)
@@ -21,6 +21,7 @@ export function SignOutSection({ name }: { name: string | null }): ReactNode {
   }
   return (
     <Section
+      isCompact
       title="Signed in"
       lead={name ? `As ${name}, in this browser.` : 'In this browser.'}
       action={

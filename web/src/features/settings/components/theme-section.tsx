@@ -1,15 +1,15 @@
 import type { ReactNode } from 'react'
+import { Section } from '@/components/ui/section'
 import { Segmented } from '@/components/ui/segmented'
 import { useStore } from '@/lib/store'
 import { type Theme, setTheme, themeStore, themes } from '@/lib/theme'
-import { Section } from './section'
 
 const words: Record<Theme, string> = { system: 'As the system', light: 'Light', dark: 'Dark' }
 
 export function ThemeSection(): ReactNode {
   const theme = useStore(themeStore)
   return (
-    <Section title="Colours" lead="For this browser only.">
+    <Section isCompact title="Colours" lead="For this browser only.">
       <div>
         <Segmented label="Colours" choices={themes.map((value) => ({ value, label: words[value] }))} value={theme} onChange={setTheme} />
       </div>

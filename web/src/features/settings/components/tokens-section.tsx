@@ -3,12 +3,12 @@ import { Plus } from 'lucide-react'
 import { type ReactNode, useState } from 'react'
 import { Button } from '@/components/ui/button'
 import { ProblemNote } from '@/components/ui/problem-note'
+import { Section } from '@/components/ui/section'
 import type { Token } from '@/lib/api/types'
 import { fullTime, shortTime } from '@/lib/format'
 import { tokensQuery } from '../api/settings'
 import { NewTokenDialog } from './new-token-dialog'
 import { RevokeDialog } from './revoke-dialog'
-import { Section } from './section'
 import styles from './settings.module.css'
 
 export function TokensSection({ hasAccounts }: { hasAccounts: boolean }): ReactNode {
@@ -17,6 +17,7 @@ export function TokensSection({ hasAccounts }: { hasAccounts: boolean }): ReactN
   const [revoking, setRevoking] = useState<Token | null>(null)
   return (
     <Section
+      isCompact
       title="Tokens"
       lead={
         hasAccounts

@@ -1,6 +1,5 @@
-import { answerOf, api } from '@/lib/api/client'
+import { answerOf, api, once } from '@/lib/api/client'
 import type { Skill } from '@/lib/api/types'
-import { once } from './skills'
 
 const asBytes = { bodySerializer: (body: unknown) => body as BodyInit }
 

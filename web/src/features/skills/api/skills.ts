@@ -1,18 +1,12 @@
 import { queryOptions } from '@tanstack/react-query'
-import { answerOf, api, newKey } from '@/lib/api/client'
-import type { Skill, SkillCheck, SkillList, SkillSpec, SkillVersion, SkillVersionSummary } from '@/lib/api/types'
+import { answerOf, api, once } from '@/lib/api/client'
+import { queryKeys } from '@/lib/api/query-keys'
+import type { Skill, SkillCheck, SkillSpec, SkillVersion, SkillVersionSummary } from '@/lib/api/types'
 import type { JsonObject } from '../model/merge-patch'
-
-export const once = (): { 'Idempotency-Key': string } => ({ 'Idempotency-Key': newKey() })
-
-export const skillsQuery = queryOptions({
-  queryKey: ['skills', 'list'],
-  queryFn: (): Promise<SkillList> => answerOf(api.GET('/api/skills')),
-})
 
 export function skillQuery(name: string) {
   return queryOptions({
-    queryKey: ['skills', 'one', name],
+    queryKey: queryKeys.skills.one(name),
     queryFn: (): Promise<Skill> => answerOf(api.GET('/api/skills/{name}', { params: { path: { name } } })),
   })
 }
@@ -20,7 +14,7 @@ export function skillQuery(name: string) {
 /** Newest first. */
 export function versionsQuery(name: string) {
   return queryOptions({
-    queryKey: ['skills', 'versions', name],
+    queryKey: queryKeys.skills.versions(name),
     queryFn: async (): Promise<SkillVersionSummary[]> =>
       (await answerOf(api.GET('/api/skills/{name}/versions', { params: { path: { name } } }))).versions,
   })
@@ -29,7 +23,7 @@ export function versionsQuery(name: string) {
 /** One version, and how it differs from another. No version ever changes. */
 export function versionQuery(name: string, version: number, against: number | null) {
   return queryOptions({
-    queryKey: ['skills', 'version', name, version, against],
+    queryKey: queryKeys.skills.version(name, version, against),
     staleTime: Infinity,
     queryFn: (): Promise<SkillVersion> =>
       answerOf(

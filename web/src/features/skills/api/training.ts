@@ -1,18 +1,18 @@
 import { queryOptions } from '@tanstack/react-query'
-import { answerOf, api } from '@/lib/api/client'
+import { answerOf, api, once } from '@/lib/api/client'
+import { queryKeys } from '@/lib/api/query-keys'
 import type { Message, Proposal, Round, Training, TrainingRoom } from '@/lib/api/types'
-import { once } from './skills'
 
 export function trainingQuery(name: string) {
   return queryOptions({
-    queryKey: ['skills', 'training', name],
+    queryKey: queryKeys.skills.training(name),
     queryFn: (): Promise<Training> => answerOf(api.GET('/api/skills/{name}/training', { params: { path: { name } } })),
   })
 }
 
 export function proposalQuery(name: string, id: string) {
   return queryOptions({
-    queryKey: ['skills', 'proposal', name, id],
+    queryKey: queryKeys.skills.proposal(name, id),
     queryFn: (): Promise<Proposal> => answerOf(api.GET('/api/skills/{name}/training/proposals/{id}', { params: { path: { name, id } } })),
   })
 }
@@ -22,7 +22,7 @@ const newest = 50
 /** The newest messages of a training room, oldest of them first. Asked for again soon: the agent may be at it. */
 export function trainingMessagesQuery(roomId: string) {
   return queryOptions({
-    queryKey: ['skills', 'messages', roomId],
+    queryKey: queryKeys.skills.messages(roomId),
     queryFn: async (): Promise<Message[]> =>
       (await answerOf(api.GET('/api/rooms/{id}/messages', { params: { path: { id: roomId }, query: { limit: newest } } }))).messages,
     refetchInterval: 2000,

@@ -1,11 +1,11 @@
 import { Link } from '@tanstack/react-router'
 import { ArrowLeft } from 'lucide-react'
 import type { ReactNode } from 'react'
-import styles from './skill-page.module.css'
+import quietLink from '@/components/ui/quiet-link.module.css'
 
 export function BackToSkills(): ReactNode {
   return (
-    <Link to="/skills" className={styles.back}>
+    <Link to="/skills" className={quietLink.link}>
       <ArrowLeft size={16} aria-hidden />
       Skills
     </Link>

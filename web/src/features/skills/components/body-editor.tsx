@@ -1,11 +1,11 @@
 import { type ReactNode, useState } from 'react'
 import { CodeBlock } from '@/components/ui/code-block'
 import { Markdown } from '@/components/ui/markdown'
+import { Section } from '@/components/ui/section'
 import { Segmented } from '@/components/ui/segmented'
 import type { Finding } from '@/lib/api/types'
 import styles from './body-editor.module.css'
 import { AreaField, Findings } from './found'
-import { Section } from './section'
 
 type View = 'write' | 'preview' | 'file'
 

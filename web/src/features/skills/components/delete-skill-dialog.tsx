@@ -1,11 +1,13 @@
 import { useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
+import { ConfirmDialog } from '@/components/ui/confirm-dialog'
+import { ProblemNote } from '@/components/ui/problem-note'
+import { skillsQuery } from '@/lib/api/queries'
 import type { Skill } from '@/lib/api/types'
 import { notify } from '@/lib/notices'
-import { deleteSkill, skillQuery, skillsQuery } from '../api/skills'
-import { useAction } from '../model/use-action'
-import { ConfirmDialog } from './confirm-dialog'
+import { useAction } from '@/lib/use-action'
+import { deleteSkill, skillQuery } from '../api/skills'
 
 export function DeleteSkillDialog({ skill, onClose }: { skill: Skill; onClose: () => void }): ReactNode {
   const queries = useQueryClient()
@@ -21,11 +23,12 @@ export function DeleteSkillDialog({ skill, onClose }: { skill: Skill; onClose: (
       await queries.invalidateQueries(skillsQuery)
     })
   return (
-    <ConfirmDialog title={`Delete ${skill.display_name ?? skill.name}?`} keep="Keep it" confirm="Delete the skill" isBusy={isBusy} problem={problem} onConfirm={() => void remove()} onClose={onClose}>
+    <ConfirmDialog title={`Delete ${skill.display_name ?? skill.name}?`} keep="Keep it" confirm="Delete the skill" isBusy={isBusy} onConfirm={() => void remove()} onClose={onClose}>
       <p>
         Its {skill.version === 1 ? 'version' : `${skill.version} versions`}, its files and its training history go with it. This cannot be taken back; an export
         keeps a copy. Runs of agents that name it fail until it is taken out of their settings.
       </p>
+      {problem != null && <ProblemNote title="It was not done" error={problem} />}
     </ConfirmDialog>
   )
 }

@@ -1,18 +1,19 @@
 import { useQueryClient } from '@tanstack/react-query'
 import { type ReactNode, useEffect, useRef, useState } from 'react'
 import { Button } from '@/components/ui/button'
+import { LeaveDialog } from '@/components/ui/leave-guard'
 import { ProblemNote } from '@/components/ui/problem-note'
+import { useLeaveGuard } from '@/components/ui/use-leave-guard'
+import { queryKeys } from '@/lib/api/query-keys'
 import type { Skill } from '@/lib/api/types'
 import { notify } from '@/lib/notices'
+import { useAction } from '@/lib/use-action'
 import { changeSkill, skillQuery } from '../api/skills'
 import { specOf } from '../model/draft'
 import { type Editing, follow, isDirty, specOnly, startEditing } from '../model/editing'
 import { hasErrors } from '../model/findings'
 import { mergePatch } from '../model/merge-patch'
-import { useAction } from '../model/use-action'
 import { checkDraft, useCheck } from '../model/use-check'
-import { useLeaveGuard } from '../model/use-leave-guard'
-import { LeaveDialog } from './leave-dialog'
 import { SaveBar, showFirstFinding } from './save-bar'
 import { SkillForm } from './skill-form'
 import styles from './skill-page.module.css'
@@ -47,7 +48,7 @@ export function EditTab({ skill }: { skill: Skill }): ReactNode {
       setNote('')
       queries.setQueryData(skillQuery(skill.name).queryKey, saved)
       notify(`Saved as version ${saved.version}.`)
-      await queries.invalidateQueries({ queryKey: ['skills'] })
+      await queries.invalidateQueries({ queryKey: queryKeys.skills.all })
     })
   }
 
@@ -76,7 +77,9 @@ export function EditTab({ skill }: { skill: Skill }): ReactNode {
       >
         {dirty && <input aria-label="Why it was changed" placeholder="Why? (kept with the version)" maxLength={200} value={note} onChange={(event) => setNote(event.target.value)} />}
       </SaveBar>
-      <LeaveDialog leaving={guard.leaving} />
+      <LeaveDialog leaving={guard.leaving} keep="Stay here" confirm="Leave without saving">
+        What you changed on this page is not saved yet and would be lost.
+      </LeaveDialog>
     </div>
   )
 }

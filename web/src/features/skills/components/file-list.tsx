@@ -2,13 +2,16 @@ import { useQueryClient } from '@tanstack/react-query'
 import { Download, FileText, SquareTerminal, Trash2 } from 'lucide-react'
 import { type ReactNode, useState } from 'react'
 import { IconButton } from '@/components/ui/button'
+import { ConfirmDialog } from '@/components/ui/confirm-dialog'
+import iconLink from '@/components/ui/icon-link.module.css'
+import { ProblemNote } from '@/components/ui/problem-note'
+import { queryKeys } from '@/lib/api/query-keys'
 import type { Skill, SkillFile } from '@/lib/api/types'
 import { bytes } from '@/lib/format'
 import { notify } from '@/lib/notices'
+import { useAction } from '@/lib/use-action'
 import { deleteFile, fileAddress } from '../api/skill-files'
 import { skillQuery } from '../api/skills'
-import { useAction } from '../model/use-action'
-import { ConfirmDialog } from './confirm-dialog'
 import styles from './files-tab.module.css'
 
 export function FileList({ skill }: { skill: Skill }): ReactNode {
@@ -25,7 +28,7 @@ export function FileList({ skill }: { skill: Skill }): ReactNode {
               {bytes(file.bytes)}
               {file.executable && ', program'}
             </span>
-            <a className={styles.get} href={fileAddress(skill.name, file.path)} download={file.path.split('/').at(-1)} aria-label={`Download ${file.path}`} title="Download">
+            <a className={iconLink.link} href={fileAddress(skill.name, file.path)} download={file.path.split('/').at(-1)} aria-label={`Download ${file.path}`} title="Download">
               <Download size={16} aria-hidden />
             </a>
             <IconButton label={`Delete ${file.path}`} onClick={() => setDeleting(file)}>
@@ -45,15 +48,16 @@ function DeleteFile({ skill, file, onClose }: { skill: Skill; file: SkillFile; o
   const remove = async (): Promise<void> => {
     const isDone = await run(async () => {
       queries.setQueryData(skillQuery(skill.name).queryKey, await deleteFile(skill.name, file.path))
-      await queries.invalidateQueries({ queryKey: ['skills'] })
+      await queries.invalidateQueries({ queryKey: queryKeys.skills.all })
     })
     if (!isDone) return
     notify(`${file.path} was deleted.`)
     onClose()
   }
   return (
-    <ConfirmDialog title={`Delete ${file.path}?`} keep="Keep it" confirm="Delete the file" isBusy={isBusy} problem={problem} onConfirm={() => void remove()} onClose={onClose}>
+    <ConfirmDialog title={`Delete ${file.path}?`} keep="Keep it" confirm="Delete the file" isBusy={isBusy} onConfirm={() => void remove()} onClose={onClose}>
       <p>The skill gets a new version without it. Earlier versions keep the file and can be restored.</p>
+      {problem != null && <ProblemNote title="It was not done" error={problem} />}
     </ConfirmDialog>
   )
 }

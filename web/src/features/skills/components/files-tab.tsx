@@ -1,4 +1,5 @@
 import { type ReactNode, useState } from 'react'
+import { Section } from '@/components/ui/section'
 import type { Skill } from '@/lib/api/types'
 import { useFileDrop } from '../model/use-file-drop'
 import { useUpload } from '../model/use-upload'
@@ -6,7 +7,6 @@ import { FileButton } from './file-button'
 import { FileList } from './file-list'
 import styles from './files-tab.module.css'
 import { TextField } from './found'
-import { Section } from './section'
 
 export function FilesTab({ skill }: { skill: Skill }): ReactNode {
   const [folder, setFolder] = useState('')

@@ -1,7 +1,7 @@
 import type { ReactNode } from 'react'
 import { Button } from '@/components/ui/button'
+import { Section } from '@/components/ui/section'
 import type { FolderSkill } from '@/lib/api/types'
-import { Section } from './section'
 import styles from './skill-list.module.css'
 
 interface FolderListProps {

@@ -1,5 +1,6 @@
 import { CircleAlert, TriangleAlert } from 'lucide-react'
 import { type ComponentProps, type ReactNode, useId } from 'react'
+import base from '@/components/ui/control.module.css'
 import type { Finding } from '@/lib/api/types'
 import styles from './found.module.css'
 
@@ -31,6 +32,7 @@ interface Described {
   id: string
   'aria-describedby': string | undefined
   'aria-invalid': true | undefined
+  className: string | undefined
 }
 
 function Found({ label, isLabelHidden, hint, findings, children }: FoundProps & { children: (described: Described) => ReactNode }): ReactNode {
@@ -38,16 +40,17 @@ function Found({ label, isLabelHidden, hint, findings, children }: FoundProps & 
   const described = [hint && `${id}-hint`, findings.length > 0 && `${id}-found`].filter(Boolean).join(' ')
   return (
     <div className={styles.field}>
-      <label htmlFor={id} className={isLabelHidden ? 'visually-hidden' : undefined}>
+      <label htmlFor={id} className={isLabelHidden ? 'visually-hidden' : base.label}>
         {label}
       </label>
       {children({
         id,
         'aria-describedby': described || undefined,
         'aria-invalid': findings.some(({ level }) => level === 'error') || undefined,
+        className: base.control,
       })}
       {hint && (
-        <p id={`${id}-hint`} className={styles.hint}>
+        <p id={`${id}-hint`} className={base.hint}>
           {hint}
         </p>
       )}

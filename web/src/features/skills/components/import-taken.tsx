@@ -1,6 +1,6 @@
 import type { ReactNode } from 'react'
+import { ConfirmDialog } from '@/components/ui/confirm-dialog'
 import type { useImport } from '../model/use-import'
-import { ConfirmDialog } from './confirm-dialog'
 
 /** A skill of that name is here: it may get a new version, and the one it had stays among its versions. */
 export function ImportTaken({ bringIn }: { bringIn: ReturnType<typeof useImport> }): ReactNode {

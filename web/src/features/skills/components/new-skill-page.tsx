@@ -3,17 +3,18 @@ import { useNavigate } from '@tanstack/react-router'
 import { type ReactNode, useRef, useState } from 'react'
 import { PageBody } from '@/components/layout/page-body'
 import { Button } from '@/components/ui/button'
+import { LeaveDialog } from '@/components/ui/leave-guard'
 import { ProblemNote } from '@/components/ui/problem-note'
+import { useLeaveGuard } from '@/components/ui/use-leave-guard'
+import { queryKeys } from '@/lib/api/query-keys'
 import { notify } from '@/lib/notices'
+import { useAction } from '@/lib/use-action'
 import { createSkill } from '../api/skills'
 import { type Draft, draftOf, emptySpec, specOf } from '../model/draft'
 import { isDirty } from '../model/editing'
 import { hasErrors } from '../model/findings'
-import { useAction } from '../model/use-action'
 import { checkDraft, useCheck } from '../model/use-check'
-import { useLeaveGuard } from '../model/use-leave-guard'
 import { BackToSkills } from './back-to-skills'
-import { LeaveDialog } from './leave-dialog'
 import { ReadFileDialog } from './read-file-dialog'
 import { SaveBar, showFirstFinding } from './save-bar'
 import { SkillForm } from './skill-form'
@@ -38,7 +39,7 @@ export function NewSkillPage(): ReactNode {
       if (hasErrors(await checkDraft(draft))) return showFirstFinding(form.current)
       const skill = await createSkill(specOf(draft).spec)
       guard.letGo()
-      await queries.invalidateQueries({ queryKey: ['skills'] })
+      await queries.invalidateQueries({ queryKey: queryKeys.skills.all })
       notify(`${skill.name} was made.`)
       await navigate({ to: '/skills/$name', params: { name: skill.name } })
     })
@@ -61,7 +62,9 @@ export function NewSkillPage(): ReactNode {
           }}
         />
       )}
-      <LeaveDialog leaving={guard.leaving} />
+      <LeaveDialog leaving={guard.leaving} keep="Stay here" confirm="Leave without saving">
+        What you changed on this page is not saved yet and would be lost.
+      </LeaveDialog>
     </PageBody>
   )
 }

@@ -1,13 +1,13 @@
 import { Plus } from 'lucide-react'
 import type { ReactNode } from 'react'
 import { Button } from '@/components/ui/button'
+import { Section } from '@/components/ui/section'
 import type { Finding } from '@/lib/api/types'
 import { type ParameterDraft, newParameter } from '../model/draft'
 import { findingsAt, findingsOfList } from '../model/findings'
 import { Findings } from './found'
 import { ParameterRow } from './parameter-row'
 import styles from './parameter-row.module.css'
-import { Section } from './section'
 
 interface ParameterListProps {
   parameters: readonly ParameterDraft[]

@@ -1,12 +1,14 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { type ReactNode, useState } from 'react'
 import { Button } from '@/components/ui/button'
+import notes from '@/components/ui/note-box.module.css'
 import { ProblemNote } from '@/components/ui/problem-note'
+import { queryKeys } from '@/lib/api/query-keys'
 import type { Proposal, Skill } from '@/lib/api/types'
 import { fullTime, shortTime } from '@/lib/format'
 import { notify } from '@/lib/notices'
+import { useAction } from '@/lib/use-action'
 import { acceptProposal, dropProposal, proposalQuery } from '../api/training'
-import { useAction } from '../model/use-action'
 import { TextField } from './found'
 import styles from './training.module.css'
 import { UnifiedDiff } from './unified-diff'
@@ -21,13 +23,13 @@ export function ProposalCard({ skill, proposal }: { skill: Skill; proposal: Prop
   const accept = (): Promise<boolean> =>
     run(async () => {
       const accepted = await acceptProposal(skill.name, proposal.id)
-      await queries.invalidateQueries({ queryKey: ['skills'] })
+      await queries.invalidateQueries({ queryKey: queryKeys.skills.all })
       notify(`Accepted as version ${accepted.accepted_version ?? ''}.`)
     })
   const drop = (): Promise<boolean> =>
     run(async () => {
       await dropProposal(skill.name, proposal.id, why ?? '')
-      await queries.invalidateQueries({ queryKey: ['skills'] })
+      await queries.invalidateQueries({ queryKey: queryKeys.skills.all })
       notify('The proposal was dropped.')
     })
 
@@ -40,7 +42,7 @@ export function ProposalCard({ skill, proposal }: { skill: Skill; proposal: Prop
         </time>
         {proposal.note && ` · ${proposal.note}`}
       </p>
-      {isOutdated && <p className={styles.outdated}>The skill is version {skill.version} by now, so this cannot be accepted any more. Ask for a new proposal.</p>}
+      {isOutdated && <p className={notes.warning}>The skill is version {skill.version} by now, so this cannot be accepted any more. Ask for a new proposal.</p>}
       {error && <ProblemNote title="The proposal could not be read" error={error} onRetry={() => void refetch()} />}
       {data && <UnifiedDiff diff={data.diff ?? ''} label={`Proposed changes of ${fullTime(proposal.created_at)}`} />}
       {problem != null && <ProblemNote title="It was not done" error={problem} />}

@@ -1,7 +1,7 @@
 import type { ReactNode } from 'react'
+import { Section } from '@/components/ui/section'
 import type { Proposal, Skill } from '@/lib/api/types'
 import { ProposalCard } from './proposal-card'
-import { Section } from './section'
 import styles from './training.module.css'
 
 /** Those that wait for a decision; what became of the others stands in the history. */

@@ -3,11 +3,12 @@ import { type FormEvent, type ReactNode, useState } from 'react'
 import { Button } from '@/components/ui/button'
 import { ProblemNote } from '@/components/ui/problem-note'
 import { Segmented } from '@/components/ui/segmented'
+import { queryKeys } from '@/lib/api/query-keys'
 import type { Skill } from '@/lib/api/types'
 import { notify } from '@/lib/notices'
+import { useAction } from '@/lib/use-action'
 import { rate } from '../api/training'
 import { linesOf } from '../model/draft'
-import { useAction } from '../model/use-action'
 import { AreaField, TextField } from './found'
 import styles from './training.module.css'
 
@@ -34,7 +35,7 @@ export function RateForm({ skill, messageId, onClose }: { skill: Skill; messageI
     if (score === null) return
     const isDone = await run(async () => {
       await rate(skill.name, { messageId, score: Number(score), comment, issues: linesOf(issues), improvements: linesOf(improvements) })
-      await queries.invalidateQueries({ queryKey: ['skills'] })
+      await queries.invalidateQueries({ queryKey: queryKeys.skills.all })
     })
     if (!isDone) return
     notify('The answer was rated.')

@@ -1,11 +1,11 @@
 import { type ReactNode, useState } from 'react'
 import { Button } from '@/components/ui/button'
 import { Dialog } from '@/components/ui/dialog'
+import styles from '@/components/ui/dialog-body.module.css'
 import { ProblemNote } from '@/components/ui/problem-note'
 import type { Finding, SkillSpec } from '@/lib/api/types'
+import { useAction } from '@/lib/use-action'
 import { checkSkill } from '../api/skills'
-import { useAction } from '../model/use-action'
-import styles from './confirm-dialog.module.css'
 import { AreaField, Findings } from './found'
 
 const example = '---\nname: code-review\ndescription: Finds bugs in a change. Use it before a merge.\n---\n\n# How to review\n'
@@ -28,7 +28,7 @@ export function ReadFileDialog({ onRead, onClose }: { onRead: (spec: SkillSpec) 
 
   return (
     <Dialog title="Read a SKILL.md" width="wide" onClose={onClose}>
-      <div className={styles.content}>
+      <div className={styles.body}>
         <AreaField
           label="The whole file, with its frontmatter"
           isCode

@@ -1,9 +1,9 @@
 import { Link } from '@tanstack/react-router'
 import { type ReactNode, useState } from 'react'
 import { Button } from '@/components/ui/button'
+import { Section } from '@/components/ui/section'
 import type { Round } from '@/lib/api/types'
 import { fullTime, shortTime } from '@/lib/format'
-import { Section } from './section'
 import styles from './training.module.css'
 
 const first = 20

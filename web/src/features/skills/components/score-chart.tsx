@@ -1,4 +1,5 @@
 import { type KeyboardEvent, type ReactNode, useRef, useState } from 'react'
+import chartStyles from '@/components/ui/chart.module.css'
 import type { Round } from '@/lib/api/types'
 import { fullTime, shortTime } from '@/lib/format'
 import { type ScorePoint, scorePoints } from '../model/score'
@@ -25,7 +26,7 @@ export function ScoreChart({ rounds }: { rounds: readonly Round[] }): ReactNode 
   return (
     <figure className={styles.figure}>
       <div className={styles.plot}>
-        <div className={styles.scale} aria-hidden>
+        <div className={chartStyles.scale} aria-hidden>
           {marks.toReversed().map((mark) => (
             <span key={mark}>{mark}</span>
           ))}

@@ -1,4 +1,5 @@
 import type { ReactNode } from 'react'
+import { Fact } from '@/components/ui/fact'
 import type { Skill } from '@/lib/api/types'
 import { fullTime, shortTime } from '@/lib/format'
 import { Experience } from './experience'
@@ -8,29 +9,17 @@ export function SkillFacts({ skill }: { skill: Skill }): ReactNode {
   const { usage } = skill
   return (
     <dl className={styles.facts}>
-      <div>
-        <dt>Version</dt>
-        <dd>
-          {skill.version} <small title={fullTime(skill.updated_at)}>of {shortTime(skill.updated_at)}</small>
-        </dd>
-      </div>
-      <div>
-        <dt>Experience</dt>
-        <dd>
-          <Experience value={skill.experience ?? null} />
-        </dd>
-      </div>
-      <div>
-        <dt>Runs that had it</dt>
-        <dd>{usage.offered}</dd>
-      </div>
-      <div>
-        <dt>Called by name</dt>
-        <dd>
-          {usage.invoked}
-          {usage.invoked > 0 && <small> {outcomes(usage)}</small>}
-        </dd>
-      </div>
+      <Fact name="Version">
+        {skill.version} <small title={fullTime(skill.updated_at)}>of {shortTime(skill.updated_at)}</small>
+      </Fact>
+      <Fact name="Experience">
+        <Experience value={skill.experience ?? null} />
+      </Fact>
+      <Fact name="Runs that had it">{usage.offered}</Fact>
+      <Fact name="Called by name">
+        {usage.invoked}
+        {usage.invoked > 0 && <small> {outcomes(usage)}</small>}
+      </Fact>
     </dl>
   )
 }

@@ -1,11 +1,11 @@
 import type { ReactNode } from 'react'
+import { Section } from '@/components/ui/section'
 import type { Finding } from '@/lib/api/types'
 import type { Draft } from '../model/draft'
 import { findingsAt, findingsElsewhere } from '../model/findings'
 import { BodyEditor } from './body-editor'
 import { Findings, AreaField, TextField } from './found'
 import { ParameterList } from './parameter-list'
-import { Section } from './section'
 import styles from './skill-form.module.css'
 import { ToolFields } from './tool-fields'
 

@@ -1,9 +1,10 @@
 import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
+import { Fact } from '@/components/ui/fact'
+import { Section } from '@/components/ui/section'
 import type { SkillSummary } from '@/lib/api/types'
 import { fullTime, shortTime } from '@/lib/format'
 import { Experience } from './experience'
-import { Section } from './section'
 import styles from './skill-list.module.css'
 
 export function SkillList({ title, skills }: { title: string; skills: readonly SkillSummary[] }): ReactNode {
@@ -30,26 +31,17 @@ function Item({ skill }: { skill: SkillSummary }): ReactNode {
         <p className={styles.description}>{description}</p>
       </div>
       <dl className={styles.facts}>
-        <div>
-          <dt>Version</dt>
-          <dd>
-            {version}
-            {label && <small> ({label})</small>}
-          </dd>
-        </div>
-        <div>
-          <dt>Experience</dt>
-          <dd>
-            <Experience value={skill.experience ?? null} />
-          </dd>
-        </div>
-        <div>
-          <dt>Used</dt>
-          <dd title={usage.last_used_at ? `last ${fullTime(usage.last_used_at)}` : undefined}>
-            {usage.offered === 0 && usage.invoked === 0 ? 'never' : `${usage.offered} ${usage.offered === 1 ? 'run' : 'runs'}`}
-            {usage.last_used_at && <small> {shortTime(usage.last_used_at)}</small>}
-          </dd>
-        </div>
+        <Fact name="Version">
+          {version}
+          {label && <small> ({label})</small>}
+        </Fact>
+        <Fact name="Experience">
+          <Experience value={skill.experience ?? null} />
+        </Fact>
+        <Fact name="Used" title={usage.last_used_at ? `last ${fullTime(usage.last_used_at)}` : undefined}>
+          {usage.offered === 0 && usage.invoked === 0 ? 'never' : `${usage.offered} ${usage.offered === 1 ? 'run' : 'runs'}`}
+          {usage.last_used_at && <small> {shortTime(usage.last_used_at)}</small>}
+        </Fact>
       </dl>
     </li>
   )

@@ -3,6 +3,7 @@ import { Link } from '@tanstack/react-router'
 import { Download, Ellipsis, Trash2 } from 'lucide-react'
 import { type ReactNode, useState } from 'react'
 import { PageBody } from '@/components/layout/page-body'
+import loading from '@/components/ui/loading.module.css'
 import { Menu } from '@/components/ui/menu'
 import { ProblemNote } from '@/components/ui/problem-note'
 import { ApiError } from '@/lib/api/client'
@@ -27,7 +28,7 @@ export function SkillPage({ name, tab }: { name: string; tab: Tab }): ReactNode 
     <PageBody title={skill?.display_name ?? name} width="narrow" before={<BackToSkills />} actions={skill && <Actions skill={skill} />}>
       {skill && <Parts skill={skill} tab={tab} />}
       {!skill && !error && (
-        <p className={styles.loading} role="status">
+        <p className={loading.loading} role="status">
           Reading the skill
         </p>
       )}

@@ -3,9 +3,11 @@ import { Link } from '@tanstack/react-router'
 import { Plus } from 'lucide-react'
 import { type ReactNode, useState } from 'react'
 import { PageBody } from '@/components/layout/page-body'
+import loading from '@/components/ui/loading.module.css'
+import primaryLink from '@/components/ui/primary-link.module.css'
 import { ProblemNote } from '@/components/ui/problem-note'
+import { skillsQuery } from '@/lib/api/queries'
 import type { SkillSummary } from '@/lib/api/types'
-import { skillsQuery } from '../api/skills'
 import { byCategory, matching } from '../model/categories'
 import { useFileDrop } from '../model/use-file-drop'
 import { useImport } from '../model/use-import'
@@ -31,7 +33,7 @@ export function SkillsPage(): ReactNode {
           </p>
           <div className={styles.actions}>
             <FileButton label="Import a zip" accept=".zip,application/zip" isBusy={bringIn.isBusy} onFiles={([archive]) => archive && void bringIn.start({ archive })} />
-            <Link to="/skills/new" className={styles.new}>
+            <Link to="/skills/new" className={primaryLink.link}>
               <Plus size={15} aria-hidden />
               New skill
             </Link>
@@ -40,7 +42,7 @@ export function SkillsPage(): ReactNode {
         {bringIn.problem != null && <ProblemNote title="The skill was not imported" error={bringIn.problem} />}
         {error && <ProblemNote title="The skills could not be read" error={error} onRetry={() => void refetch()} />}
         {!data && !error && (
-          <p className={styles.loading} role="status">
+          <p className={loading.loading} role="status">
             Reading the skills
           </p>
         )}
@@ -58,7 +60,7 @@ function Found({ skills }: { skills: readonly SkillSummary[] }): ReactNode {
   const found = matching(skills, text)
   if (skills.length === 0) {
     return (
-      <div className={styles.nothing}>
+      <div className={loading.nothing}>
         <p>There is no skill yet. Write the first one, or drop a zip with a SKILL.md here.</p>
         <Link to="/skills/new">Write a skill</Link>
       </div>
@@ -72,7 +74,7 @@ function Found({ skills }: { skills: readonly SkillSummary[] }): ReactNode {
       {byCategory(found).map(({ name, skills: members }) => (
         <SkillList key={name ?? ''} title={name ?? (skills.some((skill) => skill.category) ? 'Without a category' : 'All skills')} skills={members} />
       ))}
-      {found.length === 0 && <p className={styles.nothing}>No skill has all of these words.</p>}
+      {found.length === 0 && <p className={loading.nothing}>No skill has all of these words.</p>}
     </>
   )
 }

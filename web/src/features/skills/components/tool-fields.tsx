@@ -1,9 +1,9 @@
 import type { ReactNode } from 'react'
+import { Section } from '@/components/ui/section'
 import type { Finding } from '@/lib/api/types'
 import type { Draft } from '../model/draft'
 import { findingsAt } from '../model/findings'
 import { AreaField } from './found'
-import { Section } from './section'
 import styles from './skill-form.module.css'
 
 const rules = [

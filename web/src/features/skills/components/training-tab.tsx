@@ -1,12 +1,12 @@
 import { useQuery } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
 import { ProblemNote } from '@/components/ui/problem-note'
+import { Section } from '@/components/ui/section'
 import type { Skill } from '@/lib/api/types'
 import { trainingQuery } from '../api/training'
 import { ProposalList } from './proposal-list'
 import { RoundList } from './round-list'
 import { ScoreChart } from './score-chart'
-import { Section } from './section'
 import { TrainingRooms } from './training-rooms'
 import styles from './training.module.css'
 

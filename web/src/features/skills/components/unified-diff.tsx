@@ -1,4 +1,5 @@
 import { type ReactNode, memo, useMemo } from 'react'
+import lineStyles from '@/components/ui/diff-line.module.css'
 import { readUnified } from '../model/unified-diff'
 import styles from './unified-diff.module.css'
 
@@ -13,8 +14,8 @@ export const UnifiedDiff = memo(function UnifiedDiff({ diff, label }: { diff: st
     // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex
     <pre className={styles.diff} tabIndex={0} role="region" aria-label={label}>
       {lines.map(({ kind, text }, index) => (
-        <span key={index} className={styles.line} data-kind={kind}>
-          <span className={styles.sign} aria-hidden>
+        <span key={index} className={lineStyles.line} data-kind={kind}>
+          <span className={lineStyles.sign} aria-hidden>
             {signs[kind]}
           </span>
           {words[kind] && <span className="visually-hidden">{words[kind]}</span>}

@@ -4,10 +4,11 @@ import { type ReactNode, useState } from 'react'
 import { Button } from '@/components/ui/button'
 import { ProblemNote } from '@/components/ui/problem-note'
 import { Select } from '@/components/ui/select'
+import { queryKeys } from '@/lib/api/query-keys'
 import type { Skill } from '@/lib/api/types'
 import { notify } from '@/lib/notices'
+import { useAction } from '@/lib/use-action'
 import { restoreVersion, skillQuery, versionQuery } from '../api/skills'
-import { useAction } from '../model/use-action'
 import { UnifiedDiff } from './unified-diff'
 import styles from './versions-tab.module.css'
 
@@ -27,7 +28,7 @@ export function VersionChanges({ skill, version, others }: VersionChangesProps):
     run(async () => {
       const restored = await restoreVersion(skill.name, version)
       queries.setQueryData(skillQuery(skill.name).queryKey, restored)
-      await queries.invalidateQueries({ queryKey: ['skills'] })
+      await queries.invalidateQueries({ queryKey: queryKeys.skills.all })
       notify(restored.version === skill.version ? `Version ${version} is what is here already.` : `Version ${version} is back, as version ${restored.version}.`)
     })
   return (

@@ -2,10 +2,11 @@ import { useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { ApiError, explain } from '@/lib/api/client'
+import { queryKeys } from '@/lib/api/query-keys'
 import type { Skill } from '@/lib/api/types'
 import { notify } from '@/lib/notices'
+import { useAction } from '@/lib/use-action'
 import { importFolder, importZip } from '../api/skill-files'
-import { useAction } from './use-action'
 
 export type Source = { archive: File } | { folder: string }
 
@@ -34,7 +35,7 @@ export function useImport(): Import {
         if (replace || !(error instanceof ApiError) || error.status !== 409) throw error
         return setTaken({ source, detail: explain(error) })
       }
-      await queries.invalidateQueries({ queryKey: ['skills'] })
+      await queries.invalidateQueries({ queryKey: queryKeys.skills.all })
       notify(replace ? `${skill.name} was imported as version ${skill.version}.` : `${skill.name} was imported.`)
       await navigate({ to: '/skills/$name', params: { name: skill.name } })
     })

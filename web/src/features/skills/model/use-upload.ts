@@ -1,6 +1,7 @@
 import { useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { explain } from '@/lib/api/client'
+import { queryKeys } from '@/lib/api/query-keys'
 import { notify } from '@/lib/notices'
 import { putFile } from '../api/skill-files'
 import { skillQuery } from '../api/skills'
@@ -32,7 +33,7 @@ export function useUpload(name: string): Upload {
     setFailures(failed)
     const added = files.length - failed.length
     if (added > 0) notify(added === 1 ? 'The file was added.' : `${added} files were added.`)
-    await queries.invalidateQueries({ queryKey: ['skills'] })
+    await queries.invalidateQueries({ queryKey: queryKeys.skills.all })
   }
   return { progress, failures, send }
 }

@@ -1,4 +1,5 @@
 import { type KeyboardEvent, type ReactNode, useRef, useState } from 'react'
+import chartStyles from '@/components/ui/chart.module.css'
 import { type Chart, type Column, describeColumn, labelled, measured, timeLabel } from '../model/chart'
 import type { Bucket, Measure } from '../model/usage-filter'
 import { UsageColumns } from './usage-columns'
@@ -31,7 +32,7 @@ export function UsageChart({ chart, bucket, measure }: UsageChartProps): ReactNo
   return (
     <figure className={styles.figure}>
       <div className={styles.plot}>
-        <div className={styles.scale} aria-hidden>
+        <div className={chartStyles.scale} aria-hidden>
           {lines.toReversed().map((line) => (
             <span key={line}>{measured(line * top, measure)}</span>
           ))}

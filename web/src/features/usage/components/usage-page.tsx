@@ -4,6 +4,7 @@ import { FileDown } from 'lucide-react'
 import type { ReactNode } from 'react'
 import { PageBody } from '@/components/layout/page-body'
 import { Button } from '@/components/ui/button'
+import loading from '@/components/ui/loading.module.css'
 import { ProblemNote } from '@/components/ui/problem-note'
 import { download } from '@/lib/download'
 import { useNow } from '@/lib/use-now'
@@ -44,7 +45,7 @@ export function UsagePage({ filter }: { filter: UsageFilter }): ReactNode {
         <div className={styles.report} aria-busy={isPlaceholderData}>
           <UsageTotals total={report.total} />
           {report.series.length === 0 ? (
-            <p className={styles.nothing}>
+            <p className={loading.nothing}>
               Nothing was used in this time. <Link to="/">Say something in a room</Link>, or look further back.
             </p>
           ) : (
@@ -56,7 +57,7 @@ export function UsagePage({ filter }: { filter: UsageFilter }): ReactNode {
         </div>
       )}
       {!report && !error && (
-        <p className={styles.nothing} role="status">
+        <p className={loading.nothing} role="status">
           Adding up
         </p>
       )}

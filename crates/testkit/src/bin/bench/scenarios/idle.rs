@@ -33,7 +33,7 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 const OTHER_FILES: u64 = 500;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum FeedTransport {
+pub enum FeedTransport {
     Sse,
     WebSocket,
 }
@@ -45,7 +45,7 @@ pub struct IdleScenario {
     held: usize,
 }
 
-enum IdleReader {
+pub enum IdleReader {
     Sse(RawStream),
     WebSocket(Box<WebSocketStream<TcpStream>>),
 }
@@ -62,11 +62,10 @@ impl IdleScenario {
     pub fn rows(self) -> Vec<FigureRow> {
         let held = grouped(&self.held.to_string());
         let what = |transport: &str| format!("memory per idle reader, {transport}, {held} held and then served");
-        let aim = Aim::AtMost(24.0);
-        vec![
-            FigureRow::new(what("SSE"), FigureUnit::Kibibytes, self.sse).aiming_at(aim),
-            FigureRow::new(what("WebSocket"), FigureUnit::Kibibytes, self.websocket).aiming_at(aim),
-        ]
+        let row = |transport, rounds, most| {
+            FigureRow::new(what(transport), FigureUnit::Kibibytes, rounds).aiming_at(Aim::AtMost(most))
+        };
+        vec![row("SSE", self.sse, 24.0), row("WebSocket", self.websocket, 8.0)]
     }
 }
 
@@ -109,7 +108,7 @@ async fn measure(bench: &Bench, transport: FeedTransport, count: usize) -> anyho
 }
 
 impl IdleReader {
-    async fn open(address: SocketAddr, transport: FeedTransport, room: RoomId, head: u64) -> anyhow::Result<Self> {
+    pub async fn open(address: SocketAddr, transport: FeedTransport, room: RoomId, head: u64) -> anyhow::Result<Self> {
         if transport == FeedTransport::Sse {
             return Ok(Self::Sse(RawStream::open(address, &format!("/api/rooms/{room}/events?after={head}")).await?));
         }

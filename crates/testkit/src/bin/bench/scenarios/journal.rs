@@ -42,14 +42,15 @@ impl JournalScenario {
     }
 }
 
-/// A script that writes `1 2 3 …` as separate events that cannot be joined.
-pub fn counting_script(events: u32) -> String {
+/// A script that writes `1 2 3 …` as separate events that cannot be joined, one every `pace` milliseconds.
+pub fn counting_script(events: u32, pace: u32) -> String {
+    let delay = if pace == 0 { String::new() } else { format!(",\"after_ms\":{pace}") };
     let mut script = String::from("!script [");
     for number in 1..=events {
         let kind = if number % 2 == 0 { "text" } else { "thinking" };
         let comma = if number == 1 { "" } else { "," };
         // Writing to a string does not fail.
-        write!(script, "{comma}{{\"{kind}\":\" {number}\"}}").ok();
+        write!(script, "{comma}{{\"{kind}\":\" {number}\"{delay}}}").ok();
     }
     script.push(']');
     script
@@ -80,7 +81,7 @@ async fn heads(api: &TestClient, rooms: &[RoomId]) -> anyhow::Result<f64> {
 
 async fn greenroom(bench: &Bench) -> anyhow::Result<f64> {
     let stack = GreenroomStack::start(&bench.binary, &bench.new_folder("journal")).await?;
-    let script = counting_script(bench.scale.journal_events);
+    let script = counting_script(bench.scale.journal_events, 0);
     let mut rooms = Vec::new();
     for _ in 0..bench.scale.journal_streams {
         rooms.push(stack.room().await?);

@@ -1,6 +1,7 @@
 //! The scenarios. Every scenario runs in every round, so that a slow phase of the machine affects all of them.
 
-mod idle;
+mod direct;
+pub mod idle;
 mod journal;
 mod latency;
 mod mcp_client;
@@ -33,6 +34,8 @@ pub enum Scenario {
     Pages,
     /// Startup time, memory at rest, binary size.
     Start,
+    /// Overhead of a room for a turn with a bare model API.
+    Direct,
     /// Overhead of the MCP manager per tool call.
     McpClient,
     /// Tool calls and sessions of the MCP server. Only when named: `cargo xtask bench mcp` installs the reference
@@ -49,6 +52,7 @@ enum ScenarioRounds {
     Idle(idle::IdleScenario),
     Pages(pages::PagesScenario),
     Start(start::StartScenario),
+    Direct(direct::DirectScenario),
     McpClient(mcp_client::McpClientScenario),
     Mcp(Box<mcp_server::McpServerScenario>),
     Providers(providers::ProvidersScenario),
@@ -63,6 +67,7 @@ impl ScenarioRounds {
             Scenario::Idle => Self::Idle(idle::IdleScenario::default()),
             Scenario::Pages => Self::Pages(pages::PagesScenario::default()),
             Scenario::Start => Self::Start(start::StartScenario::default()),
+            Scenario::Direct => Self::Direct(direct::DirectScenario::default()),
             Scenario::McpClient => Self::McpClient(mcp_client::McpClientScenario::default()),
             Scenario::Mcp => Self::Mcp(Box::default()),
             Scenario::Providers => Self::Providers(providers::ProvidersScenario::default()),
@@ -77,6 +82,7 @@ impl ScenarioRounds {
             Self::Idle(it) => it.round(bench).await,
             Self::Pages(it) => it.round(bench).await,
             Self::Start(it) => it.round(bench).await,
+            Self::Direct(it) => it.round(bench).await,
             Self::McpClient(it) => it.round(bench).await,
             Self::Mcp(it) => it.round(bench).await,
             Self::Providers(it) => it.round(bench).await,
@@ -91,6 +97,7 @@ impl ScenarioRounds {
             Self::Idle(it) => it.rows(),
             Self::Pages(it) => it.rows(bench),
             Self::Start(it) => it.rows(),
+            Self::Direct(it) => it.rows(),
             Self::McpClient(it) => it.rows(),
             Self::Mcp(it) => it.rows(bench),
             Self::Providers(it) => it.rows(),
@@ -98,25 +105,42 @@ impl ScenarioRounds {
     }
 }
 
-/// Returns the rows, and the failures.
-pub async fn measure(bench: &Bench, only: &[Scenario]) -> (Vec<FigureRow>, Vec<String>) {
+impl Scenario {
+    /// The name on the command line and in the document.
+    pub fn name(self) -> String {
+        clap::ValueEnum::to_possible_value(&self).map(|value| value.get_name().to_owned()).unwrap_or_default()
+    }
+}
+
+/// The result of one scenario. With failures, the rows are incomplete.
+pub struct MeasuredPart {
+    pub name: String,
+    pub rows: Vec<FigureRow>,
+    pub failures: Vec<String>,
+}
+
+pub async fn measure(bench: &Bench, only: &[Scenario]) -> Vec<MeasuredPart> {
     let all: &[Scenario] = <Scenario as clap::ValueEnum>::value_variants();
     let by_default = |scenario: &Scenario| only.is_empty() && !matches!(scenario, Scenario::Providers | Scenario::Mcp);
     let wanted = all.iter().filter(|scenario| by_default(scenario) || only.contains(scenario));
-    let mut measured: Vec<(Scenario, ScenarioRounds)> = wanted.map(|it| (*it, ScenarioRounds::new(*it))).collect();
-    let mut failures = Vec::new();
+    let mut measured: Vec<(String, ScenarioRounds, Vec<String>)> =
+        wanted.map(|it| (it.name(), ScenarioRounds::new(*it), Vec::new())).collect();
     for round in 1..=bench.scale.rounds {
-        for (scenario, it) in &mut measured {
+        for (name, it, failures) in &mut measured {
             let begin = Instant::now();
             let failure = match timeout(LONGEST_ROUND, it.round(bench)).await {
                 Ok(Ok(())) => None,
-                Ok(Err(error)) => Some(format!("{scenario:?} in round {round}: {error:#}")),
-                Err(_) => Some(format!("{scenario:?} in round {round}: not done after {LONGEST_ROUND:?}")),
+                Ok(Err(error)) => Some(format!("{name} in round {round}: {error:#}")),
+                Err(_) => Some(format!("{name} in round {round}: not done after {LONGEST_ROUND:?}")),
             };
             let outcome = if failure.is_some() { "failed" } else { "done" };
-            eprintln!("round {round}: {scenario:?} {outcome} in {:.1} s", begin.elapsed().as_secs_f64());
+            eprintln!("round {round}: {name} {outcome} in {:.1} s", begin.elapsed().as_secs_f64());
             failures.extend(failure);
         }
     }
-    (measured.into_iter().flat_map(|(_, it)| it.rows(bench)).collect(), failures)
+    let part = |(name, it, failures): (String, ScenarioRounds, Vec<String>)| {
+        let rows = it.rows(bench);
+        MeasuredPart { name, rows, failures }
+    };
+    measured.into_iter().map(part).collect()
 }

@@ -106,7 +106,7 @@ async fn fill(api: &TestClient, room: RoomId, events: u32) -> anyhow::Result<()>
     while left > 0 {
         let now = left.min(EVENTS_A_SCRIPT);
         left -= now;
-        let posted = api.post_message(room, &TestPost::new(counting_script(now))).await?;
+        let posted = api.post_message(room, &TestPost::new(counting_script(now, 0))).await?;
         waiting.extend(posted.runs.iter().map(|run| run.id));
         if waiting.len() >= AHEAD
             && let Some(run) = waiting.pop_front()
@@ -149,7 +149,7 @@ async fn pages(
 
 /// Returns microseconds per event of a run, from the duration that the server reports.
 async fn append(api: &TestClient, room: RoomId) -> anyhow::Result<f64> {
-    let posted = api.post_message(room, &TestPost::new(counting_script(EVENTS_A_SCRIPT))).await?;
+    let posted = api.post_message(room, &TestPost::new(counting_script(EVENTS_A_SCRIPT, 0))).await?;
     let run = posted.runs.first().context("no run")?.id;
     wait_until_completed(api, run, TIMEOUT).await?;
     let duration = api.run(run).await?.duration_ms.context("a completed run has a duration")?;

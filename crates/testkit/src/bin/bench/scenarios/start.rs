@@ -38,21 +38,20 @@ impl StartScenario {
 
         let server = GreenroomStack::launch(&bench.binary, &bench.new_folder("start")).start().await?;
         sleep(SETTLE_TIME).await;
-        self.resident.push(resident_kibibytes(server.pid())? / 1024.0);
+        self.resident.push(resident_kibibytes(server.pid())? * 1024.0 / 1e6);
         server.kill().await?;
         let bytes = u32::try_from(std::fs::metadata(&bench.binary)?.len()).map(f64::from)?;
-        self.size.push(bytes / 1024.0 / 1024.0);
+        self.size.push(bytes / 1e6);
         Ok(())
     }
 
     pub fn rows(self) -> Vec<FigureRow> {
+        let row = |what, unit, rounds, most| FigureRow::new(what, unit, rounds).aiming_at(Aim::AtMost(most));
         vec![
-            FigureRow::new("start to listening, first start", FigureUnit::Milliseconds, self.first)
-                .aiming_at(Aim::AtMost(100.0)),
-            FigureRow::new("start to listening, later start", FigureUnit::Milliseconds, self.again)
-                .aiming_at(Aim::AtMost(100.0)),
-            FigureRow::new("memory at rest", FigureUnit::Mebibytes, self.resident),
-            FigureRow::new("size of the binary", FigureUnit::Mebibytes, self.size),
+            row("start to listening, first start", FigureUnit::Milliseconds, self.first, 30.0),
+            row("start to listening, later start", FigureUnit::Milliseconds, self.again, 30.0),
+            row("memory at rest", FigureUnit::Megabytes, self.resident, 25.0),
+            row("size of the binary", FigureUnit::Megabytes, self.size, 30.0),
         ]
     }
 }

@@ -171,7 +171,7 @@ impl AbandonedSessionRounds {
     }
 
     fn rows(self, count: usize) -> Vec<FigureRow> {
-        let what = format!("memory after {} MCP sessions without a goodbye", grouped(&count.to_string()));
+        let what = format!("memory after {} abandoned MCP sessions", grouped(&count.to_string()));
         vec![
             FigureRow::new(format!("{what}, before they expire"), FigureUnit::Mebibytes, self.held)
                 .against("before they came", self.before.clone()),

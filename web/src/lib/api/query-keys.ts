@@ -1,0 +1,56 @@
+/**
+ * Every key of the query cache. `all` is the prefix that invalidates a whole group. Names and ids come after a fixed
+ * word, so that none of them can equal the key of another query.
+ */
+export const queryKeys = {
+  session: ['session'],
+  providers: ['providers'],
+  tokens: ['tokens'],
+  doctor: ['doctor'],
+  agents: {
+    /** Also the key of the list. */
+    all: ['agents'],
+    one: (id: string) => ['agents', 'one', id] as const,
+    effective: (id: string, updatedAt: string, room: string | null) => ['agents', 'one', id, 'effective', updatedAt, room] as const,
+    testRoom: (id: string) => ['test-room', id] as const,
+  },
+  rooms: {
+    /** Also the key of the list. */
+    all: ['rooms'],
+    one: (id: string) => ['rooms', 'one', id] as const,
+    remembered: (id: string) => ['rooms', 'one', id, 'remembered'] as const,
+    mcpTrust: (id: string) => ['rooms', 'one', id, 'mcp-trust'] as const,
+    events: (id: string, runId: string | null, after: number) => ['events', id, runId, after] as const,
+  },
+  skills: {
+    all: ['skills'],
+    list: ['skills', 'list'],
+    one: (name: string) => ['skills', 'one', name] as const,
+    versions: (name: string) => ['skills', 'versions', name] as const,
+    version: (name: string, version: number, against: number | null) => ['skills', 'version', name, version, against] as const,
+    training: (name: string) => ['skills', 'training', name] as const,
+    proposal: (name: string, id: string) => ['skills', 'proposal', name, id] as const,
+    messages: (roomId: string) => ['skills', 'messages', roomId] as const,
+  },
+  mcpServers: {
+    /** Also the key of the list. */
+    all: ['mcp-servers'],
+    names: ['mcp-servers', 'names'],
+    one: (name: string) => ['mcp-servers', 'one', name] as const,
+    tools: (name: string) => ['mcp-servers', 'tools', name] as const,
+    logs: (name: string) => ['mcp-servers', 'logs', name] as const,
+  },
+  runs: {
+    all: ['runs'],
+    lists: ['runs', 'list'],
+    list: (...filter: readonly string[]) => ['runs', 'list', ...filter] as const,
+    recent: ['runs', 'recent'],
+    one: (id: string) => ['runs', 'one', id] as const,
+    timeline: (id: string) => ['runs', 'timeline', id] as const,
+    question: (messageId: string) => ['runs', 'question', messageId] as const,
+  },
+  usage: {
+    byAgent: ['usage', 'by-agent'],
+    report: (by: string, bucket: string, from: string, to: string) => ['usage', 'report', by, bucket, from, to] as const,
+  },
+} as const
