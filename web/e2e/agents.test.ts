@@ -173,7 +173,7 @@ it('a direct API is told how to ask its model, and skills what they need', async
   await view.page.getByText(/not on this machine$/).click()
   await view.page.getByRole('radio', { name: /^Anthropic API/ }).check()
   await view.button('Make the agent').click()
-  await view.page.getByText('Name one; anthropic has none that is always there').first().waitFor()
+  await view.page.getByText('Required, because anthropic has no default model').first().waitFor()
   expect(await view.field('Model').getAttribute('aria-invalid')).toBe('true')
   await view.field('Model').fill('claude-sonnet-4-5')
   await view.section('How the model is asked').click()

@@ -33,7 +33,7 @@ it('makes a skill, and says at each field what is wrong with it', async () => {
   await name.fill('code-review')
   await page.getByLabel('Category').fill('engineering')
   await page.getByRole('textbox', { name: 'Instructions' }).fill('# Review\n\nLook at {{path}} in {{depth}} steps.')
-  await page.getByText('{{path}} is no parameter of this skill').waitFor()
+  await page.getByText('{{path}} is not a parameter of this skill').waitFor()
 
   await page.getByRole('button', { name: 'Add a parameter' }).click()
   const first = page.getByRole('group', { name: 'Parameter' }).first()
@@ -47,7 +47,7 @@ it('makes a skill, and says at each field what is wrong with it', async () => {
   await second.getByLabel('Default').fill('deep')
   await second.getByText('is not a number').waitFor()
   await second.getByLabel('Default').fill('3')
-  await page.getByText('{{depth}} is no parameter of this skill').waitFor({ state: 'detached' })
+  await page.getByText('{{depth}} is not a parameter of this skill').waitFor({ state: 'detached' })
 
   await page.getByLabel('Servers, as in .mcp.json').fill('{"files": ')
   await page.getByText('This is not JSON').waitFor()
@@ -237,7 +237,7 @@ const scenes: Scene[] = [
     prepare: async (page) => {
       await page.getByLabel('Name', { exact: true }).fill('Two Words')
       await page.getByRole('textbox', { name: 'Instructions' }).fill('Look at {{path}}.')
-      await page.getByText('{{path}} is no parameter').waitFor()
+      await page.getByText('{{path}} is not a parameter').waitFor()
     },
   },
   {

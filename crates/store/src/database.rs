@@ -1,7 +1,8 @@
 //! The two databases behind one type. Chosen once when the store opens; queries are written once, and these macros
 //! expand them for both.
 
-use sqlx::{PgPool, Postgres, SqlitePool, pool::PoolConnection};
+use futures_util::future::BoxFuture;
+use sqlx::{PgPool, Postgres, Sqlite, SqlitePool, Transaction, pool::PoolConnection};
 use std::sync::atomic::AtomicU64;
 
 #[derive(Debug)]
@@ -26,8 +27,10 @@ pub(crate) struct BeginGuard {
 }
 
 impl BeginGuard {
-    pub(crate) async fn acquire(pool: &PgPool) -> Result<Self, sqlx::Error> {
-        Ok(Self { connection: pool.acquire().await?, begun: false })
+    /// Boxed, because acquiring may connect, and that future takes 14 KiB: without the box every query's future and
+    /// every task that holds one would take that much too, and the code would be compiled once for each.
+    pub(crate) fn acquire(pool: &PgPool) -> BoxFuture<'_, Result<Self, sqlx::Error>> {
+        Box::pin(async move { Ok(Self { connection: pool.acquire().await?, begun: false }) })
     }
 }
 
@@ -37,6 +40,14 @@ impl Drop for BeginGuard {
             self.connection.close_on_drop();
         }
     }
+}
+
+/// Begins a transaction with the given statement. Boxed for the same reason as [`BeginGuard::acquire`].
+pub(crate) fn begin_sqlite<'a>(
+    pool: &'a SqlitePool,
+    statement: &'static str,
+) -> BoxFuture<'a, Result<Transaction<'static, Sqlite>, sqlx::Error>> {
+    Box::pin(pool.begin_with(statement))
 }
 
 /// Runs the block in a PostgreSQL transaction that begins with the given statement.
@@ -73,7 +84,7 @@ macro_rules! snapshot {
     ($database:expr, |$transaction:ident| $body:block) => {
         match $database {
             $crate::database::Database::Sqlite { read, .. } => {
-                let mut $transaction = read.begin().await?;
+                let mut $transaction = $crate::database::begin_sqlite(read, "BEGIN").await?;
                 let out = $body;
                 $transaction.commit().await?;
                 out
@@ -94,7 +105,7 @@ macro_rules! writing {
     ($database:expr, |$transaction:ident| $body:block) => {
         match $database {
             $crate::database::Database::Sqlite { write, external_writes, .. } => {
-                let mut $transaction = write.begin_with("BEGIN IMMEDIATE").await?;
+                let mut $transaction = $crate::database::begin_sqlite(write, "BEGIN IMMEDIATE").await?;
                 external_writes.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
                 let out = $body;
                 $transaction.commit().await?;

@@ -16,6 +16,7 @@ use crate::prerequisites::{self, C_COMPILER, Prerequisite, VALGRIND};
 use crate::progress::TextOutput;
 use crate::repository::{BuildProfile, Repository, XtaskResult};
 use crate::steps::Steps;
+use crate::test;
 use crate::totals::TestTotals;
 
 pub const PROGRAMS: &[Prerequisite] = &[C_COMPILER, VALGRIND];
@@ -24,11 +25,12 @@ pub const PROGRAMS: &[Prerequisite] = &[C_COMPILER, VALGRIND];
 const LIMIT: Duration = Duration::from_secs(5 * 60);
 
 pub fn command(arguments: &[String]) -> XtaskResult<ExitCode> {
-    let profile = match arguments {
-        [] => BuildProfile::Debug,
-        [argument] if argument == "--release" => BuildProfile::Release,
+    match arguments {
+        [] => return test::command(&["guard".to_owned()]),
+        [argument] if argument == "--release" => {}
         _ => return Err("the only argument is --release".into()),
-    };
+    }
+    let profile = BuildProfile::Release;
     let repository = Repository::locate()?;
     let steps = Steps::open(&repository, "guard", TextOutput::Stdout)?;
     prerequisites::ensure(PROGRAMS, &steps)?;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::stages::{self, StageContext, StageResult};
+use crate::guard;
 use crate::prerequisites::{C_COMPILER, CHROMIUM, GIT, NODE, POSTGRESQL, PYTHON, Prerequisite};
 use crate::repository::XtaskResult;
 
@@ -71,11 +72,18 @@ pub const STAGES: &[TestStage] = &[
         limit: minutes(30),
         run: stages::chaos,
     },
+    TestStage {
+        name: "guard",
+        programs: guard::PROGRAMS,
+        needs: &[TestPrograms],
+        limit: minutes(10),
+        run: stages::guard,
+    },
 ];
 
 /// Lanes run side by side, the stages of a lane one after the other. Change this when a stage with time limits of its
 /// own becomes unreliable beside another: one lane with all stages is today's slowest and calmest plan.
-pub const LANES: &[&[&str]] = &[&["tidy", "rust", "chaos"], &["web", "browser"], &["cli", "mcp"]];
+pub const LANES: &[&[&str]] = &[&["tidy", "rust"], &["browser", "chaos"], &["cli", "mcp", "web", "guard"]];
 
 /// The same for every build and every run of tests: another selection of packages or features would build the
 /// dependencies once more.
@@ -147,7 +155,7 @@ mod tests {
 
     #[test]
     fn no_name_selects_every_stage() {
-        assert_eq!(names(select(&[])), Ok(vec!["tidy", "web", "rust", "cli", "mcp", "browser", "chaos"]));
+        assert_eq!(names(select(&[])), Ok(vec!["tidy", "web", "rust", "cli", "mcp", "browser", "chaos", "guard"]));
     }
 
     #[test]
@@ -158,9 +166,10 @@ mod tests {
     #[test]
     fn an_unknown_stage_is_refused_with_the_known_ones() {
         let refusal = names(select(&words(&["rust", "wep"])));
-        assert!(refusal.is_err_and(
-            |message| message.contains("`wep`") && message.contains("tidy, web, rust, cli, mcp, browser, chaos")
-        ));
+        assert!(
+            refusal.is_err_and(|message| message.contains("`wep`")
+                && message.contains("tidy, web, rust, cli, mcp, browser, chaos, guard"))
+        );
     }
 
     #[test]

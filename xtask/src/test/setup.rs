@@ -142,6 +142,7 @@ mod tests {
                 ("mcp", Some("no python")),
                 ("browser", Some("no npm")),
                 ("chaos", None),
+                ("guard", None),
             ]
         );
     }

@@ -13,7 +13,7 @@ use crate::repository::{BuildProfile, Repository, XtaskResult, spell};
 use crate::steps::Steps;
 use crate::tidy::SourceTree;
 use crate::totals::TestTotals;
-use crate::{chaos as chaos_command, tidy as tidy_rules, web as web_app};
+use crate::{chaos as chaos_command, guard as guard_command, tidy as tidy_rules, web as web_app};
 
 pub struct StageContext<'a> {
     pub name: &'static str,
@@ -47,11 +47,23 @@ impl StageResult {
 pub fn tidy(context: &StageContext<'_>) -> XtaskResult<StageResult> {
     let begun = Instant::now();
     let (totals, report) = tidy_rules::check(context.repository.root())?;
+    Ok(checked(context, totals, &report, begun))
+}
+
+/// The debug build, which is what there is here.
+pub fn guard(context: &StageContext<'_>) -> XtaskResult<StageResult> {
+    let begun = Instant::now();
+    let (totals, report) = guard_command::check(context.repository, context.steps, BuildProfile::Debug)?;
+    Ok(checked(context, totals, &report, begun))
+}
+
+/// The result of a check of our own. Its report is shown when something failed.
+fn checked(context: &StageContext<'_>, totals: TestTotals, report: &str, begun: Instant) -> StageResult {
     match totals.is_success() {
-        true => context.steps.log(&report),
-        false => context.steps.say(&report),
+        true => context.steps.log(report),
+        false => context.steps.say(report),
     }
-    Ok(StageResult { totals, ran: begun.elapsed(), ..StageResult::default() })
+    StageResult { totals, ran: begun.elapsed(), ..StageResult::default() }
 }
 
 pub fn web(context: &StageContext<'_>) -> XtaskResult<StageResult> {

@@ -223,9 +223,12 @@ async fn a_broken_server_is_reported_and_the_agent_runs_without_it(database: Tes
     assert_eq!(servers, pairs(&[("defaulted", "http://127.0.0.1:1/mcp")]));
     assert_eq!(notices.len(), 4, "{notices:?}");
     assert!(notices.iter().all(|(status, _)| status == "mcp_server_problem"));
-    for expected in
-        ["\"broken\" needs the variable NOWHERE", "Greenroom's own tools", "\"a b\" has a name", "\"odd\" needs"]
-    {
+    for expected in [
+        "\"broken\" needs the variable NOWHERE",
+        "Greenroom's own tools",
+        "\"a b\" has an invalid name",
+        "\"odd\" needs",
+    ] {
         assert!(notices.iter().any(|(_, message)| message.contains(expected)), "{expected}: {notices:?}");
     }
     assert!(!format!("{notices:?}").contains("s3cret"), "{notices:?}");

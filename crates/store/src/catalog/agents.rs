@@ -1,6 +1,9 @@
 //! Agents and the participants of a room.
 
-use super::idempotency::{IdempotentRequest, store_key};
+use super::{
+    idempotency::{IdempotentRequest, store_key},
+    owned::must_exist,
+};
 use crate::{
     Store, StoreError,
     database::{reading, writing},
@@ -160,9 +163,7 @@ impl Store {
             .execute(&mut *transaction)
             .await
             .map_err(|error| name_taken(error, spec.name.as_str()))?;
-            if changed.rows_affected() == 0 {
-                return Err(StoreError::NotFound);
-            }
+            must_exist(changed.rows_affected())?;
         });
         self.watch_registry().list_changed(owner, WatchedList::Agents);
         self.agent(owner, id).await
@@ -170,20 +171,8 @@ impl Store {
 
     /// Deletes an agent. It leaves every room; its messages stay.
     pub async fn delete_agent(&self, owner: &Owner, id: AgentId, attempt: Option<&IdempotentRequest>) -> Result<()> {
-        let now = Timestamp::now();
-        writing!(self.database(), |transaction| {
-            store_key!(transaction, owner, attempt, id, now);
-            let changed =
-                sqlx::query("UPDATE agents SET deleted_at = $3 WHERE id = $1 AND owner = $2 AND deleted_at IS NULL")
-                    .bind(id.0)
-                    .bind(owner.as_str())
-                    .bind(now.as_millis())
-                    .execute(&mut *transaction)
-                    .await?;
-            if changed.rows_affected() == 0 {
-                return Err(StoreError::NotFound);
-            }
-        });
+        let statement = "UPDATE agents SET deleted_at = $3 WHERE id = $1 AND owner = $2 AND deleted_at IS NULL";
+        self.set_time(statement, owner, id.0, attempt).await?;
         self.watch_registry().list_changed(owner, WatchedList::Agents);
         Ok(())
     }

@@ -1,6 +1,9 @@
 //! Configured MCP servers, by name. Configurations contain secrets: callers must mask them before showing them.
 
-use super::idempotency::{IdempotentRequest, store_key};
+use super::{
+    idempotency::{IdempotentRequest, store_key},
+    owned::must_exist,
+};
 use crate::{
     Store, StoreError,
     database::{reading, writing},
@@ -156,9 +159,7 @@ impl Store {
                 .bind(name)
                 .execute(&mut *transaction)
                 .await?;
-            if deleted.rows_affected() == 0 {
-                return Err(StoreError::NotFound);
-            }
+            must_exist(deleted.rows_affected())?;
         });
         Ok(())
     }

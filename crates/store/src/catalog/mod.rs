@@ -9,6 +9,7 @@ pub(crate) mod mcp_servers;
 pub(crate) mod mcp_trust;
 pub(crate) mod memory;
 pub(crate) mod messages;
+mod owned;
 pub(crate) mod provider_sessions;
 pub(crate) mod rooms;
 pub(crate) mod runs;

@@ -1,6 +1,9 @@
 //! Rooms and their participants.
 
-use super::idempotency::{IdempotentRequest, store_key};
+use super::{
+    idempotency::{IdempotentRequest, store_key},
+    owned::must_exist,
+};
 use crate::{
     Store, StoreError,
     database::{snapshot, writing},
@@ -199,29 +202,15 @@ impl Store {
             .bind(now.as_millis())
             .execute(&mut *transaction)
             .await?;
-            if changed.rows_affected() == 0 {
-                return Err(StoreError::NotFound);
-            }
+            must_exist(changed.rows_affected())?;
         });
         self.watch_registry().list_changed(owner, WatchedList::Rooms);
         self.room(owner, id).await
     }
 
     pub async fn delete_room(&self, owner: &Owner, id: RoomId, attempt: Option<&IdempotentRequest>) -> Result<()> {
-        let now = Timestamp::now();
-        writing!(self.database(), |transaction| {
-            store_key!(transaction, owner, attempt, id, now);
-            let changed =
-                sqlx::query("UPDATE rooms SET deleted_at = $3 WHERE id = $1 AND owner = $2 AND deleted_at IS NULL")
-                    .bind(id.0)
-                    .bind(owner.as_str())
-                    .bind(now.as_millis())
-                    .execute(&mut *transaction)
-                    .await?;
-            if changed.rows_affected() == 0 {
-                return Err(StoreError::NotFound);
-            }
-        });
+        let statement = "UPDATE rooms SET deleted_at = $3 WHERE id = $1 AND owner = $2 AND deleted_at IS NULL";
+        self.set_time(statement, owner, id.0, attempt).await?;
         self.watch_registry().list_changed(owner, WatchedList::Rooms);
         Ok(())
     }

@@ -1,6 +1,9 @@
 //! Bearer tokens. Only their SHA-256 is stored (invariant 17).
 
-use super::idempotency::{IdempotentRequest, store_key};
+use super::{
+    idempotency::{IdempotentRequest, store_key},
+    owned::must_exist,
+};
 use crate::{
     Store, StoreError,
     database::{reading, writing},
@@ -128,9 +131,7 @@ impl Store {
                 .bind(now.as_millis())
                 .execute(&mut *transaction)
                 .await?;
-            if changed.rows_affected() == 0 {
-                return Err(StoreError::NotFound);
-            }
+            must_exist(changed.rows_affected())?;
         });
         Ok(())
     }
@@ -142,21 +143,8 @@ impl Store {
         id: TokenId,
         attempt: Option<&IdempotentRequest>,
     ) -> Result<()> {
-        let now = Timestamp::now();
-        writing!(self.database(), |transaction| {
-            store_key!(transaction, owner, attempt, id, now);
-            let changed =
-                sqlx::query("UPDATE tokens SET revoked_at = $3 WHERE id = $1 AND owner = $2 AND revoked_at IS NULL")
-                    .bind(id.0)
-                    .bind(owner.as_str())
-                    .bind(now.as_millis())
-                    .execute(&mut *transaction)
-                    .await?;
-            if changed.rows_affected() == 0 {
-                return Err(StoreError::NotFound);
-            }
-        });
-        Ok(())
+        let statement = "UPDATE tokens SET revoked_at = $3 WHERE id = $1 AND owner = $2 AND revoked_at IS NULL";
+        self.set_time(statement, owner, id.0, attempt).await
     }
 
     pub async fn record_token_use(&self, id: TokenId) -> Result<()> {

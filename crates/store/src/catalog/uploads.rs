@@ -1,7 +1,10 @@
 //! Metadata of uploads. Their content is stored as files in the data folder, not in the database: 25 MB in a
 //! transaction would delay every journal.
 
-use super::idempotency::{IdempotentRequest, store_key};
+use super::{
+    idempotency::{IdempotentRequest, store_key},
+    owned::must_exist,
+};
 use crate::{
     Store, StoreError,
     database::{reading, writing},
@@ -92,9 +95,7 @@ impl Store {
                 .bind(owner.as_str())
                 .execute(&mut *transaction)
                 .await?;
-            if deleted.rows_affected() == 0 {
-                return Err(StoreError::NotFound);
-            }
+            must_exist(deleted.rows_affected())?;
         });
         Ok(())
     }

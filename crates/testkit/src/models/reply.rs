@@ -128,6 +128,9 @@ pub fn respond(reply: ModelReply, request: Arc<RecordedRequest>, log: &Arc<Reque
     response
 }
 
+/// Long enough to write a few frames on a busy machine.
+const BEFORE_CUT: std::time::Duration = std::time::Duration::from_millis(200);
+
 /// Deadlines are cumulative, so delays do not add up. An error closes the connection without a proper end.
 fn play(frames: PacedFrames, guard: AnswerGuard) -> impl Stream<Item = io::Result<Bytes>> + Send {
     let begin = (frames.steps, Instant::now(), Some(guard));
@@ -140,6 +143,8 @@ fn play(frames: PacedFrames, guard: AnswerGuard) -> impl Stream<Item = io::Resul
                     sleep_until(due).await;
                 }
                 Some(FrameStep::Cut) => {
+                    // An error drops frames that are not written yet; those before the cut must arrive.
+                    tokio::time::sleep(BEFORE_CUT).await;
                     let cut = io::Error::new(io::ErrorKind::ConnectionReset, "cut by the script");
                     complete(guard.take());
                     return Some((Err(cut), (VecDeque::new(), due, None)));

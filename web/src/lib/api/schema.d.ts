@@ -1151,7 +1151,7 @@ export interface components {
         AgentList: {
             agents: components["schemas"]["Agent"][];
         };
-        /** @description What a person sets. */
+        /** @description The settings of an agent. */
         AgentSpec: {
             limits?: components["schemas"]["LimitOverrides"];
             mcp_servers?: string[];
@@ -1159,11 +1159,11 @@ export interface components {
             model_options?: components["schemas"]["ModelOptions"] | null;
             name: components["schemas"]["Name"];
             /**
-             * @description Which adapter answers: `scripted` needs nothing.
+             * @description The provider that answers. `scripted` needs no setup.
              * @example scripted
              */
             provider: string;
-            /** @description Values for the parameters of its skills, by skill and parameter. */
+            /** @description Values for the parameters of the agent's skills, by skill and parameter. */
             skill_parameters?: {
                 [key: string]: Record<string, never>;
             };
@@ -1183,7 +1183,7 @@ export interface components {
         Attachment: {
             media_type: string;
             name: components["schemas"]["Name"];
-            /** @description Where the bytes are; attachments are never inlined. */
+            /** @description The URL of the file's content; attachments are never inlined. */
             url: string;
         };
         Author: {
@@ -1206,10 +1206,10 @@ export interface components {
         Capabilities: {
             approvals: boolean;
             mcp: boolean;
-            /** @description Goes on with its own session in a later run. */
+            /** @description Resumes its own session in a later run. */
             resume: boolean;
             skills: boolean;
-            /** @description Takes a new message in the middle of an answer. */
+            /** @description Accepts a new message during an answer. */
             steer: boolean;
             thinking: boolean;
         };
@@ -1245,7 +1245,7 @@ export interface components {
         Code: "invalid_request" | "unsupported" | "unauthorized" | "forbidden_host" | "forbidden_origin" | "operator_only" | "not_found" | "method_not_allowed" | "request_timeout" | "conflict" | "room_busy" | "run_ended" | "idempotency_conflict" | "position_reset" | "unprocessable" | "payload_too_large" | "unsupported_media_type" | "too_many_requests" | "internal" | "mcp_failed" | "unavailable";
         /**
          * Format: double
-         * @description US dollars, kept as whole nano-dollars so that sums are exact; shown as a decimal number.
+         * @description US dollars, stored as whole nano-dollars so that sums are exact; shown as a decimal number.
          * @example 0.0123
          */
         Cost: number;
@@ -1263,27 +1263,27 @@ export interface components {
         };
         Effective: {
             agent_id: components["schemas"]["AgentId"];
-            /** @description Tools that Greenroom itself gives to the agent. */
+            /** @description The built-in tools of Greenroom. */
             built_in: components["schemas"]["EffectiveTool"][];
             project?: components["schemas"]["McpTrust"] | null;
             provider: components["schemas"]["EffectiveProvider"];
             room_id?: components["schemas"]["RoomId"] | null;
-            /** @description By name; those that are not used among them. */
+            /** @description All servers by name, including those that are not used. */
             servers: components["schemas"]["EffectiveServer"][];
         };
         EffectiveProvider: {
-            /** @description Whether it uses MCP servers at all. */
+            /** @description Whether the provider supports MCP servers. */
             mcp: boolean;
             name: string;
         };
         EffectiveServer: components["schemas"]["McpTier"] & {
             name: string;
             problem?: components["schemas"]["McpProblem"] | null;
-            /** @description The tiers whose server of the same name it hides, the strongest first. */
+            /** @description The tiers whose server of the same name it hides, strongest first. */
             shadowed: components["schemas"]["McpTier"][];
             source: components["schemas"]["McpSource"];
             state: components["schemas"]["EffectiveState"];
-            /** @description `null` where they were not asked for or could not be listed. */
+            /** @description `null` if not requested or if they could not be listed. */
             tools?: components["schemas"]["EffectiveTool"][] | null;
             /**
              * @example stdio
@@ -1296,12 +1296,12 @@ export interface components {
         EffectiveState: "used" | "disabled" | "problem" | "untrusted";
         EffectiveTool: {
             description?: string | null;
-            /** @description As the agent's tool policy knows it. */
+            /** @description The name that the agent's tool policy uses. */
             full_name: string;
             name: string;
-            /** @description Why it cannot be used. */
+            /** @description Why the tool cannot be used. */
             quarantined?: string | null;
-            /** @description A person has allowed it for good in this room. */
+            /** @description Whether a person has allowed it for good in this room. */
             remembered: boolean;
             verdict: components["schemas"]["ToolVerdict"];
         };
@@ -1382,12 +1382,12 @@ export interface components {
             executable: boolean;
             path: components["schemas"]["FilePath"];
         };
-        /** @description A path beneath the skill's own folder; it cannot lead out of it (invariant 18). */
+        /** @description A path beneath the skill's folder; it cannot lead out of it (invariant 18). */
         FilePath: string;
         Finding: {
             level: components["schemas"]["Level"];
             message: string;
-            /** @description Where (RFC 6901). */
+            /** @description A JSON pointer to the field (RFC 6901). */
             pointer: string;
         };
         FolderSkill: {
@@ -1406,9 +1406,9 @@ export interface components {
             head: number;
             messages: components["schemas"]["Message"][];
         };
-        /** @description What a look at this machine found. */
+        /** @description Whether the provider can run on this machine. */
         Inspection: {
-            /** @description The file name of the program that answers. */
+            /** @description The file name of the provider's program. */
             program?: string | null;
             /** @enum {string} */
             state: "ready";
@@ -1424,57 +1424,57 @@ export interface components {
             created_at: components["schemas"]["Timestamp"];
             /** Format: int64 */
             seq: number;
-            /** @description Its first 200 characters. */
+            /** @description The first 200 characters. */
             text: string;
         };
         /** @enum {string} */
         Level: "error" | "warning";
-        /** @description What an agent's configuration may set; what it leaves out comes from the server's defaults. */
+        /** @description Limits set by an agent's configuration; unset limits use the server's defaults. */
         LimitOverrides: {
             /**
              * Format: int32
-             * @description Seconds a tool call waits for a person; then it is denied.
+             * @description The number of seconds a tool call waits for approval before it is denied.
              * @default null
              */
             approval_seconds: number | null;
             /**
              * Format: int32
-             * @description Seconds from being asked to the first sign of an answer.
+             * @description The maximum number of seconds until the answer begins.
              * @default null
              */
             first_byte_seconds: number | null;
             /**
              * Format: int32
-             * @description Seconds without progress, once there was some.
+             * @description The maximum number of seconds without progress after the answer has begun.
              * @default null
              */
             idle_seconds: number | null;
             /**
              * Format: int64
-             * @description Bytes of text, thinking and tool output.
+             * @description The maximum number of bytes of text, thinking and tool output.
              * @default null
              */
             output_bytes: number | null;
             /**
              * Format: int32
-             * @description Seconds without progress while a tool works.
+             * @description The maximum number of seconds without progress while a tool runs.
              * @default null
              */
             tool_seconds: number | null;
             /**
              * Format: int32
-             * @description Model calls in one run.
+             * @description The maximum number of model calls in one run.
              * @default null
              */
             turns: number | null;
             /**
              * Format: int32
-             * @description Seconds from start to end, waiting for approvals included.
+             * @description The maximum duration in seconds, including time spent waiting for approvals.
              * @default null
              */
             wall_seconds: number | null;
         };
-        /** @description What a server says of a tool; hints, not promises. */
+        /** @description Hints of a server about a tool; not guarantees. */
         McpAnnotations: {
             destructive?: boolean | null;
             idempotent?: boolean | null;
@@ -1491,11 +1491,11 @@ export interface components {
             /** @description The tool's name on the server. */
             tool: string;
         };
-        /** @description What a tool has answered. */
+        /** @description The result of a tool call. */
         McpCallResult: {
             /**
              * Format: int64
-             * @description Of a JSON-RPC error.
+             * @description The code of a JSON-RPC error.
              */
             code?: number | null;
             /** @description Blocks with a `type`: text, image, audio, resource, resource_link, other. */
@@ -1503,7 +1503,7 @@ export interface components {
             is_error: boolean;
             /** Format: int64 */
             millis: number;
-            /** @description What happened on the way, for people. */
+            /** @description Notices during the call, for people. */
             notices: string[];
             structured?: Record<string, never> | null;
         };
@@ -1526,7 +1526,7 @@ export interface components {
                 [key: string]: components["schemas"]["McpServerConfig"];
             };
         };
-        /** @description What a server says of itself. */
+        /** @description The name and version that a server reports. */
         McpIdentity: {
             name: string;
             title?: string | null;
@@ -1546,7 +1546,7 @@ export interface components {
         McpImportReport: {
             servers: components["schemas"]["McpImported"][];
         };
-        /** @description What became of one server. */
+        /** @description The result of importing one server. */
         McpImported: {
             name: string;
             outcome: components["schemas"]["McpImportOutcome"];
@@ -1556,7 +1556,7 @@ export interface components {
         McpListing: {
             instructions?: string | null;
             protocol_version: string;
-            /** @description Those that cannot be used, with the reason. */
+            /** @description Tools that cannot be used, with the reason. */
             quarantined: components["schemas"]["McpQuarantined"][];
             server?: components["schemas"]["McpIdentity"] | null;
             tools: components["schemas"]["McpTool"][];
@@ -1571,16 +1571,16 @@ export interface components {
             source: string;
             text: string;
         };
-        /** @description What a server has written lately. */
+        /** @description The latest output of a server. */
         McpLogs: {
             lines: components["schemas"]["McpLogLine"][];
             stderr: string;
         };
-        /** @description Why one server cannot be used. The others are none the worse for it. */
+        /** @description Why a server cannot be used. Other servers are not affected. */
         McpProblem: {
             /** @example mcp_config */
             code: string;
-            /** @description For people: what is wrong and what to do. */
+            /** @description A text for people: what is wrong and what to do. */
             message: string;
         };
         McpProjectServer: components["schemas"]["McpServerConfig"] & {
@@ -1591,25 +1591,25 @@ export interface components {
             name?: string | null;
             reason: string;
         };
-        /** @description One server of the catalog. */
+        /** @description An MCP server of the catalog. */
         McpServer: components["schemas"]["McpServerConfig"] & {
             created_at?: components["schemas"]["Timestamp"] | null;
-            /** @description False for those of the operator's file, which are changed there. */
+            /** @description False for servers of the operator's file, which are edited there. */
             editable: boolean;
             name: string;
             problem?: components["schemas"]["McpProblem"] | null;
-            /** @description The operator's file has one of this name too, which is used instead. */
+            /** @description The operator's file has a server of the same name, which is used instead. */
             shadowed: boolean;
             source: components["schemas"]["McpSource"];
             status?: components["schemas"]["McpStatus"] | null;
             updated_at?: components["schemas"]["Timestamp"] | null;
             variables: components["schemas"]["McpVariable"][];
         };
-        /** @description Keys that other programs keep in their files are passed over. */
+        /** @description Keys that only other programs use are ignored. */
         McpServerConfig: {
             args?: string[];
             command?: string | null;
-            /** @description The folder that a stdio server is started in. */
+            /** @description The working directory of a stdio server. */
             cwd?: string | null;
             disabled?: boolean;
             env?: {
@@ -1620,15 +1620,15 @@ export interface components {
             };
             /**
              * Format: int64
-             * @description For the start, in milliseconds.
+             * @description The startup timeout, in milliseconds.
              */
             startupTimeout?: number | null;
             /**
              * Format: int64
-             * @description For one call of a tool, in milliseconds.
+             * @description The timeout of one tool call, in milliseconds.
              */
             timeout?: number | null;
-            /** @description `stdio`, `http` or `sse`. Without it a command means stdio and an address http. */
+            /** @description `stdio`, `http` or `sse`. Without it, a command means `stdio` and a URL means `http`. */
             type?: string | null;
             url?: string | null;
         };
@@ -1641,7 +1641,7 @@ export interface components {
         McpServerSpec: {
             args?: string[];
             command?: string | null;
-            /** @description The folder that a stdio server is started in. */
+            /** @description The working directory of a stdio server. */
             cwd?: string | null;
             disabled?: boolean;
             env?: {
@@ -1652,26 +1652,26 @@ export interface components {
             };
             /**
              * Format: int64
-             * @description For the start, in milliseconds.
+             * @description The startup timeout, in milliseconds.
              */
             startupTimeout?: number | null;
             /**
              * Format: int64
-             * @description For one call of a tool, in milliseconds.
+             * @description The timeout of one tool call, in milliseconds.
              */
             timeout?: number | null;
-            /** @description `stdio`, `http` or `sse`. Without it a command means stdio and an address http. */
+            /** @description `stdio`, `http` or `sse`. Without it, a command means `stdio` and a URL means `http`. */
             type?: string | null;
             url?: string | null;
         } & {
             name: string;
         };
         /**
-         * @description Who wrote a server down.
+         * @description Where a server is configured.
          * @enum {string}
          */
         McpSource: "file" | "database" | "skill" | "project";
-        /** @description How a server does. */
+        /** @description The status of an MCP server. */
         McpStatus: {
             /** Format: int64 */
             calls: number;
@@ -1681,7 +1681,7 @@ export interface components {
             last_error?: string | null;
             /**
              * Format: int64
-             * @description Lines on its standard output that were not for us.
+             * @description Lines on its standard output that are not MCP messages.
              */
             noise_lines: number;
             /** Format: int32 */
@@ -1692,7 +1692,7 @@ export interface components {
             restarts: number;
             /**
              * Format: int64
-             * @description While it rests after failures.
+             * @description The time until the next start attempt after repeated failures.
              */
             retry_in_ms?: number | null;
             server?: components["schemas"]["McpIdentity"] | null;
@@ -1706,7 +1706,7 @@ export interface components {
              * @example invalid
              */
             state: string;
-            /** @description How many it has, once it was asked. */
+            /** @description The number of tools, once they have been listed. */
             tools?: number | null;
             /**
              * @example stdio
@@ -1717,7 +1717,7 @@ export interface components {
             /** Format: int64 */
             uptime_ms?: number | null;
         };
-        /** @description What a start, a list of its tools and a stop came to. */
+        /** @description The result of starting a server, listing its tools and stopping it. */
         McpTestReport: {
             error?: components["schemas"]["McpFailure"] | null;
             listing?: components["schemas"]["McpListing"] | null;
@@ -1726,12 +1726,12 @@ export interface components {
             /** Format: int64 */
             noise_lines: number;
             ok: boolean;
-            /** @description The last of what its program wrote there. */
+            /** @description The last part of its standard error. */
             stderr: string;
         };
-        /** @description Where a server was written down: skill over agent over project. */
+        /** @description The tier that defines a server. Skill overrides agent, agent overrides project. */
         McpTier: {
-            /** @description Which skill. */
+            /** @description The name of the skill, for the skill tier. */
             skill?: string | null;
             /**
              * @example skill
@@ -1743,10 +1743,10 @@ export interface components {
         McpTool: {
             annotations: components["schemas"]["McpAnnotations"];
             description?: string | null;
-            /** @description Another one when the server changes its description or schema. */
+            /** @description Changes when the server changes the tool's description or schema. */
             fingerprint: string;
             /**
-             * @description As agents and their tool policies know it.
+             * @description The name that agents and tool policies use.
              * @example mcp__files__read
              */
             full_name: string;
@@ -1756,9 +1756,9 @@ export interface components {
             output_schema?: Record<string, never> | null;
             title?: string | null;
         };
-        /** @description What stands in a project's file, and whether it may be used. */
+        /** @description The `.mcp.json` of a workspace, and whether it may be used. */
         McpTrust: {
-            /** @description SHA-256 of the file, in hex; what is trusted is exactly this content. */
+            /** @description SHA-256 of the file, in hex; only exactly this content is trusted. */
             digest?: string | null;
             /** @description Why the file cannot be read. */
             problem?: string | null;
@@ -1768,9 +1768,9 @@ export interface components {
         };
         /** @enum {string} */
         McpTrustState: "none" | "untrusted" | "trusted" | "unreadable";
-        /** @description A variable that a server's settings name. */
+        /** @description A variable that a server's settings refer to. */
         McpVariable: {
-            /** @description The operator has allowed it, and whoever configured this server may use it. */
+            /** @description Whether the operator has allowed it and this server may use it. */
             allowed: boolean;
             name: string;
             set: boolean;
@@ -1785,7 +1785,7 @@ export interface components {
             run_id?: components["schemas"]["RunId"] | null;
             /**
              * Format: int64
-             * @description The seq of the event that began it: messages are shown in this order.
+             * @description The seq of the event that began this message. Messages are sorted by it.
              */
             seq: number;
             status: components["schemas"]["MessageStatus"];
@@ -1801,22 +1801,23 @@ export interface components {
         MessageId: string;
         /** @enum {string} */
         MessageStatus: "streaming" | "complete" | "partial";
-        /** @description How a model's API is asked, and how its tool calls are carried out. */
+        /** @description How a model API is called, and how its tool calls are executed. */
         ModelOptions: {
             /**
              * Format: int32
-             * @description Tokens that the model's context holds. What does not fit is folded into a summary. `null`: the provider's guess.
+             * @description The model's context window in tokens. Older messages that do not fit are summarized. `null`: the provider's
+             *     estimate.
              * @default null
              */
             context_window: number | null;
             /**
              * Format: int32
-             * @description Tokens of one answer. `null`: the provider's own.
+             * @description The maximum number of tokens in one answer. `null`: the provider's default.
              * @default null
              */
             max_output_tokens: number | null;
             /**
-             * @description Whether the calls of one answer run side by side; else one after another.
+             * @description Whether the tool calls of one answer run in parallel; otherwise they run one after another.
              * @default true
              */
             parallel: boolean;
@@ -1826,7 +1827,7 @@ export interface components {
             thinking: components["schemas"]["Thinking"] | null;
             /**
              * Format: int32
-             * @description A fixed budget for thinking, in tokens, for models of Anthropic's that want one.
+             * @description A fixed thinking budget in tokens, for Anthropic models that require one.
              * @default null
              */
             thinking_budget_tokens: number | null;
@@ -1852,16 +1853,16 @@ export interface components {
             name: components["schemas"]["Name"];
         };
         /**
-         * @description What becomes of a run whose client goes away.
+         * @description What happens to a run when its client disconnects.
          * @enum {string}
          */
         OnDisconnect: "continue" | "cancel";
-        /** @description Whose objects a query may see. Every store query takes one: a foreign id and an unknown id look the same. */
+        /** @description The owner whose objects a query may see. Every store query takes one: a foreign id and an unknown id look the same. */
         Owner: string;
         Parameter: {
-            /** @description For the type `choice`: one of these. */
+            /** @description The allowed values of a parameter of type `choice`. */
             choices?: string[];
-            /** @description A text, a number or a boolean, as the type says. */
+            /** @description A text, a number or a boolean, depending on the type. */
             default?: unknown;
             description?: string | null;
             name: string;
@@ -1870,7 +1871,7 @@ export interface components {
         };
         /** @enum {string} */
         ParameterKind: "text" | "number" | "choice" | "boolean" | "file_path";
-        /** @description One stretch of an answer, in the order it was said. */
+        /** @description One part of an answer. Parts are in order. */
         Part: {
             item?: string | null;
             text: string;
@@ -1889,6 +1890,7 @@ export interface components {
             /** @description The start of the bucket. */
             at: components["schemas"]["Timestamp"];
         };
+        /** @description A posted message and the runs that answer it. */
         Posted: {
             message: components["schemas"]["Message"];
             runs: components["schemas"]["RunRef"][];
@@ -1948,7 +1950,7 @@ export interface components {
         Provider: {
             capabilities: components["schemas"]["Capabilities"];
             inspection: components["schemas"]["Inspection"];
-            /** @description What agents say as their `provider`. */
+            /** @description The name that agents set as their `provider`. */
             name: string;
         };
         ProviderList: {
@@ -1961,19 +1963,19 @@ export interface components {
             message_id?: components["schemas"]["MessageId"] | null;
             score: components["schemas"]["Score"];
         };
-        /** @description What stopping a run took: nothing is called stopped before it is. */
+        /** @description What was done to stop a run. Exists only after everything has stopped. */
         Receipt: {
             /**
              * Format: int64
-             * @description From the request to stop until everything had stopped.
+             * @description Milliseconds from the stop request until everything had stopped.
              */
             millis: number;
             /**
              * Format: int32
-             * @description Child processes that were ended.
+             * @description The number of child processes that were ended.
              */
             processes: number;
-            /** @description Signals sent to them, in order. */
+            /** @description The signals sent to them, in order. */
             signals: string[];
         };
         Remarks: {
@@ -1993,7 +1995,7 @@ export interface components {
             remembered: components["schemas"]["Remembered"][];
         };
         Room: {
-            /** @description In the order they joined, which is the order they answer in. */
+            /** @description In the order they joined. Agents answer in this order. */
             agents: components["schemas"]["AgentId"][];
             created_at: components["schemas"]["Timestamp"];
             /**
@@ -2018,10 +2020,10 @@ export interface components {
         RoomList: {
             rooms: components["schemas"]["RoomSummary"][];
         };
-        /** @description How a room behaves. What it leaves out has a default. */
+        /** @description The policy of a room. Missing fields have defaults. */
         RoomPolicy: {
             /**
-             * @description What happens to a message that arrives while agents still answer, when the message itself does not say.
+             * @description What happens to a message that arrives while agents are answering, unless the message sets its own policy.
              * @default enqueue
              */
             when_busy: components["schemas"]["WhenBusy"];
@@ -2033,20 +2035,20 @@ export interface components {
             policy?: components["schemas"]["RoomPolicy"];
             project_id?: components["schemas"]["ProjectId"] | null;
         };
-        /** @description A room as a list of rooms shows it: with what goes on in it and what was said last. */
+        /** @description A room in a list of rooms: with its activity and its last message. */
         RoomSummary: components["schemas"]["Room"] & {
-            /** @description A run is queued or under way. */
+            /** @description Whether a run is queued or running. */
             busy: boolean;
             last_message?: components["schemas"]["LastMessage"] | null;
-            /** @description A tool call waits for a person. */
+            /** @description Whether a tool call waits for approval. */
             waiting: boolean;
         };
-        /** @description One entry of the training history. */
+        /** @description An entry of the training history. */
         Round: components["schemas"]["Remarks"] & {
             created_at: components["schemas"]["Timestamp"];
             /**
              * Format: int32
-             * @description The skill's after this round.
+             * @description The skill's experience after this round.
              */
             experience?: number | null;
             id: components["schemas"]["RoundId"];
@@ -2057,17 +2059,17 @@ export interface components {
             score?: components["schemas"]["Score"] | null;
             /**
              * Format: int32
-             * @description The skill's version then.
+             * @description The skill's version at the time.
              */
             version: number;
         };
         /**
          * Format: uuid
-         * @description One entry of a skill's training history.
+         * @description An entry in a skill's training history.
          */
         RoundId: string;
         /**
-         * @description What a round was.
+         * @description The kind of a training round.
          * @enum {string}
          */
         RoundKind: "rating" | "accepted" | "dropped";
@@ -2080,12 +2082,12 @@ export interface components {
             ended_at?: components["schemas"]["Timestamp"] | null;
             error?: components["schemas"]["RunError"] | null;
             id: components["schemas"]["RunId"];
-            /** @description The message this run answers. */
+            /** @description The message that this run answers. */
             message_id: components["schemas"]["MessageId"];
             model?: string | null;
             /**
              * Format: int64
-             * @description The seq of its `run_queued` event: runs of a room are answered in this order.
+             * @description The seq of the `run_queued` event. The runs of a room execute in this order.
              */
             queued_seq: number;
             receipt?: components["schemas"]["Receipt"] | null;
@@ -2095,9 +2097,9 @@ export interface components {
             usage: components["schemas"]["Usage"];
         };
         RunError: {
-            /** @description Stable, for programs. */
+            /** @description A stable code, for programs. */
             code: string;
-            /** @description For people; says what to do where something can be done. */
+            /** @description A text for people, with advice if there is any. */
             message: string;
         };
         /** Format: uuid */
@@ -2112,18 +2114,18 @@ export interface components {
             id: components["schemas"]["RunId"];
         };
         /**
-         * @description queued → running (⇄ waiting) → exactly one of the four ends.
+         * @description queued → running (⇄ waiting) → exactly one of four terminal statuses.
          * @enum {string}
          */
         RunStatus: "queued" | "running" | "waiting_for_approval" | "waiting_for_quota" | "completed" | "failed" | "cancelled" | "interrupted";
         /**
-         * @description When a tool call is carried out.
+         * @description When a tool call is executed.
          * @enum {string}
          */
         RunTools: "after" | "while_streaming";
         /**
          * Format: int32
-         * @description 1 is useless, 5 is as it should be.
+         * @description A rating from 1 (useless) to 5 (perfect).
          */
         Score: number;
         Series: {
@@ -2173,19 +2175,19 @@ export interface components {
             skills: components["schemas"]["SkillSummary"][];
         };
         SkillName: string;
-        /** @description What a person sets. */
+        /** @description The settings of a skill. */
         SkillSpec: {
-            /** @description Markdown; `{{parameter}}` is filled in. */
+            /** @description Markdown; `{{parameter}}` is replaced by its value. */
             body: string;
             category?: string | null;
             compatibility?: string | null;
-            /** @description What it does and when to use it; agents decide by it. */
+            /** @description What the skill does and when to use it. Agents choose skills by this text. */
             description: string;
             display_name?: components["schemas"]["Name"] | null;
-            /** @description The author's own word for the version. */
+            /** @description The author's version label. */
             label?: string | null;
             license?: string | null;
-            /** @description As in `.mcp.json`: what a run that has this skill may reach beside its agent's own. */
+            /** @description MCP servers, as in `.mcp.json`, that a run with this skill has in addition to its agent's own. */
             mcp_servers?: {
                 [key: string]: Record<string, never>;
             };
@@ -2194,7 +2196,7 @@ export interface components {
             };
             name: components["schemas"]["SkillName"];
             parameters?: components["schemas"]["Parameter"][];
-            /** @description `deny` and `ask` hold in every run that has the skill, `allow` in runs that a person invokes it in. */
+            /** @description `deny` and `ask` apply to every run that has the skill, `allow` only to runs in which a user invokes it. */
             tools?: components["schemas"]["ToolPolicy"];
         };
         SkillSummary: {
@@ -2233,17 +2235,18 @@ export interface components {
             from_ms: number;
             is_error?: boolean | null;
             kind: components["schemas"]["SpanKind"];
-            /** @description The tool, the model, or what is waited for. */
+            /** @description The name of the tool, the model, or the reason for waiting. */
             name?: string | null;
             /**
              * Format: int64
-             * @description `null` while it lasts.
+             * @description `null` while the span is open.
              */
             to_ms?: number | null;
             tool_use_id?: string | null;
         };
         /** @enum {string} */
         SpanKind: "queued" | "model" | "tool" | "approval" | "waiting";
+        /** @description A run that has ended. */
         Stopped: {
             id: components["schemas"]["RunId"];
             receipt: components["schemas"]["Receipt"];
@@ -2266,7 +2269,7 @@ export interface components {
         Timeline: {
             ended_at?: components["schemas"]["Timestamp"] | null;
             run_id: components["schemas"]["RunId"];
-            /** @description In the order they began. Tools may overlap; the model's own time never overlaps with anything. */
+            /** @description Sorted by start. Tool spans may overlap; model spans never overlap with anything. */
             spans: components["schemas"]["Span"][];
             started_at?: components["schemas"]["Timestamp"] | null;
         };
@@ -2291,13 +2294,13 @@ export interface components {
         ToolCall: {
             input: unknown;
             name: string;
-            /** @description What it printed while it ran. */
+            /** @description Output while the tool ran. */
             output?: string;
             result?: components["schemas"]["ToolOutcome"] | null;
             tool_use_id: string;
         };
         /**
-         * @description How the model says that it wants to call a tool.
+         * @description How the model requests a tool call.
          * @enum {string}
          */
         ToolCalling: "native" | "xml";
@@ -2306,8 +2309,8 @@ export interface components {
             is_error: boolean;
         };
         /**
-         * @description Which tool calls pass, ask a person, or are refused. Patterns are tool names with `*`; the first list that matches
-         *     wins in the order deny, ask, allow; what matches none asks.
+         * @description Which tool calls are allowed, need approval, or are denied. Patterns are tool names with `*`; the first list that
+         *     matches wins, in the order deny, ask, allow. A tool that matches no list needs approval.
          */
         ToolPolicy: {
             /** @default [] */
@@ -2318,11 +2321,11 @@ export interface components {
             deny: string[];
         };
         /**
-         * @description What happens when the agent calls it.
+         * @description What happens when the agent calls a tool.
          * @enum {string}
          */
         ToolVerdict: "allow" | "ask" | "deny";
-        /** @description A room that was opened on a skill to train it. */
+        /** @description A room in which a skill is trained. */
         TrainingRoom: {
             agent_id: components["schemas"]["AgentId"];
             created_at: components["schemas"]["Timestamp"];

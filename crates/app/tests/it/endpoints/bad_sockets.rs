@@ -29,10 +29,14 @@ impl Socket {
         within("a send", self.0.send(message)).await.unwrap();
     }
 
+    /// Returns the next message that is not a heartbeat: those come whenever they are due.
     async fn receive(&mut self) -> Value {
         loop {
             match within("an answer", self.0.next()).await.unwrap().unwrap() {
-                Message::Text(text) => return serde_json::from_str(&text).unwrap(),
+                Message::Text(text) => match serde_json::from_str::<Value>(&text).unwrap() {
+                    beat if beat["type"] == "heartbeat" => {}
+                    answer => return answer,
+                },
                 Message::Ping(_) => {}
                 other => panic!("{other:?}"),
             }

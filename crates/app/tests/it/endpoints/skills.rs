@@ -175,7 +175,7 @@ async fn agent_uses_a_skill_and_a_message_invokes_it(api: &TestClient) {
 
     let bad = post_body(api, room, json!({"text": "/greet loud=yes"})).await.expect_problem(422, "unprocessable");
     assert_eq!(bad["pointer"], "/text");
-    assert!(bad["detail"].as_str().unwrap().contains("it takes: word"), "{bad}");
+    assert!(bad["detail"].as_str().unwrap().contains("the skill has: word"), "{bad}");
     let history = api.messages(room, None, 100).await.unwrap();
     assert_eq!(history.messages.len(), 2, "nothing may be stored");
     let posted = post_body(api, room, json!({"text": "/greet word=bye please"})).await.expect_status(202);
