@@ -3,14 +3,14 @@
 //! Everything that lives as long as the server is started here.
 
 use crate::{
-    cli::doctor,
+    cli::{doctor, version},
     config::{AppConfig, DatabaseSetting},
     provider_setup, test_hooks,
 };
 use anyhow::Context as _;
 use domain::{agent::AgentSpec, name::Name, owner::Owner};
 use engine::{Engine, Worker};
-use std::{io::Write as _, net::SocketAddr, time::Duration};
+use std::{io::Write as _, net::SocketAddr, path::Path, time::Duration};
 use store::{Backend, Store, StoreAccess};
 use tokio::{
     net::TcpListener,
@@ -32,7 +32,7 @@ pub async fn run(config: AppConfig) -> anyhow::Result<()> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut server = RunningServer::start(&config).await?;
-    announce(server.address)?;
+    announce(server.address, &config.store.data_dir)?;
     tokio::select! {
         _ = interrupt.recv() => {}
         _ = terminate.recv() => {}
@@ -46,11 +46,19 @@ pub async fn run(config: AppConfig) -> anyhow::Result<()> {
     }
 }
 
-/// Prints one line to standard output, for people and for programs that start the server.
-fn announce(address: SocketAddr) -> anyhow::Result<()> {
+/// Programs that start the server read the first line; the others are for people. In one write, because such a program
+/// may stop reading after the first.
+fn announce(address: SocketAddr, data_dir: &Path) -> anyhow::Result<()> {
+    let text = format!(
+        "Greenroom is listening on http://{address}\n\
+         \x20 version      {}\n\
+         \x20 data folder  {}\n\
+         \x20 next         open the address in a browser; Ctrl-C stops the server\n",
+        version::current(),
+        data_dir.display(),
+    );
     let mut out = std::io::stdout().lock();
-    writeln!(out, "Greenroom is listening on http://{address}")?;
-    out.flush().context("cannot write to standard output")
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("cannot write to standard output")
 }
 
 /// A running server.
@@ -77,13 +85,7 @@ impl RunningServer {
             (CancellationToken::new(), CancellationToken::new(), CancellationToken::new());
         let mut store_tasks = JoinSet::new();
         let supervisor = Supervisor::new(config.keeper.clone());
-        let store_config = store_config(config)?;
-        // Side by side: one waits for the disk, the other reads the process table.
-        let (store, ()) = tokio::join!(
-            Store::open(&store_config, StoreAccess::Server, &mut store_tasks, &store_cancel),
-            end_leftover_processes(&supervisor),
-        );
-        let store = store?;
+        let store = Store::open(&store_config(config)?, StoreAccess::Server, &mut store_tasks, &store_cancel).await?;
         server::auth::refuse_open_bind(address, store.accounts_exist().await?).map_err(anyhow::Error::msg)?;
         create_first_agent(&store).await?;
         let mcp = provider_setup::mcp_manager(config, &supervisor)?;
@@ -98,7 +100,14 @@ impl RunningServer {
         let mut http_server = JoinSet::new();
         http_server.spawn(server::serve(app, listener));
         let mut workers = JoinSet::new();
-        workers.spawn(worker.run(worker_cancel.clone()));
+        workers.spawn({
+            let (supervisor, cancel) = (supervisor.clone(), worker_cancel.clone());
+            async move {
+                // Clients need not wait for this, but runs must: a leftover program may use the same folder.
+                end_leftover_processes(supervisor).await;
+                worker.run(cancel).await;
+            }
+        });
         Ok(Self {
             address,
             store,
@@ -151,8 +160,7 @@ impl RunningServer {
 
 /// Ends programs of an earlier server that was killed together with its keepers. Runs on a blocking thread, because it
 /// reads the process table.
-async fn end_leftover_processes(supervisor: &Supervisor) {
-    let supervisor = supervisor.clone();
+async fn end_leftover_processes(supervisor: Supervisor) {
     match tokio::task::spawn_blocking(move || supervisor.end_abandoned()).await {
         Ok(0) => {}
         Ok(ended) => tracing::warn!(ended, "ended leftover processes of an earlier server"),

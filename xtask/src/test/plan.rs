@@ -192,7 +192,7 @@ mod tests {
         let selected = select(&words(&["chaos", "tidy", "mcp"])).unwrap();
         let lanes: Vec<Vec<&str>> =
             lanes(&selected).iter().map(|lane| lane.iter().map(|stage| stage.name).collect()).collect();
-        assert_eq!(lanes, [vec!["tidy", "chaos"], vec!["mcp"]]);
+        assert_eq!(lanes, [vec!["tidy"], vec!["chaos"], vec!["mcp"]]);
     }
 
     #[test]

@@ -4,11 +4,19 @@
 
 use super::Cli;
 use clap::{CommandFactory as _, FromArgMatches as _};
+use std::sync::OnceLock;
+
+static VERSION: OnceLock<String> = OnceLock::new();
+
+/// The version and the commit of this binary, such as `0.1.0 (b32665401f 2026-11-17)`.
+pub fn current() -> &'static str {
+    VERSION.get().map_or(env!("CARGO_PKG_VERSION"), String::as_str)
+}
 
 /// Parses the command line. Prints the version and exits if that is all it asks for, or an error if it is invalid.
 pub fn parse(built_from: Option<&str>) -> Cli {
     let version = format!("{} ({})", env!("CARGO_PKG_VERSION"), built_from.unwrap_or("development build"));
-    // clap keeps it until the process ends.
-    let matches = Cli::command().version(&*version.leak()).get_matches();
+    VERSION.get_or_init(|| version);
+    let matches = Cli::command().version(current()).get_matches();
     Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
 }

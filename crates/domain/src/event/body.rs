@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::{fmt, str::FromStr};
 
-macro_rules! vocabulary {
+macro_rules! event_types {
     ($($variant:ident = $name:tt),* $(,)?) => {
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize, utoipa::ToSchema)]
         pub enum EventType {
@@ -58,7 +58,7 @@ macro_rules! vocabulary {
     };
 }
 
-vocabulary! {
+event_types! {
     MessagePosted = "message_posted",
     TapePlanned = "tape_planned",
     RunQueued = "run_queued",

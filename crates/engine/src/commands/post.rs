@@ -1,4 +1,4 @@
-//! Posts a message: the message and the runs that will answer it are stored in one commit.
+//! How clients post a message to a room: the message and the runs that will answer it are stored in one commit.
 
 use crate::{
     Engine, EngineError,

@@ -1,4 +1,4 @@
-//! Decides which agents of a room answer a message, and in which order. Pure: no clock, no ids, no IO.
+//! The tape: decides which agents of a room answer a message, and in which order. Pure: no clock, no ids, no IO.
 //!
 //! One rule for now: the mentioned agents, else all, one after another in the order they joined. The plan is made when
 //! a message is posted and becomes runs in that order; the queue keeps the order.

@@ -125,10 +125,10 @@ impl ThreadRouter {
     /// Parks the least recently used idle threads above the limit, and returns them.
     pub fn park_excess(&self) -> Vec<String> {
         let mut inner = self.lock();
-        let RouterState { queues: seats, threads, .. } = &mut *inner;
+        let RouterState { queues, threads, .. } = &mut *inner;
         let mut idle: Vec<(u64, String)> = threads
             .iter()
-            .filter(|(id, thread)| !thread.parked && !seats.contains_key(*id))
+            .filter(|(id, thread)| !thread.parked && !queues.contains_key(*id))
             .map(|(id, thread)| (thread.last_used, id.clone()))
             .collect();
         idle.sort_unstable();
@@ -147,10 +147,10 @@ impl ThreadRouter {
         let mut inner = self.lock();
         inner.early.clear();
         inner.threads.clear();
-        let seats = std::mem::take(&mut inner.queues).into_values().collect();
+        let queues = std::mem::take(&mut inner.queues).into_values().collect();
         drop(inner);
         self.detached.notify_waiters();
-        seats
+        queues
     }
 }
 

@@ -1,4 +1,4 @@
-//! Server-sent events: `id: <epoch>-<seq>`, `event: <type>`, `data: <the event>`.
+//! The SSE stream (server-sent events) of a room: `id: <epoch>-<seq>`, `event: <type>`, `data: <the event>`.
 
 use super::room_reader::{RoomReader, RoomUpdate};
 use crate::{App, error::Problem};

@@ -28,9 +28,9 @@ impl FactCache {
 
     /// Takes the facts out of the cache; [`Self::put_back`] returns them after the transaction. The flag says whether
     /// they cover all of the subjects.
-    pub(super) fn take(&mut self, about: &CommitSubjects, meddled: u64) -> (JournalFacts, bool) {
+    pub(super) fn take(&mut self, about: &CommitSubjects, external_writes: u64) -> (JournalFacts, bool) {
         let facts = std::mem::take(&mut self.facts);
-        if !self.is_sole_writer || self.external_writes != meddled {
+        if !self.is_sole_writer || self.external_writes != external_writes {
             return (JournalFacts::default(), false);
         }
         let is_all = about.keys.is_empty()
@@ -40,8 +40,8 @@ impl FactCache {
         (facts, is_all)
     }
 
-    pub(super) fn put_back(&mut self, facts: JournalFacts, meddled: u64) {
-        self.external_writes = meddled;
+    pub(super) fn put_back(&mut self, facts: JournalFacts, external_writes: u64) {
+        self.external_writes = external_writes;
         if [facts.heads.len(), facts.unfinished.len(), facts.leases.len()].into_iter().all(|count| count <= MAX_ENTRIES)
         {
             // Stored events and used keys are read each time.

@@ -1,6 +1,6 @@
-//! Stores first, publishes second. One writer per store: it takes all commits that arrived during the last transaction,
-//! commits them as one group, then publishes and acknowledges them. There is no timer: a single commit is stored at
-//! once.
+//! Group commit: stores first, publishes second. One writer per store takes all commits that arrived during the last
+//! transaction, commits them as one group, then publishes and acknowledges them. There is no timer: a single commit is
+//! stored at once.
 
 use super::{
     commit::{Commit, Committed, RowChange},
@@ -144,17 +144,17 @@ impl JournalWriter {
     async fn apply(&mut self, commits: &[Commit], now: Timestamp) -> Result<AppliedGroup, StoreError> {
         let subjects = CommitSubjects::from_commits(commits);
         match self.store.clone().database() {
-            Database::Sqlite { write, external_writes: meddled, .. } => {
+            Database::Sqlite { write, external_writes, .. } => {
                 let mut transaction = sqlite::JournalTransaction::acquire(write).await?;
-                let meddled = meddled.load(Ordering::Relaxed);
-                let (mut facts, is_all) = self.fact_cache.take(&subjects, meddled);
+                let external_writes = external_writes.load(Ordering::Relaxed);
+                let (mut facts, is_all) = self.fact_cache.take(&subjects, external_writes);
                 if !is_all {
                     facts.merge(transaction.load_facts(&subjects).await?);
                 }
                 let plan = CommitPlan::build(commits, facts, now)?;
                 self.leak_before_commit(&plan.applied);
                 transaction.commit(&plan).await?;
-                self.fact_cache.put_back(plan.facts, meddled);
+                self.fact_cache.put_back(plan.facts, external_writes);
                 Ok(plan.applied)
             }
             Database::Postgres(pool) => Ok(in_postgres!(pool, "BEGIN", |transaction| {

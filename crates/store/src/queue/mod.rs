@@ -1,4 +1,4 @@
-//! The queue of unfinished runs: claim, renew, request a stop, take over the runs of a dead worker.
+//! The queue: claim a run, renew its lease, request a stop, take over the runs of a dead worker.
 //!
 //! `journal` commits add and remove runs together with their events; a worker of the same server can claim a run in the
 //! commit that adds it. A claim increments the fence; from then on only commits with the new number are accepted

@@ -77,9 +77,9 @@ impl McpConnector {
             }
             McpTransport::Http { .. } => (handshake.http().await?, ProtocolEra::Modern),
         };
-        let OpenedConnection { mut service, end_reason: ending, process_id, stderr } = opened;
-        let peered = match server_info(&service) {
-            Ok(peered) => peered,
+        let OpenedConnection { mut service, end_reason, process_id, stderr } = opened;
+        let server_info = match server_info(&service) {
+            Ok(server_info) => server_info,
             Err(failure) => {
                 drop(service.close_with_timeout(self.settings.close_timeout).await);
                 return Err(failure);
@@ -89,8 +89,8 @@ impl McpConnector {
             peer: service.peer().clone(),
             service: Mutex::new(Some(service)),
             handler,
-            end_reason: ending,
-            server_info: peered,
+            end_reason,
+            server_info,
             started: Instant::now(),
             process_id,
             stderr,
@@ -149,8 +149,8 @@ impl Handshake<'_> {
         let command = command(&self.server.config, settings).map_err(|reason| (McpFailure::Start(reason), false))?;
         let started = self.connector.supervisor.start(command).await;
         let child = started.map_err(|error| (McpFailure::Start(error_chain(&error)), false))?;
-        let ending = EndReason::default();
-        let stdio = StdioTransport::new(child, Arc::clone(self.health), ending.clone(), settings.close_timeout);
+        let end_reason = EndReason::default();
+        let stdio = StdioTransport::new(child, Arc::clone(self.health), end_reason.clone(), settings.close_timeout);
         let (process_id, stderr) = (Some(stdio.process_id()), stdio.stderr());
         let mode = match era {
             ProtocolEra::Legacy => ClientLifecycleMode::Initialize,
@@ -159,8 +159,8 @@ impl Handshake<'_> {
             }
         };
         match timeout(patience, self.serve(BoxedTransport::new(stdio), mode)).await {
-            Ok(Ok(service)) => Ok(OpenedConnection { service, end_reason: ending, process_id, stderr: Some(stderr) }),
-            Ok(Err(error)) => Err((self.handshake_failure(&error, &ending), is_protocol_rejection(&error))),
+            Ok(Ok(service)) => Ok(OpenedConnection { service, end_reason, process_id, stderr: Some(stderr) }),
+            Ok(Err(error)) => Err((self.handshake_failure(&error, &end_reason), is_protocol_rejection(&error))),
             Err(_) => {
                 let excerpt =
                     transport::stderr_excerpt(&stderr).map(|excerpt| format!("; stderr ends with: {excerpt}"));
@@ -175,9 +175,10 @@ impl Handshake<'_> {
             return Err(McpFailure::Start("it is not an SSE server".to_owned()));
         };
         let client = self.connector.http()?;
-        let ending = EndReason::default();
+        let end_reason = EndReason::default();
         let handshake = async {
-            let connected = SseTransport::connect(client, url, headers, Arc::clone(self.health), ending.clone()).await;
+            let connected =
+                SseTransport::connect(client, url, headers, Arc::clone(self.health), end_reason.clone()).await;
             let sse = connected.map_err(|error| match error {
                 transport::SseConnectError::Status(status) if matches!(status.as_u16(), 401 | 403) => {
                     McpFailure::Unauthorized { reason: error.to_string(), challenge: None }
@@ -186,11 +187,11 @@ impl Handshake<'_> {
             })?;
             let mode = ClientLifecycleMode::Initialize;
             let service = self.serve(BoxedTransport::new(sse), mode).await;
-            service.map_err(|error| self.handshake_failure(&error, &ending))
+            service.map_err(|error| self.handshake_failure(&error, &end_reason))
         };
         let service =
             timeout(self.startup, handshake).await.map_err(|_| self.timeout(self.startup, String::new()))??;
-        Ok(OpenedConnection { service, end_reason: ending, process_id: None, stderr: None })
+        Ok(OpenedConnection { service, end_reason, process_id: None, stderr: None })
     }
 
     async fn http(&self) -> Result<OpenedConnection, McpFailure> {
@@ -198,15 +199,14 @@ impl Handshake<'_> {
             return Err(McpFailure::Start("it is not an HTTP server".to_owned()));
         };
         let (client, begin) = (self.connector.http()?, Instant::now());
-        let ending = EndReason::default();
+        let end_reason = EndReason::default();
         let handshake = async |mode: ClientLifecycleMode| {
             let http = transport::streamable_http_transport(client.clone(), url, headers)
                 .map_err(|reason| (McpFailure::Unreachable(reason), false))?;
             let left = self.startup.saturating_sub(begin.elapsed());
             match timeout(left, self.serve(BoxedTransport::new(http), mode)).await {
-                Ok(answered) => {
-                    answered.map_err(|error| (self.handshake_failure(&error, &ending), is_protocol_rejection(&error)))
-                }
+                Ok(answered) => answered
+                    .map_err(|error| (self.handshake_failure(&error, &end_reason), is_protocol_rejection(&error))),
                 Err(_) => Err((self.timeout(self.startup, String::new()), false)),
             }
         };
@@ -221,19 +221,19 @@ impl Handshake<'_> {
             Err((failure, false)) => return Err(failure),
         };
         self.subscribe(&service);
-        Ok(OpenedConnection { service, end_reason: ending, process_id: None, stderr: None })
+        Ok(OpenedConnection { service, end_reason, process_id: None, stderr: None })
     }
 
     async fn in_process(&self, url: &str) -> Result<OpenedConnection, McpFailure> {
         let name = url.strip_prefix(IN_PROCESS_PREFIX).unwrap_or_default();
         let found = self.connector.in_process_servers.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
         let server = found.ok_or_else(|| McpFailure::Start("no in-process server has this name".to_owned()))?;
-        let ending = EndReason::default();
+        let end_reason = EndReason::default();
         let transport = BoxedTransport::new(InProcessTransport::new(server));
         let handshake = self.serve(transport, ClientLifecycleMode::Initialize);
         let answered = timeout(self.startup, handshake).await.map_err(|_| self.timeout(self.startup, String::new()))?;
-        let service = answered.map_err(|error| self.handshake_failure(&error, &ending))?;
-        Ok(OpenedConnection { service, end_reason: ending, process_id: None, stderr: None })
+        let service = answered.map_err(|error| self.handshake_failure(&error, &end_reason))?;
+        Ok(OpenedConnection { service, end_reason, process_id: None, stderr: None })
     }
 
     /// The only place that starts rmcp's client.
@@ -272,7 +272,7 @@ impl Handshake<'_> {
         McpFailure::Timeout { what: "complete the handshake", after, detail }
     }
 
-    fn handshake_failure(&self, error: &ClientInitializeError, ending: &EndReason) -> McpFailure {
+    fn handshake_failure(&self, error: &ClientInitializeError, end_reason: &EndReason) -> McpFailure {
         let url = match &self.server.config.transport {
             McpTransport::Http { url, .. } | McpTransport::Sse { url, .. } => url,
             McpTransport::Stdio { .. } => "",
@@ -286,14 +286,14 @@ impl Handshake<'_> {
         match cause {
             ClientInitializeError::TransportError { error, .. } => {
                 let source = error.error.as_ref();
-                match ending.get() {
+                match end_reason.get() {
                     Some(reason) => McpFailure::Start(reason.to_owned()),
                     None => unauthorized_failure(source)
                         .unwrap_or_else(|| McpFailure::Unreachable(hide(error_chain(source)))),
                 }
             }
             ClientInitializeError::ConnectionClosed(_) => {
-                McpFailure::Start(ending.get().unwrap_or("it closed the connection without an answer").to_owned())
+                McpFailure::Start(end_reason.get().unwrap_or("it closed the connection without an answer").to_owned())
             }
             ClientInitializeError::JsonRpcError(error) => {
                 McpFailure::Handshake(format!("error {}: {}", error.code.0, error.message))

@@ -1,4 +1,4 @@
-//! Starts programs for agents and guarantees that they end with all their descendants.
+//! Starts programs for agents, and kills a program and all its children (the process tree) when it has to end.
 //!
 //! Each program runs in its own kill domain, held by a keeper: our own binary, started again. The keeper adopts
 //! orphaned descendants of the program and kills all of them on request, or when this server dies for any reason
