@@ -10,6 +10,7 @@ mod faults;
 mod help;
 mod keeper;
 mod mcp;
+mod old_data;
 mod run;
 mod simple;
 mod version;
