@@ -4,8 +4,7 @@
 //! running, waiting and queued. `manifest.json` in the archive has what the old server returned, and its tokens.
 
 use crate::endpoints::requests::{
-    RoomFollower, data, get, journal, message_of, post, post_and_wait, post_body, response_to, runs_of, wait_for_end,
-    within,
+    RoomFollower, data, get, journal, message_of, post, post_and_wait, post_body, runs_of, wait_for_end, within,
 };
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use domain::{
