@@ -67,7 +67,8 @@ async fn size_and_name_limits(api: &TestClient) {
     let pieces = larger.chunks(1 << 20).map(|piece| Ok::<_, std::io::Error>(piece.to_vec())).collect::<Vec<_>>();
     let stream = reqwest::Body::wrap_stream(futures_util::stream::iter(pieces));
     upload(api, "more", "a/b", stream).await.expect_problem(413, "payload_too_large");
-    for bad in ["", " ", "a\nb", &"x".repeat(121), &"x".repeat(6000)] {
+    // The longest is 12,000 bytes when encoded: a head beyond 16 KiB is rejected before it reaches the endpoint.
+    for bad in ["", " ", "a\nb", &"x".repeat(121), &"x".repeat(4000)] {
         upload(api, bad, "a/b", "x").await.expect_problem(400, "invalid_request");
     }
     let unnamed = response_to(api.request(Method::POST, "/api/uploads").body("x")).await;
