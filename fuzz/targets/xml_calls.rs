@@ -2,15 +2,15 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use providers::direct::xml::{Bit, Reader};
+use providers::direct::xml::{XmlPiece, XmlReader};
 
-fn read<'a>(pieces: impl IntoIterator<Item = &'a str>) -> Vec<Bit> {
-    let (mut reader, mut bits, mut joined) = (Reader::default(), Vec::new(), Vec::<Bit>::new());
+fn read<'a>(pieces: impl IntoIterator<Item = &'a str>) -> Vec<XmlPiece> {
+    let (mut reader, mut bits, mut joined) = (XmlReader::default(), Vec::new(), Vec::<XmlPiece>::new());
     pieces.into_iter().for_each(|piece| reader.push(piece, &mut bits));
     reader.end(&mut bits);
     for bit in bits {
         match (joined.last_mut(), bit) {
-            (Some(Bit::Text(text)), Bit::Text(more)) => text.push_str(&more),
+            (Some(XmlPiece::Text(text)), XmlPiece::Text(more)) => text.push_str(&more),
             (_, bit) => joined.push(bit),
         }
     }
