@@ -23,6 +23,9 @@ pub enum StoreError {
     /// The lease that this write relied on is no longer held, or the run has ended.
     #[error("the run's lease was lost: the run ended, or another worker has taken it over")]
     Fenced,
+    /// The run's status may not become the new one (`RunStatus::may_become`).
+    #[error("the run cannot change to this status: it has ended, or has not started")]
+    RunStatusRefused,
     #[error("the room is busy")]
     RoomBusy,
     /// The same Idempotency-Key was used before.
@@ -46,6 +49,7 @@ impl StoreError {
         match self {
             Self::NotFound => Self::NotFound,
             Self::Fenced => Self::Fenced,
+            Self::RunStatusRefused => Self::RunStatusRefused,
             Self::RoomBusy => Self::RoomBusy,
             Self::KeyUsed => Self::KeyUsed,
             Self::LimitReached(why) => Self::LimitReached(why.clone()),

@@ -5,6 +5,7 @@
 
 pub mod backup;
 mod catalog;
+mod commit;
 mod database;
 mod error;
 pub mod journal;
@@ -16,12 +17,12 @@ mod upgrade;
 
 pub use catalog::{
     browser_sessions::BROWSER_SESSION_LIFETIME,
-    idempotency::{EarlierResult, IdempotentRequest},
+    idempotency::EarlierResult,
     mcp_servers::{McpServerImport, McpServerRecord},
     mcp_trust::TrustedFile,
     memory::{MAX_MEMORIES, MemoryRecord},
     messages::MessageHistory,
-    provider_sessions::{ProviderSessionRecord, RunStartState},
+    provider_sessions::RunStartState,
     runs::{InvalidRunCursor, NamedRun, RunCursor, RunFilter},
     skill_files::SkillFilesChange,
     skill_training::{NewProposal, NewRound},
@@ -31,6 +32,7 @@ pub use catalog::{
     tools::RememberedTool,
     usage::{UsageGrouping, UsageQuery, UsageRow, UsageTotals},
 };
+pub use commit::{IdempotentRequest, ProviderSessionRecord};
 pub use error::StoreError;
 pub use open::{Backend, PlantedBug, Store, StoreAccess, StoreConfig};
 pub use upgrade::{SchemaState, schema_state};

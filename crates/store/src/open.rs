@@ -5,8 +5,8 @@ use crate::{
     database::Database,
     error::Result,
     journal::{
-        Checkpointer, Commit, CommitRequest, Committed, Follower, JournalWriter, Notifier, OwnerWatch, Tails,
-        WatchRegistry,
+        Checkpointer, Commit, CommitRequest, Committed, Follower, JournalWriter, Notifier, OwnerWatch,
+        PREPARE_WRITE_CONNECTION, Tails, WatchRegistry,
     },
     migrations,
 };
@@ -318,6 +318,9 @@ async fn open_sqlite(file: &Path, config: &StoreConfig) -> Result<Database> {
         .test_before_acquire(false)
         .idle_timeout(None)
         .max_lifetime(None)
+        .after_connect(|connection, _| {
+            Box::pin(async move { sqlx::raw_sql(PREPARE_WRITE_CONNECTION).execute(connection).await.map(drop) })
+        })
         .connect_with(options.clone().statement_cache_capacity(CACHED_STATEMENTS))
         .await
         .map_err(cannot_open)?;

@@ -1,11 +1,8 @@
 //! Agents and the participants of a room.
 
-use super::{
-    idempotency::{IdempotentRequest, store_key},
-    owned::must_exist,
-};
+use super::{idempotency::store_key, owned::must_exist};
 use crate::{
-    Store, StoreError,
+    IdempotentRequest, Store, StoreError,
     database::{reading, writing},
     error::Result,
     journal::WatchedList,

@@ -3,19 +3,12 @@
 
 use crate::{
     Store, StoreError,
+    commit::{ChangeContext, IdempotentRequest, Refusal, Statement},
     database::{reading, writing},
     error::Result,
 };
 use domain::{owner::Owner, time::Timestamp};
 use std::time::Duration;
-
-/// A write request with an idempotency key.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct IdempotentRequest {
-    pub key: String,
-    /// Identifies the request: a hash of method, path and body.
-    pub fingerprint: [u8; 32],
-}
 
 /// The result of an earlier request with the same key.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +21,20 @@ pub struct EarlierResult {
 
 /// How long a key is valid.
 const KEY_LIFETIME: Duration = Duration::from_secs(24 * 3600);
+
+/// Stores the key with the commit, unless it was used before.
+pub(crate) fn insert(context: &ChangeContext, owner: &Owner, attempt: &IdempotentRequest, result: &str) -> Statement {
+    Statement::new(
+        "INSERT INTO idempotency (owner, key, fingerprint, result, created_at) VALUES ($1, $2, $3, $4, $5) \
+         ON CONFLICT (owner, key) DO NOTHING",
+    )
+    .with(owner.as_str())
+    .with(attempt.key.as_str())
+    .with(attempt.fingerprint.as_slice())
+    .with(result)
+    .with(context.now.as_millis())
+    .must_change_or(Refusal::KeyUsed)
+}
 
 /// Stores the key inside a transaction of the catalog, or returns `KeyUsed`.
 macro_rules! store_key {

@@ -1,11 +1,8 @@
 //! Configured MCP servers, by name. Configurations contain secrets: callers must mask them before showing them.
 
-use super::{
-    idempotency::{IdempotentRequest, store_key},
-    owned::must_exist,
-};
+use super::{idempotency::store_key, owned::must_exist};
 use crate::{
-    Store, StoreError,
+    IdempotentRequest, Store, StoreError,
     database::{reading, writing},
     error::Result,
     row::row,

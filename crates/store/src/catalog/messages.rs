@@ -1,10 +1,11 @@
 //! Messages: the folded view, written in the transaction of the event that completes them.
 
+use super::events::EventRow;
 use crate::{
-    ProviderSessionRecord, Store, StoreError,
+    Store, StoreError,
+    commit::{ChangeContext, ProviderSessionRecord, Statement},
     database::{reading, snapshot},
     error::{Result, signed, unsigned},
-    journal::EventRow,
     row::row,
 };
 use domain::{
@@ -30,7 +31,7 @@ pub struct MessageHistory {
 
 /// The parts of a message that have no column. Text is derived from the parts.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct StoredMessageBody {
+struct StoredMessageBody {
     author: Author,
     status: MessageStatus,
     parts: Vec<Part>,
@@ -39,7 +40,7 @@ pub(crate) struct StoredMessageBody {
 }
 
 impl StoredMessageBody {
-    pub(crate) fn of(message: &Message) -> Self {
+    fn of(message: &Message) -> Self {
         Self {
             author: message.author.clone(),
             status: message.status,
@@ -93,6 +94,18 @@ const MESSAGES_BEFORE_RUN: &str = "SELECT id, room_id, seq, run_id, body, create
 const STREAMING: &str = "SELECT e.room_id, e.seq, e.id, e.kind, e.run_id, e.agent_id, e.created_at, e.data, \
      CAST(NULL AS TEXT) AS raw FROM queue q JOIN events e ON e.room_id = q.room_id AND e.seq >= q.queued_seq \
      AND e.run_id = q.run_id WHERE q.room_id = $1 AND q.holder IS NOT NULL ORDER BY e.seq";
+
+pub(crate) fn insert(context: &ChangeContext, message: &Message, seq: Seq) -> Result<Statement> {
+    Ok(Statement::new(
+        "INSERT INTO messages (id, room_id, seq, run_id, body, created_at) VALUES ($1, $2, $3, $4, $5, $6)",
+    )
+    .with(message.id.0)
+    .with(context.room.0)
+    .with(signed(seq))
+    .with(message.run_id.map(|id| id.0))
+    .with(serde_json::to_string(&StoredMessageBody::of(message))?)
+    .with(message.created_at.as_millis()))
+}
 
 impl Store {
     /// Returns the newest `limit` messages with `since < seq < before`, oldest first, including unfinished answers.

@@ -1,9 +1,9 @@
 //! The stored objects, one file each: row, queries and conversion. Every query takes the owner; a foreign id and an
-//! unknown id look the same (invariant 15). `changes` holds the row changes that are committed with events.
+//! unknown id look the same (invariant 15). Functions that return a `Statement` are row changes, committed with events.
 
 pub(crate) mod agents;
 pub(crate) mod browser_sessions;
-pub(crate) mod changes;
+pub(crate) mod events;
 pub(crate) mod idempotency;
 pub(crate) mod mcp_servers;
 pub(crate) mod mcp_trust;

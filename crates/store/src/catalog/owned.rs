@@ -1,7 +1,7 @@
 //! What the writes of several objects have in common: a row that belongs to an owner must exist.
 
-use super::idempotency::{IdempotentRequest, store_key};
-use crate::{Store, StoreError, database::writing, error::Result};
+use super::idempotency::store_key;
+use crate::{IdempotentRequest, Store, StoreError, database::writing, error::Result};
 use domain::{owner::Owner, time::Timestamp};
 use uuid::Uuid;
 

@@ -2,22 +2,14 @@
 
 use crate::{
     Store,
+    commit::{ChangeContext, ProviderSessionRecord, Statement, without_nul},
     database::reading,
-    error::{Result, unsigned},
+    error::{Result, signed, unsigned},
 };
 use domain::{
     ids::{AgentId, RoomId},
     position::Seq,
 };
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ProviderSessionRecord {
-    pub id: String,
-    /// The session knows all posts up to this seq.
-    pub heard_seq: Seq,
-    /// The session knows all agents' answers up to this seq, including its own.
-    pub spoke_seq: Option<Seq>,
-}
 
 /// The stored state that a run starts with.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,12 +20,26 @@ pub struct RunStartState {
     pub session: Option<ProviderSessionRecord>,
 }
 
-impl ProviderSessionRecord {
-    /// Creates a session that knows nothing yet. PostgreSQL text cannot contain NUL, so NUL is removed here: the stored
-    /// id can then be compared with the provider's.
-    pub fn new(id: &str) -> Self {
-        Self { id: id.replace('\0', ""), heard_seq: 0, spoke_seq: None }
-    }
+/// Stores the session of the agent in the commit's room, or replaces it.
+pub(crate) fn put(
+    context: &ChangeContext,
+    agent_id: AgentId,
+    provider: &str,
+    session: &ProviderSessionRecord,
+) -> Statement {
+    Statement::new(
+        "INSERT INTO provider_sessions (room_id, agent_id, provider, session_id, heard_seq, spoke_seq, updated_at) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (room_id, agent_id, provider) \
+         DO UPDATE SET session_id = excluded.session_id, heard_seq = excluded.heard_seq, \
+         spoke_seq = excluded.spoke_seq, updated_at = excluded.updated_at",
+    )
+    .with(context.room.0)
+    .with(agent_id.0)
+    .with(provider)
+    .with(without_nul(&session.id))
+    .with(signed(session.heard_seq))
+    .with(session.spoke_seq.map(signed))
+    .with(context.now.as_millis())
 }
 
 impl Store {

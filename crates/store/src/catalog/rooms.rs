@@ -1,11 +1,9 @@
 //! Rooms and their participants.
 
-use super::{
-    idempotency::{IdempotentRequest, store_key},
-    owned::must_exist,
-};
+use super::{idempotency::store_key, owned::must_exist};
 use crate::{
     Store, StoreError,
+    commit::{ChangeContext, IdempotentRequest, Statement},
     database::{snapshot, writing},
     error::{Result, unsigned},
     journal::WatchedList,
@@ -47,7 +45,7 @@ row! {
 
 /// The last message, stored in the room's row.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct StoredLastMessage {
+struct StoredLastMessage {
     seq: Seq,
     author: Author,
     text: String,
@@ -56,7 +54,7 @@ pub(crate) struct StoredLastMessage {
 
 impl StoredLastMessage {
     /// Returns `None` for an empty message.
-    pub(crate) fn of(message: &Message, seq: Seq) -> Option<Self> {
+    fn of(message: &Message, seq: Seq) -> Option<Self> {
         if message.text.is_empty() && message.attachments.is_empty() {
             return None;
         }
@@ -114,6 +112,47 @@ impl RoomRow {
             updated_at: Timestamp::from_millis(self.updated_at),
         })
     }
+}
+
+/// Creates a room with an empty journal.
+pub(crate) fn create(context: &ChangeContext, owner: &Owner, room: &Room) -> Result<[Statement; 2]> {
+    let row = Statement::new(
+        "INSERT INTO rooms (id, owner, name, policy, project_id, created_at, updated_at) \
+         VALUES ($1, $2, $3, $4, $5, $6, $6)",
+    )
+    .with(room.id.0)
+    .with(owner.as_str())
+    .with(room.name.as_str())
+    .with(serde_json::to_string(&room.policy)?)
+    .with(room.project_id.map(|id| id.0))
+    .with(context.now.as_millis());
+    Ok([row, Statement::new("INSERT INTO journals (room_id, head) VALUES ($1, 0)").with(room.id.0)])
+}
+
+/// Adds a participant as the last one; a participant keeps its position.
+pub(crate) fn join(context: &ChangeContext, agent_id: AgentId) -> Statement {
+    Statement::new(
+        "INSERT INTO participants (room_id, agent_id, ordinal) \
+         SELECT $1, $2, COALESCE(MAX(ordinal), 0) + 1 FROM participants WHERE room_id = $1 \
+         ON CONFLICT (room_id, agent_id) DO NOTHING",
+    )
+    .with(context.room.0)
+    .with(agent_id.0)
+}
+
+pub(crate) fn leave(context: &ChangeContext, agent_id: AgentId) -> Statement {
+    Statement::new("DELETE FROM participants WHERE room_id = $1 AND agent_id = $2")
+        .with(context.room.0)
+        .with(agent_id.0)
+}
+
+/// Records the activity of a new message in the room's row.
+pub(crate) fn set_last_message(context: &ChangeContext, message: &Message, seq: Seq) -> Result<Statement> {
+    let last = StoredLastMessage::of(message, seq).map(|last| serde_json::to_string(&last));
+    Ok(Statement::new("UPDATE rooms SET updated_at = $2, last_message = COALESCE($3, last_message) WHERE id = $1")
+        .with(context.room.0)
+        .with(context.now.as_millis())
+        .with(last.transpose()?))
 }
 
 impl Store {

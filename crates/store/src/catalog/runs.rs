@@ -1,19 +1,21 @@
 //! Runs and their outcomes.
 
+use super::events::EventRow;
 use crate::{
     Store, StoreError,
+    commit::{ChangeContext, Refusal, RunEnding, Statement, without_nul},
     database::reading,
     error::{Result, signed, unsigned},
-    journal::EventRow,
     row::row,
 };
 use domain::{
     event::Event,
     ids::{AgentId, MessageId, RoomId, RunId},
     owner::Owner,
+    position::Seq,
     run::{Run, RunStatus},
     time::Timestamp,
-    usage::Cost,
+    usage::{Cost, Usage},
 };
 use std::{fmt, str::FromStr};
 use uuid::Uuid;
@@ -138,6 +140,77 @@ macro_rules! select_runs {
     };
 }
 
+/// A run that its commit adds: it waits in the queue, or has started with the commit.
+pub(crate) struct NewRun<'a> {
+    pub owner: &'a Owner,
+    pub run_id: RunId,
+    pub agent_id: AgentId,
+    pub message_id: MessageId,
+    pub queued_seq: Seq,
+    pub has_started: bool,
+}
+
+pub(crate) fn insert(context: &ChangeContext, new: &NewRun<'_>) -> Result<Statement> {
+    let status = if new.has_started { RunStatus::Running } else { RunStatus::Queued };
+    Ok(Statement::new(
+        "INSERT INTO runs (id, owner, room_id, agent_id, message_id, status, queued_seq, usage, created_at, started_at) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+    )
+    .with(new.run_id.0)
+    .with(new.owner.as_str())
+    .with(context.room.0)
+    .with(new.agent_id.0)
+    .with(new.message_id.0)
+    .with(status.as_str())
+    .with(signed(new.queued_seq))
+    .with(serde_json::to_string(&Usage::default())?)
+    .with(context.now.as_millis())
+    .with(new.has_started.then_some(context.now.as_millis())))
+}
+
+/// Changes the status of an unfinished run. Repeating the current status is allowed.
+pub(crate) fn set_status(context: &ChangeContext, run_id: RunId, status: RunStatus) -> Statement {
+    let update = Statement::new(
+        "UPDATE runs SET status = $2, started_at = COALESCE(started_at, $3) \
+         WHERE id = $1 AND status IN ($2, $4, $5, $6, $7)",
+    )
+    .with(run_id.0)
+    .with(status.as_str())
+    .with(context.now.as_millis());
+    from_statuses_before(update, status)
+}
+
+/// Ends a run. A run ends once (invariant 3).
+pub(crate) fn end(context: &ChangeContext, run_id: RunId, ending: &RunEnding) -> Result<Statement> {
+    let RunEnding { status, usage, cost, model, duration_ms, error, receipt } = ending;
+    let update = Statement::new(
+        "UPDATE runs SET status = $2, usage = $3, cost = $4, model = $5, duration_ms = $6, error = $7, receipt = $8, \
+         ended_at = $9 WHERE id = $1 AND status IN ($10, $11, $12, $13)",
+    )
+    .with(run_id.0)
+    .with(status.as_str())
+    .with(serde_json::to_string(usage)?)
+    .with(cost.map(|cost| cost.as_nanos()))
+    .with(model.as_deref().map(without_nul))
+    .with(signed(*duration_ms))
+    .with(error.as_ref().map(serde_json::to_string).transpose()?)
+    .with(receipt.as_ref().map(serde_json::to_string).transpose()?)
+    .with(context.now.as_millis());
+    Ok(from_statuses_before(update, *status))
+}
+
+/// The number of statuses that may come before another one, at most: the unfinished ones.
+const STATUSES_BEFORE: usize = 4;
+
+/// Restricts the update to runs whose status may become `status`; any other rejects the commit.
+fn from_statuses_before(mut update: Statement, status: RunStatus) -> Statement {
+    let mut before = RunStatus::ALL.into_iter().filter(|before| before.may_become(status)).map(RunStatus::as_str);
+    for _ in 0..STATUSES_BEFORE {
+        update = update.with(before.next());
+    }
+    update.must_change_or(Refusal::RunStatus)
+}
+
 /// The number of seqs scanned per query for the events of one run, so that an old run of a long journal does not read
 /// everything after it.
 const SCAN_SEQS: u64 = 5000;
@@ -221,5 +294,18 @@ impl Store {
             from = until;
         }
         Ok(events)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{RunStatus, STATUSES_BEFORE};
+
+    #[test]
+    fn every_status_that_may_come_before_another_has_a_parameter() {
+        for status in RunStatus::ALL {
+            let before = RunStatus::ALL.into_iter().filter(|before| before.may_become(status));
+            assert!(before.count() <= STATUSES_BEFORE, "{status}");
+        }
     }
 }

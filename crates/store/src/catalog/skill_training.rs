@@ -2,12 +2,12 @@
 //! are serialized.
 
 use super::{
-    idempotency::{IdempotentRequest, store_key},
+    idempotency::store_key,
     skill_files::{SkillFilesChange, change_files},
     skills::{checked_number, write_version},
 };
 use crate::{
-    Store, StoreError,
+    IdempotentRequest, Store, StoreError,
     database::{reading, writing},
     error::Result,
     row::row,

@@ -1,11 +1,11 @@
 //! Skills and their versions. A version never changes; the newest [`KEPT_VERSIONS`] are kept.
 
 use super::{
-    idempotency::{IdempotentRequest, store_key},
+    idempotency::store_key,
     skill_files::{FileRow, SkillFilesChange, change_files},
 };
 use crate::{
-    Store, StoreError,
+    IdempotentRequest, Store, StoreError,
     database::{reading, snapshot, writing},
     error::Result,
     journal::WatchedList,

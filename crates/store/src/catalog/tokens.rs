@@ -1,11 +1,8 @@
 //! Bearer tokens. Only their SHA-256 is stored (invariant 17).
 
-use super::{
-    idempotency::{IdempotentRequest, store_key},
-    owned::must_exist,
-};
+use super::{idempotency::store_key, owned::must_exist};
 use crate::{
-    Store, StoreError,
+    IdempotentRequest, Store, StoreError,
     database::{reading, writing},
     error::Result,
     row::row,

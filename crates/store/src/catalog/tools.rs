@@ -2,6 +2,7 @@
 
 use crate::{
     Store, StoreError,
+    commit::{ChangeContext, Statement, without_nul},
     database::{reading, writing},
     error::Result,
 };
@@ -20,6 +21,17 @@ pub struct RememberedTool {
 }
 
 const ROOM: &str = "SELECT created_at FROM rooms WHERE id = $1 AND owner = $2 AND deleted_at IS NULL";
+
+pub(crate) fn remember(context: &ChangeContext, agent_id: AgentId, tool: &str) -> Statement {
+    Statement::new(
+        "INSERT INTO room_tools (room_id, agent_id, tool, created_at) VALUES ($1, $2, $3, $4) \
+         ON CONFLICT (room_id, agent_id, tool) DO NOTHING",
+    )
+    .with(context.room.0)
+    .with(agent_id.0)
+    .with(without_nul(tool))
+    .with(context.now.as_millis())
+}
 
 impl Store {
     /// Returns the tools of a room, sorted by agent and name.
@@ -56,7 +68,7 @@ impl Store {
             sqlx::query("DELETE FROM room_tools WHERE room_id = $1 AND agent_id = $2 AND tool = $3")
                 .bind(room.0)
                 .bind(agent.0)
-                .bind(tool.replace('\0', ""))
+                .bind(without_nul(tool))
                 .execute(&mut *transaction)
                 .await?;
         });

@@ -1,12 +1,9 @@
 //! Metadata of uploads. Their content is stored as files in the data folder, not in the database: 25 MB in a
 //! transaction would delay every journal.
 
-use super::{
-    idempotency::{IdempotentRequest, store_key},
-    owned::must_exist,
-};
+use super::{idempotency::store_key, owned::must_exist};
 use crate::{
-    Store, StoreError,
+    IdempotentRequest, Store, StoreError,
     database::{reading, writing},
     error::{Result, signed, unsigned},
     row::row,

@@ -5,8 +5,8 @@
 //! shared bytes; `follow` is the one reader of a room, `watch` reports changes in many rooms; `sqlite` and `postgres`
 //! are the statements that differ.
 
+mod changes;
 mod checkpoint;
-mod commit;
 mod fact_cache;
 mod follow;
 mod frame;
@@ -14,19 +14,16 @@ mod plan;
 mod postgres;
 mod read;
 mod sqlite;
-mod statement;
 mod tail;
 mod watch;
 mod writer;
 
+pub use crate::commit::{ClaimOffer, Commit, Committed, Guard, RowChange, RunEnding, SeqRef, StopRequest};
 pub(crate) use checkpoint::Checkpointer;
-pub use commit::{ClaimOffer, Commit, Committed, Guard, RowChange, RunEnding, SeqRef, StopRequest};
 pub use follow::{Batch, Follower, Notifier};
 pub use frame::Frame;
-pub(crate) use plan::{ChangeContext, FIRST_FENCE};
-pub(crate) use read::EventRow;
 pub use read::Page;
-pub(crate) use statement::Statement;
+pub(crate) use sqlite::PREPARE_WRITE_CONNECTION;
 pub(crate) use tail::Tails;
 pub use watch::{OwnerWatch, WatchedChanges};
 pub(crate) use watch::{WatchRegistry, WatchedList};

@@ -1,11 +1,11 @@
 //! Plans a group of commits: checks each guard, assigns seqs, and lists what to store. Pure: the facts about the
 //! subjects are read before (`CommitSubjects`, `JournalFacts`), and the plan is stored in one go (`CommitPlan`).
 
-use super::{
-    commit::{ClaimOffer, Commit, Committed, Guard, RowChange, SeqRef},
-    statement::Statement,
+use super::changes;
+use crate::{
+    StoreError,
+    commit::{ChangeContext, ClaimOffer, Commit, Committed, FIRST_FENCE, Guard, RowChange, SeqRef, Statement},
 };
-use crate::{StoreError, catalog::changes};
 use domain::{
     event::{Event, NewEvent},
     ids::{EventId, RoomId, RunId},
@@ -66,33 +66,6 @@ pub(crate) struct LeaseState {
     pub fence: u64,
     /// `None` while the run is queued.
     pub holder: Option<String>,
-}
-
-/// A queued run has fence 0; every claim increments it.
-pub(crate) const FIRST_FENCE: u64 = 1;
-
-/// The room, seq and time of a row change.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ChangeContext {
-    pub room: RoomId,
-    /// The seq of the commit's first event.
-    pub first_seq: Seq,
-    pub now: Timestamp,
-    /// Whether the claim offer of the commit is granted.
-    pub grants_claim: bool,
-}
-
-impl ChangeContext {
-    pub(crate) fn seq(&self, of: SeqRef) -> Seq {
-        match of {
-            SeqRef::Known(seq) => seq,
-            SeqRef::Event(index) => self.first_seq + index as Seq,
-        }
-    }
-
-    pub(crate) fn granted_claim<'a>(&self, offer: Option<&'a ClaimOffer>) -> Option<&'a ClaimOffer> {
-        offer.filter(|_| self.grants_claim)
-    }
 }
 
 #[derive(Debug, Default)]
@@ -214,7 +187,7 @@ impl Planner {
         let grants = offer(commit).is_some() && self.is_idle(commit.room_id);
         let context = ChangeContext { room: commit.room_id, first_seq: first, now, grants_claim: grants };
         for change in &commit.changes {
-            self.plan.statements.extend(changes::statements(context, change)?);
+            self.plan.statements.extend(changes::statements(&context, change)?);
         }
         self.append(commit, context);
         self.record(commit, context);

@@ -1,12 +1,10 @@
 //! The journal's statements on PostgreSQL: whole groups as arrays, one round trip each. Several servers may write, so
 //! rows that are read here are locked until the transaction ends.
 
-use super::{
-    plan::{CommitPlan, CommitSubjects, JournalFacts, LeaseState},
-    statement::bind_all,
-};
+use super::plan::{CommitPlan, CommitSubjects, JournalFacts, LeaseState};
 use crate::{
     StoreError,
+    commit::bind_all,
     error::{signed, unsigned},
 };
 use domain::{
@@ -35,9 +33,10 @@ pub(super) async fn load_facts(connection: &mut PgConnection, at: &CommitSubject
 pub(super) async fn store(connection: &mut PgConnection, plan: &CommitPlan) -> Result<(), StoreError> {
     for statement in &plan.statements {
         let done = bind_all!(sqlx::query(statement.sql), &statement.values).execute(&mut *connection).await?;
-        if statement.must_change && done.rows_affected() == 0 {
-            // Another server has used the key since it was read. A retry finds it.
-            return Err(StoreError::KeyUsed);
+        if let Some(refusal) = statement.must_change
+            && done.rows_affected() == 0
+        {
+            return Err(refusal.into());
         }
     }
     if plan.heads.is_empty() {

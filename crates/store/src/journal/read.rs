@@ -3,21 +3,19 @@
 use super::frame::Frame;
 use crate::{
     StoreError,
+    catalog::events::EventRow,
     database::{Database, reading, snapshot},
     error::{signed, unsigned},
     open::Store,
-    row::row,
 };
 use domain::{
     event::Event,
-    ids::{AgentId, EventId, RoomId, RunId},
+    ids::{RoomId, RunId},
     owner::Owner,
     position::{Epoch, Position, Seq},
-    time::Timestamp,
 };
 use futures_util::TryStreamExt as _;
 use std::sync::Arc;
-use uuid::Uuid;
 
 /// The number of rows per query for a reader that is behind the tail.
 const CATCH_UP_ROWS: i64 = 512;
@@ -31,37 +29,6 @@ pub struct Page {
     pub events: Vec<Event>,
     /// Whether the client's position is not in this journal and the client must start over.
     pub reset: bool,
-}
-
-row! {
-    pub(crate) struct EventRow {
-        room_id: Uuid,
-        seq: i64,
-        id: Uuid,
-        kind: String,
-        run_id: Option<Uuid>,
-        agent_id: Option<Uuid>,
-        created_at: i64,
-        data: String,
-        raw: Option<String>,
-    }
-}
-
-impl TryFrom<EventRow> for Event {
-    type Error = StoreError;
-    fn try_from(row: EventRow) -> Result<Self, StoreError> {
-        Ok(Self {
-            id: EventId(row.id),
-            room_id: RoomId(row.room_id),
-            seq: unsigned(row.seq)?,
-            kind: row.kind.parse().map_err(|error| StoreError::Unreadable(format!("{error}")))?,
-            run_id: row.run_id.map(RunId),
-            agent_id: row.agent_id.map(AgentId),
-            data: row.data,
-            raw: row.raw,
-            created_at: Timestamp::from_millis(row.created_at),
-        })
-    }
 }
 
 /// The size of an event without its text, for counting.

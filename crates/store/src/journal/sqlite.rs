@@ -3,12 +3,10 @@
 //! round trip to SQLite's thread takes longer than most statements. A single commit takes two round trips, one to begin
 //! and read and one to store and commit; or only the second, if the cached facts are enough.
 
-use super::{
-    plan::{CommitPlan, CommitSubjects, JournalFacts, LeaseState},
-    statement::{Value, bind_all},
-};
+use super::plan::{CommitPlan, CommitSubjects, JournalFacts, LeaseState};
 use crate::{
     StoreError,
+    commit::{Refusal, Value, bind_all},
     error::{signed, unsigned},
 };
 use domain::{
@@ -74,6 +72,19 @@ static LEASES: LazyLock<SizedStatements> =
 static COUNTS: LazyLock<SizedStatements> = LazyLock::new(|| {
     lookups(&format!("SELECT {UNFINISHED}, room_id, COUNT(*), NULL FROM queue WHERE room_id"), "GROUP BY room_id")
 });
+
+/// A script commits in the same round trip, so the database itself must notice a statement that changed no row: an
+/// insert into this view fails with the name of the refusal. The view exists only in the write connection.
+pub(crate) const PREPARE_WRITE_CONNECTION: &str = "CREATE TEMP VIEW refusals AS SELECT '' AS name; \
+     CREATE TEMP TRIGGER refuse INSTEAD OF INSERT ON refusals BEGIN SELECT RAISE(ABORT, NEW.name); END;";
+const REFUSE_IF_UNCHANGED: &str = "INSERT INTO refusals SELECT $1 WHERE changes() = 0";
+
+/// Returns the refusal that stopped a script.
+fn refusal(error: &sqlx::Error) -> Option<Refusal> {
+    const CONSTRAINT_TRIGGER: &str = "1811";
+    let error = error.as_database_error().filter(|error| error.code().as_deref() == Some(CONSTRAINT_TRIGGER))?;
+    Refusal::ALL.into_iter().find(|refusal| refusal.as_str() == error.message())
+}
 
 /// Splits rows into full statements, always of the largest size that fits.
 fn chunks<T>(mut rows: &[T]) -> impl Iterator<Item = (usize, &[T])> {
@@ -202,7 +213,7 @@ impl JournalTransaction {
 
     pub(super) async fn commit(mut self, plan: &CommitPlan) -> Result<(), StoreError> {
         let stored = self.store(plan).await;
-        // A duplicate is rejected here; the connection is still usable after a rollback.
+        // A duplicate or a refusal is rejected here; the connection is still usable after a rollback.
         self.is_over = stored.is_ok() || sqlx::query("ROLLBACK").execute(&mut *self.connection).await.is_ok();
         stored
     }
@@ -216,6 +227,9 @@ impl JournalTransaction {
         self.begin(&mut script);
         for statement in &plan.statements {
             script.add(statement.sql, statement.values.iter().cloned());
+            if let Some(refusal) = statement.must_change {
+                script.add(REFUSE_IF_UNCHANGED, [refusal.as_str().into()]);
+            }
             if !together {
                 self.send(&mut script).await?;
             }
@@ -238,7 +252,8 @@ impl JournalTransaction {
 
     async fn send(&mut self, script: &mut Script) -> Result<(), StoreError> {
         if let Some((sql, values)) = script.take() {
-            bind_all!(sqlx::query(AssertSqlSafe(sql)), values).execute(&mut *self.connection).await?;
+            let sent = bind_all!(sqlx::query(AssertSqlSafe(sql)), values).execute(&mut *self.connection).await;
+            sent.map_err(|error| refusal(&error).map_or_else(|| error.into(), StoreError::from))?;
         }
         Ok(())
     }

@@ -3,7 +3,6 @@
 //! stored at once.
 
 use super::{
-    commit::{Commit, Committed, RowChange},
     fact_cache::FactCache,
     frame::Frame,
     plan::{AppliedGroup, CommitPlan, CommitSubjects},
@@ -12,6 +11,7 @@ use super::{
 };
 use crate::{
     StoreError,
+    commit::{Commit, Committed, RowChange},
     database::{Database, in_postgres},
     open::Store,
 };

@@ -5,11 +5,15 @@
 //! (invariant 11). Within a room, runs are claimed one after another in queue order: the tape decides that order, the
 //! queue keeps it.
 
+mod changes;
+
+pub(crate) use changes::{insert, remove, stop_earlier};
+
 use crate::{
     Store, StoreError,
+    commit::StopRequest,
     database::{Database, reading, writing},
     error::{Result, signed, unsigned},
-    journal::StopRequest,
     row::row,
 };
 use domain::{

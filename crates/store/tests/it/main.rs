@@ -45,6 +45,7 @@ mod owner;
 mod queue;
 mod rooms;
 mod run_pages;
+mod run_status;
 mod runs;
 mod scene;
 mod skills;

@@ -32,8 +32,10 @@ async fn a_summary_shows_activity(database: TestDatabase) {
     let run = TestRun::queued(&store, busy).await;
     assert_eq!(state().await, (true, false));
     let claims = claim(&store, "w").await;
-    let waiting = vec![RowChange::RunStatus { run_id: run.id, status: RunStatus::WaitingForApproval }];
-    store.commit(Commit { changes: waiting, ..append(busy, vec![run.says("asks")]) }).await.unwrap();
+    for status in [RunStatus::Running, RunStatus::WaitingForApproval] {
+        let changes = vec![RowChange::RunStatus { run_id: run.id, status }];
+        store.commit(Commit { changes, ..append(busy, vec![run.says("asks")]) }).await.unwrap();
+    }
     assert_eq!(state().await, (true, true));
     store.commit(run.ending(busy, held(&claims[0]))).await.unwrap();
     assert_eq!(state().await, (false, false));

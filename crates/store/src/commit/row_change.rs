@@ -1,43 +1,17 @@
-//! One atomic write to one room: a guard, the events to append, and the row changes that go with them.
+//! The rows that change together with events.
 
-use crate::catalog::{idempotency::IdempotentRequest, provider_sessions::ProviderSessionRecord};
+use super::{SeqRef, statement::without_nul};
 use domain::{
     event::NewEvent,
-    ids::{AgentId, MessageId, RoomId, RunId},
+    ids::{AgentId, MessageId, RunId},
     message::Message,
     owner::Owner,
     position::Seq,
     room::Room,
     run::{Receipt, RunError, RunStatus},
-    time::Timestamp,
     usage::{Cost, Usage},
 };
 use std::time::Duration;
-
-#[derive(Debug)]
-pub struct Commit {
-    pub room_id: RoomId,
-    pub guard: Guard,
-    pub events: Vec<NewEvent>,
-    pub changes: Vec<RowChange>,
-}
-
-/// Checked inside the transaction; if it fails, nothing of the commit is stored.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Guard {
-    None,
-    /// The writer holds the run's current lease (invariant 11).
-    Lease {
-        run_id: RunId,
-        fence: u64,
-    },
-    /// The run is queued and not claimed.
-    Unclaimed {
-        run_id: RunId,
-    },
-    /// The room has no unfinished run.
-    RoomIdle,
-}
 
 /// Rows that change in the same transaction as the events.
 #[derive(Debug, Clone)]
@@ -106,13 +80,6 @@ pub struct ClaimOffer {
     pub start_events: Vec<NewEvent>,
 }
 
-/// A seq that a row refers to: a known one, or that of the commit's n-th event.
-#[derive(Debug, Clone, Copy)]
-pub enum SeqRef {
-    Known(Seq),
-    Event(usize),
-}
-
 #[derive(Debug, Clone)]
 pub struct RunEnding {
     pub status: RunStatus,
@@ -144,12 +111,28 @@ impl StopRequest {
     }
 }
 
-/// The receipt of a commit: its events are on disk as `first..first + count`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Committed {
-    /// The seq of the first event; the room's head if the commit has no events.
-    pub first_seq: Seq,
-    pub at: Timestamp,
-    /// The fence of the claim, if the worker's offer was granted: it now holds the run, and the run has started.
-    pub claimed_fence: Option<u64>,
+/// A write request with an idempotency key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IdempotentRequest {
+    pub key: String,
+    /// Identifies the request: a hash of method, path and body.
+    pub fingerprint: [u8; 32],
+}
+
+/// A provider's conversation, and how much of the room it knows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProviderSessionRecord {
+    pub id: String,
+    /// The session knows all posts up to this seq.
+    pub heard_seq: Seq,
+    /// The session knows all agents' answers up to this seq, including its own.
+    pub spoke_seq: Option<Seq>,
+}
+
+impl ProviderSessionRecord {
+    /// Creates a session that knows nothing yet. PostgreSQL text cannot contain NUL, so NUL is removed here: the stored
+    /// id can then be compared with the provider's.
+    pub fn new(id: &str) -> Self {
+        Self { id: without_nul(id), heard_seq: 0, spoke_seq: None }
+    }
 }

@@ -1,5 +1,6 @@
 //! A statement with its values, as data: written once for both databases, and sent by each in its own way.
 
+use crate::StoreError;
 use uuid::Uuid;
 
 #[derive(Debug)]
@@ -7,9 +8,36 @@ pub(crate) struct Statement {
     /// Parameters are `$1`, `$2` and so on.
     pub sql: &'static str,
     pub values: Vec<Value>,
-    /// The statement fails if it changes no row, because another server was faster. Not needed on SQLite: its single
-    /// writer has already checked.
-    pub must_change: bool,
+    /// If the statement changes no row, its commit is rejected with this error.
+    pub must_change: Option<Refusal>,
+}
+
+/// Why a statement that changed no row rejects its commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    KeyUsed,
+    RunStatus,
+}
+
+impl Refusal {
+    pub(crate) const ALL: [Self; 2] = [Self::KeyUsed, Self::RunStatus];
+
+    /// The name that SQLite reports, see `journal::sqlite`.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::KeyUsed => "key_used",
+            Self::RunStatus => "run_status",
+        }
+    }
+}
+
+impl From<Refusal> for StoreError {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::KeyUsed => Self::KeyUsed,
+            Refusal::RunStatus => Self::RunStatusRefused,
+        }
+    }
 }
 
 /// A typed value: PostgreSQL needs the type of NULL.
@@ -23,7 +51,7 @@ pub(crate) enum Value {
 
 impl Statement {
     pub(crate) fn new(sql: &'static str) -> Self {
-        Self { sql, values: Vec::new(), must_change: false }
+        Self { sql, values: Vec::new(), must_change: None }
     }
 
     pub(crate) fn with(mut self, value: impl Into<Value>) -> Self {
@@ -31,9 +59,15 @@ impl Statement {
         self
     }
 
-    pub(crate) fn that_must_change(self) -> Self {
-        Self { must_change: true, ..self }
+    pub(crate) fn must_change_or(self, refusal: Refusal) -> Self {
+        Self { must_change: Some(refusal), ..self }
     }
+}
+
+/// Names of models, tools and sessions come from providers, and PostgreSQL text cannot contain NUL: a NUL would make
+/// the commit that ends the run fail.
+pub(crate) fn without_nul(text: &str) -> String {
+    text.replace('\0', "")
 }
 
 macro_rules! values {
@@ -64,10 +98,10 @@ macro_rules! bind_all {
         let mut query = $query;
         for value in $values {
             query = match value {
-                $crate::journal::statement::Value::Id(id) => query.bind(id),
-                $crate::journal::statement::Value::Number(number) => query.bind(number),
-                $crate::journal::statement::Value::Text(text) => query.bind(text),
-                $crate::journal::statement::Value::Bytes(bytes) => query.bind(bytes),
+                $crate::commit::Value::Id(id) => query.bind(id),
+                $crate::commit::Value::Number(number) => query.bind(number),
+                $crate::commit::Value::Text(text) => query.bind(text),
+                $crate::commit::Value::Bytes(bytes) => query.bind(bytes),
             };
         }
         query

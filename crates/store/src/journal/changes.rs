@@ -1,0 +1,48 @@
+//! Turns a row change into the statements of its noun.
+
+use crate::{
+    catalog::{
+        idempotency, messages, provider_sessions, rooms,
+        runs::{self, NewRun},
+        tools,
+    },
+    commit::{ChangeContext, RowChange, Statement},
+    error::Result,
+    queue,
+};
+
+pub(super) fn statements(context: &ChangeContext, change: &RowChange) -> Result<Vec<Statement>> {
+    Ok(match change {
+        RowChange::CreateRoom { owner, room } => rooms::create(context, owner, room)?.into(),
+        RowChange::Join { agent_id } => vec![rooms::join(context, *agent_id)],
+        RowChange::Leave { agent_id } => vec![rooms::leave(context, *agent_id)],
+        RowChange::PutMessage { message, seq } => {
+            let seq = context.seq(*seq);
+            vec![messages::insert(context, message, seq)?, rooms::set_last_message(context, message, seq)?]
+        }
+        RowChange::QueueRun { owner, run_id, agent_id, message_id, seq, claim } => {
+            let claim = context.granted_claim(claim.as_ref());
+            let new = NewRun {
+                owner,
+                run_id: *run_id,
+                agent_id: *agent_id,
+                message_id: *message_id,
+                queued_seq: context.seq(*seq),
+                has_started: claim.is_some(),
+            };
+            vec![runs::insert(context, &new)?, queue::insert(context, &new, claim)]
+        }
+        RowChange::StopEarlierRuns { stop } => vec![queue::stop_earlier(context, *stop)],
+        RowChange::RunStatus { run_id, status } => vec![runs::set_status(context, *run_id, *status)],
+        RowChange::EndRun { run_id, ending } => {
+            vec![runs::end(context, *run_id, ending)?, queue::remove(*run_id)]
+        }
+        RowChange::PutSession { agent_id, provider, session } => {
+            vec![provider_sessions::put(context, *agent_id, provider, session)]
+        }
+        RowChange::RememberTool { agent_id, tool } => vec![tools::remember(context, *agent_id, tool)],
+        RowChange::StoreIdempotencyKey { owner, attempt, result } => {
+            vec![idempotency::insert(context, owner, attempt, result)]
+        }
+    })
+}
