@@ -123,7 +123,7 @@ pub fn refuse_open_bind(listen: SocketAddr, accounts_exist: bool) -> Result<(), 
         return Ok(());
     }
     Err(format!(
-        "Greenroom does not listen on {listen} without an account: other machines can host_kind this address, so anyone \
+        "Greenroom does not listen on {listen} without an account: other machines can reach this address, so anyone \
          could use it. Create a token with `greenroom token create`, or listen on 127.0.0.1:{}.",
         listen.port()
     ))
