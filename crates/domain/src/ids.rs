@@ -54,6 +54,10 @@ id!(
     /// A browser session: a browser that is signed in.
     BrowserSessionId
 );
+id!(
+    /// A person or a service account.
+    UserId
+);
 id!(UploadId);
 id!(ProjectId);
 id!(SkillId);
@@ -62,3 +66,8 @@ id!(
     RoundId
 );
 id!(ProposalId);
+
+impl UserId {
+    /// The user of the operator's workspace, who exists from the start.
+    pub const LOCAL: Self = Self(Uuid::from_u128(1));
+}

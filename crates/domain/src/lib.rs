@@ -3,6 +3,7 @@
 //! This crate has no async code and no IO, and does not know how anything is stored or served. Start at [`event`]: the
 //! journal is the source of truth; everything else is folded from it or points into it.
 
+pub mod actor;
 pub mod agent;
 pub mod event;
 pub mod fold;
@@ -12,6 +13,7 @@ pub mod mcp;
 pub mod message;
 pub mod name;
 pub mod owner;
+pub mod permission;
 pub mod position;
 pub mod prices;
 pub mod room;

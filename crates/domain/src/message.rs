@@ -1,7 +1,7 @@
 //! A message: the folded view of events. Either a user's post or an agent's complete or partial answer.
 
 use crate::{
-    ids::{AgentId, MessageId, RoomId, RunId},
+    ids::{AgentId, MessageId, RoomId, RunId, UserId},
     name::Name,
     time::Timestamp,
 };
@@ -13,8 +13,16 @@ pub const MAX_TEXT_BYTES: usize = 512 * 1024;
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Author {
-    Person { name: Name },
-    Agent { id: AgentId, name: Name },
+    Person {
+        name: Name,
+        /// `null` for messages from before users had ids.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        user_id: Option<UserId>,
+    },
+    Agent {
+        id: AgentId,
+        name: Name,
+    },
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]

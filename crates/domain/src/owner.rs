@@ -1,15 +1,16 @@
-//! The owner of stored objects, and the principal of a request.
+//! The owner of stored objects: a workspace, by its name. A person alone has a workspace of the same name.
 
 use crate::name::Name;
 use serde::{Deserialize, Serialize};
 
-/// The owner whose objects a query may see. Every store query takes one: a foreign id and an unknown id look the same.
+/// The workspace whose objects a query may see. Every store query takes one: a foreign id and an unknown id look the
+/// same. The stored column is `owner`; the user who acts in the workspace is part of [`crate::actor::Actor`].
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(transparent)]
 #[schema(value_type = String)]
 pub struct Owner(Name);
 
-/// The implicit owner on loopback while no account exists.
+/// The workspace of the operator, which exists from the start.
 pub const LOCAL: &str = "local";
 
 impl Owner {
@@ -22,25 +23,19 @@ impl Owner {
         Name::parse(LOCAL).map_or_else(|_| unreachable!("{LOCAL} is a name"), Self)
     }
 
-    /// Returns whether this is the operator of the server: the implicit owner while no account exists, afterwards the
-    /// user `local`, whose first token was created on the machine itself. Only the operator configures programs.
-    pub fn is_operator(&self) -> bool {
+    /// Whether this is the operator's workspace: the only one while no account exists. Only its agents run programs that
+    /// people configured.
+    pub fn belongs_to_operator(&self) -> bool {
         self.as_str() == LOCAL
+    }
+
+    pub fn name(&self) -> &Name {
+        &self.0
     }
 
     pub fn as_str(&self) -> &str {
         self.0.as_str()
     }
-}
-
-/// The caller of one request, after authentication.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Principal {
-    pub owner: Owner,
-    /// The token that was presented, or `None` for the implicit local owner.
-    pub token: Option<crate::ids::TokenId>,
-    /// The browser session, if a browser presented a cookie instead of the token itself.
-    pub browser_session: Option<crate::ids::BrowserSessionId>,
 }
 
 #[cfg(test)]

@@ -295,7 +295,8 @@ mod tests {
             expires_at: Timestamp::from_millis(0),
             is_question: false,
         };
-        let answer = ApprovalResolved { approval_id, decision: Decision::Allow, input: None, remember: false };
+        let answer =
+            ApprovalResolved { approval_id, decision: Decision::Allow, input: None, remember: false, user_id: None };
         let said = read(vec![
             (0, queued()),
             (1, started()),

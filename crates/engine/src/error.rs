@@ -1,6 +1,6 @@
 //! Why a command was refused or failed.
 
-use domain::skill::SkillFinding;
+use domain::{permission::Forbidden, skill::SkillFinding};
 
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
@@ -15,6 +15,9 @@ pub enum EngineError {
     /// A skill that breaks a rule: at least one of the findings is an error.
     #[error("{}", first_message(.0))]
     Findings(Vec<SkillFinding>),
+    /// The actor's role lacks a permission.
+    #[error(transparent)]
+    Forbidden(#[from] Forbidden),
     /// Only the operator of this server may do it.
     #[error("{0}")]
     OperatorOnly(String),

@@ -3,10 +3,12 @@
 
 use crate::{Engine, EngineError};
 use domain::{
+    actor::Actor,
     ids::UploadId,
     message::Attachment,
     name::Name,
     owner::Owner,
+    permission::Permission,
     time::Timestamp,
     upload::{MAX_BYTES, Upload},
 };
@@ -38,7 +40,8 @@ pub struct IncomingUpload {
 }
 
 impl Engine {
-    pub async fn begin_upload(&self) -> Result<IncomingUpload, EngineError> {
+    pub async fn begin_upload(&self, actor: &Actor) -> Result<IncomingUpload, EngineError> {
+        actor.require(Permission::Post)?;
         let (id, folder) = (UploadId::generate(), self.config().folders.uploads_folder());
         let partial = folder.join(format!("{id}.{PARTIAL}"));
         let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
@@ -48,7 +51,8 @@ impl Engine {
         Ok(IncomingUpload { engine: self.clone(), id, file, partial, bytes: 0 })
     }
 
-    pub async fn open_upload(&self, owner: &Owner, id: UploadId) -> Result<(Upload, File), EngineError> {
+    pub async fn open_upload(&self, actor: &Actor, id: UploadId) -> Result<(Upload, File), EngineError> {
+        let owner = actor.require(Permission::Read)?;
         let upload = self.store().upload(owner, id).await?;
         match File::open(self.upload_file(id)).await {
             Ok(file) => Ok((upload, file)),
@@ -62,10 +66,11 @@ impl Engine {
 
     pub async fn delete_upload(
         &self,
-        owner: &Owner,
+        actor: &Actor,
         id: UploadId,
         attempt: Option<&IdempotentRequest>,
     ) -> Result<(), EngineError> {
+        let owner = actor.require(Permission::Post)?;
         self.store().delete_upload(owner, id, attempt).await?;
         if let Err(error) = tokio::fs::remove_file(self.upload_file(id)).await {
             tracing::warn!(upload = %id, %error, "an upload was deleted, but its file could not be removed");
@@ -133,26 +138,28 @@ impl IncomingUpload {
     /// Syncs the file to disk, then records it: an upload whose URL was returned can be read.
     pub async fn finish(
         self,
-        owner: &Owner,
+        actor: &Actor,
         name: Name,
         media_type: String,
         attempt: Option<&IdempotentRequest>,
     ) -> Result<Upload, EngineError> {
-        let (engine, owner, attempt) = (self.engine.clone(), owner.clone(), attempt.cloned());
+        actor.require(Permission::Post)?;
+        let (engine, actor, attempt) = (self.engine.clone(), actor.clone(), attempt.cloned());
         // In a task of its own: a client that disconnects must not leave a file without an owner.
         let kept = engine
             .background_tasks()
-            .spawn(async move { self.finish_detached(&owner, name, media_type, attempt.as_ref()).await });
+            .spawn(async move { self.finish_detached(&actor, name, media_type, attempt.as_ref()).await });
         kept.await.unwrap_or_else(|error| Err(EngineError::Unavailable(error.to_string())))
     }
 
     async fn finish_detached(
         mut self,
-        owner: &Owner,
+        actor: &Actor,
         name: Name,
         media_type: String,
         attempt: Option<&IdempotentRequest>,
     ) -> Result<Upload, EngineError> {
+        let owner = &actor.workspace;
         let whole = self.engine.upload_file(self.id);
         self.move_into_place(&whole).await.map_err(|error| write_error(&error))?;
         let upload = Upload { id: self.id, name, media_type, bytes: self.bytes, created_at: Timestamp::now() };

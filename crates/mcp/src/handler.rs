@@ -1,4 +1,4 @@
-//! The methods of the protocol, for every revision. Each determines the owner and delegates.
+//! The methods of the protocol, for every revision. Each determines the actor and delegates.
 //!
 //! There is one handler per session, and one per request in revisions without sessions.
 
@@ -15,10 +15,7 @@ use crate::{
     },
     watch,
 };
-use domain::{
-    agent::Agent,
-    owner::{Owner, Principal},
-};
+use domain::{actor::Actor, agent::Agent};
 use engine::Engine;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
@@ -137,26 +134,26 @@ impl McpHandler {
         }
     }
 
-    /// Determines the owner and log level of a request, and counts it against the session's limit.
+    /// Determines the actor and log level of a request, and counts it against the session's limit.
     fn request_context<'a>(
         &'a self,
         context: &'a RequestContext<RoleServer>,
     ) -> Result<McpRequestContext<'a>, ErrorData> {
-        let owner = owner(&context.extensions)?;
+        let actor = actor(&context.extensions)?;
         let Ok(call) = self.session.calls.try_acquire() else {
             let why = format!("this session has {MAX_CALLS} requests in progress; wait for an answer first");
             return Err(ErrorData::invalid_request(why, None));
         };
         let hold = extension::<Arc<McpSession>>(&context.extensions).map(McpSession::hold);
         let level = context.meta.log_level().or_else(|| *lock(&self.session.level));
-        Ok(McpRequestContext { shared: &self.shared, owner, context, level, _call: call, _hold: hold })
+        Ok(McpRequestContext { shared: &self.shared, actor, context, level, _call: call, _hold: hold })
     }
 }
 
 /// The context of one request.
 pub struct McpRequestContext<'a> {
     pub shared: &'a Arc<HandlerShared>,
-    pub owner: Owner,
+    pub actor: Actor,
     pub context: &'a RequestContext<RoleServer>,
     /// The minimum level of log messages that the client wants.
     pub level: Option<McpLogLevel>,
@@ -168,15 +165,13 @@ pub struct McpRequestContext<'a> {
 impl McpRequestContext<'_> {
     /// Lists the owner's agents.
     pub async fn agents(&self) -> Result<Arc<[Agent]>, tools::McpToolError> {
-        self.shared.agents.agents(self.shared.engine.store(), &self.owner).await
+        self.shared.agents.agents(self.shared.engine.store(), &self.actor.workspace).await
     }
 }
 
-/// The transports put the principal into every request.
-fn owner(extensions: &Extensions) -> Result<Owner, ErrorData> {
-    extension::<Principal>(extensions)
-        .map(|principal| principal.owner.clone())
-        .ok_or_else(|| ErrorData::internal_error("the request has no principal", None))
+/// The transports put the actor into every request.
+fn actor(extensions: &Extensions) -> Result<Actor, ErrorData> {
+    extension::<Actor>(extensions).cloned().ok_or_else(|| ErrorData::internal_error("the request has no actor", None))
 }
 
 /// Returns a value that a transport has attached to the request.
@@ -209,19 +204,19 @@ impl ServerHandler for McpHandler {
         request: InitializeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<InitializeResult, ErrorData> {
-        owner(&context.extensions)?;
+        actor(&context.extensions)?;
         context.peer.set_peer_info(request.clone());
         self.negotiate_initialize(&request)
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        match owner(&context.extensions) {
-            Ok(owner) => {
+        match actor(&context.extensions) {
+            Ok(actor) => {
                 SessionPeer::attach(SessionHandler::new(self.clone()), &context);
-                let watching = watch::SessionWatch::start(Arc::clone(&self.shared), owner, context.peer);
+                let watching = watch::SessionWatch::start(Arc::clone(&self.shared), actor.workspace, context.peer);
                 *lock(&self.session.watching) = Some(watching);
             }
-            Err(error) => tracing::warn!(%error, "an MCP session has no principal"),
+            Err(error) => tracing::warn!(%error, "an MCP session has no actor"),
         }
     }
 

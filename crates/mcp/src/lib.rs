@@ -21,7 +21,7 @@ mod watch;
 
 pub use transport::{McpResponse, McpResponseBody, sse::AuxiliaryEventFormat};
 
-use domain::owner::Principal;
+use domain::actor::Actor;
 use engine::Engine;
 use handler::McpHandler;
 use host::HostToolsService;
@@ -102,15 +102,15 @@ impl McpService {
         self.0.sessions.len()
     }
 
-    /// Returns the principals that have sessions.
-    pub fn principals(&self) -> Vec<Principal> {
-        self.0.sessions.principals()
+    /// Returns the actors that have sessions.
+    pub fn actors(&self) -> Vec<Actor> {
+        self.0.sessions.actors()
     }
 
-    /// Ends the sessions of a principal that has lost access.
-    pub async fn end_sessions_of(&self, principal: &Principal) {
+    /// Ends the sessions of a actor that has lost access.
+    pub async fn end_sessions_of(&self, actor: &Actor) {
         let mut sessions = self.0.sessions.all();
-        sessions.retain(|session| session.principal == *principal);
+        sessions.retain(|session| session.actor == *actor);
         self.end_all(&sessions, "its token is no longer valid");
     }
 

@@ -54,7 +54,7 @@ impl SubscribedResource {
     pub async fn find(ctx: &McpRequestContext<'_>, uri: &str) -> Result<Self, ErrorData> {
         let store = ctx.shared.engine.store();
         let found = match ResourceAddress::parse(uri) {
-            Some(ResourceAddress::Room(id)) => store.room(&ctx.owner, id).await.map(|room| (room, None)),
+            Some(ResourceAddress::Room(id)) => store.room(&ctx.actor.workspace, id).await.map(|room| (room, None)),
             Some(ResourceAddress::Run(id)) => Self::of_run(ctx, id).await,
             _ => {
                 let why = "only rooms and runs can be subscribed to: greenroom://rooms/{id} and greenroom://runs/{id}";
@@ -72,7 +72,7 @@ impl SubscribedResource {
         ctx: &McpRequestContext<'_>,
         id: RunId,
     ) -> Result<(Room, Option<SubscribedRun>), store::StoreError> {
-        let (store, owner) = (ctx.shared.engine.store(), &ctx.owner);
+        let (store, owner) = (ctx.shared.engine.store(), &ctx.actor.workspace);
         // Reads the head before the status: a change in between is reported twice rather than never.
         let room = store.room(owner, store.run(owner, id).await?.room_id).await?;
         let is_live = !store.run(owner, id).await?.status.is_terminal();
@@ -151,7 +151,7 @@ pub async fn listen(ctx: &McpRequestContext<'_>, context: &SubscriptionContext) 
             Err(error) => tracing::debug!(%error, "a subscribed resource was not found"),
         }
     }
-    let mut watcher = SubscriptionWatcher::new(ctx.shared, ctx.owner.clone(), subscriptions);
+    let mut watcher = SubscriptionWatcher::new(ctx.shared, ctx.actor.workspace.clone(), subscriptions);
     tokio::select! {
         // A failed notification means that the client is gone.
         _ = watcher.run(context.sink()) => {}

@@ -5,6 +5,7 @@ use axum::{
     http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
+use domain::permission::Forbidden;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::{borrow::Cow, error::Error, fmt, sync::Arc};
@@ -47,6 +48,7 @@ codes! {
     Unauthorized = "unauthorized", UNAUTHORIZED, "A valid token is required";
     ForbiddenHost = "forbidden_host", FORBIDDEN, "Unknown host name";
     ForbiddenOrigin = "forbidden_origin", FORBIDDEN, "Requests from this origin are not allowed";
+    Forbidden = "forbidden", FORBIDDEN, "Your role does not allow this";
     OperatorOnly = "operator_only", FORBIDDEN, "Only the operator may do this";
     NotFound = "not_found", NOT_FOUND, "Not found";
     MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED, "Method not allowed";
@@ -161,6 +163,7 @@ impl From<engine::EngineError> for Problem {
                 let findings = serde_json::to_value(findings).unwrap_or_default();
                 Self::new(Code::Unprocessable, detail).with("pointer", pointer).with("findings", findings)
             }
+            E::Forbidden(refusal) => Self::from(refusal),
             E::OperatorOnly(detail) => Self::new(Code::OperatorOnly, detail),
             E::McpFailed { code, message } => Self::new(Code::McpFailed, message).with("failure", code),
             E::Unsupported(detail) => Self::new(Code::Unsupported, detail),
@@ -171,6 +174,12 @@ impl From<engine::EngineError> for Problem {
             E::Unavailable(why) => Self::unavailable(why),
             E::Store(_) => Self::internal(error),
         }
+    }
+}
+
+impl From<Forbidden> for Problem {
+    fn from(refusal: Forbidden) -> Self {
+        Self::new(Code::Forbidden, refusal.to_string())
     }
 }
 

@@ -200,7 +200,7 @@ pub async fn serve(app: App, listener: TcpListener) -> Result<(), HttpServerErro
     Ok(())
 }
 
-/// Trims everything that grows with use, and closes the MCP sessions of principals that lost access.
+/// Trims everything that grows with use, and closes the MCP sessions of actors that lost access.
 async fn run_housekeeping(app: App) {
     let mut tick = tokio::time::interval(HOUSEKEEPING);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -210,10 +210,10 @@ async fn run_housekeeping(app: App) {
         app.last_used.prune();
         app.mcp.run_maintenance().await;
         ::metrics::gauge!(metrics::MCP_SESSIONS).set(app.mcp.sessions() as f64);
-        for principal in app.mcp.principals() {
+        for actor in app.mcp.actors() {
             // A store that does not answer must not end sessions: only a definite "unauthorized" does.
-            if app.authenticator.recheck(&principal).await.is_err_and(|problem| problem.code() == Code::Unauthorized) {
-                app.mcp.end_sessions_of(&principal).await;
+            if app.authenticator.recheck(&actor).await.is_err_and(|problem| problem.code() == Code::Unauthorized) {
+                app.mcp.end_sessions_of(&actor).await;
             }
         }
         metrics::upkeep();

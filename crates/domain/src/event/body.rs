@@ -1,7 +1,7 @@
 //! The data of every event type. Names are stored and streamed: fields may be added, never renamed.
 
 use crate::{
-    ids::{AgentId, ApprovalId, MessageId},
+    ids::{AgentId, ApprovalId, MessageId, UserId},
     limits::Limit,
     message::{Attachment, Author},
     name::Name,
@@ -235,6 +235,9 @@ pub struct ApprovalResolved {
     /// Whether the tool is now always allowed for this agent in this room.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub remember: bool,
+    /// Who decided; absent if no person did, and in events from before users had ids.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user_id: Option<UserId>,
 }
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]

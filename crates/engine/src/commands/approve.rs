@@ -2,9 +2,10 @@
 
 use crate::{Engine, EngineError, run::AnswerOutcome};
 use domain::{
+    actor::Actor,
     event::{Decision, Event, EventBody, EventType},
     ids::{AgentId, ApprovalId, RoomId, RunId},
-    owner::Owner,
+    permission::Permission,
     run::Run,
 };
 use serde_json::Value;
@@ -23,11 +24,12 @@ pub struct ApprovalResponse {
 impl Engine {
     pub async fn approve(
         &self,
-        owner: &Owner,
+        actor: &Actor,
         run: RunId,
         id: ApprovalId,
         approval: ApprovalResponse,
     ) -> Result<(), EngineError> {
+        let owner = actor.require(Permission::Approve)?;
         let ApprovalResponse { decision, input, remember } = approval;
         if remember && decision != Decision::Allow {
             return Err(remember_refused(
@@ -78,18 +80,20 @@ impl Engine {
     }
 
     /// Lists the tools that are allowed for good in a room.
-    pub async fn remembered_tools(&self, owner: &Owner, room: RoomId) -> Result<Vec<RememberedTool>, EngineError> {
+    pub async fn remembered_tools(&self, actor: &Actor, room: RoomId) -> Result<Vec<RememberedTool>, EngineError> {
+        let owner = actor.require(Permission::Read)?;
         Ok(self.store().remembered_tools(owner, room).await?)
     }
 
     /// The tool needs approval again, also in a run that is in progress on this server.
     pub async fn forget_tool(
         &self,
-        owner: &Owner,
+        actor: &Actor,
         room: RoomId,
         agent: AgentId,
         tool: &str,
     ) -> Result<(), EngineError> {
+        let owner = actor.require(Permission::Approve)?;
         self.store().forget_tool(owner, room, agent, tool).await?;
         self.active_runs().forget_tool(room, agent, tool).await;
         Ok(())

@@ -2,8 +2,9 @@
 
 use crate::{Engine, EngineError, run::Halt};
 use domain::{
+    actor::Actor,
     ids::{RoomId, RunId},
-    owner::Owner,
+    permission::Permission,
     position::Position,
     run::{Receipt, Run, RunStatus},
 };
@@ -28,22 +29,24 @@ const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 impl Engine {
     /// Cancels a run. For a run that has already ended, returns how it ended.
-    pub async fn cancel_run(&self, owner: &Owner, run: RunId) -> Result<StoppedRun, EngineError> {
+    pub async fn cancel_run(&self, actor: &Actor, run: RunId) -> Result<StoppedRun, EngineError> {
+        let owner = actor.require(Permission::Post)?;
         let run = self.store().run(owner, run).await?;
         if !run.status.is_terminal() {
             self.request_cancel(&[run.id]).await?;
         }
-        self.wait_for_end(owner, run.id, CANCEL_TIMEOUT).await.map(stopped_run)
+        self.wait_for_end(actor, run.id, CANCEL_TIMEOUT).await.map(stopped_run)
     }
 
     /// Cancels all running and queued runs of a room.
-    pub async fn cancel_room(&self, owner: &Owner, room: RoomId) -> Result<Vec<StoppedRun>, EngineError> {
+    pub async fn cancel_room(&self, actor: &Actor, room: RoomId) -> Result<Vec<StoppedRun>, EngineError> {
+        let owner = actor.require(Permission::Post)?;
         let room = self.store().room(owner, room).await?;
         let runs = self.store().unfinished_runs(owner, room.id).await?;
         self.request_cancel(&runs).await?;
         let mut all = Vec::with_capacity(runs.len());
         for run in runs {
-            all.push(stopped_run(self.wait_for_end(owner, run, CANCEL_TIMEOUT).await?));
+            all.push(stopped_run(self.wait_for_end(actor, run, CANCEL_TIMEOUT).await?));
         }
         Ok(all)
     }
@@ -60,7 +63,8 @@ impl Engine {
     }
 
     /// Waits until the run has its terminal event.
-    pub async fn wait_for_end(&self, owner: &Owner, run: RunId, limit: Duration) -> Result<Run, EngineError> {
+    pub async fn wait_for_end(&self, actor: &Actor, run: RunId, limit: Duration) -> Result<Run, EngineError> {
+        let owner = actor.require(Permission::Read)?;
         let deadline = Instant::now() + limit;
         let notifier = Arc::new(Notifier::default());
         let room = self.store().run(owner, run).await?.room_id;

@@ -1,7 +1,7 @@
 //! Cancels a run when the client that waits for it disconnects, if the client asked for that.
 
 use crate::Engine;
-use domain::{ids::RunId, owner::Owner};
+use domain::{actor::Actor, ids::RunId, owner::Owner};
 use serde::Deserialize;
 
 /// What happens to a run when its client disconnects.
@@ -17,15 +17,15 @@ pub enum OnDisconnect {
 /// Held while a client waits for a run. Cancels the run when dropped, unless disarmed.
 pub struct DisconnectGuard {
     engine: Engine,
-    owner: Owner,
+    workspace: Owner,
     run: RunId,
     is_armed: bool,
 }
 
 impl Engine {
-    pub fn cancel_on_disconnect(&self, owner: &Owner, run: RunId, on_disconnect: OnDisconnect) -> DisconnectGuard {
+    pub fn cancel_on_disconnect(&self, actor: &Actor, run: RunId, on_disconnect: OnDisconnect) -> DisconnectGuard {
         let cancels = on_disconnect == OnDisconnect::Cancel;
-        DisconnectGuard { engine: self.clone(), owner: owner.clone(), run, is_armed: cancels }
+        DisconnectGuard { engine: self.clone(), workspace: actor.workspace.clone(), run, is_armed: cancels }
     }
 }
 
@@ -41,9 +41,9 @@ impl Drop for DisconnectGuard {
         if !self.is_armed {
             return;
         }
-        let (engine, owner, run) = (self.engine.clone(), self.owner.clone(), self.run);
+        let (engine, actor, run) = (self.engine.clone(), Actor::system(self.workspace.clone()), self.run);
         self.engine.background_tasks().spawn(async move {
-            if let Err(error) = engine.cancel_run(&owner, run).await {
+            if let Err(error) = engine.cancel_run(&actor, run).await {
                 tracing::warn!(%run, %error, "could not cancel the run of a disconnected client");
             }
         });

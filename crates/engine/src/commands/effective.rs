@@ -7,10 +7,11 @@ use crate::{
     mcp_servers::{McpServerSource, ResolvedServer, ServerProblem, ServerUnavailable, full_name},
 };
 use domain::{
+    actor::Actor,
     agent::{Agent, PolicyDecision, ToolPolicy},
     ids::{AgentId, RoomId},
     mcp::{McpTier, NamedMcpServer},
-    owner::Owner,
+    permission::Permission,
 };
 use providers::host_tools;
 use serde::Serialize;
@@ -120,11 +121,12 @@ impl Engine {
     /// With `with_tools`, lists the tools of every used server, which may start it.
     pub async fn effective(
         &self,
-        owner: &Owner,
+        actor: &Actor,
         agent: AgentId,
         room: Option<RoomId>,
         with_tools: bool,
     ) -> Result<EffectiveView, EngineError> {
+        let owner = actor.require(Permission::Read)?;
         let agent = self.store().agent(owner, agent).await?;
         let remembered = match room {
             Some(room) => self.store().remembered_tools(owner, room).await?,

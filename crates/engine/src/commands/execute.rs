@@ -6,9 +6,10 @@ use super::{
 };
 use crate::{Engine, EngineError};
 use domain::{
+    actor::Actor,
     ids::{AgentId, RoomId},
     name::{MAX_CHARS, Name},
-    owner::Owner,
+    permission::Permission,
     room::{RoomPolicy, WhenBusy},
 };
 use store::IdempotentRequest;
@@ -23,13 +24,14 @@ pub struct ExecuteRequest {
 impl Engine {
     pub async fn execute(
         &self,
-        owner: &Owner,
+        actor: &Actor,
         agent: AgentId,
         execute: ExecuteRequest,
         attempt: Option<&IdempotentRequest>,
     ) -> Result<PostResult, EngineError> {
-        if let Some(message) = self.earlier_result(owner, attempt).await? {
-            return self.repeated_post(owner, &message).await;
+        let owner = actor.require(Permission::Post)?;
+        if let Some(message) = self.earlier_result(actor, attempt).await? {
+            return self.repeated_post(actor, &message).await;
         }
         let agent = self.store().agent(owner, agent).await?;
         let post = NewPost {
@@ -54,7 +56,7 @@ impl Engine {
             }
         };
         let target = PostTarget { room: room.id, policy: &room.policy, agents: std::slice::from_ref(&agent) };
-        self.post_to(owner, target, post, prelude, attempt).await
+        self.post_to(actor, target, post, prelude, attempt).await
     }
 }
 

@@ -2,7 +2,7 @@
 //! component at a time beneath the workspace and never through a link (invariant 18).
 
 use crate::{Engine, EngineError};
-use domain::{ids::RoomId, owner::Owner};
+use domain::{actor::Actor, ids::RoomId, permission::Permission};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, fstat, openat, statat};
 use std::{
     fs::File,
@@ -29,13 +29,14 @@ impl Engine {
     /// Reads the file or folder at a path; an empty path is the workspace itself.
     pub async fn workspace_entry(
         &self,
-        owner: &Owner,
+        actor: &Actor,
         room: RoomId,
         path: &str,
     ) -> Result<WorkspaceEntry, EngineError> {
+        let owner = actor.require(Permission::Read)?;
         self.store().room(owner, room).await?;
         let folders = &self.config().folders;
-        if folders.shared_workspace.is_some() && !owner.is_operator() {
+        if folders.shared_workspace.is_some() && !actor.may(Permission::Operate) {
             let why = "the rooms of this server share a folder of the operator; only the operator can read it here";
             return Err(EngineError::OperatorOnly(why.into()));
         }

@@ -3,8 +3,9 @@
 use super::mcp_servers::{KEYS, MAX_STORED, limit_reached};
 use crate::{Engine, EngineError, mcp_servers::CatalogServer};
 use domain::{
+    actor::Actor,
     mcp::{MAX_SERVERS, McpServerEntry},
-    owner::Owner,
+    permission::Permission,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -45,12 +46,13 @@ impl Engine {
     /// replaced.
     pub async fn import_mcp_servers(
         &self,
-        owner: &Owner,
+        actor: &Actor,
         servers: Map<String, Value>,
         replace: bool,
         attempt: Option<&IdempotentRequest>,
     ) -> Result<Vec<ImportedServer>, EngineError> {
-        if let Some(earlier) = self.earlier_result(owner, attempt).await? {
+        let owner = actor.require(Permission::ManageMcpServers)?;
+        if let Some(earlier) = self.earlier_result(actor, attempt).await? {
             return serde_json::from_str(&earlier).map_err(unreadable);
         }
         if servers.len() > MAX_SERVERS {
@@ -61,7 +63,7 @@ impl Engine {
         let (mut report, mut storing) = (Vec::new(), Vec::new());
         let mut free_slots = MAX_STORED.saturating_sub(stored.len());
         for (name, settings) in servers {
-            let (outcome, problem) = match self.check_import(owner, &name, settings, stored.get(&name), replace) {
+            let (outcome, problem) = match self.check_import(actor, &name, settings, stored.get(&name), replace) {
                 Ok(Some(new)) if !new.replaces && free_slots == 0 => {
                     (ImportOutcome::Refused, Some(conflict(limit_reached())))
                 }
@@ -81,7 +83,7 @@ impl Engine {
             Ok(()) => {}
             // A concurrent request with the same key was first: return its result.
             Err(store::StoreError::KeyUsed) => {
-                let earlier = self.earlier_result(owner, attempt).await?.ok_or(EngineError::KeyConflict)?;
+                let earlier = self.earlier_result(actor, attempt).await?.ok_or(EngineError::KeyConflict)?;
                 return serde_json::from_str(&earlier).map_err(unreadable);
             }
             Err(error) => return Err(error.into()),
@@ -93,7 +95,7 @@ impl Engine {
     /// Returns `None` if the same server already exists.
     fn check_import(
         &self,
-        owner: &Owner,
+        actor: &Actor,
         name: &str,
         settings: Value,
         existing: Option<&CatalogServer>,
@@ -107,7 +109,7 @@ impl Engine {
         settings.retain(|key, _| KEYS.iter().any(|(known, _)| known == key));
         let current = existing.and_then(|known| known.config.clone().ok());
         let entry = current.clone().map(McpServerEntry::from);
-        let config = self.check_new_name(name).and_then(|()| self.parse_config(owner, name, settings, entry.as_ref()));
+        let config = self.check_new_name(name).and_then(|()| self.parse_config(actor, name, settings, entry.as_ref()));
         let config = config.map_err(|error| {
             let code = match &error {
                 EngineError::OperatorOnly(_) => "operator_only",

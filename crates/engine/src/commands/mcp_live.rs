@@ -6,7 +6,7 @@ use crate::{
     Engine, EngineError,
     mcp_servers::{CatalogServer, McpServerSource},
 };
-use domain::{mcp::NamedMcpServer, owner::Owner};
+use domain::{actor::Actor, mcp::NamedMcpServer, permission::Permission};
 use serde_json::{Map, Value};
 use std::time::Duration;
 use tokio::{
@@ -30,7 +30,8 @@ pub struct McpToolCall {
 
 impl Engine {
     /// Returns the status of a server without starting it.
-    pub async fn mcp_status(&self, owner: &Owner, name: &str) -> Result<McpStatusView, EngineError> {
+    pub async fn mcp_status(&self, actor: &Actor, name: &str) -> Result<McpStatusView, EngineError> {
+        let owner = actor.require(Permission::Read)?;
         let known = self.catalog_server(owner, name).await?;
         let transport = known.config.as_ref().ok().map(|config| config.transport.kind());
         if known.config.as_ref().is_ok_and(|config| config.disabled) {
@@ -39,7 +40,7 @@ impl Engine {
         Ok(match self.resolve_server(owner, known.source, &known.name, &known.config, None) {
             Ok(server) => {
                 let secrets = self.secrets_of(&server);
-                McpStatusView::of(self.mcp().status(&server), &secrets, owner.is_operator())
+                McpStatusView::of(self.mcp().status(&server), &secrets, actor.may(Permission::Operate))
             }
             Err(problem) => {
                 McpStatusView { last_error: Some(problem.message), ..McpStatusView::idle("invalid", transport) }
@@ -48,7 +49,8 @@ impl Engine {
     }
 
     /// Starts a second instance of the server, lists its tools and stops it.
-    pub async fn test_mcp_server(&self, owner: &Owner, name: &str) -> Result<McpTestView, EngineError> {
+    pub async fn test_mcp_server(&self, actor: &Actor, name: &str) -> Result<McpTestView, EngineError> {
+        let owner = actor.require(Permission::ManageMcpServers)?;
         let known = self.catalog_server(owner, name).await?;
         // A disabled server can be tested before it is enabled.
         let server = self.resolve_server(owner, known.source, &known.name, &known.config, None)?;
@@ -79,14 +81,15 @@ impl Engine {
             millis: report.millis,
             error,
             listing: report.listing.as_ref().map(|listing| McpListingView::of(name, listing)),
-            stderr: if may_read_output(owner, &known) { secrets.redact(report.stderr) } else { String::new() },
+            stderr: if may_read_output(actor, &known) { secrets.redact(report.stderr) } else { String::new() },
             noise_lines: report.noise_lines,
         })
     }
 
     /// Lists the tools of a server; starts it if needed.
-    pub async fn mcp_tools(&self, owner: &Owner, name: &str) -> Result<McpListingView, EngineError> {
-        let (_, server) = self.usable_server(owner, name).await?;
+    pub async fn mcp_tools(&self, actor: &Actor, name: &str) -> Result<McpListingView, EngineError> {
+        actor.require(Permission::Read)?;
+        let (_, server) = self.usable_server(actor, name).await?;
         match timeout(REQUEST_TIMEOUT, self.mcp().tools(&server)).await {
             Ok(Ok(listing)) => Ok(McpListingView::of(name, &listing)),
             Ok(Err(failure)) => Err(self.mcp_failed(&server, &failure)),
@@ -96,11 +99,12 @@ impl Engine {
 
     pub async fn call_mcp_tool(
         &self,
-        owner: &Owner,
+        actor: &Actor,
         name: &str,
         call: McpToolCall,
     ) -> Result<McpCallView, EngineError> {
-        let (_, server) = self.usable_server(owner, name).await?;
+        actor.require(Permission::ManageMcpServers)?;
+        let (_, server) = self.usable_server(actor, name).await?;
         let deadline = call.deadline.unwrap_or(DEFAULT_CALL_TIMEOUT);
         if deadline.is_zero() || deadline > REQUEST_TIMEOUT {
             return Err(EngineError::Invalid(format!("deadline_ms: 1 to {}", REQUEST_TIMEOUT.as_millis())));
@@ -134,9 +138,10 @@ impl Engine {
     }
 
     /// Returns the logs of a server. A server may be shared by all owners, so only its configurer may read its output.
-    pub async fn mcp_logs(&self, owner: &Owner, name: &str) -> Result<McpLogsView, EngineError> {
+    pub async fn mcp_logs(&self, actor: &Actor, name: &str) -> Result<McpLogsView, EngineError> {
+        let owner = actor.require(Permission::ManageMcpServers)?;
         let known = self.catalog_server(owner, name).await?;
-        if !may_read_output(owner, &known) {
+        if !may_read_output(actor, &known) {
             return Err(EngineError::OperatorOnly(format!(
                 "The MCP server {name:?} belongs to the operator and is shared; only the operator may read its logs."
             )));
@@ -152,7 +157,8 @@ impl Engine {
         Ok(McpLogsView { lines: logs.lines.into_iter().map(line).collect(), stderr: secrets.redact(logs.stderr) })
     }
 
-    async fn usable_server(&self, owner: &Owner, name: &str) -> Result<(CatalogServer, NamedMcpServer), EngineError> {
+    async fn usable_server(&self, actor: &Actor, name: &str) -> Result<(CatalogServer, NamedMcpServer), EngineError> {
+        let owner = &actor.workspace;
         let known = self.catalog_server(owner, name).await?;
         let server = self.resolve_server(owner, known.source, &known.name, &known.config, None)?;
         if server.config.disabled {
@@ -174,8 +180,8 @@ impl Engine {
     }
 }
 
-fn may_read_output(owner: &Owner, known: &CatalogServer) -> bool {
-    known.source != McpServerSource::File || owner.is_operator()
+fn may_read_output(actor: &Actor, known: &CatalogServer) -> bool {
+    known.source != McpServerSource::File || actor.may(Permission::Operate)
 }
 
 pub(super) fn timeout_error(server: &NamedMcpServer, waited: Duration) -> EngineError {

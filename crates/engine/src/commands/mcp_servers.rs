@@ -10,8 +10,10 @@ use crate::{
     },
 };
 use domain::{
+    actor::Actor,
     mcp::{McpConfigError, McpEntryError, McpServerConfig, McpServerEntry, McpTransport, check_name},
     owner::Owner,
+    permission::Permission,
 };
 use providers::host_tools;
 use serde_json::{Map, Value};
@@ -26,40 +28,44 @@ const RESERVED: [&str; 3] = [host_tools::SERVER_NAME, "import", "export"];
 
 impl Engine {
     /// Lists all servers by name, including those of the operator's file.
-    pub async fn mcp_servers(&self, owner: &Owner) -> Result<Vec<McpServerView>, EngineError> {
-        Ok(self.catalog_servers(owner).await?.into_iter().map(|known| self.view(owner, known)).collect())
+    pub async fn mcp_servers(&self, actor: &Actor) -> Result<Vec<McpServerView>, EngineError> {
+        let owner = actor.require(Permission::Read)?;
+        Ok(self.catalog_servers(owner).await?.into_iter().map(|known| self.view(actor, known)).collect())
     }
 
     /// Returns the server that agents get by this name.
-    pub async fn mcp_server(&self, owner: &Owner, name: &str) -> Result<McpServerView, EngineError> {
-        Ok(self.view(owner, self.catalog_server(owner, name).await?))
+    pub async fn mcp_server(&self, actor: &Actor, name: &str) -> Result<McpServerView, EngineError> {
+        let owner = actor.require(Permission::Read)?;
+        Ok(self.view(actor, self.catalog_server(owner, name).await?))
     }
 
     /// Creates a server. `settings` are the keys of an entry of `.mcp.json`.
     pub async fn create_mcp_server(
         &self,
-        owner: &Owner,
+        actor: &Actor,
         name: &str,
         settings: Map<String, Value>,
         attempt: Option<&IdempotentRequest>,
     ) -> Result<McpServerView, EngineError> {
+        let owner = actor.require(Permission::ManageMcpServers)?;
         self.check_new_name(name)?;
-        let config = self.parse_config(owner, name, settings, None)?;
+        let config = self.parse_config(actor, name, settings, None)?;
         if self.store().mcp_servers(owner).await?.len() >= MAX_STORED {
             return Err(EngineError::Conflict(limit_reached()));
         }
         self.store().create_mcp_server(owner, name, &config, attempt).await?;
-        Ok(self.view(owner, self.stored_server(owner, name).await?))
+        Ok(self.view(actor, self.stored_server(owner, name).await?))
     }
 
     /// Updates a server with a merge patch: given keys are replaced, `null` clears, `***` keeps.
     pub async fn change_mcp_server(
         &self,
-        owner: &Owner,
+        actor: &Actor,
         name: &str,
         patch: Map<String, Value>,
         attempt: Option<&IdempotentRequest>,
     ) -> Result<McpServerView, EngineError> {
+        let owner = actor.require(Permission::ManageMcpServers)?;
         let known = self.editable_server(owner, name).await?;
         let before = known.config.clone().ok();
         let current = before.clone().map(McpServerEntry::from);
@@ -73,21 +79,22 @@ impl Engine {
                 value => drop(settings.insert(key, value)),
             }
         }
-        let config = self.parse_config(owner, name, settings, current.as_ref())?;
+        let config = self.parse_config(actor, name, settings, current.as_ref())?;
         self.store().update_mcp_server(owner, name, &config, attempt).await?;
         if before.as_ref() != Some(&config) {
             self.stop_server(owner, &known);
         }
-        Ok(self.view(owner, self.stored_server(owner, name).await?))
+        Ok(self.view(actor, self.stored_server(owner, name).await?))
     }
 
     /// Deletes a server. Runs of agents that still name it fail with `mcp_server_missing`.
     pub async fn delete_mcp_server(
         &self,
-        owner: &Owner,
+        actor: &Actor,
         name: &str,
         attempt: Option<&IdempotentRequest>,
     ) -> Result<(), EngineError> {
+        let owner = actor.require(Permission::ManageMcpServers)?;
         let known = self.editable_server(owner, name).await?;
         self.store().delete_mcp_server(owner, name, attempt).await?;
         self.stop_server(owner, &known);
@@ -95,7 +102,8 @@ impl Engine {
     }
 
     /// Exports the owner's servers as a `.mcp.json`, with `***` for every secret value.
-    pub async fn export_mcp_servers(&self, owner: &Owner) -> Result<BTreeMap<String, McpServerEntry>, EngineError> {
+    pub async fn export_mcp_servers(&self, actor: &Actor) -> Result<BTreeMap<String, McpServerEntry>, EngineError> {
+        let owner = actor.require(Permission::Read)?;
         let stored = self.store().mcp_servers(owner).await?;
         let entry = |record: store::McpServerRecord| Some((record.name, mask_entry(record.config.ok()?.into())));
         Ok(stored.into_iter().filter_map(entry).collect())
@@ -121,7 +129,7 @@ impl Engine {
     /// Builds a config from its settings, and checks that this owner may have it.
     pub(super) fn parse_config(
         &self,
-        owner: &Owner,
+        actor: &Actor,
         name: &str,
         settings: Map<String, Value>,
         current: Option<&McpServerEntry>,
@@ -133,7 +141,7 @@ impl Engine {
             let (pointer, error) = (error_pointer(&error), McpConfigError::from(error));
             EngineError::Refused { pointer, detail: format!("the MCP server {name:?} {}", config_error_text(&error)) }
         })?;
-        if matches!(config.transport, McpTransport::Stdio { .. }) && !owner.is_operator() {
+        if matches!(config.transport, McpTransport::Stdio { .. }) && !actor.may(Permission::Operate) {
             return Err(EngineError::OperatorOnly(
                 "Only the operator of this server may configure programs; add a server of type http or sse, or ask the \
                  operator."
@@ -165,13 +173,14 @@ impl Engine {
         }
     }
 
-    fn view(&self, owner: &Owner, known: CatalogServer) -> McpServerView {
+    fn view(&self, actor: &Actor, known: CatalogServer) -> McpServerView {
+        let owner = &actor.workspace;
         let CatalogServer { name, source, config, shadowed, times } = known;
         let is_disabled = config.as_ref().is_ok_and(|config| config.disabled);
         let ready = self.resolve_server(owner, source, &name, &config, None);
         let status = ready.as_ref().ok().filter(|_| !is_disabled && !shadowed).map(|server| {
             let secrets = self.secrets_of(server);
-            McpStatusView::of(self.mcp().status(server), &secrets, owner.is_operator())
+            McpStatusView::of(self.mcp().status(server), &secrets, actor.may(Permission::Operate))
         });
         let variables = config
             .as_ref()
@@ -180,7 +189,7 @@ impl Engine {
         let entry = mask_entry(config.map(McpServerEntry::from).unwrap_or_default());
         // Other owners may use a server of the operator by name, but do not see its settings.
         let entry = match source {
-            McpServerSource::File if !owner.is_operator() => {
+            McpServerSource::File if !actor.may(Permission::Operate) => {
                 McpServerEntry { kind: entry.kind, disabled: entry.disabled, ..McpServerEntry::default() }
             }
             _ => entry,

@@ -5,9 +5,11 @@ use crate::{
     mcp_servers::{McpServerSource, ServerProblem, WorkspaceMcpFile, WorkspaceMcpFileState, folder_key, mask_entry},
 };
 use domain::{
+    actor::Actor,
     ids::RoomId,
     mcp::{McpConfigError, McpServerEntry},
     owner::Owner,
+    permission::Permission,
     time::Timestamp,
 };
 use serde::Serialize;
@@ -48,14 +50,16 @@ pub struct McpFileServerView {
 }
 
 impl Engine {
-    pub async fn mcp_trust(&self, owner: &Owner, room: RoomId) -> Result<McpTrustView, EngineError> {
+    pub async fn mcp_trust(&self, actor: &Actor, room: RoomId) -> Result<McpTrustView, EngineError> {
+        let owner = actor.require(Permission::Read)?;
         self.store().room(owner, room).await?;
         let file = self.workspace_mcp_file(owner, room).await?;
         Ok(self.trust_view(owner, &file))
     }
 
     /// Trusts the file. `digest` is that of the file that the person has seen: a file changed since is not trusted.
-    pub async fn trust_mcp_file(&self, owner: &Owner, room: RoomId, digest: &str) -> Result<McpTrustView, EngineError> {
+    pub async fn trust_mcp_file(&self, actor: &Actor, room: RoomId, digest: &str) -> Result<McpTrustView, EngineError> {
+        let owner = actor.require(Permission::ManageMcpServers)?;
         self.store().room(owner, room).await?;
         let file = self.workspace_mcp_file(owner, room).await?;
         let seen = match (&file.state, file.digest) {
@@ -80,7 +84,8 @@ impl Engine {
         Ok(self.trust_view(owner, &trusted))
     }
 
-    pub async fn distrust_mcp_file(&self, owner: &Owner, room: RoomId) -> Result<(), EngineError> {
+    pub async fn distrust_mcp_file(&self, actor: &Actor, room: RoomId) -> Result<(), EngineError> {
+        let owner = actor.require(Permission::ManageMcpServers)?;
         self.store().room(owner, room).await?;
         let folder = self.config().folders.workspace(room);
         Ok(self.store().distrust_file(owner, folder_key(&folder)).await?)

@@ -43,16 +43,17 @@ pub use skill_training::{NewRating, ProposalSource};
 pub use skills::{CheckedSkill, ComparedVersion, SkillRevision, check_document, check_spec};
 
 use crate::{Engine, EngineError};
-use domain::owner::Owner;
+use domain::{actor::Actor, permission::Permission};
 use store::IdempotentRequest;
 
 impl Engine {
     /// The result of an earlier request with the same idempotency key, or `None` if the key is new.
     pub async fn earlier_result(
         &self,
-        owner: &Owner,
+        actor: &Actor,
         attempt: Option<&IdempotentRequest>,
     ) -> Result<Option<String>, EngineError> {
+        let owner = actor.require(Permission::Read)?;
         let Some(attempt) = attempt else { return Ok(None) };
         match self.store().earlier_result(owner, attempt).await? {
             Some(remembered) if remembered.same_request => Ok(Some(remembered.result)),

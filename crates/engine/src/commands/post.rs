@@ -7,12 +7,12 @@ use crate::{
     work::PreclaimedRun,
 };
 use domain::{
+    actor::Actor,
     agent::Agent,
     event::{Interruption, MessagePosted, NewEvent, RunQueued, TapePlanned},
     ids::{AgentId, MessageId, RoomId, RunId},
     message::{Attachment, Author, MAX_TEXT_BYTES, Message, MessageStatus, Part},
-    name::Name,
-    owner::Owner,
+    permission::Permission,
     room::{RoomPolicy, WhenBusy},
     time::Timestamp,
 };
@@ -51,34 +51,36 @@ const MAX_ATTACHMENTS: usize = 32;
 impl Engine {
     pub async fn post(
         &self,
-        owner: &Owner,
+        actor: &Actor,
         room: RoomId,
         post: NewPost,
         attempt: Option<&IdempotentRequest>,
     ) -> Result<PostResult, EngineError> {
+        let owner = actor.require(Permission::Post)?;
         // Concurrently, to reduce the time to first token.
         let (earlier, room_state) =
-            tokio::join!(self.earlier_result(owner, attempt), self.store().room_with_agents(owner, room));
+            tokio::join!(self.earlier_result(actor, attempt), self.store().room_with_agents(owner, room));
         if let Some(message) = earlier? {
-            return self.repeated_post(owner, &message).await;
+            return self.repeated_post(actor, &message).await;
         }
         let (policy, agents) = room_state?;
         if let Some(unknown) = post.mentions.iter().find(|id| !agents.iter().any(|agent| agent.id == **id)) {
             return Err(EngineError::Invalid(format!("mentions: agent {unknown} is not in this room")));
         }
         let prelude = CommitPrelude { events: Vec::new(), changes: Vec::new() };
-        self.post_to(owner, PostTarget { room, policy: &policy, agents: &agents }, post, prelude, attempt).await
+        self.post_to(actor, PostTarget { room, policy: &policy, agents: &agents }, post, prelude, attempt).await
     }
 
     /// `prelude` comes before the message in the same commit: a new room, an agent that joins.
     pub(super) async fn post_to(
         &self,
-        owner: &Owner,
+        actor: &Actor,
         target: PostTarget<'_>,
         post: NewPost,
         prelude: CommitPrelude,
         attempt: Option<&IdempotentRequest>,
     ) -> Result<PostResult, EngineError> {
+        let owner = &actor.workspace;
         check_post(&post)?;
         let PostTarget { room, policy, agents } = target;
         let attachments = self.resolve_attachments(owner, &post.attachments).await?;
@@ -91,7 +93,7 @@ impl Engine {
             WhenBusy::Steer | WhenBusy::Enqueue | WhenBusy::Interrupt | WhenBusy::Reject => Vec::new(),
         };
         let message_id = MessageId::generate();
-        let author = Author::Person { name: author_name(owner)? };
+        let author = Author::Person { name: actor.name().clone(), user_id: actor.user_id() };
         let answers_already = |agent: &&&Agent| steerable.iter().any(|run| run.agent_id == agent.id);
         let to_queue: Vec<&Agent> = planned.iter().filter(|agent| !answers_already(agent)).copied().collect();
         let run = |agent: &&Agent| RunRef { id: RunId::generate(), agent_id: agent.id };
@@ -152,8 +154,8 @@ impl Engine {
         {
             // A concurrent request with the same key was first: return its result.
             Err(store::StoreError::KeyUsed) => {
-                let message = self.earlier_result(owner, attempt).await?.ok_or(EngineError::KeyConflict)?;
-                return self.repeated_post(owner, &message).await;
+                let message = self.earlier_result(actor, attempt).await?.ok_or(EngineError::KeyConflict)?;
+                return self.repeated_post(actor, &message).await;
             }
             done => done?,
         };
@@ -167,13 +169,14 @@ impl Engine {
             }
         }
         if !steerable.is_empty() {
-            runs.splice(0..0, self.steer(owner, &message, steerable).await?);
+            runs.splice(0..0, self.steer(actor, &message, steerable).await?);
         }
         Ok(PostResult { message, runs })
     }
 
     /// The response to a repeated request.
-    pub(super) async fn repeated_post(&self, owner: &Owner, message: &str) -> Result<PostResult, EngineError> {
+    pub(super) async fn repeated_post(&self, actor: &Actor, message: &str) -> Result<PostResult, EngineError> {
+        let owner = &actor.workspace;
         let id: MessageId = message.parse().map_err(|_| EngineError::KeyConflict)?;
         let room = self.store().room_of_message(owner, id).await?;
         let message = self.store().message(owner, room, id).await?;
@@ -200,10 +203,6 @@ pub(super) struct PostTarget<'a> {
 pub(super) struct CommitPrelude {
     pub events: Vec<NewEvent>,
     pub changes: Vec<RowChange>,
-}
-
-fn author_name(owner: &Owner) -> Result<Name, EngineError> {
-    Name::parse(owner.as_str()).map_err(|error| EngineError::Invalid(error.to_string()))
 }
 
 fn check_post(post: &NewPost) -> Result<(), EngineError> {

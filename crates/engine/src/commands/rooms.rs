@@ -3,11 +3,13 @@
 use super::post::CommitPrelude;
 use crate::{Engine, EngineError};
 use domain::{
+    actor::Actor,
     agent::Agent,
     event::{NewEvent, ParticipantJoined, ParticipantLeft},
     ids::{AgentId, ProjectId, RoomId},
     name::Name,
     owner::Owner,
+    permission::Permission,
     room::{MAX_AGENTS, Room, RoomPolicy},
     time::Timestamp,
 };
@@ -27,11 +29,12 @@ pub struct NewRoom {
 impl Engine {
     pub async fn create_room(
         &self,
-        owner: &Owner,
+        actor: &Actor,
         new: NewRoom,
         attempt: Option<&IdempotentRequest>,
     ) -> Result<Room, EngineError> {
-        if let Some(room) = self.earlier_result(owner, attempt).await? {
+        let owner = actor.require(Permission::Post)?;
+        if let Some(room) = self.earlier_result(actor, attempt).await? {
             return Ok(self.store().room(owner, room.parse().map_err(|_| EngineError::KeyConflict)?).await?);
         }
         let agents = self.find_agents(owner, &new.agents).await?;
@@ -47,7 +50,7 @@ impl Engine {
                 self.prepare_agents(owner, room.id, &agents.iter().collect::<Vec<_>>()).await;
                 Ok(self.store().room(owner, room.id).await?)
             }
-            Err(store::StoreError::KeyUsed) => match self.earlier_result(owner, attempt).await? {
+            Err(store::StoreError::KeyUsed) => match self.earlier_result(actor, attempt).await? {
                 Some(room) => Ok(self.store().room(owner, room.parse().map_err(|_| EngineError::KeyConflict)?).await?),
                 None => Err(EngineError::KeyConflict),
             },
@@ -56,7 +59,8 @@ impl Engine {
     }
 
     /// Sets the agents of a room; new ones join in this order.
-    pub async fn set_participants(&self, owner: &Owner, room: RoomId, agents: &[AgentId]) -> Result<Room, EngineError> {
+    pub async fn set_participants(&self, actor: &Actor, room: RoomId, agents: &[AgentId]) -> Result<Room, EngineError> {
+        let owner = actor.require(Permission::Post)?;
         let room = self.store().room(owner, room).await?;
         let wanted = self.find_agents(owner, agents).await?;
         let (mut events, mut changes) = (Vec::new(), Vec::new());
@@ -76,11 +80,12 @@ impl Engine {
     /// Deletes a room after cancelling its runs.
     pub async fn delete_room(
         &self,
-        owner: &Owner,
+        actor: &Actor,
         room: RoomId,
         attempt: Option<&IdempotentRequest>,
     ) -> Result<(), EngineError> {
-        self.cancel_room(owner, room).await?;
+        let owner = actor.require(Permission::Post)?;
+        self.cancel_room(actor, room).await?;
         Ok(self.store().delete_room(owner, room, attempt).await?)
     }
 

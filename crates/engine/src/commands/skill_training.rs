@@ -3,10 +3,12 @@
 use super::{rooms::NewRoom, skills::reject_invalid};
 use crate::{Engine, EngineError};
 use domain::{
+    actor::Actor,
     ids::{AgentId, MessageId, ProposalId, RoomId},
     message::Author,
     name::{MAX_CHARS, Name},
     owner::Owner,
+    permission::Permission,
     room::RoomPolicy,
     skill::{Proposal, ProposalStatus, Remarks, Round, Score, SkillName, TrainingRoom, document, proposed_body},
 };
@@ -36,27 +38,29 @@ const MAX_REMARKS: usize = 50;
 impl Engine {
     pub async fn open_training(
         &self,
-        owner: &Owner,
+        actor: &Actor,
         skill: &SkillName,
         agent: AgentId,
         attempt: Option<&IdempotentRequest>,
     ) -> Result<TrainingRoom, EngineError> {
+        let owner = actor.require(Permission::ManageSkills)?;
         let trained = self.store().skill(owner, skill).await?;
         let title: String = format!("Training: {}", trained.spec.title()).chars().take(MAX_CHARS).collect();
         let name = Name::parse(&title).map_err(|error| EngineError::Invalid(error.to_string()))?;
         let new = NewRoom { name, agents: vec![agent], project_id: None, policy: RoomPolicy::default() };
-        let room = self.create_room(owner, new, attempt).await?;
+        let room = self.create_room(actor, new, attempt).await?;
         self.store().add_training_room(owner, skill, room.id, agent).await?;
         Ok(TrainingRoom { room_id: room.id, agent_id: agent, created_at: room.created_at })
     }
 
     pub async fn rate_skill(
         &self,
-        owner: &Owner,
+        actor: &Actor,
         skill: &SkillName,
         rating: NewRating,
         attempt: Option<&IdempotentRequest>,
     ) -> Result<Round, EngineError> {
+        let owner = actor.require(Permission::ManageSkills)?;
         check_remarks(&rating.remarks)?;
         self.store().skill(owner, skill).await?;
         let room_id = match rating.message_id {
@@ -69,12 +73,13 @@ impl Engine {
 
     pub async fn propose_skill(
         &self,
-        owner: &Owner,
+        actor: &Actor,
         skill: &SkillName,
         source: ProposalSource,
         note: Option<String>,
         attempt: Option<&IdempotentRequest>,
     ) -> Result<Proposal, EngineError> {
+        let owner = actor.require(Permission::ManageSkills)?;
         if note.as_ref().is_some_and(|note| note.chars().count() > MAX_TEXT) {
             return Err(EngineError::Invalid(format!("note: at most {MAX_TEXT} characters")));
         }
@@ -104,10 +109,11 @@ impl Engine {
     /// Returns a proposal with the diff to its base version.
     pub async fn skill_proposal(
         &self,
-        owner: &Owner,
+        actor: &Actor,
         skill: &SkillName,
         proposal: Proposal,
     ) -> Result<(Proposal, String), EngineError> {
+        let owner = actor.require(Permission::Read)?;
         let old = match self.store().skill_version(owner, skill, proposal.base_version).await {
             Ok(version) => version.spec.body,
             // The base version is no longer stored.
@@ -122,11 +128,12 @@ impl Engine {
     /// Accepts a proposal: its body becomes a new version.
     pub async fn accept_proposal(
         &self,
-        owner: &Owner,
+        actor: &Actor,
         skill: &SkillName,
         id: ProposalId,
         attempt: Option<&IdempotentRequest>,
     ) -> Result<Proposal, EngineError> {
+        let owner = actor.require(Permission::ManageSkills)?;
         let proposal = self.open_proposal(owner, skill, id).await?;
         let mut spec = self.store().skill_version(owner, skill, proposal.base_version).await?.spec;
         spec.body.clone_from(&proposal.body);
@@ -136,12 +143,13 @@ impl Engine {
 
     pub async fn drop_proposal(
         &self,
-        owner: &Owner,
+        actor: &Actor,
         skill: &SkillName,
         id: ProposalId,
         comment: Option<String>,
         attempt: Option<&IdempotentRequest>,
     ) -> Result<Proposal, EngineError> {
+        let owner = actor.require(Permission::ManageSkills)?;
         let remarks = Remarks { comment, ..Remarks::default() };
         check_remarks(&remarks)?;
         let proposal = self.open_proposal(owner, skill, id).await?;

@@ -3,7 +3,8 @@
 use super::skills::reject_invalid;
 use crate::{Engine, EngineError};
 use domain::{
-    owner::Owner,
+    actor::Actor,
+    permission::Permission,
     skill::{FindingLevel, Skill, SkillName, SkillSpec, document},
 };
 use serde_json::Value;
@@ -22,38 +23,41 @@ impl Engine {
     /// version.
     pub async fn import_skill(
         &self,
-        owner: &Owner,
+        actor: &Actor,
         archive: Vec<u8>,
         replace: bool,
         attempt: Option<&IdempotentRequest>,
     ) -> Result<Skill, EngineError> {
+        actor.require(Permission::ManageSkills)?;
         let bundle = run_blocking(move || unpack(&archive)).await?;
-        self.import_bundle(owner, bundle, SkillOrigin::Archive, replace, attempt).await
+        self.import_bundle(actor, bundle, SkillOrigin::Archive, replace, attempt).await
     }
 
     /// Imports a skill from the data folder.
     pub async fn import_skill_folder(
         &self,
-        owner: &Owner,
+        actor: &Actor,
         name: String,
         replace: bool,
         attempt: Option<&IdempotentRequest>,
     ) -> Result<Skill, EngineError> {
+        actor.require(Permission::ManageSkills)?;
         let folders = self.config().folders.clone();
         let bundle = run_blocking(move || match folders.skill_folder(&name) {
             Some(folder) => read_folder(&folder).map(Some),
             None => Ok(None),
         });
         let bundle = bundle.await?.ok_or(EngineError::NotFound)?;
-        self.import_bundle(owner, bundle, SkillOrigin::Folder, replace, attempt).await
+        self.import_bundle(actor, bundle, SkillOrigin::Folder, replace, attempt).await
     }
 
     pub async fn export_skill(
         &self,
-        owner: &Owner,
+        actor: &Actor,
         name: &SkillName,
         version: Option<u32>,
     ) -> Result<Vec<u8>, EngineError> {
+        let owner = actor.require(Permission::Read)?;
         let version = match version {
             Some(version) => version,
             None => self.store().skill(owner, name).await?.version,
@@ -71,12 +75,13 @@ impl Engine {
 
     async fn import_bundle(
         &self,
-        owner: &Owner,
+        actor: &Actor,
         bundle: SkillBundle,
         from: SkillOrigin,
         replace: bool,
         attempt: Option<&IdempotentRequest>,
     ) -> Result<Skill, EngineError> {
+        let owner = &actor.workspace;
         let SkillBundle { folder, document: text, files, .. } = bundle;
         let reading = document::parse(&text, folder.as_deref());
         let mut spec = match reading.skill {

@@ -2,7 +2,8 @@
 
 use crate::{Engine, EngineError};
 use domain::{
-    owner::Owner,
+    actor::Actor,
+    permission::Permission,
     skill::{
         FilePath, FindingLevel, ParameterError, ParameterValues, ResolvedParameters, Skill, SkillFile, SkillFinding,
         SkillName, SkillSpec,
@@ -43,10 +44,11 @@ const MAX_NOTE: usize = 500;
 impl Engine {
     pub async fn create_skill(
         &self,
-        owner: &Owner,
+        actor: &Actor,
         spec: SkillSpec,
         attempt: Option<&IdempotentRequest>,
     ) -> Result<Skill, EngineError> {
+        let owner = actor.require(Permission::ManageSkills)?;
         reject_invalid(&spec)?;
         Ok(self.store().create_skill(owner, &spec, SkillFilesChange::All(Vec::new()), None, attempt).await?)
     }
@@ -54,12 +56,13 @@ impl Engine {
     /// Stores a new version; an identical spec changes nothing.
     pub async fn change_skill(
         &self,
-        owner: &Owner,
+        actor: &Actor,
         current: Skill,
         spec: SkillSpec,
         revision: SkillRevision,
         attempt: Option<&IdempotentRequest>,
     ) -> Result<Skill, EngineError> {
+        let owner = actor.require(Permission::ManageSkills)?;
         if spec.name != current.spec.name {
             let detail =
                 "a skill cannot be renamed, because agents refer to it by name; create another one instead".into();
@@ -77,12 +80,13 @@ impl Engine {
 
     pub async fn put_skill_file(
         &self,
-        owner: &Owner,
+        actor: &Actor,
         name: &SkillName,
         file: SkillFile,
         revision: SkillRevision,
         attempt: Option<&IdempotentRequest>,
     ) -> Result<Skill, EngineError> {
+        let owner = actor.require(Permission::ManageSkills)?;
         let current = self.store().skill(owner, name).await?;
         let base = revision.checked_base(&current)?;
         let note = revision.note.or_else(|| Some(format!("wrote {}", file.path)));
@@ -93,12 +97,13 @@ impl Engine {
 
     pub async fn remove_skill_file(
         &self,
-        owner: &Owner,
+        actor: &Actor,
         name: &SkillName,
         path: FilePath,
         revision: SkillRevision,
         attempt: Option<&IdempotentRequest>,
     ) -> Result<Skill, EngineError> {
+        let owner = actor.require(Permission::ManageSkills)?;
         let current = self.store().skill(owner, name).await?;
         if !current.files.iter().any(|file| file.path == path) {
             return Err(EngineError::NotFound);
@@ -113,11 +118,12 @@ impl Engine {
     /// Restores an old version as a new version.
     pub async fn restore_skill(
         &self,
-        owner: &Owner,
+        actor: &Actor,
         name: &SkillName,
         version: u32,
         attempt: Option<&IdempotentRequest>,
     ) -> Result<Skill, EngineError> {
+        let owner = actor.require(Permission::ManageSkills)?;
         let (current, old) =
             tokio::try_join!(self.store().skill(owner, name), self.store().skill_version(owner, name, version))?;
         let note = Some(format!("restored version {version}"));
@@ -133,11 +139,12 @@ impl Engine {
     /// Returns a version with its diff to another, by default the one before it.
     pub async fn compare_skill(
         &self,
-        owner: &Owner,
+        actor: &Actor,
         name: &SkillName,
         version: u32,
         against: Option<u32>,
     ) -> Result<ComparedVersion, EngineError> {
+        let owner = actor.require(Permission::Read)?;
         let store = self.store();
         let this = store.skill_version(owner, name, version).await?;
         let other = match against.or(version.checked_sub(1)) {

@@ -4,6 +4,7 @@
 use super::post::RunRef;
 use crate::{Engine, EngineError};
 use domain::{
+    actor::Actor,
     agent::Agent,
     event::{EventBody, EventType, NewEvent, RunQueued},
     ids::{RoomId, RunId},
@@ -59,10 +60,11 @@ impl Engine {
     /// Sends a stored message to these runs. Returns the runs that answer it: these, or new ones.
     pub(super) async fn steer(
         &self,
-        owner: &Owner,
+        actor: &Actor,
         message: &Message,
         runs: Vec<RunRef>,
     ) -> Result<Vec<RunRef>, EngineError> {
+        let owner = &actor.workspace;
         let (engine, owner, message) = (self.clone(), owner.clone(), message.clone());
         // In a task of its own: a client that disconnects must not leave its message without an answer.
         let task = self.background_tasks().spawn(async move {

@@ -290,7 +290,7 @@ impl Engine {
 
 /// Returns whether the operator has configured or trusted the server.
 pub(crate) fn is_from_operator(owner: &Owner, source: McpServerSource) -> bool {
-    source == McpServerSource::File || owner.is_operator()
+    source == McpServerSource::File || owner.belongs_to_operator()
 }
 
 /// The key under which the store records trust in a folder.

@@ -75,7 +75,7 @@ impl RoomTranscript {
 
     fn to_entry(&self, message: Message) -> HistoryMessage {
         let speaker = match &message.author {
-            Author::Person { name } => HistoryAuthor::Person(name.to_string()),
+            Author::Person { name, .. } => HistoryAuthor::Person(name.to_string()),
             Author::Agent { id, .. } if *id == self.agent.id => HistoryAuthor::ThisAgent,
             Author::Agent { name, .. } => HistoryAuthor::OtherAgent(name.to_string()),
         };

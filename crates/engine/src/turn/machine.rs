@@ -262,7 +262,14 @@ impl TurnMachine {
                 if self.pending_approvals.is_empty() {
                     effects.push(TurnEffect::SetRunStatus(RunStatus::Running));
                 }
-                ApprovalResolved { approval_id: id, decision: Decision::Expired, input: None, remember: false }.into()
+                ApprovalResolved {
+                    approval_id: id,
+                    decision: Decision::Expired,
+                    input: None,
+                    remember: false,
+                    user_id: None,
+                }
+                .into()
             }
             TurnEvent::Usage { usage, model, cost } => {
                 let model = model.or_else(|| self.settings.model.clone());
@@ -337,7 +344,7 @@ impl TurnMachine {
             self.settings.remembered.insert(tool.clone());
             effects.push(TurnEffect::RememberTool(tool));
         }
-        let body = ApprovalResolved { approval_id: approval, decision, input: input.clone(), remember };
+        let body = ApprovalResolved { approval_id: approval, decision, input: input.clone(), remember, user_id: None };
         self.append(body.into(), None, effects);
         if self.pending_approvals.is_empty() {
             effects.push(TurnEffect::SetRunStatus(RunStatus::Running));
@@ -416,7 +423,13 @@ impl TurnMachine {
     /// 12).
     fn close_open_items(&mut self, effects: &mut Vec<TurnEffect>) {
         for PendingApproval { id: approval_id, .. } in std::mem::take(&mut self.pending_approvals) {
-            let body = ApprovalResolved { approval_id, decision: Decision::Expired, input: None, remember: false };
+            let body = ApprovalResolved {
+                approval_id,
+                decision: Decision::Expired,
+                input: None,
+                remember: false,
+                user_id: None,
+            };
             self.append(body.into(), None, effects);
         }
         let stream_id = self.settings.stream_id;

@@ -48,7 +48,7 @@ async fn a_run_gets_its_folders_skills_and_servers(database: TestDatabase) {
 
 async fn unknown_skills_and_servers_are_refused_on_agent_creation(database: TestDatabase) {
     let harness = harness_with_skill(database).await;
-    harness.engine.check_agent(&me(), &spec("Ann", &["review"], &["files"])).await.unwrap();
+    harness.engine.check_agent(&me().workspace, &spec("Ann", &["review"], &["files"])).await.unwrap();
     let impossible = AgentSpec { model: Some("impossible".into()), ..spec("Ann", &[], &[]) };
     for (spec, at, expected) in [
         (spec("Ann", &["review", "revue"], &[]), "/skills", "no skill \"revue\"; it has: review"),
@@ -56,7 +56,7 @@ async fn unknown_skills_and_servers_are_refused_on_agent_creation(database: Test
         (spec("Ann", &[], &["mail"]), "/mcp_servers", "no MCP server \"mail\"; it has: files"),
         (impossible, "/provider", "this provider has no such model"),
     ] {
-        match harness.engine.check_agent(&me(), &spec).await {
+        match harness.engine.check_agent(&me().workspace, &spec).await {
             Err(EngineError::Refused { pointer, detail }) => {
                 assert!(pointer == at && detail.contains(expected), "{detail}")
             }

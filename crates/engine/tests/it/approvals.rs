@@ -17,7 +17,7 @@ contract! { a_withdrawn_approval_expires_and_the_run_continues }
 /// Waits until the run has this status.
 async fn wait_for_status(harness: &EngineHarness, run: RunId, status: RunStatus) {
     within("a status", async {
-        while harness.store.run(&me(), run).await.unwrap().status != status {
+        while harness.store.run(&me().workspace, run).await.unwrap().status != status {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     })

@@ -31,8 +31,8 @@ async fn a_cancelled_post_is_either_answered_or_not_stored(database: TestDatabas
     let ann = harness.agent("Ann", "p").await;
     for max_polls in 1..40 {
         let room = harness.room(&[&ann]).await;
-        let (engine, owner) = (harness.engine.clone(), me());
-        let mut posting = pin!(engine.post(&owner, room, post("hello", WhenBusy::Enqueue, &[]), None));
+        let (engine, actor) = (harness.engine.clone(), me());
+        let mut posting = pin!(engine.post(&actor, room, post("hello", WhenBusy::Enqueue, &[]), None));
         let mut polled = 0;
         poll_fn(|context| {
             polled += 1;
@@ -46,7 +46,7 @@ async fn a_cancelled_post_is_either_answered_or_not_stored(database: TestDatabas
     // Waits for commits in progress.
     harness.engine.close().await;
     let filter = RunFilter { limit: 100, ..RunFilter::default() };
-    let runs = harness.store.runs(&me(), &filter).await.unwrap();
+    let runs = harness.store.runs(&me().workspace, &filter).await.unwrap();
     assert!(!runs.is_empty());
     for _ in &runs {
         harness.turn().await.answer("s", "hi").await;
@@ -66,7 +66,7 @@ async fn a_server_runs_no_more_than_its_concurrency(database: TestDatabase) {
         runs.push(harness.post(room, "hello").await.runs[0].id);
     }
     let (one, two) = (harness.turn().await, harness.turn().await);
-    assert_eq!(harness.store.run(&me(), runs[2]).await.unwrap().status, RunStatus::Queued);
+    assert_eq!(harness.store.run(&me().workspace, runs[2]).await.unwrap().status, RunStatus::Queued);
     two.answer("s", "hi").await;
     let three = harness.turn().await;
     assert_eq!(three.request.run_id, runs[2]);
@@ -84,7 +84,7 @@ async fn a_post_without_a_worker_waits_in_the_queue(database: TestDatabase) {
     let room = harness.room(&[&ann]).await;
     harness.crash().await;
     let run = harness.post(room, "hello").await.runs[0].id;
-    assert_eq!(harness.store.run(&me(), run).await.unwrap().status, RunStatus::Queued);
+    assert_eq!(harness.store.run(&me().workspace, run).await.unwrap().status, RunStatus::Queued);
     harness.start().await;
     harness.turn().await.answer("s", "hi").await;
     assert_eq!(harness.ended(run).await.status, RunStatus::Completed);
@@ -162,11 +162,11 @@ async fn a_run_started_before_shutdown_is_interrupted_and_not_repeated(database:
     harness.crash().await;
     let worker = Worker::new(harness.engine.clone());
     let run = harness.post(room, "hello").await.runs[0].id;
-    assert_eq!(harness.store.run(&me(), run).await.unwrap().status, RunStatus::Running);
+    assert_eq!(harness.store.run(&me().workspace, run).await.unwrap().status, RunStatus::Running);
     let stopping = CancellationToken::new();
     stopping.cancel();
     worker.run(stopping).await;
-    let ended = harness.store.run(&me(), run).await.unwrap();
+    let ended = harness.store.run(&me().workspace, run).await.unwrap();
     assert_eq!(ended.status, RunStatus::Interrupted);
     let events = harness.store.run_events(room, run, 0).await.unwrap();
     let why = events.iter().find(|event| event.kind == EventType::RunInterrupted).unwrap();

@@ -1,12 +1,12 @@
 //! Test helpers: an engine with its worker, a provider that the test controls, and waits with a deadline.
 
 use domain::{
+    actor::Actor,
     agent::{Agent, AgentSpec},
     ids::{AgentId, RoomId, RunId},
     limits::Limits,
     mcp::{McpServerConfig, McpTransport},
     name::Name,
-    owner::Owner,
     room::{RoomPolicy, WhenBusy},
     run::{Run, RunStatus},
 };
@@ -46,8 +46,8 @@ pub async fn within<F: Future>(what: &str, future: F) -> F::Output {
     tokio::time::timeout(DEADLINE, future).await.unwrap_or_else(|_| panic!("{what}: not within {DEADLINE:?}"))
 }
 
-pub fn me() -> Owner {
-    Owner::local()
+pub fn me() -> Actor {
+    Actor::local()
 }
 
 /// A turn that the test controls.
@@ -227,7 +227,7 @@ impl EngineHarness {
     }
 
     pub async fn agent_of(&self, spec: AgentSpec) -> Agent {
-        self.store.create_agent(&me(), spec, None).await.unwrap()
+        self.store.create_agent(&me().workspace, spec, None).await.unwrap()
     }
 
     pub async fn room(&self, agents: &[&Agent]) -> RoomId {
@@ -259,7 +259,7 @@ impl EngineHarness {
     pub async fn turn(&mut self) -> TestTurn {
         let turn = within("a turn", self.turns.recv()).await.unwrap();
         within("its start", async {
-            while self.store.run(&me(), turn.request.run_id).await.unwrap().status == RunStatus::Queued {
+            while self.store.run(&me().workspace, turn.request.run_id).await.unwrap().status == RunStatus::Queued {
                 tokio::task::yield_now().await;
             }
         })

@@ -2,6 +2,7 @@
 
 use crate::harness::{EngineHarness, me};
 use domain::{
+    actor::Actor,
     agent::{AgentSpec, ToolPolicy},
     event::EventBody,
     ids::{AgentId, RoomId, RunId},
@@ -28,8 +29,9 @@ contract! {
     the_operators_file_overrides_stored_servers,
 }
 
-fn eve() -> Owner {
-    Owner::new(Name::parse("eve").unwrap())
+/// The owner of another workspace than the operator's.
+fn eve() -> Actor {
+    Actor { workspace: Owner::new(Name::parse("eve").unwrap()), ..Actor::local() }
 }
 
 fn object(value: Value) -> Map<String, Value> {
@@ -42,8 +44,8 @@ fn spec(name: &str, skills: &[&str], servers: &[&str]) -> AgentSpec {
     AgentSpec { skills: owned(skills), mcp_servers: owned(servers), ..AgentSpec::new(Name::parse(name).unwrap(), "p") }
 }
 
-async fn add(harness: &EngineHarness, owner: &Owner, name: &str, entry: Value) -> Result<(), EngineError> {
-    harness.engine.create_mcp_server(owner, name, object(entry), None).await.map(|_| ())
+async fn add(harness: &EngineHarness, actor: &Actor, name: &str, entry: Value) -> Result<(), EngineError> {
+    harness.engine.create_mcp_server(actor, name, object(entry), None).await.map(|_| ())
 }
 
 fn workspace_folder(harness: &EngineHarness, room: RoomId) -> PathBuf {
@@ -54,9 +56,9 @@ fn write_mcp_file(harness: &EngineHarness, room: RoomId, servers: Value) {
     fs::write(workspace_folder(harness, room).join(".mcp.json"), json!({"mcpServers": servers}).to_string()).unwrap();
 }
 
-async fn trust(harness: &EngineHarness, owner: &Owner, room: RoomId) {
-    let digest = harness.engine.mcp_trust(owner, room).await.unwrap().digest.unwrap();
-    let trusted = harness.engine.trust_mcp_file(owner, room, &digest).await.unwrap();
+async fn trust(harness: &EngineHarness, actor: &Actor, room: RoomId) {
+    let digest = harness.engine.mcp_trust(actor, room).await.unwrap().digest.unwrap();
+    let trusted = harness.engine.trust_mcp_file(actor, room, &digest).await.unwrap();
     assert_eq!(trusted.state, McpTrustState::Trusted);
 }
 
@@ -252,14 +254,14 @@ async fn invariant_17_secrets_stay_variables_are_for_the_operator(database: Test
         config.mcp_variables = McpVariables::new(allowed);
     })
     .await;
-    for owner in [me(), eve()] {
+    for actor in [me(), eve()] {
         for (name, url) in [("host", "http://${HOST}/"), ("unset", "http://${UNSET}/"), ("path", "http://${PATH}/")] {
-            add(&harness, &owner, name, json!({"url": url})).await.unwrap();
+            add(&harness, &actor, name, json!({"url": url})).await.unwrap();
         }
-        let servers = harness.engine.mcp_servers(&owner).await.unwrap();
+        let servers = harness.engine.mcp_servers(&actor).await.unwrap();
         let of = |name: &str| servers.iter().find(|server| server.name == name).unwrap();
         let variable = |name: &str| (of(name).variables[0].allowed, of(name).variables[0].set);
-        let is_operator = owner == me();
+        let is_operator = actor == me();
         assert_eq!((variable("host"), of("host").problem.is_none()), ((is_operator, is_operator), is_operator));
         assert_eq!((variable("unset"), of("unset").problem.is_none()), ((is_operator, false), false));
         assert_eq!((variable("path"), of("path").problem.is_none()), ((false, false), false));
@@ -279,7 +281,7 @@ async fn only_the_operator_may_configure_programs(database: TestDatabase) {
     assert!(matches!(turned, Err(EngineError::OperatorOnly(_))), "{turned:?}");
 
     // Nor through a trusted `.mcp.json` in the workspace.
-    let ann = harness.store.create_agent(&eve(), spec("Ann", &[], &["files"]), None).await.unwrap();
+    let ann = harness.store.create_agent(&eve().workspace, spec("Ann", &[], &["files"]), None).await.unwrap();
     let name = Name::parse("A room").unwrap();
     let new = NewRoom { name, agents: vec![ann.id], project_id: None, policy: RoomPolicy::default() };
     let room = harness.engine.create_room(&eve(), new, None).await.unwrap().id;
@@ -304,7 +306,11 @@ async fn the_operators_file_overrides_stored_servers(database: TestDatabase) {
     assert!(matches!(taken, Err(EngineError::Conflict(_))), "{taken:?}");
     // A server stored before the file had this name is listed as shadowed and can still be deleted.
     let transport = McpTransport::Http { url: "http://127.0.0.1:2/".into(), headers: [].into() };
-    harness.store.create_mcp_server(&me(), "files", &domain::mcp::McpServerConfig::new(transport), None).await.unwrap();
+    harness
+        .store
+        .create_mcp_server(&me().workspace, "files", &domain::mcp::McpServerConfig::new(transport), None)
+        .await
+        .unwrap();
     let listed: Vec<(String, bool, bool)> = harness
         .engine
         .mcp_servers(&me())

@@ -75,7 +75,7 @@ async fn a_filled_in_skill_is_written_for_the_run_and_removed_afterwards(databas
         SkillFile { path: "scripts/run.sh".parse().unwrap(), executable: true, content: b"#!/bin/sh".to_vec() };
     harness.engine.put_skill_file(&me(), &name("greet"), script, SkillRevision::default(), None).await.unwrap();
     let spec = agent(&["greet"], &[("word", "{{times}} hello")]);
-    harness.engine.check_agent(&me(), &spec).await.unwrap();
+    harness.engine.check_agent(&me().workspace, &spec).await.unwrap();
     let (_, room) = agent_in_room(&harness, spec).await;
     let run = harness.post(room, "hi").await.runs[0].id;
     let turn = harness.turn().await;
@@ -141,7 +141,7 @@ async fn a_message_calls_a_skill_with_parameters(database: TestDatabase) {
     harness.ended(plain.runs[0].id).await;
     let figures = within("the statistics", async {
         loop {
-            match harness.store.skill_stats(&me()).await.unwrap().get(&made.id) {
+            match harness.store.skill_stats(&me().workspace).await.unwrap().get(&made.id) {
                 Some(figures) => return *figures,
                 None => tokio::time::sleep(Duration::from_millis(10)).await,
             }
@@ -173,9 +173,9 @@ async fn an_invalid_skill_call_is_refused_before_it_is_stored(database: TestData
             other => panic!("{text}: {other:?}"),
         }
     }
-    assert_eq!(harness.store.history(&me(), room, 0, None, 10).await.unwrap().messages.len(), 0);
+    assert_eq!(harness.store.history(&me().workspace, room, 0, None, 10).await.unwrap().messages.len(), 0);
     for (given, expected) in [(("nope", "x"), "unknown parameter"), (("times", "x"), "must be a number")] {
-        match harness.engine.check_agent(&me(), &agent(&["greet"], &[given])).await {
+        match harness.engine.check_agent(&me().workspace, &agent(&["greet"], &[given])).await {
             Err(EngineError::Refused { pointer: "/skill_parameters", detail }) => {
                 assert!(detail.contains(expected), "{detail}")
             }

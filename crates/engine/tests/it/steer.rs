@@ -79,7 +79,7 @@ async fn a_message_is_added_to_the_answer(database: TestDatabase) {
     turn.text(", now left").await;
     turn.complete();
     assert_eq!(harness.ended(running.id).await.status, RunStatus::Completed);
-    assert!(harness.store.unfinished_runs(&me(), room).await.unwrap().is_empty(), "no other run");
+    assert!(harness.store.unfinished_runs(&me().workspace, room).await.unwrap().is_empty(), "no other run");
     harness.stop().await;
 }
 
@@ -139,12 +139,12 @@ async fn a_provider_without_steering_is_refused_and_nothing_is_stored(database: 
     let room = harness.room(&[&bob]).await;
     harness.post(room, "one").await;
     let turn = harness.turn().await;
-    let head = harness.store.room(&me(), room).await.unwrap().head;
+    let head = harness.store.room(&me().workspace, room).await.unwrap().head;
     match harness.steer(room, &[], None).await {
         Err(EngineError::Unsupported(why)) => assert!(why.contains("Bob") && why.contains("provider q"), "{why}"),
         other => panic!("{other:?}"),
     }
-    assert_eq!(harness.store.room(&me(), room).await.unwrap().head, head);
+    assert_eq!(harness.store.room(&me().workspace, room).await.unwrap().head, head);
     turn.complete();
     harness.stop().await;
 }

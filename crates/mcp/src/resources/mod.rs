@@ -9,7 +9,6 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use domain::{
     ids::{RoomId, RunId},
     message::{Author, Message},
-    owner::Owner,
     skill::{FilePath, SkillName, document::Audience},
 };
 use engine::commands::WorkspaceEntry;
@@ -43,7 +42,8 @@ pub async fn list(
         None => 0,
     };
     let (rooms, skills) =
-        tokio::try_join!(store.rooms(&ctx.owner, MAX_ROOMS), store.skills(&ctx.owner)).map_err(store_failure)?;
+        tokio::try_join!(store.rooms(&ctx.actor.workspace, MAX_ROOMS), store.skills(&ctx.actor.workspace))
+            .map_err(store_failure)?;
     let rooms = rooms.iter().map(|summary| {
         let it = &summary.room;
         Resource::new(room_uri(it.id), it.name.as_str()).with_description("A conversation.").with_mime_type(JSON)
@@ -94,7 +94,7 @@ pub async fn read(ctx: &McpRequestContext<'_>, uri: &str) -> Result<ReadResource
         ResourceAddress::SkillFile(name, path) => {
             skill_content(ctx, &name, &path).await.map(|bytes| as_bytes(uri, bytes)).map_err(Into::into)
         }
-        ResourceAddress::File(id, path) => file(ctx, &ctx.owner, id, &path, uri).await,
+        ResourceAddress::File(id, path) => file(ctx, id, &path, uri).await,
     };
     match read {
         Ok(contents) => Ok(ReadResourceResponse::Complete(ReadResourceResult::new(vec![contents]))),
@@ -113,8 +113,10 @@ pub async fn conversation(
 ) -> Result<Value, store::StoreError> {
     let store = ctx.shared.engine.store();
     // One extra message shows whether there are more.
-    let (found, history) =
-        tokio::try_join!(store.room(&ctx.owner, id), store.history(&ctx.owner, id, 0, before, limit + 1))?;
+    let (found, history) = tokio::try_join!(
+        store.room(&ctx.actor.workspace, id),
+        store.history(&ctx.actor.workspace, id, 0, before, limit + 1)
+    )?;
     let (all, mut bytes) = (history.messages.len(), 0);
     let fits = |message: &Message| {
         bytes += message.text.len().min(MAX_TEXT);
@@ -138,7 +140,7 @@ pub fn truncated(mut text: String) -> (String, bool) {
 
 fn message_json(message: Message) -> Value {
     let (kind, name) = match &message.author {
-        Author::Person { name } => ("person", name),
+        Author::Person { name, .. } => ("person", name),
         Author::Agent { name, .. } => ("agent", name),
     };
     let mut value = json!({"seq": message.seq, "author": name, "kind": kind, "status": message.status,
@@ -152,7 +154,7 @@ fn message_json(message: Message) -> Value {
 }
 
 async fn run(ctx: &McpRequestContext<'_>, id: RunId) -> Result<Value, store::StoreError> {
-    let follow = crate::follow::RunFollow::start(ctx.shared, &ctx.owner, id).await?;
+    let follow = crate::follow::RunFollow::start(ctx.shared, &ctx.actor.workspace, id).await?;
     let followed = follow.wait(std::time::Duration::ZERO, crate::follow::NoListener).await?;
     let mut value = serde_json::to_value(&followed.run)?;
     if let Some(fields) = value.as_object_mut() {
@@ -162,7 +164,7 @@ async fn run(ctx: &McpRequestContext<'_>, id: RunId) -> Result<Value, store::Sto
 }
 
 async fn document(ctx: &McpRequestContext<'_>, name: &SkillName) -> Result<String, store::StoreError> {
-    let spec = ctx.shared.engine.store().skill(&ctx.owner, name).await?.spec;
+    let spec = ctx.shared.engine.store().skill(&ctx.actor.workspace, name).await?.spec;
     Ok(spec.document(&spec.body, Audience::People))
 }
 
@@ -172,18 +174,17 @@ async fn skill_content(
     path: &FilePath,
 ) -> Result<Vec<u8>, store::StoreError> {
     let store = ctx.shared.engine.store();
-    let version = store.skill(&ctx.owner, name).await?.version;
-    Ok(store.skill_file(&ctx.owner, name, version, path).await?.content)
+    let version = store.skill(&ctx.actor.workspace, name).await?.version;
+    Ok(store.skill_file(&ctx.actor.workspace, name, version, path).await?.content)
 }
 
 async fn file(
     ctx: &McpRequestContext<'_>,
-    owner: &Owner,
     id: RoomId,
     path: &str,
     uri: &str,
 ) -> Result<ResourceContents, engine::EngineError> {
-    Ok(match ctx.shared.engine.workspace_entry(owner, id, path).await? {
+    Ok(match ctx.shared.engine.workspace_entry(&ctx.actor, id, path).await? {
         WorkspaceEntry::File(bytes) => as_bytes(uri, bytes),
         WorkspaceEntry::Folder { names, more } => {
             as_json(uri, &json!({"folder": path, "entries": names, "more": more}))

@@ -21,7 +21,7 @@ pub struct ListRoomsArguments {
 
 pub async fn list(ctx: &McpRequestContext<'_>, args: ListRoomsArguments) -> Result<Value, McpToolError> {
     let limit = check_range("limit", args.limit.unwrap_or(50), 1..=MAX_MESSAGES)?;
-    let rooms = ctx.shared.engine.store().rooms(&ctx.owner, limit as u32).await?;
+    let rooms = ctx.shared.engine.store().rooms(&ctx.actor.workspace, limit as u32).await?;
     let rooms: Vec<Value> = rooms
         .iter()
         .map(|summary| {
@@ -62,19 +62,19 @@ pub struct PostMessageArguments {
 }
 
 pub async fn post(ctx: &McpRequestContext<'_>, args: PostMessageArguments) -> Result<Value, McpToolError> {
-    let (engine, owner) = (&ctx.shared.engine, &ctx.owner);
+    let (engine, actor) = (&ctx.shared.engine, &ctx.actor);
     let room: RoomId = parse_id("room", &args.room)?;
     let no_room = || McpToolError::not_found(&format!("room {room}"), LIST_ROOMS_HINT);
     let mut mentions = Vec::with_capacity(args.mentions.len().min(64));
     if !args.mentions.is_empty() {
         let (_, participants) =
-            engine.store().room_with_agents(owner, room).await.map_err(|error| no_room()(error.into()))?;
+            engine.store().room_with_agents(&actor.workspace, room).await.map_err(|error| no_room()(error.into()))?;
         for wanted in &args.mentions {
             mentions.push(find_agent(&participants, wanted)?.id);
         }
     }
     let post = NewPost { text: args.text, when_busy: args.when_busy, attachments: Vec::new(), mentions };
-    let posted = engine.post(owner, room, post, None).await;
+    let posted = engine.post(actor, room, post, None).await;
     let posted = posted.map_err(no_room())?;
     let runs: Vec<Value> = posted.runs.iter().map(|run| json!({"run_id": run.id, "agent_id": run.agent_id})).collect();
     Ok(json!({"message_id": posted.message.id, "seq": posted.message.seq, "runs": runs}))

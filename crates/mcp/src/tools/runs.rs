@@ -46,13 +46,13 @@ pub struct RunAgentArguments {
 }
 
 pub async fn run_agent(ctx: &McpRequestContext<'_>, args: RunAgentArguments) -> Result<Value, McpToolError> {
-    let (engine, owner) = (&ctx.shared.engine, &ctx.owner);
+    let (engine, actor) = (&ctx.shared.engine, &ctx.actor);
     let max_wait = wait_time(args.wait_seconds)?;
     let conversation: Option<RoomId> = args.room.as_deref().map(|room| parse_id("room", room)).transpose()?;
     let agents = ctx.agents().await?;
     let agent = find_agent(&agents, &args.agent)?.id;
     let execute = ExecuteRequest { message: args.message, conversation, when_busy: None };
-    let posted = engine.execute(owner, agent, execute, None).await;
+    let posted = engine.execute(actor, agent, execute, None).await;
     let posted = posted.map_err(match conversation {
         Some(room) => {
             McpToolError::not_found(&format!("room {room}"), "leave it out to create a new one, or call list_rooms")
@@ -87,7 +87,7 @@ pub struct CancelRunArguments {
 
 pub async fn cancel_run(ctx: &McpRequestContext<'_>, args: CancelRunArguments) -> Result<Value, McpToolError> {
     let run: RunId = parse_id("run_id", &args.run_id)?;
-    let stopped = ctx.shared.engine.cancel_run(&ctx.owner, run).await.map_err(run_not_found(run))?;
+    let stopped = ctx.shared.engine.cancel_run(&ctx.actor, run).await.map_err(run_not_found(run))?;
     Ok(json!({"run_id": stopped.id, "status": stopped.status, "receipt": stopped.receipt}))
 }
 
@@ -114,7 +114,7 @@ pub async fn answer_approval(
     ctx: &McpRequestContext<'_>,
     args: AnswerApprovalArguments,
 ) -> Result<Value, McpToolError> {
-    let (engine, owner) = (&ctx.shared.engine, &ctx.owner);
+    let (engine, actor) = (&ctx.shared.engine, &ctx.actor);
     let run: RunId = parse_id("run_id", &args.run_id)?;
     let approval: ApprovalId = parse_id("approval_id", &args.approval_id)?;
     let decision = match args.decision {
@@ -123,9 +123,9 @@ pub async fn answer_approval(
     };
     let answer = ApprovalResponse { decision, input: args.input.map(Value::Object), remember: args.remember };
     let what = format!("open approval {approval} of run {run}");
-    let answered = engine.approve(owner, run, approval, answer).await;
+    let answered = engine.approve(actor, run, approval, answer).await;
     answered.map_err(McpToolError::not_found(&what, "wait_for_run shows the open approvals"))?;
-    let status = engine.store().run(owner, run).await?.status;
+    let status = engine.store().run(&actor.workspace, run).await?.status;
     Ok(json!({"run_id": run, "status": status, "next": "call wait_for_run for the rest of the answer"}))
 }
 
@@ -143,10 +143,10 @@ async fn wait_and_report(
     max_wait: Duration,
     on_disconnect: OnDisconnect,
 ) -> Result<Value, McpToolError> {
-    let mut guard = ctx.shared.engine.cancel_on_disconnect(&ctx.owner, run, on_disconnect);
+    let mut guard = ctx.shared.engine.cancel_on_disconnect(&ctx.actor, run, on_disconnect);
     let reporter = ProgressReporter::of(ctx, run);
     let followed = async {
-        let follow = RunFollow::start(ctx.shared, &ctx.owner, run).await?;
+        let follow = RunFollow::start(ctx.shared, &ctx.actor.workspace, run).await?;
         follow.wait(max_wait, reporter).await
     };
     let followed = tokio::select! {

@@ -1,5 +1,5 @@
 //! The transports: `streamable` is `/mcp`, with `direct` for quick requests; `sse` is the older `/sse` and `/message`.
-//! Both keep their sessions in `sessions`, where each belongs to the principal that created it, and outgoing messages
+//! Both keep their sessions in `sessions`, where each belongs to the actor that created it, and outgoing messages
 //! in an `outbox`.
 //!
 //! The caller has already checked Host, Origin, credentials and rates.

@@ -1,8 +1,8 @@
-//! The open sessions. A session belongs to the principal that created it; the id alone gives no access. It ends when
-//! its client ends it, when it was idle for too long, when its principal loses access, and when the server stops. It is
+//! The open sessions. A session belongs to the actor that created it; the id alone gives no access. It ends when
+//! its client ends it, when it was idle for too long, when its actor loses access, and when the server stops. It is
 //! not idle while one of its streams or calls is open.
 //!
-//! Streams without a session are registered here too, so that they also end when their principal loses access.
+//! Streams without a session are registered here too, so that they also end when their actor loses access.
 
 use super::{
     channel::SessionChannel,
@@ -10,7 +10,7 @@ use super::{
     response::{McpResponse, McpResponseBody},
 };
 use bytes::Bytes;
-use domain::owner::Principal;
+use domain::actor::Actor;
 use http_body::{Frame, SizeHint};
 use http_body_util::BodyExt as _;
 use std::{
@@ -32,7 +32,7 @@ pub struct McpSessions {
 
 pub struct McpSession {
     pub id: Arc<str>,
-    pub principal: Principal,
+    pub actor: Actor,
     pub transport: SessionTransport,
     /// Set once the client has sent `notifications/initialized`.
     pub session_peer: OnceLock<SessionPeer>,
@@ -74,12 +74,12 @@ impl McpSessions {
         self.len() >= self.max
     }
 
-    pub fn create(&self, id: Arc<str>, principal: Principal, link: SessionTransport) -> Arc<McpSession> {
+    pub fn create(&self, id: Arc<str>, actor: Actor, link: SessionTransport) -> Arc<McpSession> {
         let activity = Mutex::new(SessionActivity { open: 0, last: Instant::now() });
         let over = CancellationToken::new();
         let session = Arc::new(McpSession {
             id,
-            principal,
+            actor,
             transport: link,
             session_peer: OnceLock::new(),
             activity,
@@ -90,10 +90,10 @@ impl McpSessions {
         session
     }
 
-    /// Finds a session by id and principal. Sessions of others are not found.
-    pub fn find(&self, id: &str, principal: &Principal) -> Option<Arc<McpSession>> {
+    /// Finds a session by id and actor. Sessions of others are not found.
+    pub fn find(&self, id: &str, actor: &Actor) -> Option<Arc<McpSession>> {
         let session = lock(&self.all).get(id).cloned()?;
-        (session.principal == *principal).then_some(session)
+        (session.actor == *actor).then_some(session)
     }
 
     pub fn end(&self, session: &McpSession, why: &'static str) {
@@ -112,12 +112,12 @@ impl McpSessions {
         lock(&self.all).values().cloned().collect()
     }
 
-    /// Returns the principals without duplicates.
-    pub fn principals(&self) -> Vec<Principal> {
-        let mut found: Vec<Principal> = Vec::new();
+    /// Returns the actors without duplicates.
+    pub fn actors(&self) -> Vec<Actor> {
+        let mut found: Vec<Actor> = Vec::new();
         for session in lock(&self.all).values() {
-            if !found.contains(&session.principal) {
-                found.push(session.principal.clone());
+            if !found.contains(&session.actor) {
+                found.push(session.actor.clone());
             }
         }
         found
@@ -205,22 +205,22 @@ impl http_body::Body for HeldBody {
 mod tests {
     use super::{McpSessions, SessionTransport};
     use domain::{
+        actor::{Actor, Credential},
         ids::TokenId,
-        owner::{Owner, Principal},
     };
     use std::time::Duration;
 
-    fn principal(token: Option<TokenId>) -> Principal {
-        Principal { owner: Owner::local(), token, browser_session: None }
+    fn actor(token: Option<TokenId>) -> Actor {
+        Actor { credential: token.map_or(Credential::Local, Credential::Token), ..Actor::local() }
     }
 
     #[test]
-    fn invariant_15_a_session_is_found_only_by_its_principal() {
+    fn invariant_15_a_session_is_found_only_by_its_actor() {
         let sessions = McpSessions::new(10, Duration::from_secs(60));
-        let (one, other) = (principal(Some(TokenId::generate())), principal(Some(TokenId::generate())));
+        let (one, other) = (actor(Some(TokenId::generate())), actor(Some(TokenId::generate())));
         let session = sessions.create("id".into(), one.clone(), SessionTransport::Streamable);
         assert!(sessions.find("id", &one).is_some());
-        assert!(sessions.find("id", &other).is_none() && sessions.find("id", &principal(None)).is_none());
+        assert!(sessions.find("id", &other).is_none() && sessions.find("id", &actor(None)).is_none());
         sessions.end(&session, "because");
         assert!(sessions.find("id", &one).is_none() && session.ended.is_cancelled());
         sessions.end(&session, "for another reason");
@@ -230,7 +230,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_session_with_open_requests_is_not_idle() {
         let sessions = McpSessions::new(1, Duration::from_secs(60));
-        let session = sessions.create("id".into(), principal(None), SessionTransport::Streamable);
+        let session = sessions.create("id".into(), actor(None), SessionTransport::Streamable);
         assert!(sessions.is_full());
         let (first, second) = (session.hold(), session.hold());
         tokio::time::advance(Duration::from_secs(100)).await;

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{McpService, session_handler::SessionHandler};
 use bytes::Bytes;
-use domain::owner::Principal;
+use domain::actor::Actor;
 use futures_util::{StreamExt as _, future::BoxFuture, stream};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use http_body::Frame;
@@ -45,13 +45,13 @@ pub enum AuxiliaryEventFormat {
 
 impl McpService {
     /// Begins a session, or opens another stream of the session in the headers.
-    pub fn sse(&self, principal: Principal, headers: &HeaderMap, events: AuxiliaryEventFormat) -> McpResponse {
+    pub fn sse(&self, actor: Actor, headers: &HeaderMap, events: AuxiliaryEventFormat) -> McpResponse {
         let session = match headers.get(SESSION_ID) {
-            Some(id) => id.to_str().ok().and_then(|id| self.sse_session(id, &principal)),
+            Some(id) => id.to_str().ok().and_then(|id| self.sse_session(id, &actor)),
             None if self.0.sessions.is_full() => {
                 return response::too_many(TOO_MANY_SESSIONS);
             }
-            None => Some(self.begin_sse(principal)),
+            None => Some(self.begin_sse(actor)),
         };
         let Some(session) = session else { return response::no_such_session() };
         let SessionTransport::Sse(channel) = &session.transport else { return response::no_such_session() };
@@ -74,17 +74,12 @@ impl McpService {
     }
 
     /// Handles a message that the client posts to its session. Boxed like `streamable`.
-    pub fn message<'a>(
-        &'a self,
-        principal: &'a Principal,
-        session: &'a str,
-        body: &'a [u8],
-    ) -> BoxFuture<'a, McpResponse> {
-        Box::pin(self.handle_message(principal, session, body))
+    pub fn message<'a>(&'a self, actor: &'a Actor, session: &'a str, body: &'a [u8]) -> BoxFuture<'a, McpResponse> {
+        Box::pin(self.handle_message(actor, session, body))
     }
 
-    async fn handle_message(&self, principal: &Principal, session: &str, body: &[u8]) -> McpResponse {
-        let Some(session) = self.sse_session(session, principal) else { return response::no_such_session() };
+    async fn handle_message(&self, actor: &Actor, session: &str, body: &[u8]) -> McpResponse {
+        let Some(session) = self.sse_session(session, actor) else { return response::no_such_session() };
         let SessionTransport::Sse(channel) = &session.transport else { return response::no_such_session() };
         let _hold = session.hold();
         if let Err(none) = MessageOutline::of(body) {
@@ -101,12 +96,12 @@ impl McpService {
             }
             ClientJsonRpcMessage::Request(request) => {
                 let extensions = request.request.extensions_mut();
-                extensions.insert(principal.clone());
+                extensions.insert(actor.clone());
                 extensions.insert(Arc::clone(&session));
                 StatusCode::ACCEPTED
             }
             ClientJsonRpcMessage::Notification(notification) => {
-                notification.notification.extensions_mut().insert(principal.clone());
+                notification.notification.extensions_mut().insert(actor.clone());
                 StatusCode::NO_CONTENT
             }
             ClientJsonRpcMessage::Response(_) | ClientJsonRpcMessage::Error(_) => StatusCode::NO_CONTENT,
@@ -120,8 +115,8 @@ impl McpService {
         }
     }
 
-    pub async fn end_sse(&self, principal: &Principal, session: &str) -> McpResponse {
-        match self.sse_session(session, principal) {
+    pub async fn end_sse(&self, actor: &Actor, session: &str) -> McpResponse {
+        match self.sse_session(session, actor) {
             Some(session) => {
                 self.end(&session, "the client ended it");
                 response::empty(StatusCode::NO_CONTENT)
@@ -130,15 +125,15 @@ impl McpService {
         }
     }
 
-    fn sse_session(&self, id: &str, principal: &Principal) -> Option<Arc<McpSession>> {
-        self.0.sessions.find(id, principal).filter(|session| matches!(session.transport, SessionTransport::Sse(_)))
+    fn sse_session(&self, id: &str, actor: &Actor) -> Option<Arc<McpSession>> {
+        self.0.sessions.find(id, actor).filter(|session| matches!(session.transport, SessionTransport::Sse(_)))
     }
 
-    fn begin_sse(&self, principal: Principal) -> Arc<McpSession> {
+    fn begin_sse(&self, actor: Actor) -> Arc<McpSession> {
         let (channel, transport) = SessionChannel::new();
         let outbox = Arc::clone(&channel.outbox);
         let id = uuid::Uuid::new_v4().to_string();
-        let session = self.0.sessions.create(id.into(), principal, SessionTransport::Sse(channel));
+        let session = self.0.sessions.create(id.into(), actor, SessionTransport::Sse(channel));
         let (mcp, kept) = (self.clone(), Arc::clone(&session));
         self.0.tasks.spawn(async move {
             let over = kept.ended.clone();

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{McpService, handler::McpHandler, session_handler::SessionHandler};
 use bytes::Bytes;
-use domain::owner::Principal;
+use domain::actor::Actor;
 use futures_util::future::BoxFuture;
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::{BodyExt as _, Full};
@@ -59,21 +59,21 @@ impl StreamableHttp {
 }
 
 impl McpService {
-    /// The extensions of `request` must contain the principal too, for the handler. The future is boxed so that its code
+    /// The extensions of `request` must contain the actor too, for the handler. The future is boxed so that its code
     /// is compiled in this crate, not in each caller's.
-    pub fn streamable(&self, principal: Principal, request: Request<Bytes>) -> BoxFuture<'_, McpResponse> {
+    pub fn streamable(&self, actor: Actor, request: Request<Bytes>) -> BoxFuture<'_, McpResponse> {
         Box::pin(async move {
             match *request.method() {
-                Method::POST => self.post(principal, request).await,
-                Method::GET => self.handle_in_session(&principal, None, request).await,
-                Method::DELETE => self.delete(&principal, request.headers()),
+                Method::POST => self.post(actor, request).await,
+                Method::GET => self.handle_in_session(&actor, None, request).await,
+                Method::DELETE => self.delete(&actor, request.headers()),
                 _ => response::method_not_allowed("GET, POST, DELETE", "This endpoint supports POST, GET and DELETE."),
             }
         })
     }
 
-    fn delete(&self, principal: &Principal, headers: &HeaderMap) -> McpResponse {
-        match self.session_of(principal, headers) {
+    fn delete(&self, actor: &Actor, headers: &HeaderMap) -> McpResponse {
+        match self.session_of(actor, headers) {
             Ok(Some(session)) => {
                 self.end(&session, "the client ended it");
                 response::empty(StatusCode::NO_CONTENT)
@@ -82,7 +82,7 @@ impl McpService {
         }
     }
 
-    async fn post(&self, principal: Principal, request: Request<Bytes>) -> McpResponse {
+    async fn post(&self, actor: Actor, request: Request<Bytes>) -> McpResponse {
         if !is_json(request.headers()) {
             let why = "Send JSON with the header `Content-Type: application/json`.";
             return response::json_rpc_error(StatusCode::UNSUPPORTED_MEDIA_TYPE, -32700, why, &Value::Null);
@@ -101,19 +101,19 @@ impl McpService {
                 return response::too_many(TOO_MANY_SESSIONS);
             }
             let direct = DirectRequest::stateless(&outline, request.headers(), request.body(), &self.0.handler);
-            return self.handle_stateless(principal, direct, request).await;
+            return self.handle_stateless(actor, direct, request).await;
         }
         if !request.headers().contains_key(SESSION_ID) && outline.is_initialize() {
-            return self.begin_session(principal, request).await;
+            return self.begin_session(actor, request).await;
         }
         let direct = DirectRequest::in_session(&outline, request.headers(), request.body(), &self.0.handler);
-        self.handle_in_session(&principal, direct, request).await
+        self.handle_in_session(&actor, direct, request).await
     }
 
     /// Handles a request that needs no session.
     async fn handle_stateless(
         &self,
-        principal: Principal,
+        actor: Actor,
         direct: Option<DirectRequest>,
         request: Request<Bytes>,
     ) -> McpResponse {
@@ -125,7 +125,7 @@ impl McpService {
             return response;
         }
         let id = uuid::Uuid::new_v4().to_string();
-        let stream = self.0.sessions.create(id.into(), principal, SessionTransport::StatelessStream);
+        let stream = self.0.sessions.create(id.into(), actor, SessionTransport::StatelessStream);
         let (hold, mcp) = (stream.hold(), self.clone());
         let guard = EndStreamOnDrop { mcp, session: stream };
         hold.wrap(response.map(move |body| guard.keep(body)))
@@ -137,7 +137,7 @@ impl McpService {
         fix_unreadable_status(stream_if_slow(answer, self.0.settings.heartbeat).await, &sent)
     }
 
-    async fn begin_session(&self, principal: Principal, request: Request<Bytes>) -> McpResponse {
+    async fn begin_session(&self, actor: Actor, request: Request<Bytes>) -> McpResponse {
         if self.0.sessions.is_full() {
             return response::too_many(TOO_MANY_SESSIONS);
         }
@@ -146,7 +146,7 @@ impl McpService {
         let begun = self.0.tasks.spawn(async move {
             let response = mcp.send_to_session_service(request).await;
             let Some(id) = response.headers().get(SESSION_ID).and_then(|id| id.to_str().ok()) else { return response };
-            let session = mcp.0.sessions.create(id.into(), principal, SessionTransport::Streamable);
+            let session = mcp.0.sessions.create(id.into(), actor, SessionTransport::Streamable);
             session.hold().wrap(response)
         });
         begun.await.unwrap_or_else(|error| {
@@ -159,11 +159,11 @@ impl McpService {
     /// Handles a request that belongs to a session.
     async fn handle_in_session(
         &self,
-        principal: &Principal,
+        actor: &Actor,
         direct: Option<DirectRequest>,
         mut request: Request<Bytes>,
     ) -> McpResponse {
-        match self.session_of(principal, request.headers()) {
+        match self.session_of(actor, request.headers()) {
             Ok(Some(session)) => {
                 request.extensions_mut().insert(Arc::clone(&session));
                 if let (Some(direct), Some(peer)) = (direct, session.session_peer.get().filter(|peer| peer.is_open())) {
@@ -203,13 +203,9 @@ impl McpService {
     }
 
     /// Returns `None` if the headers name no session.
-    fn session_of(
-        &self,
-        principal: &Principal,
-        headers: &HeaderMap,
-    ) -> Result<Option<Arc<McpSession>>, UnknownSession> {
+    fn session_of(&self, actor: &Actor, headers: &HeaderMap) -> Result<Option<Arc<McpSession>>, UnknownSession> {
         let Some(id) = headers.get(SESSION_ID) else { return Ok(None) };
-        let found = id.to_str().ok().and_then(|id| self.0.sessions.find(id, principal));
+        let found = id.to_str().ok().and_then(|id| self.0.sessions.find(id, actor));
         let found = found.filter(|session| matches!(session.transport, SessionTransport::Streamable));
         found.map(Some).ok_or(UnknownSession)
     }

@@ -1,4 +1,4 @@
-//! Maps `Authorization: Bearer …` or the session cookie to a principal. While no account exists, the local owner needs
+//! Maps `Authorization: Bearer …` or the session cookie to a actor. While no account exists, the local owner needs
 //! neither. Agent tokens use the same header and are for agents' programs.
 
 use super::{origin::HostKind, session_cookie, token};
@@ -8,8 +8,8 @@ use crate::{
 };
 use axum::http::{HeaderMap, HeaderValue, header};
 use domain::{
+    actor::{Actor, Credential},
     ids::{BrowserSessionId, TokenId},
-    owner::{Owner, Principal},
 };
 use engine::host_tools::agent_token::{AGENT_TOKEN_PREFIX, AgentToken, AgentTokens};
 use futures_util::future::BoxFuture;
@@ -28,8 +28,8 @@ pub trait AccountStore: Send + Sync {
 
     fn is_token_valid(&self, id: TokenId) -> BoxFuture<'_, Result<bool, BoxError>>;
 
-    /// The principal of the token with this hash; `None` if it is unknown or revoked.
-    fn principal_for_token(&self, token_sha256: [u8; 32]) -> BoxFuture<'_, Result<Option<Principal>, BoxError>>;
+    /// The actor of the token with this hash; `None` if it is unknown or revoked.
+    fn actor_for_token(&self, token_sha256: [u8; 32]) -> BoxFuture<'_, Result<Option<Actor>, BoxError>>;
 
     fn begin_browser_session(&self, token: TokenId, cookie_sha256: [u8; 32]) -> BoxFuture<'_, Result<(), BoxError>>;
 
@@ -37,8 +37,8 @@ pub trait AccountStore: Send + Sync {
 
     fn is_browser_session_valid(&self, id: BrowserSessionId) -> BoxFuture<'_, Result<bool, BoxError>>;
 
-    /// The principal of the browser session whose cookie has this hash; `None` once it is signed out.
-    fn principal_for_cookie(&self, cookie_sha256: [u8; 32]) -> BoxFuture<'_, Result<Option<Principal>, BoxError>>;
+    /// The actor of the browser session whose cookie has this hash; `None` once it is signed out.
+    fn actor_for_cookie(&self, cookie_sha256: [u8; 32]) -> BoxFuture<'_, Result<Option<Actor>, BoxError>>;
 }
 
 impl AccountStore for store::Store {
@@ -50,8 +50,8 @@ impl AccountStore for store::Store {
         Box::pin(async move { Ok(self.is_token_valid(id).await?) })
     }
 
-    fn principal_for_token(&self, token_sha256: [u8; 32]) -> BoxFuture<'_, Result<Option<Principal>, BoxError>> {
-        Box::pin(async move { Ok(self.principal_for_token(&token_sha256).await?) })
+    fn actor_for_token(&self, token_sha256: [u8; 32]) -> BoxFuture<'_, Result<Option<Actor>, BoxError>> {
+        Box::pin(async move { Ok(self.actor_for_token(&token_sha256).await?) })
     }
 
     fn begin_browser_session(&self, token: TokenId, cookie_sha256: [u8; 32]) -> BoxFuture<'_, Result<(), BoxError>> {
@@ -66,8 +66,8 @@ impl AccountStore for store::Store {
         Box::pin(async move { Ok(self.is_browser_session_valid(id).await?) })
     }
 
-    fn principal_for_cookie(&self, cookie_sha256: [u8; 32]) -> BoxFuture<'_, Result<Option<Principal>, BoxError>> {
-        Box::pin(async move { Ok(self.principal_for_browser_session(&cookie_sha256).await?) })
+    fn actor_for_cookie(&self, cookie_sha256: [u8; 32]) -> BoxFuture<'_, Result<Option<Actor>, BoxError>> {
+        Box::pin(async move { Ok(self.actor_for_browser_session(&cookie_sha256).await?) })
     }
 }
 
@@ -88,35 +88,37 @@ impl Authenticator {
         headers: &HeaderMap,
         peer: Option<ConnectionAddrs>,
         host_kind: Option<HostKind>,
-    ) -> Result<Principal, Problem> {
+    ) -> Result<Actor, Problem> {
         // An agent token never authenticates an owner, not even where an owner needs no token.
         if agent_token(headers).is_some() {
             return Err(unauthorized());
         }
         if let Some(secret) = bearer_token(headers)
-            && let Some(principal) =
-                self.accounts.principal_for_token(token::hash(secret)).await.map_err(Problem::unavailable)?
+            && let Some(actor) =
+                self.accounts.actor_for_token(token::hash(secret)).await.map_err(Problem::unavailable)?
         {
-            return Ok(principal);
+            return Ok(actor);
         }
         if let Some(cookie) = session_cookie::cookie_value(headers)
-            && let Some(principal) =
-                self.accounts.principal_for_cookie(token::hash(cookie)).await.map_err(Problem::unavailable)?
+            && let Some(actor) =
+                self.accounts.actor_for_cookie(token::hash(cookie)).await.map_err(Problem::unavailable)?
         {
-            return Ok(principal);
+            return Ok(actor);
         }
         if is_local_request(headers, peer, host_kind) && !self.accounts_exist().await.map_err(Problem::unavailable)? {
-            return Ok(Principal { owner: Owner::local(), token: None, browser_session: None });
+            return Ok(Actor::local());
         }
         Err(unauthorized())
     }
 
-    /// Checks that a principal still has access. For streams, which outlive the check of their request.
-    pub async fn recheck(&self, principal: &Principal) -> Result<(), Problem> {
-        let has_access = match (principal.browser_session, principal.token) {
-            (Some(session), _) => self.accounts.is_browser_session_valid(session).await,
-            (None, Some(token)) => self.accounts.is_token_valid(token).await,
-            (None, None) => self.accounts_exist().await.map(|exist| !exist),
+    /// Checks that a actor still has access. For streams, which outlive the check of their request.
+    pub async fn recheck(&self, actor: &Actor) -> Result<(), Problem> {
+        let has_access = match actor.credential {
+            Credential::BrowserSession { session, .. } => self.accounts.is_browser_session_valid(session).await,
+            Credential::Token(token) => self.accounts.is_token_valid(token).await,
+            Credential::Local => self.accounts_exist().await.map(|exist| !exist),
+            // These never authenticate a request of a person.
+            Credential::Agent(_) | Credential::System => Ok(false),
         };
         if has_access.map_err(Problem::unavailable)? { Ok(()) } else { Err(unauthorized()) }
     }
@@ -124,8 +126,8 @@ impl Authenticator {
     /// Starts a browser session with a token and returns its cookie.
     pub async fn sign_in(&self, secret: &str) -> Result<token::TokenSecret, Problem> {
         let sha256 = token::hash(secret.trim().as_bytes());
-        let principal = self.accounts.principal_for_token(sha256).await.map_err(Problem::unavailable)?;
-        let Some(token) = principal.and_then(|principal| principal.token) else { return Err(unauthorized()) };
+        let actor = self.accounts.actor_for_token(sha256).await.map_err(Problem::unavailable)?;
+        let Some(token) = actor.and_then(|actor| actor.credential.token()) else { return Err(unauthorized()) };
         let (cookie, hash) = token::generate().map_err(Problem::internal)?;
         self.accounts.begin_browser_session(token, hash).await.map_err(Problem::unavailable)?;
         Ok(cookie)

@@ -24,7 +24,7 @@ use axum::{
     middleware::Next,
     response::Response,
 };
-use domain::owner::Principal;
+use domain::actor::{Actor, Credential};
 use engine::host_tools::agent_token::AgentToken;
 use std::{net::SocketAddr, ops::Deref, sync::Arc};
 
@@ -32,12 +32,12 @@ pub use authenticator::{AccountStore, Authenticator};
 
 /// The caller of this request, for routes with [`AccessPolicy::Owner`].
 #[derive(Clone, Debug)]
-pub struct Caller(pub Principal);
+pub struct Caller(pub Actor);
 
 impl Deref for Caller {
-    type Target = Principal;
+    type Target = Actor;
 
-    fn deref(&self) -> &Principal {
+    fn deref(&self) -> &Actor {
         &self.0
     }
 }
@@ -57,7 +57,7 @@ impl FromRequestParts<App> for Caller {
 /// The caller of this request, for routes with [`AccessPolicy::OwnerOrAgent`].
 #[derive(Clone, Debug)]
 pub enum Requester {
-    Owner(Principal),
+    Owner(Actor),
     Agent(Arc<AgentToken>),
 }
 
@@ -67,7 +67,7 @@ impl FromRequestParts<App> for Requester {
     async fn from_request_parts(parts: &mut request::Parts, app: &App) -> Result<Self, Problem> {
         match parts.extensions.get::<Arc<AgentToken>>() {
             Some(token) => Ok(Self::Agent(Arc::clone(token))),
-            None => Caller::from_request_parts(parts, app).await.map(|Caller(principal)| Self::Owner(principal)),
+            None => Caller::from_request_parts(parts, app).await.map(|Caller(actor)| Self::Owner(actor)),
         }
     }
 }
@@ -94,15 +94,16 @@ pub async fn guard(
                 _ => app.authenticator.authenticate(request.headers(), peer, host_kind).await.map(Requester::Owner),
             };
             match requester {
-                Ok(Requester::Owner(principal)) => {
-                    if principal.browser_session.is_some() {
+                Ok(Requester::Owner(actor)) => {
+                    if matches!(actor.credential, Credential::BrowserSession { .. }) {
                         origin::refuse_other_pages(&request)?;
                     }
-                    if let Some(token) = principal.token {
+                    if let Some(token) = actor.credential.token() {
                         app.last_used.note(&app, token);
                     }
-                    app.rate_limiter.check(&principal.token.map_or(by_address, rate_limit::RateLimitKey::Token))?;
-                    request.extensions_mut().insert(Caller(principal));
+                    app.rate_limiter
+                        .check(&actor.credential.token().map_or(by_address, rate_limit::RateLimitKey::Token))?;
+                    request.extensions_mut().insert(Caller(actor));
                 }
                 Ok(Requester::Agent(token)) => {
                     app.rate_limiter.check(&rate_limit::RateLimitKey::AgentToken(token.number()))?;

@@ -5,9 +5,9 @@ use crate::App;
 use axum::response::Response;
 use bytes::{Bytes, BytesMut};
 use domain::{
+    actor::Actor,
     event::EventBody,
     ids::{RoomId, RunId},
-    owner::Owner,
     run::RunStatus,
 };
 use engine::commands::{DisconnectGuard, OnDisconnect};
@@ -28,13 +28,13 @@ pub struct ExecuteStream {
 impl ExecuteStream {
     pub fn new(
         app: &App,
-        owner: &Owner,
+        actor: &Actor,
         live: RoomReader,
         room: RoomId,
         run: RunId,
         on_disconnect: OnDisconnect,
     ) -> Self {
-        let disconnect_guard = app.engine.cancel_on_disconnect(owner, run, on_disconnect);
+        let disconnect_guard = app.engine.cancel_on_disconnect(actor, run, on_disconnect);
         Self { live, run, room, text: String::new(), started: false, ended: false, disconnect_guard }
     }
 

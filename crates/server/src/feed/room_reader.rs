@@ -2,7 +2,7 @@
 //! slow reader does not affect others (invariant 10).
 
 use crate::{App, error::Problem};
-use domain::{ids::RoomId, owner::Principal, position::Position};
+use domain::{actor::Actor, ids::RoomId, position::Position};
 use std::{pin::Pin, sync::Arc, time::Duration};
 use store::journal::{Batch, Follower, Frame, Notifier};
 use tokio::time::{Instant, Sleep, sleep};
@@ -24,7 +24,7 @@ pub enum RoomUpdate {
 
 pub struct RoomReader {
     app: App,
-    principal: Principal,
+    actor: Actor,
     follower: Follower,
     heartbeat_interval: Duration,
     // Both futures are registered once and polled repeatedly, so that a busy reader does not register them each time.
@@ -34,17 +34,12 @@ pub struct RoomReader {
 }
 
 impl RoomReader {
-    pub async fn open(
-        app: &App,
-        principal: &Principal,
-        room: RoomId,
-        after: &Position,
-    ) -> Result<Self, store::StoreError> {
-        let follower = app.engine.store().follow(&principal.owner, room, after, Arc::new(Notifier::default())).await?;
+    pub async fn open(app: &App, actor: &Actor, room: RoomId, after: &Position) -> Result<Self, store::StoreError> {
+        let follower = app.engine.store().follow(&actor.workspace, room, after, Arc::new(Notifier::default())).await?;
         let every = app.config.heartbeat;
         Ok(Self {
             app: app.clone(),
-            principal: principal.clone(),
+            actor: actor.clone(),
             follower,
             heartbeat_interval: every,
             heartbeat: Box::pin(sleep(every)),
@@ -81,7 +76,7 @@ impl RoomReader {
 
     /// A stream outlives the checks of its request: the token may be revoked and the room deleted meanwhile.
     async fn recheck_access(&self) -> Result<(), Problem> {
-        self.app.authenticator.recheck(&self.principal).await?;
+        self.app.authenticator.recheck(&self.actor).await?;
         Ok(self.follower.refresh().await?)
     }
 }

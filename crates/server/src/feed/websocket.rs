@@ -5,8 +5,8 @@ use crate::{App, error::Problem};
 use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, close_code};
 use bytes::Bytes;
 use domain::{
+    actor::Actor,
     ids::RoomId,
-    owner::Principal,
     position::{Position, Seq},
 };
 use futures_util::{FutureExt as _, SinkExt as _, StreamExt as _};
@@ -62,7 +62,7 @@ struct RoomSubscription {
 
 struct SocketConnection {
     app: App,
-    principal: Principal,
+    actor: Actor,
     socket: WebSocket,
     notifier: Arc<Notifier>,
     /// Boxed, because a map has space for eleven from the first one on.
@@ -87,10 +87,10 @@ impl From<axum::Error> for SocketEnd {
 }
 
 /// Not an `async fn`, which would hold the socket twice: as its argument and in the connection.
-pub fn serve(app: App, principal: Principal, socket: WebSocket) -> impl Future<Output = ()> + Send {
+pub fn serve(app: App, actor: Actor, socket: WebSocket) -> impl Future<Output = ()> + Send {
     let mut connection = SocketConnection {
         app,
-        principal,
+        actor,
         socket,
         notifier: Arc::new(Notifier::default()),
         rooms: BTreeMap::new(),
@@ -225,7 +225,7 @@ impl SocketConnection {
             return Err(SocketEnd::Close(CloseFrame { code: close_code::POLICY, reason }));
         }
         // A connection outlives the checks of its request: the token may be revoked and a room deleted meanwhile.
-        if let Err(problem) = self.app.authenticator.recheck(&self.principal).await {
+        if let Err(problem) = self.app.authenticator.recheck(&self.actor).await {
             self.send_error(&problem, None).await?;
             let reason = Utf8Bytes::from_static("access was lost; see the error before this");
             return Err(SocketEnd::Close(CloseFrame { code: close_code::POLICY, reason }));
@@ -269,7 +269,7 @@ impl SocketConnection {
     async fn handle(&mut self, request: SocketRequest) -> Result<(), SocketEnd> {
         match request {
             SocketRequest::WatchRooms {} => {
-                match RoomListFeed::open(self.app.engine.store(), &self.principal.owner).await {
+                match RoomListFeed::open(self.app.engine.store(), &self.actor.workspace).await {
                     Ok((room_list, rooms)) => {
                         self.room_list = Some(room_list);
                         let list = json!({"type": "rooms", "rooms": rooms});
@@ -296,7 +296,7 @@ impl SocketConnection {
             }
             SocketRequest::Subscribe { room, after } => {
                 let store = self.app.engine.store().clone();
-                match store.follow(&self.principal.owner, room, &after, self.notifier.clone()).await {
+                match store.follow(&self.actor.workspace, room, &after, self.notifier.clone()).await {
                     Ok(follower) => {
                         let done = json!({"type": "subscribed", "room": room, "epoch": store.epoch(),
                                           "head": follower.head()});
@@ -333,12 +333,11 @@ mod tests {
     use super::{RoomSubscription, serve};
     use crate::{App, feed::size_of_result};
     use axum::extract::ws::WebSocket;
-    use domain::owner::Principal;
+    use domain::actor::Actor;
 
     #[test]
     fn an_idle_websocket_takes_less_than_3_kib_and_a_room_of_it_less_than_128_bytes() {
-        let size =
-            size_of_result(|(app, principal, socket): (App, Principal, WebSocket)| serve(app, principal, socket));
+        let size = size_of_result(|(app, actor, socket): (App, Actor, WebSocket)| serve(app, actor, socket));
         assert!(size < 3 * 1024, "{size} bytes; box what runs rarely");
         let size = size_of::<RoomSubscription>();
         assert!(size < 128, "{size} bytes");

@@ -9,9 +9,9 @@ use crate::{
 };
 use axum::{Json, extract::State, http::StatusCode};
 use domain::{
+    actor::Actor,
     agent::{Agent, AgentSpec, MAX_SYSTEM_PROMPT_BYTES},
     ids::AgentId,
-    owner::Owner,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -24,7 +24,7 @@ pub struct AgentList {
 /// List agents
 #[utoipa::path(get, path = "/api/agents", tag = "agents", responses((status = 200, body = AgentList)))]
 pub async fn list(State(app): State<App>, caller: Caller) -> Result<Json<AgentList>, Problem> {
-    Ok(Json(AgentList { agents: app.engine.store().agents(&caller.owner).await? }))
+    Ok(Json(AgentList { agents: app.engine.store().agents(&caller.workspace).await? }))
 }
 
 /// Create an agent
@@ -38,12 +38,12 @@ pub async fn create(
     key: IdempotencyKey,
     JsonBody(spec, fingerprint): JsonBody<AgentSpec>,
 ) -> Result<(StatusCode, Json<Agent>), Problem> {
-    check(&app, &caller.owner, &spec).await?;
-    let (store, owner, attempt) = (app.engine.store(), &caller.owner, attempt(key, fingerprint));
-    let write = async { Ok(store.create_agent(owner, spec, attempt.as_ref()).await?) };
-    let agent = match run_once(&app, owner, attempt.as_ref(), write).await? {
+    check(&app, &caller, &spec).await?;
+    let (store, actor, attempt) = (app.engine.store(), &*caller, attempt(key, fingerprint));
+    let write = async { Ok(store.create_agent(&actor.workspace, spec, attempt.as_ref()).await?) };
+    let agent = match run_once(&app, actor, attempt.as_ref(), write).await? {
         WriteOutcome::Done(agent) => agent,
-        WriteOutcome::AlreadyDone(id) => store.agent(owner, id.parse().map_err(Problem::internal)?).await?,
+        WriteOutcome::AlreadyDone(id) => store.agent(&actor.workspace, id.parse().map_err(Problem::internal)?).await?,
     };
     Ok((StatusCode::CREATED, Json(agent)))
 }
@@ -52,7 +52,7 @@ pub async fn create(
 #[utoipa::path(get, path = "/api/agents/{id}", tag = "agents", params(("id" = AgentId, Path)),
                responses((status = 200, body = Agent)))]
 pub async fn show(State(app): State<App>, caller: Caller, Id(id): Id<AgentId>) -> Result<Json<Agent>, Problem> {
-    Ok(Json(app.engine.store().agent(&caller.owner, id).await?))
+    Ok(Json(app.engine.store().agent(&caller.workspace, id).await?))
 }
 
 /// Update an agent
@@ -71,16 +71,16 @@ pub async fn change(
     key: IdempotencyKey,
     JsonBody(patch, fingerprint): JsonBody<Value>,
 ) -> Result<Json<Agent>, Problem> {
-    let (store, owner, attempt) = (app.engine.store(), &caller.owner, attempt(key, fingerprint));
+    let (store, actor, attempt) = (app.engine.store(), &*caller, attempt(key, fingerprint));
     let write = async {
-        let agent = store.agent(owner, id).await?;
+        let agent = store.agent(&actor.workspace, id).await?;
         let spec: AgentSpec = apply_merge_patch(&agent.spec, patch)?;
-        check(&app, owner, &spec).await?;
-        Ok(store.update_agent(owner, id, spec, attempt.as_ref()).await?)
+        check(&app, actor, &spec).await?;
+        Ok(store.update_agent(&actor.workspace, id, spec, attempt.as_ref()).await?)
     };
-    Ok(Json(match run_once(&app, owner, attempt.as_ref(), write).await? {
+    Ok(Json(match run_once(&app, actor, attempt.as_ref(), write).await? {
         WriteOutcome::Done(agent) => agent,
-        WriteOutcome::AlreadyDone(_) => store.agent(owner, id).await?,
+        WriteOutcome::AlreadyDone(_) => store.agent(&actor.workspace, id).await?,
     }))
 }
 
@@ -96,16 +96,16 @@ pub async fn delete(
     key: IdempotencyKey,
     fingerprint: Fingerprint,
 ) -> Result<StatusCode, Problem> {
-    let (owner, attempt) = (&caller.owner, attempt(key, fingerprint));
-    let write = async { Ok(app.engine.store().delete_agent(owner, id, attempt.as_ref()).await?) };
-    run_once(&app, owner, attempt.as_ref(), write).await?;
+    let (actor, attempt) = (&*caller, attempt(key, fingerprint));
+    let write = async { Ok(app.engine.store().delete_agent(&actor.workspace, id, attempt.as_ref()).await?) };
+    run_once(&app, actor, attempt.as_ref(), write).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 const MAX_LIST: usize = 200;
 const MAX_NAME: usize = 200;
 
-async fn check(app: &App, owner: &Owner, spec: &AgentSpec) -> Result<(), Problem> {
+async fn check(app: &App, actor: &Actor, spec: &AgentSpec) -> Result<(), Problem> {
     let providers = app.engine.providers();
     if providers.get(&spec.provider).is_none() {
         return Err(Problem::invalid(format!(
@@ -144,7 +144,7 @@ async fn check(app: &App, owner: &Owner, spec: &AgentSpec) -> Result<(), Problem
     if counts.contains(&Some(0)) || limits.output_bytes == Some(0) {
         return Err(Problem::invalid("limits: a limit is at least 1; leave it out for the server's default."));
     }
-    Ok(app.engine.check_agent(owner, spec).await?)
+    Ok(app.engine.check_agent(&actor.workspace, spec).await?)
 }
 
 /// The page size of a list.

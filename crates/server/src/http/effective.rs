@@ -33,5 +33,5 @@ pub async fn effective(
     Id(id): Id<AgentId>,
     QueryParams(EffectiveParams { room, tools }): QueryParams<EffectiveParams>,
 ) -> Result<Json<EffectiveView>, Problem> {
-    Ok(Json(app.engine.effective(&caller.owner, id, room, tools.unwrap_or(true)).await?))
+    Ok(Json(app.engine.effective(&caller, id, room, tools.unwrap_or(true)).await?))
 }

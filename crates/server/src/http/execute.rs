@@ -10,8 +10,8 @@ use crate::{
 };
 use axum::{extract::State, response::Response};
 use domain::{
+    actor::Actor,
     ids::{AgentId, RoomId},
-    owner::Principal,
     position::Position,
     room::WhenBusy,
 };
@@ -68,19 +68,18 @@ pub async fn get(
 
 async fn execute(
     app: &App,
-    principal: &Principal,
+    actor: &Actor,
     agent: AgentId,
     task: ExecuteParams,
     attempt: Option<&IdempotentRequest>,
 ) -> Result<Response, Problem> {
-    let owner = &principal.owner;
     let ExecuteParams { message, conversation_id: conversation, when_busy, on_disconnect } = task;
-    let posted = app.engine.execute(owner, agent, ExecuteRequest { message, conversation, when_busy }, attempt).await?;
+    let posted = app.engine.execute(actor, agent, ExecuteRequest { message, conversation, when_busy }, attempt).await?;
     let Some(run) = posted.runs.first() else {
         return Err(Problem::internal("execute created no run"));
     };
     let room = posted.message.room_id;
     let after = Position { epoch: None, seq: posted.message.seq };
-    let live = RoomReader::open(app, principal, room, &after).await?;
-    Ok(ExecuteStream::new(app, owner, live, room, run.id, on_disconnect).respond())
+    let live = RoomReader::open(app, actor, room, &after).await?;
+    Ok(ExecuteStream::new(app, actor, live, room, run.id, on_disconnect).respond())
 }

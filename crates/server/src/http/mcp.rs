@@ -48,9 +48,9 @@ async fn streamable(
         parts.headers.remove(secret);
     }
     respond(match requester {
-        Requester::Owner(principal) => {
-            parts.extensions.insert(principal.clone());
-            app.mcp.streamable(principal, Request::from_parts(parts, body)).await
+        Requester::Owner(actor) => {
+            parts.extensions.insert(actor.clone());
+            app.mcp.streamable(actor, Request::from_parts(parts, body)).await
         }
         Requester::Agent(token) => app.mcp.host_tools(&token, Request::from_parts(parts, body)).await,
     })
@@ -70,7 +70,7 @@ enum SseFormatParam {
 
 async fn stream(
     State(app): State<App>,
-    Caller(principal): Caller,
+    Caller(actor): Caller,
     QueryParams(params): QueryParams<SseParams>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
@@ -80,7 +80,7 @@ async fn stream(
         return Err(Problem::new(Code::MethodNotAllowed, why).header(header::ALLOW, allow));
     }
     let events = params.events.map_or(AuxiliaryEventFormat::Plain, |SseFormatParam::Typed| AuxiliaryEventFormat::Typed);
-    Ok(respond(app.mcp.sse(principal, &headers, events)))
+    Ok(respond(app.mcp.sse(actor, &headers, events)))
 }
 
 /// HEAD is refused: it would open a session that no client knows of.
@@ -106,21 +106,21 @@ impl SessionParams {
 
 async fn message(
     State(app): State<App>,
-    Caller(principal): Caller,
+    Caller(actor): Caller,
     QueryParams(session): QueryParams<SessionParams>,
     headers: HeaderMap,
     BodyBytes(body): BodyBytes,
 ) -> Result<Response, Problem> {
     let session = session.id(&headers)?;
-    Ok(respond(app.mcp.message(&principal, &session, &body).await))
+    Ok(respond(app.mcp.message(&actor, &session, &body).await))
 }
 
 async fn end(
     State(app): State<App>,
-    Caller(principal): Caller,
+    Caller(actor): Caller,
     QueryParams(session): QueryParams<SessionParams>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let session = session.id(&headers)?;
-    Ok(respond(app.mcp.end_sse(&principal, &session).await))
+    Ok(respond(app.mcp.end_sse(&actor, &session).await))
 }

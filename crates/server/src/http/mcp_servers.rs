@@ -8,7 +8,7 @@ use crate::{
     http::{WriteOutcome, attempt, run_once},
 };
 use axum::{Json, extract::State, http::StatusCode};
-use domain::mcp::McpServerEntry;
+use domain::{mcp::McpServerEntry, permission::Permission};
 use engine::commands::{ImportedServer, McpServerView};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -26,8 +26,8 @@ pub struct McpServerList {
 /// The servers of the operator's file and the caller's own, by name. Values of variables and headers are never shown.
 #[utoipa::path(get, path = "/api/mcp-servers", tag = "mcp-servers", responses((status = 200, body = McpServerList)))]
 pub async fn list(State(app): State<App>, caller: Caller) -> Result<Json<McpServerList>, Problem> {
-    let servers = app.engine.mcp_servers(&caller.owner).await?;
-    Ok(Json(McpServerList { servers, may_define_stdio: caller.owner.is_operator() }))
+    let servers = app.engine.mcp_servers(&caller).await?;
+    Ok(Json(McpServerList { servers, may_define_stdio: caller.may(Permission::Operate) }))
 }
 
 /// A server and its name.
@@ -59,11 +59,11 @@ pub async fn create(
     let Some(Value::String(name)) = settings.remove("name") else {
         return Err(Problem::invalid("name: a string of 1 to 64 letters, digits, _ and -.").with("pointer", "/name"));
     };
-    let (engine, owner, attempt) = (&app.engine, &caller.owner, attempt(key, fingerprint));
-    let write = async { Ok(engine.create_mcp_server(owner, &name, settings, attempt.as_ref()).await?) };
-    let server = match run_once(&app, owner, attempt.as_ref(), write).await? {
+    let (engine, actor, attempt) = (&app.engine, &*caller, attempt(key, fingerprint));
+    let write = async { Ok(engine.create_mcp_server(actor, &name, settings, attempt.as_ref()).await?) };
+    let server = match run_once(&app, actor, attempt.as_ref(), write).await? {
         WriteOutcome::Done(server) => server,
-        WriteOutcome::AlreadyDone(name) => engine.mcp_server(owner, &name).await?,
+        WriteOutcome::AlreadyDone(name) => engine.mcp_server(actor, &name).await?,
     };
     Ok((StatusCode::CREATED, Json(server)))
 }
@@ -76,7 +76,7 @@ pub async fn show(
     caller: Caller,
     Id(name): Id<String>,
 ) -> Result<Json<McpServerView>, Problem> {
-    Ok(Json(app.engine.mcp_server(&caller.owner, &name).await?))
+    Ok(Json(app.engine.mcp_server(&caller, &name).await?))
 }
 
 /// Update an MCP server
@@ -97,11 +97,11 @@ pub async fn change(
     key: IdempotencyKey,
     JsonBody(patch, fingerprint): JsonBody<Map<String, Value>>,
 ) -> Result<Json<McpServerView>, Problem> {
-    let (engine, owner, attempt) = (&app.engine, &caller.owner, attempt(key, fingerprint));
-    let write = async { Ok(engine.change_mcp_server(owner, &name, patch, attempt.as_ref()).await?) };
-    Ok(Json(match run_once(&app, owner, attempt.as_ref(), write).await? {
+    let (engine, actor, attempt) = (&app.engine, &*caller, attempt(key, fingerprint));
+    let write = async { Ok(engine.change_mcp_server(actor, &name, patch, attempt.as_ref()).await?) };
+    Ok(Json(match run_once(&app, actor, attempt.as_ref(), write).await? {
         WriteOutcome::Done(server) => server,
-        WriteOutcome::AlreadyDone(name) => engine.mcp_server(owner, &name).await?,
+        WriteOutcome::AlreadyDone(name) => engine.mcp_server(actor, &name).await?,
     }))
 }
 
@@ -119,9 +119,9 @@ pub async fn delete(
     key: IdempotencyKey,
     fingerprint: Fingerprint,
 ) -> Result<StatusCode, Problem> {
-    let (owner, attempt) = (&caller.owner, attempt(key, fingerprint));
-    let write = async { Ok(app.engine.delete_mcp_server(owner, &name, attempt.as_ref()).await?) };
-    run_once(&app, owner, attempt.as_ref(), write).await?;
+    let (actor, attempt) = (&*caller, attempt(key, fingerprint));
+    let write = async { Ok(app.engine.delete_mcp_server(actor, &name, attempt.as_ref()).await?) };
+    run_once(&app, actor, attempt.as_ref(), write).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -160,7 +160,7 @@ pub async fn import(
     JsonBody(McpFile { servers }, fingerprint): JsonBody<McpFile>,
 ) -> Result<Json<McpImportReport>, Problem> {
     let attempt = attempt(key, fingerprint);
-    let servers = app.engine.import_mcp_servers(&caller.owner, servers, replace, attempt.as_ref()).await?;
+    let servers = app.engine.import_mcp_servers(&caller, servers, replace, attempt.as_ref()).await?;
     Ok(Json(McpImportReport { servers }))
 }
 
@@ -176,5 +176,5 @@ pub struct McpExport {
 /// stored values.
 #[utoipa::path(get, path = "/api/mcp-servers/export", tag = "mcp-servers", responses((status = 200, body = McpExport)))]
 pub async fn export(State(app): State<App>, caller: Caller) -> Result<Json<McpExport>, Problem> {
-    Ok(Json(McpExport { servers: app.engine.export_mcp_servers(&caller.owner).await? }))
+    Ok(Json(McpExport { servers: app.engine.export_mcp_servers(&caller).await? }))
 }

@@ -22,7 +22,7 @@ pub async fn status(
     caller: Caller,
     Id(name): Id<String>,
 ) -> Result<Json<McpStatusView>, Problem> {
-    Ok(Json(app.engine.mcp_status(&caller.owner, &name).await?))
+    Ok(Json(app.engine.mcp_status(&caller, &name).await?))
 }
 
 /// Test a server
@@ -31,7 +31,7 @@ pub async fn status(
 #[utoipa::path(post, path = "/api/mcp-servers/{name}/test", tag = "mcp-servers", params(("name" = String, Path)),
                responses((status = 200, body = McpTestView)))]
 pub async fn test(State(app): State<App>, caller: Caller, Id(name): Id<String>) -> Result<Json<McpTestView>, Problem> {
-    Ok(Json(app.engine.test_mcp_server(&caller.owner, &name).await?))
+    Ok(Json(app.engine.test_mcp_server(&caller, &name).await?))
 }
 
 /// List a server's tools
@@ -46,7 +46,7 @@ pub async fn tools(
     caller: Caller,
     Id(name): Id<String>,
 ) -> Result<Json<McpListingView>, Problem> {
-    Ok(Json(app.engine.mcp_tools(&caller.owner, &name).await?))
+    Ok(Json(app.engine.mcp_tools(&caller, &name).await?))
 }
 
 #[derive(Deserialize, utoipa::ToSchema)]
@@ -79,7 +79,7 @@ pub async fn call(
     JsonBody(McpCallRequest { tool, arguments, deadline_ms }, _): JsonBody<McpCallRequest>,
 ) -> Result<Json<McpCallView>, Problem> {
     let call = McpToolCall { tool, arguments, deadline: deadline_ms.map(Duration::from_millis) };
-    Ok(Json(app.engine.call_mcp_tool(&caller.owner, &name, call).await?))
+    Ok(Json(app.engine.call_mcp_tool(&caller, &name, call).await?))
 }
 
 /// Get a server's logs
@@ -89,5 +89,5 @@ pub async fn call(
 #[utoipa::path(get, path = "/api/mcp-servers/{name}/logs", tag = "mcp-servers", params(("name" = String, Path)),
                responses((status = 200, body = McpLogsView)))]
 pub async fn logs(State(app): State<App>, caller: Caller, Id(name): Id<String>) -> Result<Json<McpLogsView>, Problem> {
-    Ok(Json(app.engine.mcp_logs(&caller.owner, &name).await?))
+    Ok(Json(app.engine.mcp_logs(&caller, &name).await?))
 }

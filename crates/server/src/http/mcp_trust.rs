@@ -21,7 +21,7 @@ pub async fn mcp_trust(
     caller: Caller,
     Id(room): Id<RoomId>,
 ) -> Result<Json<McpTrustView>, Problem> {
-    Ok(Json(app.engine.mcp_trust(&caller.owner, room).await?))
+    Ok(Json(app.engine.mcp_trust(&caller, room).await?))
 }
 
 #[derive(Deserialize, utoipa::ToSchema)]
@@ -49,13 +49,13 @@ pub async fn trust_mcp(
     Id(room): Id<RoomId>,
     JsonBody(TrustRequest { digest }, _): JsonBody<TrustRequest>,
 ) -> Result<Json<McpTrustView>, Problem> {
-    Ok(Json(app.engine.trust_mcp_file(&caller.owner, room, &digest).await?))
+    Ok(Json(app.engine.trust_mcp_file(&caller, room, &digest).await?))
 }
 
 /// Revoke trust in a project's .mcp.json
 #[utoipa::path(delete, path = "/api/rooms/{id}/mcp-trust", tag = "rooms", params(("id" = RoomId, Path)),
                responses((status = 204)))]
 pub async fn distrust_mcp(State(app): State<App>, caller: Caller, Id(room): Id<RoomId>) -> Result<StatusCode, Problem> {
-    app.engine.distrust_mcp_file(&caller.owner, room).await?;
+    app.engine.distrust_mcp_file(&caller, room).await?;
     Ok(StatusCode::NO_CONTENT)
 }

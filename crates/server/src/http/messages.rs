@@ -46,7 +46,7 @@ pub async fn post(
 ) -> Result<(StatusCode, Json<PostResult>), Problem> {
     let NewMessage { text, when_busy, attachments, mentions } = new;
     let post = NewPost { text, when_busy, attachments, mentions };
-    let posted = app.engine.post(&caller.owner, room, post, attempt(key, fingerprint).as_ref()).await?;
+    let posted = app.engine.post(&caller, room, post, attempt(key, fingerprint).as_ref()).await?;
     Ok((StatusCode::ACCEPTED, Json(posted)))
 }
 
@@ -90,6 +90,6 @@ pub async fn history(
         _ => return Err(Problem::invalid("limit: a number from 1 to 1000.")),
     };
     let since = range.since.unwrap_or(0);
-    let history = app.engine.store().history(&caller.owner, room, since, range.before, limit).await?;
+    let history = app.engine.store().history(&caller.workspace, room, since, range.before, limit).await?;
     Ok(Json(HistoryView { epoch: history.epoch, head: history.head, messages: history.messages }))
 }

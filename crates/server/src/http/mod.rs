@@ -34,7 +34,7 @@ use crate::{
     routing::{AccessPolicy, RouteGuard, RouterBuilder},
     web,
 };
-use domain::owner::Owner;
+use domain::actor::Actor;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use store::IdempotentRequest;
@@ -102,17 +102,17 @@ enum WriteOutcome<T> {
 
 async fn run_once<T>(
     app: &App,
-    owner: &Owner,
+    actor: &Actor,
     attempt: Option<&IdempotentRequest>,
     write: impl Future<Output = Result<T, Problem>>,
 ) -> Result<WriteOutcome<T>, Problem> {
-    if let Some(id) = app.engine.earlier_result(owner, attempt).await? {
+    if let Some(id) = app.engine.earlier_result(actor, attempt).await? {
         return Ok(WriteOutcome::AlreadyDone(id));
     }
     match write.await {
         // A concurrent request with the same key, perhaps a delete, was faster: return its result.
         Err(problem) if matches!(problem.code(), Code::IdempotencyConflict | Code::NotFound) => {
-            app.engine.earlier_result(owner, attempt).await?.map(WriteOutcome::AlreadyDone).ok_or(problem)
+            app.engine.earlier_result(actor, attempt).await?.map(WriteOutcome::AlreadyDone).ok_or(problem)
         }
         done => done.map(WriteOutcome::Done),
     }

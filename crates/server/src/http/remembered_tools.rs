@@ -37,7 +37,7 @@ pub async fn remembered(
     caller: Caller,
     Id(room): Id<RoomId>,
 ) -> Result<Json<RememberedList>, Problem> {
-    let tools = app.engine.remembered_tools(&caller.owner, room).await?.into_iter();
+    let tools = app.engine.remembered_tools(&caller, room).await?.into_iter();
     let view = |RememberedTool { agent_id, tool, created_at }| RememberedToolView { agent_id, tool, created_at };
     Ok(Json(RememberedList { remembered: tools.map(view).collect() }))
 }
@@ -61,6 +61,6 @@ pub async fn forget(
     Id((room, agent)): Id<(RoomId, AgentId)>,
     QueryParams(ForgetToolParams { tool }): QueryParams<ForgetToolParams>,
 ) -> Result<StatusCode, Problem> {
-    app.engine.forget_tool(&caller.owner, room, agent, &tool).await?;
+    app.engine.forget_tool(&caller, room, agent, &tool).await?;
     Ok(StatusCode::NO_CONTENT)
 }

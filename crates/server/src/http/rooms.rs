@@ -31,7 +31,7 @@ pub async fn list(
     caller: Caller,
     QueryParams(limit): LimitParams,
 ) -> Result<Json<RoomList>, Problem> {
-    Ok(Json(RoomList { rooms: app.engine.store().rooms(&caller.owner, limit.get()?).await? }))
+    Ok(Json(RoomList { rooms: app.engine.store().rooms(&caller.workspace, limit.get()?).await? }))
 }
 
 #[derive(Deserialize, utoipa::ToSchema)]
@@ -60,15 +60,15 @@ pub async fn create(
         return Err(Problem::invalid("project_id: this server has no projects yet; leave it out."));
     }
     let new = NewRoom { name: spec.name, agents: spec.agents, project_id: None, policy: spec.policy };
-    let room = app.engine.create_room(&caller.owner, new, attempt(key, fingerprint).as_ref()).await?;
-    Ok((StatusCode::CREATED, Json(app.engine.store().room_summary(&caller.owner, room.id).await?)))
+    let room = app.engine.create_room(&caller, new, attempt(key, fingerprint).as_ref()).await?;
+    Ok((StatusCode::CREATED, Json(app.engine.store().room_summary(&caller.workspace, room.id).await?)))
 }
 
 /// Get a room
 #[utoipa::path(get, path = "/api/rooms/{id}", tag = "rooms", params(("id" = RoomId, Path)),
                responses((status = 200, body = RoomSummary)))]
 pub async fn show(State(app): State<App>, caller: Caller, Id(id): Id<RoomId>) -> Result<Json<RoomSummary>, Problem> {
-    Ok(Json(app.engine.store().room_summary(&caller.owner, id).await?))
+    Ok(Json(app.engine.store().room_summary(&caller.workspace, id).await?))
 }
 
 #[derive(Deserialize, utoipa::ToSchema)]
@@ -95,18 +95,18 @@ pub async fn change(
     key: IdempotencyKey,
     JsonBody(change, fingerprint): JsonBody<RoomChange>,
 ) -> Result<Json<RoomSummary>, Problem> {
-    let (store, owner, attempt) = (app.engine.store(), &caller.owner, attempt(key, fingerprint));
+    let (store, actor, attempt) = (app.engine.store(), &*caller, attempt(key, fingerprint));
     let write = async {
-        let room = store.room(owner, id).await?;
+        let room = store.room(&actor.workspace, id).await?;
         if let Some(agents) = &change.agents {
-            app.engine.set_participants(owner, id, agents).await?;
+            app.engine.set_participants(actor, id, agents).await?;
         }
         let name = change.name.unwrap_or(room.name);
         let policy = change.policy.unwrap_or(room.policy);
-        Ok(store.update_room(owner, id, &name, &policy, attempt.as_ref()).await?)
+        Ok(store.update_room(&actor.workspace, id, &name, &policy, attempt.as_ref()).await?)
     };
-    run_once(&app, owner, attempt.as_ref(), write).await?;
-    Ok(Json(store.room_summary(owner, id).await?))
+    run_once(&app, actor, attempt.as_ref(), write).await?;
+    Ok(Json(store.room_summary(&actor.workspace, id).await?))
 }
 
 /// Delete a room
@@ -121,9 +121,9 @@ pub async fn delete(
     key: IdempotencyKey,
     fingerprint: Fingerprint,
 ) -> Result<StatusCode, Problem> {
-    let (owner, attempt) = (&caller.owner, attempt(key, fingerprint));
-    let write = async { Ok(app.engine.delete_room(owner, id, attempt.as_ref()).await?) };
-    run_once(&app, owner, attempt.as_ref(), write).await?;
+    let (actor, attempt) = (&*caller, attempt(key, fingerprint));
+    let write = async { Ok(app.engine.delete_room(actor, id, attempt.as_ref()).await?) };
+    run_once(&app, actor, attempt.as_ref(), write).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -138,5 +138,5 @@ pub struct StoppedRuns {
 #[utoipa::path(post, path = "/api/rooms/{id}/cancel", tag = "rooms", params(("id" = RoomId, Path)),
                responses((status = 200, body = StoppedRuns)))]
 pub async fn cancel(State(app): State<App>, caller: Caller, Id(id): Id<RoomId>) -> Result<Json<StoppedRuns>, Problem> {
-    Ok(Json(StoppedRuns { runs: app.engine.cancel_room(&caller.owner, id).await? }))
+    Ok(Json(StoppedRuns { runs: app.engine.cancel_room(&caller, id).await? }))
 }

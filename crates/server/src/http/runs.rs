@@ -78,7 +78,7 @@ pub async fn list(
     let before = before.map_err(|error: InvalidRunCursor| Problem::invalid(format!("before: {error}.")))?;
     // One extra row shows whether there is a next page.
     let filter = RunFilter { room_id, agent_id, message_id, status, before, limit: limit + 1 };
-    let mut found = app.engine.store().named_runs(&caller.owner, &filter).await?;
+    let mut found = app.engine.store().named_runs(&caller.workspace, &filter).await?;
     let more = found.len() > limit as usize;
     found.truncate(limit as usize);
     let next = found.last().filter(|_| more).map(|last| RunCursor::of(&last.run).to_string());
@@ -90,7 +90,7 @@ pub async fn list(
 #[utoipa::path(get, path = "/api/runs/{id}", tag = "runs", params(("id" = RunId, Path)),
                responses((status = 200, body = Run)))]
 pub async fn show(State(app): State<App>, caller: Caller, Id(id): Id<RunId>) -> Result<Json<Run>, Problem> {
-    Ok(Json(app.engine.store().run(&caller.owner, id).await?))
+    Ok(Json(app.engine.store().run(&caller.workspace, id).await?))
 }
 
 /// Get a run's timeline
@@ -100,7 +100,7 @@ pub async fn show(State(app): State<App>, caller: Caller, Id(id): Id<RunId>) -> 
                responses((status = 200, body = Timeline)))]
 pub async fn timeline(State(app): State<App>, caller: Caller, Id(id): Id<RunId>) -> Result<Json<Timeline>, Problem> {
     let store = app.engine.store();
-    let run = store.run(&caller.owner, id).await?;
+    let run = store.run(&caller.workspace, id).await?;
     Ok(Json(domain::timeline::timeline(id, &store.run_milestones(&run).await?)))
 }
 
@@ -117,7 +117,7 @@ pub async fn stream(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let store = app.engine.store();
-    let run = store.run(&caller.owner, id).await?;
+    let run = store.run(&caller.workspace, id).await?;
     let mut position = sse::position(&headers, None)?;
     if position == Position::START {
         position.seq = run.queued_seq.saturating_sub(1);
@@ -138,7 +138,7 @@ pub async fn stream(
 #[utoipa::path(post, path = "/api/runs/{id}/cancel", tag = "runs", params(("id" = RunId, Path)),
                responses((status = 200, body = StoppedRun)))]
 pub async fn cancel(State(app): State<App>, caller: Caller, Id(id): Id<RunId>) -> Result<Json<StoppedRun>, Problem> {
-    Ok(Json(app.engine.cancel_run(&caller.owner, id).await?))
+    Ok(Json(app.engine.cancel_run(&caller, id).await?))
 }
 
 #[derive(Deserialize, utoipa::ToSchema)]
@@ -179,6 +179,6 @@ pub async fn approve(
         ApprovalChoice::Deny => Decision::Deny,
     };
     let answer = ApprovalResponse { decision, input: answer.input, remember: answer.remember };
-    app.engine.approve(&caller.owner, run, approval, answer).await?;
+    app.engine.approve(&caller, run, approval, answer).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -41,7 +41,7 @@ pub async fn show(
     let accounts = app.authenticator.accounts_exist().await.map_err(Problem::unavailable)?;
     let (peer, host_kind) = (peer.map(|Extension(peer)| peer), host_kind.map(|Extension(host_kind)| host_kind));
     let name = match app.authenticator.authenticate(&headers, peer, host_kind).await {
-        Ok(principal) => Some(principal.owner),
+        Ok(actor) => Some(actor.workspace),
         Err(problem) if problem.code() == Code::Unauthorized => None,
         Err(problem) => return Err(problem),
     };

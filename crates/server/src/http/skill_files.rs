@@ -40,9 +40,9 @@ pub async fn read(
     let store = app.engine.store();
     let version = match version {
         Some(version) => version,
-        None => store.skill(&caller.owner, &name).await?.version,
+        None => store.skill(&caller.workspace, &name).await?.version,
     };
-    let file = store.skill_file(&caller.owner, &name, version, &path).await?;
+    let file = store.skill_file(&caller.workspace, &name, version, &path).await?;
     Ok(download("application/octet-stream", file.content))
 }
 
@@ -89,10 +89,10 @@ pub async fn write(
     let path: FilePath = path.parse().map_err(|error| Problem::new(Code::Unprocessable, format!("{error}.")))?;
     let file = SkillFile { path, executable: params.executable, content: bytes.to_vec() };
     let revision = engine::commands::SkillRevision { base: params.base, note: params.note };
-    let (owner, attempt) = (&caller.owner, attempt(key, fingerprint));
-    let write = async { Ok(app.engine.put_skill_file(owner, &name, file, revision, attempt.as_ref()).await?) };
-    let done = run_once(&app, owner, attempt.as_ref(), write).await?;
-    Ok(Json(written_skill(&app, owner, done).await?))
+    let (actor, attempt) = (&*caller, attempt(key, fingerprint));
+    let write = async { Ok(app.engine.put_skill_file(actor, &name, file, revision, attempt.as_ref()).await?) };
+    let done = run_once(&app, actor, attempt.as_ref(), write).await?;
+    Ok(Json(written_skill(&app, actor, done).await?))
 }
 
 /// Delete a file of a skill
@@ -109,8 +109,8 @@ pub async fn remove(
     key: IdempotencyKey,
     fingerprint: Fingerprint,
 ) -> Result<Json<SkillView>, Problem> {
-    let (owner, attempt) = (&caller.owner, attempt(key, fingerprint));
-    let write = async { Ok(app.engine.remove_skill_file(owner, &name, path, params.into(), attempt.as_ref()).await?) };
-    let done = run_once(&app, owner, attempt.as_ref(), write).await?;
-    Ok(Json(written_skill(&app, owner, done).await?))
+    let (actor, attempt) = (&*caller, attempt(key, fingerprint));
+    let write = async { Ok(app.engine.remove_skill_file(actor, &name, path, params.into(), attempt.as_ref()).await?) };
+    let done = run_once(&app, actor, attempt.as_ref(), write).await?;
+    Ok(Json(written_skill(&app, actor, done).await?))
 }

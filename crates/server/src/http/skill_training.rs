@@ -9,8 +9,8 @@ use crate::{
 };
 use axum::{Json, extract::State, http::StatusCode};
 use domain::{
+    actor::Actor,
     ids::{AgentId, MessageId, ProposalId, RoundId},
-    owner::Owner,
     skill::{Proposal, ProposalStatus, Remarks, Round, Score, SkillName, TrainingRoom},
     time::Timestamp,
 };
@@ -58,8 +58,8 @@ impl ProposalView {
         Self { id, status, base_version, note, message_id, body, diff, accepted_version, created_at, decided_at }
     }
 
-    async fn whole(app: &App, owner: &Owner, skill: &SkillName, proposal: Proposal) -> Result<Json<Self>, Problem> {
-        let (proposal, diff) = app.engine.skill_proposal(owner, skill, proposal).await?;
+    async fn whole(app: &App, actor: &Actor, skill: &SkillName, proposal: Proposal) -> Result<Json<Self>, Problem> {
+        let (proposal, diff) = app.engine.skill_proposal(actor, skill, proposal).await?;
         let body = proposal.body.clone();
         Ok(Json(Self { body: Some(body), diff: Some(diff), ..Self::brief(proposal) }))
     }
@@ -73,12 +73,12 @@ pub async fn training(
     caller: Caller,
     Id(name): Id<SkillName>,
 ) -> Result<Json<TrainingView>, Problem> {
-    let (store, owner) = (app.engine.store(), &caller.owner);
+    let (store, actor) = (app.engine.store(), &*caller);
     let (skill, rooms, rounds, proposals) = tokio::try_join!(
-        store.skill(owner, &name),
-        store.training_rooms(owner, &name),
-        store.training_rounds(owner, &name, ROUNDS),
-        store.proposals(owner, &name)
+        store.skill(&actor.workspace, &name),
+        store.training_rooms(&actor.workspace, &name),
+        store.training_rounds(&actor.workspace, &name, ROUNDS),
+        store.proposals(&actor.workspace, &name)
     )?;
     let proposals = proposals.into_iter().map(ProposalView::brief).collect();
     Ok(Json(TrainingView { experience: skill.experience, rooms, rounds, proposals }))
@@ -104,7 +104,7 @@ pub async fn begin(
     JsonBody(BeginTraining { agent_id }, fingerprint): JsonBody<BeginTraining>,
 ) -> Result<(StatusCode, Json<TrainingRoom>), Problem> {
     let attempt = attempt(key, fingerprint);
-    let room = app.engine.open_training(&caller.owner, &name, agent_id, attempt.as_ref()).await?;
+    let room = app.engine.open_training(&caller, &name, agent_id, attempt.as_ref()).await?;
     Ok((StatusCode::CREATED, Json(room)))
 }
 
@@ -138,13 +138,13 @@ pub async fn rate(
 ) -> Result<(StatusCode, Json<Round>), Problem> {
     let RateRequest { message_id, score, comment, issues, improvements } = request;
     let rating = NewRating { score, remarks: Remarks { comment, issues, improvements }, message_id };
-    let (owner, attempt) = (&caller.owner, attempt(key, fingerprint));
-    let write = async { Ok(app.engine.rate_skill(owner, &name, rating, attempt.as_ref()).await?) };
-    let round = match run_once(&app, owner, attempt.as_ref(), write).await? {
+    let (actor, attempt) = (&*caller, attempt(key, fingerprint));
+    let write = async { Ok(app.engine.rate_skill(actor, &name, rating, attempt.as_ref()).await?) };
+    let round = match run_once(&app, actor, attempt.as_ref(), write).await? {
         WriteOutcome::Done(round) => round,
         WriteOutcome::AlreadyDone(id) => {
             let id: RoundId = id.parse().map_err(Problem::internal)?;
-            app.engine.store().training_round(owner, &name, id).await?
+            app.engine.store().training_round(&actor.workspace, &name, id).await?
         }
     };
     Ok((StatusCode::CREATED, Json(round)))
@@ -178,10 +178,10 @@ pub async fn propose(
         (None, Some(body)) => ProposalSource::Body(body),
         _ => return Err(Problem::invalid("Send either `message_id` or `body`.")),
     };
-    let (owner, attempt) = (&caller.owner, attempt(key, fingerprint));
-    let write = async { Ok(app.engine.propose_skill(owner, &name, source, request.note, attempt.as_ref()).await?) };
-    let done = run_once(&app, owner, attempt.as_ref(), write).await?;
-    Ok((StatusCode::CREATED, written_proposal(&app, owner, &name, done).await?))
+    let (actor, attempt) = (&*caller, attempt(key, fingerprint));
+    let write = async { Ok(app.engine.propose_skill(actor, &name, source, request.note, attempt.as_ref()).await?) };
+    let done = run_once(&app, actor, attempt.as_ref(), write).await?;
+    Ok((StatusCode::CREATED, written_proposal(&app, actor, &name, done).await?))
 }
 
 /// Get a proposal with its diff
@@ -192,8 +192,8 @@ pub async fn proposal(
     caller: Caller,
     Id((name, id)): Id<(SkillName, ProposalId)>,
 ) -> Result<Json<ProposalView>, Problem> {
-    let proposal = app.engine.store().proposal(&caller.owner, &name, id).await?;
-    ProposalView::whole(&app, &caller.owner, &name, proposal).await
+    let proposal = app.engine.store().proposal(&caller.workspace, &name, id).await?;
+    ProposalView::whole(&app, &caller, &name, proposal).await
 }
 
 /// Accept a proposal
@@ -211,10 +211,10 @@ pub async fn accept(
     key: IdempotencyKey,
     fingerprint: Fingerprint,
 ) -> Result<Json<ProposalView>, Problem> {
-    let (owner, attempt) = (&caller.owner, attempt(key, fingerprint));
-    let write = async { Ok(app.engine.accept_proposal(owner, &name, id, attempt.as_ref()).await?) };
-    let done = run_once(&app, owner, attempt.as_ref(), write).await?;
-    written_proposal(&app, owner, &name, done).await
+    let (actor, attempt) = (&*caller, attempt(key, fingerprint));
+    let write = async { Ok(app.engine.accept_proposal(actor, &name, id, attempt.as_ref()).await?) };
+    let done = run_once(&app, actor, attempt.as_ref(), write).await?;
+    written_proposal(&app, actor, &name, done).await
 }
 
 #[derive(Deserialize, Default, utoipa::ToSchema)]
@@ -237,15 +237,15 @@ pub async fn reject(
     key: IdempotencyKey,
     JsonBody(DropRequest { comment }, fingerprint): JsonBody<DropRequest>,
 ) -> Result<Json<ProposalView>, Problem> {
-    let (owner, attempt) = (&caller.owner, attempt(key, fingerprint));
-    let write = async { Ok(app.engine.drop_proposal(owner, &name, id, comment, attempt.as_ref()).await?) };
-    let done = run_once(&app, owner, attempt.as_ref(), write).await?;
-    written_proposal(&app, owner, &name, done).await
+    let (actor, attempt) = (&*caller, attempt(key, fingerprint));
+    let write = async { Ok(app.engine.drop_proposal(actor, &name, id, comment, attempt.as_ref()).await?) };
+    let done = run_once(&app, actor, attempt.as_ref(), write).await?;
+    written_proposal(&app, actor, &name, done).await
 }
 
 async fn written_proposal(
     app: &App,
-    owner: &Owner,
+    actor: &Actor,
     skill: &SkillName,
     done: WriteOutcome<Proposal>,
 ) -> Result<Json<ProposalView>, Problem> {
@@ -253,8 +253,8 @@ async fn written_proposal(
         WriteOutcome::Done(proposal) => proposal,
         WriteOutcome::AlreadyDone(id) => {
             let id: ProposalId = id.parse().map_err(Problem::internal)?;
-            app.engine.store().proposal(owner, skill, id).await?
+            app.engine.store().proposal(&actor.workspace, skill, id).await?
         }
     };
-    ProposalView::whole(app, owner, skill, proposal).await
+    ProposalView::whole(app, actor, skill, proposal).await
 }

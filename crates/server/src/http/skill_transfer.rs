@@ -48,15 +48,15 @@ pub async fn import(
     key: IdempotencyKey,
     RawBody(archive, fingerprint): RawBody,
 ) -> Result<(StatusCode, Json<SkillView>), Problem> {
-    let (engine, owner, attempt) = (&app.engine, &caller.owner, attempt(key, fingerprint));
+    let (engine, actor, attempt) = (&app.engine, &*caller, attempt(key, fingerprint));
     let write = async {
         Ok(match folder {
-            Some(folder) => engine.import_skill_folder(owner, folder, replace, attempt.as_ref()).await?,
-            None => engine.import_skill(owner, archive.to_vec(), replace, attempt.as_ref()).await?,
+            Some(folder) => engine.import_skill_folder(actor, folder, replace, attempt.as_ref()).await?,
+            None => engine.import_skill(actor, archive.to_vec(), replace, attempt.as_ref()).await?,
         })
     };
-    let done = run_once(&app, owner, attempt.as_ref(), write).await?;
-    Ok((StatusCode::CREATED, Json(written_skill(&app, owner, done).await?)))
+    let done = run_once(&app, actor, attempt.as_ref(), write).await?;
+    Ok((StatusCode::CREATED, Json(written_skill(&app, actor, done).await?)))
 }
 
 /// Export a skill
@@ -71,7 +71,7 @@ pub async fn export(
     Id(name): Id<SkillName>,
     QueryParams(VersionParams { version }): QueryParams<VersionParams>,
 ) -> Result<Response, Problem> {
-    let archive = app.engine.export_skill(&caller.owner, &name, version).await?;
+    let archive = app.engine.export_skill(&caller, &name, version).await?;
     let mut response = download("application/zip", archive);
     let named = HeaderValue::from_str(&format!("attachment; filename=\"{name}.zip\"")).map_err(Problem::internal)?;
     response.headers_mut().insert(header::CONTENT_DISPOSITION, named);

@@ -39,7 +39,7 @@ pub async fn versions(
     caller: Caller,
     Id(name): Id<SkillName>,
 ) -> Result<Json<VersionList>, Problem> {
-    let versions = app.engine.store().skill_versions(&caller.owner, &name).await?.into_iter();
+    let versions = app.engine.store().skill_versions(&caller.workspace, &name).await?.into_iter();
     let summary = |SkillVersion { version, spec, note, created_at, .. }| VersionSummary {
         version,
         label: spec.label,
@@ -80,7 +80,7 @@ pub async fn version(
     Id((name, version)): Id<(SkillName, u32)>,
     QueryParams(AgainstParams { against }): QueryParams<AgainstParams>,
 ) -> Result<Json<VersionView>, Problem> {
-    let compared = app.engine.compare_skill(&caller.owner, &name, version, against).await?;
+    let compared = app.engine.compare_skill(&caller, &name, version, against).await?;
     let SkillVersion { version, spec, note, files, created_at } = compared.version;
     let (against, diff) = (compared.against, compared.diff);
     Ok(Json(VersionView { version, note, created_at, skill: spec, files, against, diff }))
@@ -98,8 +98,8 @@ pub async fn restore(
     key: IdempotencyKey,
     fingerprint: Fingerprint,
 ) -> Result<Json<SkillView>, Problem> {
-    let (owner, attempt) = (&caller.owner, attempt(key, fingerprint));
-    let write = async { Ok(app.engine.restore_skill(owner, &name, version, attempt.as_ref()).await?) };
-    let done = run_once(&app, owner, attempt.as_ref(), write).await?;
-    Ok(Json(written_skill(&app, owner, done).await?))
+    let (actor, attempt) = (&*caller, attempt(key, fingerprint));
+    let write = async { Ok(app.engine.restore_skill(actor, &name, version, attempt.as_ref()).await?) };
+    let done = run_once(&app, actor, attempt.as_ref(), write).await?;
+    Ok(Json(written_skill(&app, actor, done).await?))
 }

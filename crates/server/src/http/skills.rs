@@ -12,9 +12,9 @@ use crate::{
 };
 use axum::{Json, extract::State, http::StatusCode};
 use domain::{
+    actor::Actor,
     ids::SkillId,
     name::Name,
-    owner::Owner,
     skill::{FileEntry, FindingLevel, Parameter, ParameterValues, Skill, SkillFinding, SkillName, SkillSpec},
     time::Timestamp,
 };
@@ -107,7 +107,7 @@ pub struct FolderSkill {
 #[utoipa::path(get, path = "/api/skills", tag = "skills", responses((status = 200, body = SkillList)))]
 pub async fn list(State(app): State<App>, caller: Caller) -> Result<Json<SkillList>, Problem> {
     let store = app.engine.store();
-    let (skills, figures) = tokio::try_join!(store.skills(&caller.owner), store.skill_stats(&caller.owner))?;
+    let (skills, figures) = tokio::try_join!(store.skills(&caller.workspace), store.skill_stats(&caller.workspace))?;
     let summary = |skill: Skill| {
         let usage = figures.get(&skill.id).copied().map_or_else(SkillUsage::default, usage);
         let Skill { id, spec, version, files, experience, created_at, updated_at } = skill;
@@ -145,18 +145,18 @@ pub async fn create(
     key: IdempotencyKey,
     JsonBody(spec, fingerprint): JsonBody<SkillSpec>,
 ) -> Result<(StatusCode, Json<SkillView>), Problem> {
-    let (owner, attempt) = (&caller.owner, attempt(key, fingerprint));
-    let write = async { Ok(app.engine.create_skill(owner, spec, attempt.as_ref()).await?) };
-    let done = run_once(&app, owner, attempt.as_ref(), write).await?;
-    Ok((StatusCode::CREATED, Json(written_skill(&app, owner, done).await?)))
+    let (actor, attempt) = (&*caller, attempt(key, fingerprint));
+    let write = async { Ok(app.engine.create_skill(actor, spec, attempt.as_ref()).await?) };
+    let done = run_once(&app, actor, attempt.as_ref(), write).await?;
+    Ok((StatusCode::CREATED, Json(written_skill(&app, actor, done).await?)))
 }
 
 /// Get a skill
 #[utoipa::path(get, path = "/api/skills/{name}", tag = "skills", params(("name" = String, Path)),
                responses((status = 200, body = SkillView)))]
 pub async fn show(State(app): State<App>, caller: Caller, Id(name): Id<SkillName>) -> Result<Json<SkillView>, Problem> {
-    let skill = app.engine.store().skill(&caller.owner, &name).await?;
-    Ok(Json(view(&app, &caller.owner, skill).await?))
+    let skill = app.engine.store().skill(&caller.workspace, &name).await?;
+    Ok(Json(view(&app, &caller, skill).await?))
 }
 
 /// The base version and the note of a change
@@ -195,14 +195,14 @@ pub async fn change(
     key: IdempotencyKey,
     JsonBody(patch, fingerprint): JsonBody<Value>,
 ) -> Result<Json<SkillView>, Problem> {
-    let (owner, attempt) = (&caller.owner, attempt(key, fingerprint));
+    let (actor, attempt) = (&*caller, attempt(key, fingerprint));
     let write = async {
-        let current = app.engine.store().skill(owner, &name).await?;
+        let current = app.engine.store().skill(&actor.workspace, &name).await?;
         let spec: SkillSpec = apply_merge_patch(&current.spec, patch)?;
-        Ok(app.engine.change_skill(owner, current, spec, params.into(), attempt.as_ref()).await?)
+        Ok(app.engine.change_skill(actor, current, spec, params.into(), attempt.as_ref()).await?)
     };
-    let done = run_once(&app, owner, attempt.as_ref(), write).await?;
-    Ok(Json(written_skill(&app, owner, done).await?))
+    let done = run_once(&app, actor, attempt.as_ref(), write).await?;
+    Ok(Json(written_skill(&app, actor, done).await?))
 }
 
 /// Delete a skill
@@ -217,9 +217,9 @@ pub async fn delete(
     key: IdempotencyKey,
     fingerprint: Fingerprint,
 ) -> Result<StatusCode, Problem> {
-    let (owner, attempt) = (&caller.owner, attempt(key, fingerprint));
-    let write = async { Ok(app.engine.store().delete_skill(owner, &name, attempt.as_ref()).await?) };
-    run_once(&app, owner, attempt.as_ref(), write).await?;
+    let (actor, attempt) = (&*caller, attempt(key, fingerprint));
+    let write = async { Ok(app.engine.store().delete_skill(&actor.workspace, &name, attempt.as_ref()).await?) };
+    run_once(&app, actor, attempt.as_ref(), write).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -272,19 +272,19 @@ pub async fn check(
 }
 
 /// The skill after a write, whether this request or an earlier one with the same key did it.
-pub(super) async fn written_skill(app: &App, owner: &Owner, done: WriteOutcome<Skill>) -> Result<SkillView, Problem> {
+pub(super) async fn written_skill(app: &App, actor: &Actor, done: WriteOutcome<Skill>) -> Result<SkillView, Problem> {
     let skill = match done {
         WriteOutcome::Done(skill) => skill,
         WriteOutcome::AlreadyDone(name) => {
             let name = name.parse().map_err(|_| Problem::new(Code::NotFound, "The skill was deleted."))?;
-            app.engine.store().skill(owner, &name).await?
+            app.engine.store().skill(&actor.workspace, &name).await?
         }
     };
-    view(app, owner, skill).await
+    view(app, actor, skill).await
 }
 
-async fn view(app: &App, owner: &Owner, skill: Skill) -> Result<SkillView, Problem> {
-    let figures = app.engine.store().skill_stats(owner).await?;
+async fn view(app: &App, actor: &Actor, skill: Skill) -> Result<SkillView, Problem> {
+    let figures = app.engine.store().skill_stats(&actor.workspace).await?;
     let usage = figures.get(&skill.id).copied().map_or_else(SkillUsage::default, usage);
     let Skill { id, spec, version, files, experience, created_at, updated_at } = skill;
     let findings = spec.findings().into_iter().filter(|finding| finding.level == FindingLevel::Warning).collect();

@@ -82,11 +82,11 @@ pub async fn create(
     QueryParams(UploadParams { name }): QueryParams<UploadParams>,
     request: Request,
 ) -> Result<(StatusCode, Json<UploadView>), Problem> {
-    let owner = &caller.owner;
+    let actor = &*caller;
     let sent = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let media_type = upload::media_type(sent);
     let mut print = FingerprintBuilder::of(request.method(), request.uri());
-    let mut incoming = app.engine.begin_upload().await?;
+    let mut incoming = app.engine.begin_upload(actor).await?;
     let (mut chunks, mut bytes) = (request.into_body().into_data_stream(), 0);
     while let Some(chunk) = tokio::time::timeout(CHUNK_DEADLINE, chunks.next()).await.map_err(|_| too_slow())? {
         let chunk = chunk.map_err(|_| Problem::invalid("The file ended before it was complete; send it again."))?;
@@ -99,11 +99,11 @@ pub async fn create(
         incoming.write(&chunk).await?;
     }
     let attempt = attempt(key, print.finish());
-    let write = async { Ok(incoming.finish(owner, name, media_type, attempt.as_ref()).await?) };
-    let upload = match run_once(&app, owner, attempt.as_ref(), write).await? {
+    let write = async { Ok(incoming.finish(actor, name, media_type, attempt.as_ref()).await?) };
+    let upload = match run_once(&app, actor, attempt.as_ref(), write).await? {
         WriteOutcome::Done(upload) => upload,
         WriteOutcome::AlreadyDone(id) => {
-            app.engine.store().upload(owner, id.parse().map_err(Problem::internal)?).await?
+            app.engine.store().upload(&actor.workspace, id.parse().map_err(Problem::internal)?).await?
         }
     };
     Ok((StatusCode::CREATED, Json(upload.into())))
@@ -122,7 +122,7 @@ fn too_slow() -> Problem {
 #[utoipa::path(get, path = "/api/uploads/{id}", tag = "uploads", params(("id" = UploadId, Path)),
                responses((status = 200, content_type = "application/octet-stream", body = Vec<u8>)))]
 pub async fn show(State(app): State<App>, caller: Caller, Id(id): Id<UploadId>) -> Result<Response, Problem> {
-    let (upload, file) = app.engine.open_upload(&caller.owner, id).await?;
+    let (upload, file) = app.engine.open_upload(&caller, id).await?;
     let headers = headers(&upload)?;
     Ok((headers, Body::from_stream(ReaderStream::new(file))).into_response())
 }
@@ -158,9 +158,9 @@ pub async fn delete(
     key: IdempotencyKey,
     fingerprint: Fingerprint,
 ) -> Result<StatusCode, Problem> {
-    let (owner, attempt) = (&caller.owner, attempt(key, fingerprint));
-    let write = async { Ok(app.engine.delete_upload(owner, id, attempt.as_ref()).await?) };
-    run_once(&app, owner, attempt.as_ref(), write).await?;
+    let (actor, attempt) = (&*caller, attempt(key, fingerprint));
+    let write = async { Ok(app.engine.delete_upload(actor, id, attempt.as_ref()).await?) };
+    run_once(&app, actor, attempt.as_ref(), write).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

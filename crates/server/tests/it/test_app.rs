@@ -8,9 +8,11 @@ use axum::{
 };
 use domain::limits::Limits;
 use domain::{
-    ids::{BrowserSessionId, RoomId, RunId, TokenId},
+    actor::{Actor, Credential, User},
+    ids::{BrowserSessionId, RoomId, RunId, TokenId, UserId},
     name::Name,
-    owner::{Owner, Principal},
+    owner::Owner,
+    permission::Role,
 };
 use engine::Engine;
 use futures_util::future::BoxFuture;
@@ -68,11 +70,10 @@ impl AccountStore for SharedAccounts {
         Box::pin(async { Ok(self.0.exist.load(Ordering::SeqCst)) })
     }
 
-    fn principal_for_token(&self, sha256: [u8; 32]) -> BoxFuture<'_, Result<Option<Principal>, BoxError>> {
+    fn actor_for_token(&self, sha256: [u8; 32]) -> BoxFuture<'_, Result<Option<Actor>, BoxError>> {
         Box::pin(async move {
             let known = self.0.exist.load(Ordering::SeqCst) && sha256 == token::hash(TOKEN.as_bytes());
-            let owner = Owner::new(Name::parse("ada").unwrap());
-            Ok(known.then(|| Principal { owner, token: Some(TokenId::generate()), browser_session: None }))
+            Ok(known.then(|| ada(Credential::Token(TokenId::generate()))))
         })
     }
 
@@ -94,18 +95,19 @@ impl AccountStore for SharedAccounts {
         Box::pin(async { Ok(self.0.session.lock().unwrap().is_some()) })
     }
 
-    fn principal_for_cookie(&self, cookie: [u8; 32]) -> BoxFuture<'_, Result<Option<Principal>, BoxError>> {
+    fn actor_for_cookie(&self, cookie: [u8; 32]) -> BoxFuture<'_, Result<Option<Actor>, BoxError>> {
         Box::pin(async move {
             let session = *self.0.session.lock().unwrap();
-            let owner = Owner::new(Name::parse("ada").unwrap());
             let known = session.filter(|(_, known)| *known == cookie);
-            Ok(known.map(|(token, _)| Principal {
-                owner,
-                token: Some(token),
-                browser_session: Some(BrowserSessionId::generate()),
-            }))
+            Ok(known.map(|(token, _)| ada(Credential::BrowserSession { session: BrowserSessionId::generate(), token })))
         })
     }
+}
+
+fn ada(credential: Credential) -> Actor {
+    let name = Name::parse("ada").unwrap();
+    let user = User { id: UserId::generate(), name: name.clone() };
+    Actor { workspace: Owner::new(name), user: Some(user), role: Role::Owner, credential }
 }
 
 /// Doctor checks without findings.
@@ -267,8 +269,8 @@ fn add_test_routes(builder: RouterBuilder) -> RouterBuilder {
 }
 
 #[utoipa::path(get, path = "/test/whoami")]
-async fn whoami(Caller(principal): Caller) -> Json<Value> {
-    Json(json!({"owner": principal.owner, "token": principal.token.is_some()}))
+async fn whoami(Caller(actor): Caller) -> Json<Value> {
+    Json(json!({"owner": actor.workspace, "token": actor.credential.token().is_some()}))
 }
 
 #[derive(Deserialize, utoipa::ToSchema)]

@@ -7,8 +7,8 @@ use crate::{
     error::Result,
 };
 use domain::{
+    actor::{Actor, Credential},
     ids::{BrowserSessionId, TokenId},
-    owner::Principal,
     time::Timestamp,
 };
 use std::time::Duration;
@@ -48,8 +48,8 @@ impl Store {
         Ok::<_, StoreError>(id)
     }
 
-    /// Returns the principal of a browser session, if it and its token are valid.
-    pub async fn principal_for_browser_session(&self, hash: &[u8; 32]) -> Result<Option<Principal>> {
+    /// Returns the actor of a browser session, if it and its token are valid.
+    pub async fn actor_for_browser_session(&self, hash: &[u8; 32]) -> Result<Option<Actor>> {
         let row: Option<(Uuid, Uuid, String)> = reading!(self.database(), |pool| {
             sqlx::query_as(
                 "SELECT v.id, t.id, t.owner FROM visits v JOIN tokens t ON t.id = v.token_id \
@@ -60,11 +60,11 @@ impl Store {
             .fetch_optional(pool)
             .await
         })?;
-        let principal = |(visit, token, name): (Uuid, Uuid, String)| {
-            let owner = super::tokens::parse_owner(&name)?;
-            Ok(Principal { owner, token: Some(TokenId(token)), browser_session: Some(BrowserSessionId(visit)) })
+        let actor = |(visit, token, name): (Uuid, Uuid, String)| {
+            let credential = Credential::BrowserSession { session: BrowserSessionId(visit), token: TokenId(token) };
+            Ok(super::tokens::owner_actor(super::tokens::parse_owner(&name)?, credential))
         };
-        row.map(principal).transpose()
+        row.map(actor).transpose()
     }
 
     /// Returns whether a browser session is still valid. Used by open streams.

@@ -8,9 +8,11 @@ use crate::{
     row::row,
 };
 use domain::{
+    actor::{Actor, Credential},
     ids::TokenId,
     name::Name,
-    owner::{Owner, Principal},
+    owner::Owner,
+    permission::Role,
     time::Timestamp,
 };
 use uuid::Uuid;
@@ -52,6 +54,11 @@ impl TryFrom<TokenRow> for TokenRecord {
 
 /// The maximum number of valid tokens per owner.
 pub const MAX_TOKENS: i64 = 100;
+
+/// The only user of a workspace.
+pub(super) fn owner_actor(workspace: Owner, credential: Credential) -> Actor {
+    Actor { workspace, user: None, role: Role::Owner, credential }
+}
 
 pub(super) fn parse_owner(text: &str) -> Result<Owner> {
     Name::parse(text).map(Owner::new).map_err(|error| StoreError::Unreadable(error.to_string()))
@@ -155,18 +162,15 @@ impl Store {
         Ok::<(), StoreError>(())
     }
 
-    /// Returns the principal of a token, if the token is valid.
-    pub async fn principal_for_token(&self, hash: &[u8; 32]) -> Result<Option<Principal>> {
+    /// Returns the actor of a token, if the token is valid.
+    pub async fn actor_for_token(&self, hash: &[u8; 32]) -> Result<Option<Actor>> {
         let row: Option<(Uuid, String)> = reading!(self.database(), |pool| {
             sqlx::query_as("SELECT id, owner FROM tokens WHERE hash = $1 AND revoked_at IS NULL")
                 .bind(hash.as_slice())
                 .fetch_optional(pool)
                 .await
         })?;
-        row.map(|(id, name)| {
-            Ok(Principal { owner: parse_owner(&name)?, token: Some(TokenId(id)), browser_session: None })
-        })
-        .transpose()
+        row.map(|(id, name)| Ok(owner_actor(parse_owner(&name)?, Credential::Token(TokenId(id))))).transpose()
     }
 
     /// Returns whether a token is still valid. Used by open streams.

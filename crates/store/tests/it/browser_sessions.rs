@@ -1,7 +1,7 @@
 //! Browser sessions: valid until the token is revoked, the session expires, or the user signs out.
 
 use crate::scene::{me, name, stranger};
-use domain::owner::Principal;
+use domain::actor::Credential;
 use sqlx::Connection as _;
 use store::Backend;
 use testkit::database::TestDatabase;
@@ -19,20 +19,21 @@ async fn a_browser_session_ends_with_its_token_or_on_sign_out(database: TestData
     let theirs = store.create_token(&stranger(), &name("phone"), &[2; 32]).await.unwrap();
     let visit = store.create_browser_session(mine, &[11; 32]).await.unwrap();
     let other = store.create_browser_session(theirs, &[12; 32]).await.unwrap();
-    let expected = Principal { owner: me(), token: Some(mine), browser_session: Some(visit) };
-    assert_eq!(store.principal_for_browser_session(&[11; 32]).await.unwrap(), Some(expected));
-    assert_eq!(store.principal_for_browser_session(&[12; 32]).await.unwrap().unwrap().owner, stranger());
-    assert_eq!(store.principal_for_browser_session(&[1; 32]).await.unwrap(), None, "a token is not a cookie");
-    assert_eq!(store.principal_for_token(&[11; 32]).await.unwrap(), None, "a cookie is not a token");
+    let expected = Credential::BrowserSession { session: visit, token: mine };
+    let actor = store.actor_for_browser_session(&[11; 32]).await.unwrap().unwrap();
+    assert_eq!((actor.workspace, actor.credential), (me(), expected));
+    assert_eq!(store.actor_for_browser_session(&[12; 32]).await.unwrap().unwrap().workspace, stranger());
+    assert_eq!(store.actor_for_browser_session(&[1; 32]).await.unwrap(), None, "a token is not a cookie");
+    assert_eq!(store.actor_for_token(&[11; 32]).await.unwrap(), None, "a cookie is not a token");
     assert!(store.is_browser_session_valid(visit).await.unwrap());
 
     store.delete_browser_session(&[11; 32]).await.unwrap();
     store.delete_browser_session(&[99; 32]).await.unwrap();
-    assert_eq!(store.principal_for_browser_session(&[11; 32]).await.unwrap(), None);
+    assert_eq!(store.actor_for_browser_session(&[11; 32]).await.unwrap(), None);
     assert!(!store.is_browser_session_valid(visit).await.unwrap());
     assert!(store.is_browser_session_valid(other).await.unwrap(), "others stay");
     store.revoke_token(theirs).await.unwrap();
-    assert_eq!(store.principal_for_browser_session(&[12; 32]).await.unwrap(), None);
+    assert_eq!(store.actor_for_browser_session(&[12; 32]).await.unwrap(), None);
     assert!(!store.is_browser_session_valid(other).await.unwrap());
 }
 
@@ -49,7 +50,7 @@ async fn a_browser_session_expires(database: TestDatabase) {
         }
         Backend::Postgres { .. } => database.execute_sql(past),
     }
-    assert_eq!(store.principal_for_browser_session(&[11; 32]).await.unwrap(), None);
+    assert_eq!(store.actor_for_browser_session(&[11; 32]).await.unwrap(), None);
     assert!(!store.is_browser_session_valid(visit).await.unwrap());
     store.create_browser_session(token, &[11; 32]).await.expect("an expired session is deleted, so its hash is free");
 }
@@ -62,11 +63,11 @@ async fn browser_sessions_per_token_are_limited_and_the_newest_stay(database: Te
     }
     let mut good = 0;
     for n in 0..60 {
-        good += usize::from(store.principal_for_browser_session(&[n; 32]).await.unwrap().is_some());
+        good += usize::from(store.actor_for_browser_session(&[n; 32]).await.unwrap().is_some());
     }
     assert_eq!(good, 50);
     assert!(
-        store.principal_for_browser_session(&[59; 32]).await.unwrap().is_some()
-            && store.principal_for_browser_session(&[0; 32]).await.unwrap().is_none()
+        store.actor_for_browser_session(&[59; 32]).await.unwrap().is_some()
+            && store.actor_for_browser_session(&[0; 32]).await.unwrap().is_none()
     );
 }

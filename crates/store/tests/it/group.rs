@@ -27,7 +27,7 @@ contract! {
 /// A commit with everything that could be left behind: an event, a message, a run, a participant, a session.
 fn full(room: RoomId, guard: Guard) -> (Commit, MessageId, TestRun) {
     let (id, run) = (MessageId::generate(), TestRun::new());
-    let author = Author::Person { name: crate::scene::name("someone") };
+    let author = Author::Person { name: crate::scene::name("someone"), user_id: None };
     let text = "should not be there".to_owned();
     let posted = NewEvent::new(MessagePosted {
         message_id: id,

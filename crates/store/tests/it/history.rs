@@ -40,7 +40,7 @@ fn message(room: RoomId, text: &str) -> Message {
         id: MessageId::generate(),
         room_id: room,
         seq: 0,
-        author: Author::Person { name: name("someone") },
+        author: Author::Person { name: name("someone"), user_id: None },
         run_id: None,
         status: MessageStatus::Complete,
         text: text.into(),

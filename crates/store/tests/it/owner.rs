@@ -39,7 +39,7 @@ async fn owned_objects(store: &Store) -> OwnedObjects {
         id: run.message,
         room_id: room,
         seq: 0,
-        author: Author::Person { name: name("me") },
+        author: Author::Person { name: name("me"), user_id: None },
         run_id: None,
         status: MessageStatus::Complete,
         text: String::new(),

@@ -65,7 +65,7 @@ async fn rooms_are_listed_most_recently_active_first(database: TestDatabase) {
         id: MessageId::generate(),
         room_id: rooms[1],
         seq: 0,
-        author: Author::Person { name: name("someone") },
+        author: Author::Person { name: name("someone"), user_id: None },
         run_id: None,
         status: MessageStatus::Complete,
         text: String::new(),

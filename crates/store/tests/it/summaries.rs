@@ -46,7 +46,7 @@ fn message(room_id: RoomId, text: &str) -> Message {
         id: MessageId::generate(),
         room_id,
         seq: 0,
-        author: Author::Person { name: name("someone") },
+        author: Author::Person { name: name("someone"), user_id: None },
         run_id: None,
         status: MessageStatus::Complete,
         text: text.into(),
@@ -70,7 +70,7 @@ async fn a_summary_shows_the_last_message(database: TestDatabase) {
             assert_eq!(last.seq + 1, seq, "an empty message changes nothing");
         } else {
             assert_eq!((last.seq, last.text.as_str()), (seq, expected));
-            assert_eq!(last.author, Author::Person { name: name("someone") });
+            assert_eq!(last.author, Author::Person { name: name("someone"), user_id: None });
             assert_eq!(last.created_at, Timestamp::from_millis(1_763_200_000_250));
         }
     }

@@ -1,7 +1,7 @@
 //! Bearer tokens: only their hash is stored (invariant 17).
 
 use crate::scene::{append, me, name, room, says, stranger};
-use domain::{ids::TokenId, owner::Principal};
+use domain::{actor::Credential, ids::TokenId};
 use sha2::{Digest as _, Sha256};
 use store::StoreError;
 use testkit::database::TestDatabase;
@@ -19,13 +19,13 @@ fn hash(secret: &str) -> [u8; 32] {
 
 async fn a_token_is_valid_until_it_is_revoked(database: TestDatabase) {
     let store = database.open().await;
-    assert_eq!(store.principal_for_token(&hash("secret")).await.unwrap(), None);
+    assert_eq!(store.actor_for_token(&hash("secret")).await.unwrap(), None);
     let id = store.create_token(&me(), &name("laptop"), &hash("secret")).await.unwrap();
     let theirs = store.create_token(&stranger(), &name("phone"), &hash("other")).await.unwrap();
-    let principal = store.principal_for_token(&hash("secret")).await.unwrap();
-    assert_eq!(principal, Some(Principal { owner: me(), token: Some(id), browser_session: None }));
-    assert_eq!(store.principal_for_token(&hash("other")).await.unwrap().unwrap().owner, stranger());
-    assert_eq!(store.principal_for_token(&hash("Secret")).await.unwrap(), None);
+    let actor = store.actor_for_token(&hash("secret")).await.unwrap().unwrap();
+    assert_eq!((actor.workspace, actor.credential), (me(), Credential::Token(id)));
+    assert_eq!(store.actor_for_token(&hash("other")).await.unwrap().unwrap().workspace, stranger());
+    assert_eq!(store.actor_for_token(&hash("Secret")).await.unwrap(), None);
     let listed = store.tokens().await.unwrap();
     assert_eq!(
         listed.iter().map(|token| (token.id, token.label.as_str())).collect::<Vec<_>>(),
@@ -34,11 +34,11 @@ async fn a_token_is_valid_until_it_is_revoked(database: TestDatabase) {
     assert!(store.create_token(&me(), &name("again"), &hash("secret")).await.is_err(), "hashes are unique");
 
     store.revoke_token(id).await.unwrap();
-    assert_eq!(store.principal_for_token(&hash("secret")).await.unwrap(), None);
+    assert_eq!(store.actor_for_token(&hash("secret")).await.unwrap(), None);
     assert!(matches!(store.revoke_token(id).await, Err(StoreError::NotFound)));
     assert!(matches!(store.revoke_token(TokenId::generate()).await, Err(StoreError::NotFound)));
     assert!(store.tokens().await.unwrap()[0].revoked_at.is_some());
-    assert!(store.principal_for_token(&hash("other")).await.unwrap().is_some());
+    assert!(store.actor_for_token(&hash("other")).await.unwrap().is_some());
 }
 
 async fn accounts_stay_on_after_the_first_token(database: TestDatabase) {
@@ -55,7 +55,7 @@ async fn invariant_17_secrets_stay_out_of_the_database(database: TestDatabase) {
     let store = database.open().await;
     let room = room(&store).await;
     store.create_token(&me(), &name("laptop"), &hash(SECRET)).await.unwrap();
-    store.principal_for_token(&hash(SECRET)).await.unwrap();
+    store.actor_for_token(&hash(SECRET)).await.unwrap();
     store.commit(append(room, vec![says("a marker that is found")])).await.unwrap();
     if !database.is_sqlite() {
         return;

@@ -1190,6 +1190,7 @@ export interface components {
             /** @enum {string} */
             kind: "person";
             name: components["schemas"]["Name"];
+            user_id?: components["schemas"]["UserId"] | null;
         } | {
             id: components["schemas"]["AgentId"];
             /** @enum {string} */
@@ -1242,7 +1243,7 @@ export interface components {
          * @description The stable error code for programs. A released code keeps its meaning and its status.
          * @enum {string}
          */
-        Code: "invalid_request" | "unsupported" | "unauthorized" | "forbidden_host" | "forbidden_origin" | "operator_only" | "not_found" | "method_not_allowed" | "request_timeout" | "conflict" | "room_busy" | "run_ended" | "idempotency_conflict" | "position_reset" | "unprocessable" | "payload_too_large" | "unsupported_media_type" | "too_many_requests" | "internal" | "mcp_failed" | "unavailable";
+        Code: "invalid_request" | "unsupported" | "unauthorized" | "forbidden_host" | "forbidden_origin" | "forbidden" | "operator_only" | "not_found" | "method_not_allowed" | "request_timeout" | "conflict" | "room_busy" | "run_ended" | "idempotency_conflict" | "position_reset" | "unprocessable" | "payload_too_large" | "unsupported_media_type" | "too_many_requests" | "internal" | "mcp_failed" | "unavailable";
         /**
          * Format: double
          * @description US dollars, stored as whole nano-dollars so that sums are exact; shown as a decimal number.
@@ -2394,6 +2395,11 @@ export interface components {
             to: components["schemas"]["Timestamp"];
             total: components["schemas"]["Figures"];
         };
+        /**
+         * Format: uuid
+         * @description A person or a service account.
+         */
+        UserId: string;
         /** @enum {string} */
         Verdict: "ok" | "warn" | "fail";
         VersionList: {

@@ -1,0 +1,123 @@
+//! Who does something: a workspace, a user with a role in it, and the credential that proves it. An actor is the first
+//! argument of every command and is stored with what it changed (invariant 22).
+
+use crate::{
+    ids::{BrowserSessionId, RunId, TokenId, UserId},
+    name::Name,
+    owner::Owner,
+    permission::{Forbidden, Permission, Role},
+};
+
+/// The author of a command, after authentication.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Actor {
+    /// The workspace whose objects the command may see and change.
+    pub workspace: Owner,
+    /// `None` for the server's own work and for a process of an agent, which is never a person.
+    pub user: Option<User>,
+    pub role: Role,
+    pub credential: Credential,
+}
+
+/// A person or a service account.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct User {
+    pub id: UserId,
+    pub name: Name,
+}
+
+/// What proves who the actor is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Credential {
+    /// None: a request on loopback while no account exists.
+    Local,
+    Token(TokenId),
+    /// The cookie of a browser that signed in with this token.
+    BrowserSession {
+        session: BrowserSessionId,
+        token: TokenId,
+    },
+    /// The agent token of a process of this run.
+    Agent(RunId),
+    /// The server itself: what it does after a client has disconnected, or for a server that crashed.
+    System,
+}
+
+impl Actor {
+    /// The operator on loopback while no account exists.
+    pub fn local() -> Self {
+        Self {
+            workspace: Owner::local(),
+            user: Some(User { id: UserId::LOCAL, name: Owner::local().name().clone() }),
+            role: Role::Owner,
+            credential: Credential::Local,
+        }
+    }
+
+    /// The server itself, in a workspace.
+    pub fn system(workspace: Owner) -> Self {
+        Self { workspace, user: None, role: Role::Owner, credential: Credential::System }
+    }
+
+    /// Returns the workspace, if the actor's role has a permission in it. Every command begins with this.
+    pub fn require(&self, permission: Permission) -> Result<&Owner, Forbidden> {
+        match self.may(permission) {
+            true => Ok(&self.workspace),
+            false => Err(Forbidden { role: self.role, permission }),
+        }
+    }
+
+    pub fn may(&self, permission: Permission) -> bool {
+        let in_workspace = permission != Permission::Operate || self.workspace.belongs_to_operator();
+        in_workspace && self.role.grants(permission)
+    }
+
+    /// The name under which the actor posts.
+    pub fn name(&self) -> &Name {
+        self.user.as_ref().map_or(self.workspace.name(), |user| &user.name)
+    }
+
+    pub fn user_id(&self) -> Option<UserId> {
+        self.user.as_ref().map(|user| user.id)
+    }
+}
+
+impl Credential {
+    /// The token behind the credential.
+    pub fn token(self) -> Option<TokenId> {
+        match self {
+            Self::Token(token) | Self::BrowserSession { token, .. } => Some(token),
+            Self::Local | Self::Agent(_) | Self::System => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Actor;
+    use crate::{
+        name::Name,
+        owner::Owner,
+        permission::{Permission, Role},
+    };
+
+    #[test]
+    fn only_an_owner_of_the_operators_workspace_may_operate_the_server() {
+        let actor = |workspace: &str, role| {
+            let workspace = Owner::new(Name::parse(workspace).unwrap());
+            Actor { workspace, role, ..Actor::local() }
+        };
+        assert!(actor("local", Role::Owner).may(Permission::Operate));
+        assert!(!actor("local", Role::Admin).may(Permission::Operate));
+        assert!(!actor("ada", Role::Owner).may(Permission::Operate));
+        assert!(actor("ada", Role::Owner).may(Permission::ManageTokens));
+    }
+
+    #[test]
+    fn a_refusal_names_the_role_and_what_it_lacks() {
+        let viewer = Actor { role: Role::Viewer, ..Actor::local() };
+        let refused = viewer.require(Permission::ManageAgents).unwrap_err().to_string();
+        assert!(refused.contains("viewer") && refused.contains("agents"), "{refused}");
+        assert_eq!(viewer.require(Permission::Read), Ok(&viewer.workspace));
+    }
+}
