@@ -66,6 +66,10 @@ id!(
     RoundId
 );
 id!(ProposalId);
+id!(
+    /// A stored request to a run.
+    SignalId
+);
 
 impl UserId {
     /// The user of the operator's workspace, who exists from the start.

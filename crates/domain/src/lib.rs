@@ -18,6 +18,7 @@ pub mod position;
 pub mod prices;
 pub mod room;
 pub mod run;
+pub mod signal;
 pub mod skill;
 pub mod time;
 pub mod timeline;

@@ -54,9 +54,10 @@ impl From<store::StoreError> for EngineError {
             store::StoreError::NoSuchAgent(_) => Self::Invalid(error.to_string()),
             store::StoreError::LimitReached(detail) => Self::Refused { pointer: "", detail },
             store::StoreError::Unavailable(why) => Self::Unavailable(why),
-            store::StoreError::RunStatusRefused | store::StoreError::Unreadable(_) | store::StoreError::Start(_) => {
-                Self::Store(error)
-            }
+            store::StoreError::RunStatusRefused
+            | store::StoreError::UnsettledSignals
+            | store::StoreError::Unreadable(_)
+            | store::StoreError::Start(_) => Self::Store(error),
         }
     }
 }

@@ -26,6 +26,9 @@ pub enum StoreError {
     /// The run's status may not become the new one (`RunStatus::may_become`).
     #[error("the run cannot change to this status: it has ended, or has not started")]
     RunStatusRefused,
+    /// A signal that outlives its run was stored since the writer read them last.
+    #[error("the run has a signal that is not settled")]
+    UnsettledSignals,
     #[error("the room is busy")]
     RoomBusy,
     /// The same Idempotency-Key was used before.
@@ -50,6 +53,7 @@ impl StoreError {
             Self::NotFound => Self::NotFound,
             Self::Fenced => Self::Fenced,
             Self::RunStatusRefused => Self::RunStatusRefused,
+            Self::UnsettledSignals => Self::UnsettledSignals,
             Self::RoomBusy => Self::RoomBusy,
             Self::KeyUsed => Self::KeyUsed,
             Self::LimitReached(why) => Self::LimitReached(why.clone()),

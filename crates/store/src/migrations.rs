@@ -16,6 +16,7 @@ macro_rules! files {
             "0004_mcp_servers.sql",
             "0005_uploads_and_visits.sql",
             "0006_memory.sql",
+            "0007_signals_and_cells.sql",
         )
     };
     ($dialect:literal, $($name:literal,)*) => {

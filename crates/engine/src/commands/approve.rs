@@ -1,15 +1,22 @@
 //! Answers to approvals, and the tools that are remembered as allowed.
 
-use crate::{Engine, EngineError, run::AnswerOutcome};
+use crate::{Engine, EngineError};
 use domain::{
     actor::Actor,
     event::{Decision, Event, EventBody, EventType},
     ids::{AgentId, ApprovalId, RoomId, RunId},
     permission::Permission,
-    run::Run,
+    run::{Run, RunStatus},
+    signal::{SignalBody, SignalOutcome},
 };
 use serde_json::Value;
+use std::time::Duration;
 use store::RememberedTool;
+
+/// How long to wait until the server that holds the run has carried out an answer. It stays stored.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long to wait until a run in progress asks for a tool again.
+const FORGET_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A person's answer to an approval.
 #[derive(Debug, Clone)]
@@ -37,27 +44,42 @@ impl Engine {
             ));
         }
         let run = self.store().run(owner, run).await?;
-        let accepted = match run.status.is_terminal() {
-            true => Err(EngineError::RunEnded),
-            false => self.active_runs().answer_approval(run.id, id, decision, input, remember).await,
+        let outcome = match run.status {
+            status if status.is_terminal() => SignalOutcome::RunEnded,
+            // It has not asked for anything yet.
+            RunStatus::Queued => return Err(EngineError::NotFound),
+            _ => self.answer(&run, SignalBody::AnswerApproval { approval_id: id, decision, input, remember }).await?,
         };
-        match accepted {
-            Ok(AnswerOutcome::Stored) => Ok(()),
-            Ok(AnswerOutcome::NotRememberable) => {
+        match outcome {
+            SignalOutcome::CarriedOut => Ok(()),
+            SignalOutcome::NotRememberable => {
                 Err(remember_refused("the answer to a question cannot be remembered; omit remember"))
             }
             // A repeated identical answer succeeds: the first response may have been lost.
-            Ok(AnswerOutcome::NotPending) | Err(EngineError::RunEnded) => match self.recorded_decision(&run, id).await?
-            {
-                Some(decided) if decided == (decision, remember) => Ok(()),
-                _ if accepted.is_err() => Err(EngineError::RunEnded),
-                Some(_) => Err(EngineError::Conflict(
-                    "the approval was already decided differently; see the room's events".into(),
-                )),
-                None => Err(EngineError::NotFound),
-            },
-            Err(error) => Err(error),
+            SignalOutcome::NotPending | SignalOutcome::Queued | SignalOutcome::RunEnded => {
+                match self.recorded_decision(&run, id).await? {
+                    Some(decided) if decided == (decision, remember) => Ok(()),
+                    _ if outcome == SignalOutcome::RunEnded => Err(EngineError::RunEnded),
+                    Some(_) => Err(EngineError::Conflict(
+                        "the approval was already decided differently; see the room's events".into(),
+                    )),
+                    None => Err(EngineError::NotFound),
+                }
+            }
         }
+    }
+
+    async fn answer(&self, run: &Run, answer: SignalBody) -> Result<SignalOutcome, EngineError> {
+        let signal = match self.send_signal(run.room_id, run.id, answer).await {
+            Err(EngineError::RunEnded) => return Ok(SignalOutcome::RunEnded),
+            sent => sent?,
+        };
+        self.wait_for_outcome(&signal, ANSWER_TIMEOUT).await?.ok_or_else(|| {
+            EngineError::Unavailable(format!(
+                "the answer is stored, but the server that holds the run has not carried it out within {} s",
+                ANSWER_TIMEOUT.as_secs()
+            ))
+        })
     }
 
     /// The decision on an approval in the journal, and whether it is remembered.
@@ -85,7 +107,7 @@ impl Engine {
         Ok(self.store().remembered_tools(owner, room).await?)
     }
 
-    /// The tool needs approval again, also in a run that is in progress on this server.
+    /// The tool needs approval again, also in a run that is in progress.
     pub async fn forget_tool(
         &self,
         actor: &Actor,
@@ -95,7 +117,15 @@ impl Engine {
     ) -> Result<(), EngineError> {
         let owner = actor.require(Permission::Approve)?;
         self.store().forget_tool(owner, room, agent, tool).await?;
-        self.active_runs().forget_tool(room, agent, tool).await;
+        // A run that is claimed from now on reads the tools without this one.
+        let held = self.store().held_runs(owner, room).await?;
+        for (run, _) in held.into_iter().filter(|(_, of)| *of == agent) {
+            match self.send_signal(room, run, SignalBody::ForgetTool { tool: tool.to_owned() }).await {
+                Ok(signal) => drop(self.wait_for_outcome(&signal, FORGET_TIMEOUT).await?),
+                Err(EngineError::RunEnded) => {}
+                Err(error) => return Err(error),
+            }
+        }
         Ok(())
     }
 }

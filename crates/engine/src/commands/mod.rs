@@ -15,6 +15,7 @@ mod mcp_trust;
 mod mcp_views;
 mod post;
 mod rooms;
+mod signal;
 mod skill_training;
 mod skill_transfer;
 mod skills;

@@ -14,6 +14,7 @@ use domain::{
     message::{Attachment, Author, MAX_TEXT_BYTES, Message, MessageStatus, Part},
     permission::Permission,
     room::{RoomPolicy, WhenBusy},
+    signal::{Signal, SignalBody},
     time::Timestamp,
 };
 use serde::Serialize;
@@ -92,84 +93,52 @@ impl Engine {
             WhenBusy::Steer if !calls_a_skill => self.steerable_runs(owner, room, &planned).await?,
             WhenBusy::Steer | WhenBusy::Enqueue | WhenBusy::Interrupt | WhenBusy::Reject => Vec::new(),
         };
-        let message_id = MessageId::generate();
-        let author = Author::Person { name: actor.name().clone(), user_id: actor.user_id() };
-        let answers_already = |agent: &&&Agent| steerable.iter().any(|run| run.agent_id == agent.id);
-        let to_queue: Vec<&Agent> = planned.iter().filter(|agent| !answers_already(agent)).copied().collect();
-        let run = |agent: &&Agent| RunRef { id: RunId::generate(), agent_id: agent.id };
-        let mut runs: Vec<RunRef> = to_queue.iter().map(run).collect();
-        let CommitPrelude { mut events, mut changes } = prelude;
-        if let Some(attempt) = attempt {
-            // First, so that a used key stops the commit before any other change.
-            let result = message_id.to_string();
-            changes
-                .insert(0, RowChange::StoreIdempotencyKey { owner: owner.clone(), attempt: attempt.clone(), result });
-        }
-        if when_busy == WhenBusy::Interrupt {
-            changes.push(RowChange::StopEarlierRuns { stop: StopRequest::Interrupt });
-        }
-        let posted_at = events.len();
-        events.push(NewEvent::new(MessagePosted {
-            message_id,
-            author: author.clone(),
-            text: post.text.clone(),
+        let draft = PostDraft {
+            actor,
+            target,
+            message_id: MessageId::generate(),
+            author: Author::Person { name: actor.name().clone(), user_id: actor.user_id() },
+            post: NewPost { attachments, ..post },
             when_busy,
-            mentions: post.mentions,
-            attachments: attachments.clone(),
-        }));
-        if runs.len() > 1 {
-            events.push(NewEvent::new(TapePlanned { cells: runs.iter().map(|run| run.agent_id).collect() }));
-        }
-        let mut message = Message {
-            id: message_id,
-            room_id: room,
-            seq: 0,
-            author,
-            run_id: None,
-            status: MessageStatus::Complete,
-            text: post.text.clone(),
-            thinking: String::new(),
-            parts: vec![Part::Text { text: post.text, item: None }],
-            attachments,
-            created_at: Timestamp::now(),
+            planned,
+            prelude,
+            attempt,
         };
-        changes.push(RowChange::PutMessage { message: message.clone(), seq: SeqRef::Event(posted_at) });
-        // The first run can start at once if the room is idle.
-        let preclaimed = runs.first().zip(to_queue.first()).and_then(|(run, agent)| {
-            let slot = self.handoff().reserve_slot(run.id)?;
-            let (agent, message) = (Agent::clone(agent), (message.clone(), posted_at));
-            let (owner, start) = (owner.clone(), PendingStart::new());
-            Some(PreclaimedRun { slot, owner, run: run.id, agent, start, message, queued_event: events.len() })
-        });
-        let mut claim = preclaimed.as_ref().map(PreclaimedRun::claim);
-        for run in &runs {
-            let seq = SeqRef::Event(events.len());
-            events.push(NewEvent::new(RunQueued { message_id }).of_run(run.id, run.agent_id));
-            let (run_id, agent_id) = (run.id, run.agent_id);
-            let claim = claim.take();
-            changes.push(RowChange::QueueRun { owner: owner.clone(), run_id, agent_id, message_id, seq, claim });
-        }
-        let guard = if when_busy == WhenBusy::Reject { Guard::RoomIdle } else { Guard::None };
-        let committed = match self.commit_and_start(Commit { room_id: room, guard, events, changes }, preclaimed).await
-        {
-            // A concurrent request with the same key was first: return its result.
-            Err(store::StoreError::KeyUsed) => {
-                let message = self.earlier_result(actor, attempt).await?.ok_or(EngineError::KeyConflict)?;
-                return self.repeated_post(actor, &message).await;
+        self.store_post(draft, steerable).await
+    }
+
+    async fn store_post(&self, draft: PostDraft<'_>, mut steerable: Vec<RunRef>) -> Result<PostResult, EngineError> {
+        let PostDraft { actor, attempt, when_busy, .. } = draft;
+        let (message, mut runs, signals, committed) = loop {
+            let BuiltPost { commit, preclaimed, mut message, posted_at, runs, signals } = draft.build(self, &steerable);
+            match self.commit_and_start(commit, preclaimed).await {
+                // A concurrent request with the same key was first: return its result.
+                Err(store::StoreError::KeyUsed) => {
+                    let message = self.earlier_result(actor, attempt).await?.ok_or(EngineError::KeyConflict)?;
+                    return self.repeated_post(actor, &message).await;
+                }
+                // A run that should take the message has just ended: new runs answer it.
+                Err(store::StoreError::Fenced) if !steerable.is_empty() => steerable.clear(),
+                done => {
+                    let committed = done?;
+                    message.seq = committed.first_seq + posted_at as u64;
+                    break (message, runs, signals, committed);
+                }
             }
-            done => done?,
         };
-        message.seq = committed.first_seq + posted_at as u64;
         if when_busy == WhenBusy::Interrupt {
             let why = Halt::Interrupt(Interruption::NewMessage);
-            self.active_runs().halt_room(room, committed.first_seq, why);
+            self.active_runs().halt_room(message.room_id, committed.first_seq, why);
             // The worker would do it too; here it is done before the caller gets the response.
             if let Err(error) = self.end_stopped_in_queue().await {
                 tracing::warn!(%error, "could not end the interrupted queued runs; the worker will");
             }
         }
+        for run in &steerable {
+            self.active_runs().wake(run.id);
+        }
         if !steerable.is_empty() {
-            runs.splice(0..0, self.steer(actor, &message, steerable).await?);
+            runs.splice(0..0, self.wait_for_steering(&actor.workspace, &message, signals, steerable).await?);
         }
         Ok(PostResult { message, runs })
     }
@@ -199,10 +168,109 @@ pub(super) struct PostTarget<'a> {
 }
 
 /// Events and changes that come first in a commit.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct CommitPrelude {
     pub events: Vec<NewEvent>,
     pub changes: Vec<RowChange>,
+}
+
+/// A checked message that is not stored yet.
+struct PostDraft<'a> {
+    actor: &'a Actor,
+    target: PostTarget<'a>,
+    message_id: MessageId,
+    author: Author,
+    post: NewPost,
+    when_busy: WhenBusy,
+    /// The agents that answer, in order.
+    planned: Vec<&'a Agent>,
+    prelude: CommitPrelude,
+    attempt: Option<&'a IdempotentRequest>,
+}
+
+/// A draft with everything that its commit stores.
+struct BuiltPost {
+    commit: Commit,
+    preclaimed: Option<PreclaimedRun>,
+    message: Message,
+    /// The index of the message's event in the commit.
+    posted_at: usize,
+    runs: Vec<RunRef>,
+    signals: Vec<Signal>,
+}
+
+impl PostDraft<'_> {
+    /// Runs of `steerable` are asked to take the message; the other agents get new runs.
+    fn build(&self, engine: &Engine, steerable: &[RunRef]) -> BuiltPost {
+        let Self { actor, target, message_id, author, post, when_busy, planned, prelude, attempt } = self;
+        let (owner, room, message_id) = (&actor.workspace, target.room, *message_id);
+        let answers_already = |agent: &&&Agent| steerable.iter().any(|run| run.agent_id == agent.id);
+        let to_queue: Vec<&Agent> = planned.iter().filter(|agent| !answers_already(agent)).copied().collect();
+        let runs: Vec<RunRef> =
+            to_queue.iter().map(|agent| RunRef { id: RunId::generate(), agent_id: agent.id }).collect();
+        let CommitPrelude { mut events, mut changes } = prelude.clone();
+        if let Some(attempt) = attempt {
+            // First, so that a used key stops the commit before any other change.
+            let (owner, attempt, result) = (owner.clone(), IdempotentRequest::clone(attempt), message_id.to_string());
+            changes.insert(0, RowChange::StoreIdempotencyKey { owner, attempt, result });
+        }
+        if *when_busy == WhenBusy::Interrupt {
+            changes.push(RowChange::StopEarlierRuns { stop: StopRequest::Interrupt });
+        }
+        let posted_at = events.len();
+        events.push(NewEvent::new(MessagePosted {
+            message_id,
+            author: author.clone(),
+            text: post.text.clone(),
+            when_busy: *when_busy,
+            mentions: post.mentions.clone(),
+            attachments: post.attachments.clone(),
+        }));
+        if runs.len() > 1 {
+            events.push(NewEvent::new(TapePlanned { cells: runs.iter().map(|run| run.agent_id).collect() }));
+        }
+        let message = Message {
+            id: message_id,
+            room_id: room,
+            seq: 0,
+            author: author.clone(),
+            run_id: None,
+            status: MessageStatus::Complete,
+            text: post.text.clone(),
+            thinking: String::new(),
+            parts: vec![Part::Text { text: post.text.clone(), item: None }],
+            attachments: post.attachments.clone(),
+            created_at: Timestamp::now(),
+        };
+        changes.push(RowChange::PutMessage { message: message.clone(), seq: SeqRef::Event(posted_at) });
+        let steer = |run: &RunRef| Signal::new(run.id, SignalBody::Steer { message_id });
+        let signals: Vec<Signal> = steerable.iter().map(steer).collect();
+        changes.extend(signals.iter().map(|signal| RowChange::StoreSignal { signal: signal.clone() }));
+        // The first run can start at once if the room is idle.
+        let preclaimed = runs.first().zip(to_queue.first()).and_then(|(run, agent)| {
+            let slot = engine.handoff().reserve_slot(run.id)?;
+            let (agent, message) = (Agent::clone(agent), (message.clone(), posted_at));
+            let (owner, start) = (owner.clone(), PendingStart::new());
+            Some(PreclaimedRun { slot, owner, run: run.id, agent, start, message, queued_event: events.len() })
+        });
+        let mut claim = preclaimed.as_ref().map(PreclaimedRun::claim);
+        for run in &runs {
+            let seq = SeqRef::Event(events.len());
+            events.push(NewEvent::new(RunQueued { message_id }).of_run(run.id, run.agent_id));
+            changes.push(RowChange::QueueRun {
+                owner: owner.clone(),
+                run_id: run.id,
+                agent_id: run.agent_id,
+                message_id,
+                seq,
+                cell: seq,
+                claim: claim.take(),
+            });
+        }
+        let guard = if *when_busy == WhenBusy::Reject { Guard::RoomIdle } else { Guard::None };
+        let commit = Commit { room_id: room, guard, events, changes };
+        BuiltPost { commit, preclaimed, message, posted_at, runs, signals }
+    }
 }
 
 fn check_post(post: &NewPost) -> Result<(), EngineError> {

@@ -1,31 +1,30 @@
-//! Steering: a message for an answer in progress. It is stored first and then offered to the provider; if the provider
-//! refuses it, the message gets a run of its own, so that it is always answered.
+//! Steering: a message for an answer in progress. The message and the signals to the runs are stored in one commit; if a
+//! provider refuses the message, its run queues another run for it, so that it is always answered.
 
 use super::post::RunRef;
 use crate::{Engine, EngineError};
 use domain::{
-    actor::Actor,
     agent::Agent,
-    event::{EventBody, EventType, NewEvent, RunQueued},
-    ids::{RoomId, RunId},
+    event::{EventBody, EventType},
+    ids::{AgentId, MessageId, RoomId},
     message::Message,
     owner::Owner,
     position::Position,
     room::WhenBusy,
+    signal::{Signal, SignalOutcome},
 };
 use std::time::Duration;
-use store::journal::{Commit, Guard, RowChange, SeqRef};
-use tokio::time::{Instant, sleep};
+use store::RunFilter;
+use tokio::time::Instant;
 
-/// How long commits are retried while the database is unavailable.
-const RETRY_LIMIT: Duration = Duration::from_secs(30);
-const RETRY_DELAY: Duration = Duration::from_millis(250);
+/// How long a poster waits for the outcome: longer than a provider may take to reply.
+const STEER_TIMEOUT: Duration = Duration::from_secs(15);
 /// How many pages of events a repeated request searches for the outcome of the first.
 const MAX_PAGES: usize = 20;
 const PAGE_SIZE: u32 = 500;
 
 impl Engine {
-    /// The runs on this server that may take a message for these agents; empty if the room is idle.
+    /// The runs that may take a message for these agents; empty if the room is idle.
     pub(super) async fn steerable_runs(
         &self,
         owner: &Owner,
@@ -47,8 +46,7 @@ impl Engine {
             }
         }
         let mut runs: Vec<RunRef> = Vec::new();
-        for id in unfinished.into_iter().filter(|id| self.active_runs().contains(*id)) {
-            let agent_id = self.store().run(owner, id).await?.agent_id;
+        for (id, agent_id) in self.store().held_runs(owner, room).await? {
             let is_new = !runs.iter().any(|run| run.agent_id == agent_id);
             if is_new && planned.iter().any(|agent| agent.id == agent_id) {
                 runs.push(RunRef { id, agent_id });
@@ -57,63 +55,39 @@ impl Engine {
         Ok(runs)
     }
 
-    /// Sends a stored message to these runs. Returns the runs that answer it: these, or new ones.
-    pub(super) async fn steer(
+    /// Waits for the signals that were stored with a message. Returns the runs that answer it: those that took it, and
+    /// those that were queued instead. A run that has not replied in time counts as taking it: it will take it or
+    /// queue another run, and if its server is dead, recovery does.
+    pub(super) async fn wait_for_steering(
         &self,
-        actor: &Actor,
+        owner: &Owner,
         message: &Message,
+        signals: Vec<Signal>,
         runs: Vec<RunRef>,
     ) -> Result<Vec<RunRef>, EngineError> {
-        let owner = &actor.workspace;
-        let (engine, owner, message) = (self.clone(), owner.clone(), message.clone());
-        // In a task of its own: a client that disconnects must not leave its message without an answer.
-        let task = self.background_tasks().spawn(async move {
-            let mut answering = Vec::with_capacity(runs.len());
-            let workspace = engine.config().folders.workspace(message.room_id);
-            // If an attachment fails, the run that is queued instead reports the error.
-            let text = engine.place_attachments(&owner, &workspace, &message).await.ok();
-            for run in runs {
-                let taken = match &text {
-                    Some(text) => engine.active_runs().steer(run.id, message.id, message.seq, text.clone()).await,
-                    None => false,
-                };
-                answering.push(if taken { run } else { engine.queue_run_for(&owner, &message, run).await? });
-            }
-            Ok(answering)
-        });
-        task.await.unwrap_or_else(|error| Err(EngineError::Unavailable(error.to_string())))
+        let deadline = Instant::now() + STEER_TIMEOUT;
+        let mut answering = Vec::with_capacity(runs.len());
+        for (signal, run) in signals.iter().zip(runs) {
+            let outcome = self.wait_for_outcome(signal, deadline.saturating_duration_since(Instant::now())).await?;
+            answering.push(match outcome {
+                Some(SignalOutcome::Queued) => self.run_of(owner, message.id, run.agent_id).await?.unwrap_or(run),
+                _ => run,
+            });
+        }
+        Ok(answering)
     }
 
-    /// Queues a run for a message that no provider took.
-    async fn queue_run_for(&self, owner: &Owner, message: &Message, run: RunRef) -> Result<RunRef, EngineError> {
-        let (run_id, agent_id, message_id) = (RunId::generate(), run.agent_id, message.id);
-        let event = NewEvent::new(RunQueued { message_id }).of_run(run_id, agent_id);
-        let deadline = Instant::now() + RETRY_LIMIT;
-        loop {
-            let seq = SeqRef::Event(0);
-            let commit = Commit {
-                room_id: message.room_id,
-                guard: Guard::None,
-                // The same event id on every attempt: an event that was stored although the response got lost is not
-                // stored twice.
-                events: vec![event.clone()],
-                changes: vec![RowChange::QueueRun {
-                    owner: owner.clone(),
-                    run_id,
-                    agent_id,
-                    message_id,
-                    seq,
-                    claim: None,
-                }],
-            };
-            match self.store().commit(commit).await {
-                Err(store::StoreError::Unavailable(why)) if Instant::now() < deadline => {
-                    tracing::warn!(message = %message_id, %why, "cannot queue a run for a message; retrying");
-                    sleep(RETRY_DELAY).await;
-                }
-                done => return Ok(done.map(|_| RunRef { id: run_id, agent_id })?),
-            }
-        }
+    /// The run of an agent that was queued for a message.
+    async fn run_of(
+        &self,
+        owner: &Owner,
+        message: MessageId,
+        agent_id: AgentId,
+    ) -> Result<Option<RunRef>, EngineError> {
+        let filter =
+            RunFilter { message_id: Some(message), agent_id: Some(agent_id), limit: 1, ..RunFilter::default() };
+        let found = self.store().runs(owner, &filter).await?;
+        Ok(found.first().map(|run| RunRef { id: run.id, agent_id }))
     }
 
     /// The runs that took a message into their answer, from the journal.

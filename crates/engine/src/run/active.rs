@@ -1,22 +1,16 @@
-//! The runs on this server and the channels to reach them. Only a hint: the queue in the store is authoritative.
+//! The runs on this server, and how to wake them. Only a cache: the queue and the signals in the store are
+//! authoritative, and a run that misses a wake-up is found by the worker's next look.
 
-use crate::EngineError;
 use domain::{
-    event::{Decision, Interruption},
-    ids::{AgentId, ApprovalId, MessageId, RoomId, RunId},
-    position::Seq,
+    event::Interruption,
+    ids::{RoomId, RunId},
 };
-use serde_json::Value;
 use std::{
     collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 use store::queue::Claim;
-use tokio::{
-    sync::{mpsc, oneshot, watch},
-    time::timeout,
-};
+use tokio::sync::{Notify, watch};
 
 /// Why a run on this server has to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,69 +21,25 @@ pub(crate) enum Halt {
     LeaseLost,
 }
 
-/// A person's request to a run in progress.
-#[derive(Debug)]
-pub(crate) enum RunCommand {
-    Answer(ApprovalAnswer),
-    Steer(SteerRequest),
-    /// The tool needs approval again, for this agent only.
-    ForgetTool {
-        agent: AgentId,
-        tool: String,
-    },
-}
-
-/// A person's answer to an approval, and the channel for the outcome.
-#[derive(Debug)]
-pub(crate) struct ApprovalAnswer {
-    pub approval: ApprovalId,
-    pub decision: Decision,
-    pub input: Option<Value>,
-    pub remember: bool,
-    pub outcome: oneshot::Sender<AnswerOutcome>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum AnswerOutcome {
-    /// The answer is stored.
-    Stored,
-    /// The approval does not exist or was already resolved.
-    NotPending,
-    /// The answer to a question cannot be remembered.
-    NotRememberable,
-}
-
-/// A message for the answer in progress, and the channel for whether the provider took it.
-#[derive(Debug)]
-pub(crate) struct SteerRequest {
-    pub message: MessageId,
-    pub seq: Seq,
-    pub text: String,
-    pub taken: oneshot::Sender<bool>,
-}
-
-/// The receiving ends of a run's channels.
-pub(crate) struct RunSignals {
+/// How a run is woken, and how it wakes those who wait for it.
+pub(crate) struct RunWakeups {
     pub halt: watch::Receiver<Option<Halt>>,
-    pub commands: mpsc::Receiver<RunCommand>,
+    /// Notified when the run has signals to carry out.
+    pub signals: Arc<Notify>,
+    /// To be notified when signals of the run are settled.
+    pub settled: Arc<Notify>,
 }
 
 struct RunHandle {
     room_id: RoomId,
     queued_seq: u64,
     halt: watch::Sender<Option<Halt>>,
-    commands: mpsc::Sender<RunCommand>,
+    signals: Arc<Notify>,
+    settled: Arc<Notify>,
 }
 
 #[derive(Default)]
 pub(crate) struct ActiveRuns(Mutex<HashMap<RunId, RunHandle>>);
-
-/// How many commands a run buffers; more senders wait.
-const COMMAND_BUFFER: usize = 16;
-/// How long a provider may take to accept or refuse a message.
-const STEER_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long to wait for a busy run to accept that a tool is forgotten.
-const FORGET_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl ActiveRuns {
     fn runs(&self) -> MutexGuard<'_, HashMap<RunId, RunHandle>> {
@@ -97,24 +47,28 @@ impl ActiveRuns {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn add(&self, claim: &Claim) -> RunSignals {
+    pub(crate) fn add(&self, claim: &Claim) -> RunWakeups {
         let (halt, halted) = watch::channel(None);
-        let (commands, received) = mpsc::channel(COMMAND_BUFFER);
-        let handle = RunHandle { room_id: claim.room_id, queued_seq: claim.queued_seq, halt, commands };
+        let (signals, settled) = (Arc::<Notify>::default(), Arc::<Notify>::default());
+        let wakeups = RunWakeups { halt: halted, signals: Arc::clone(&signals), settled: Arc::clone(&settled) };
+        let handle = RunHandle { room_id: claim.room_id, queued_seq: claim.queued_seq, halt, signals, settled };
         self.runs().insert(claim.run_id, handle);
-        RunSignals { halt: halted, commands: received }
-    }
-
-    pub(crate) fn contains(&self, run: RunId) -> bool {
-        self.runs().contains_key(&run)
+        wakeups
     }
 
     pub(crate) fn remove(&self, run: RunId) {
-        self.runs().remove(&run);
+        if let Some(handle) = self.runs().remove(&run) {
+            // The end of a run settles its signals.
+            handle.settled.notify_waiters();
+        }
     }
 
     pub(crate) fn ids(&self) -> Vec<RunId> {
         self.runs().keys().copied().collect()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.runs().is_empty()
     }
 
     /// Returns whether the run is on this server. The first reason wins; `LeaseLost` overrides any other.
@@ -136,48 +90,16 @@ impl ActiveRuns {
         self.runs().values().for_each(|handle| request_halt(handle, why));
     }
 
-    fn command_sender(&self, run: RunId) -> Result<mpsc::Sender<RunCommand>, EngineError> {
-        self.runs().get(&run).map(|handle| handle.commands.clone()).ok_or(EngineError::RunEnded)
-    }
-
-    /// Sends a person's answer to the run.
-    pub(crate) async fn answer_approval(
-        &self,
-        run: RunId,
-        approval: ApprovalId,
-        decision: Decision,
-        input: Option<Value>,
-        remember: bool,
-    ) -> Result<AnswerOutcome, EngineError> {
-        let (accepted, answer) = oneshot::channel();
-        let reply = ApprovalAnswer { approval, decision, input, remember, outcome: accepted };
-        self.command_sender(run)?.send(RunCommand::Answer(reply)).await.map_err(|_| EngineError::RunEnded)?;
-        answer.await.map_err(|_| EngineError::RunEnded)
-    }
-
-    /// Sends a message to the answer in progress. Returns false if the run has ended, or the provider refuses or does
-    /// not reply in time.
-    pub(crate) async fn steer(&self, run: RunId, message: MessageId, seq: Seq, text: String) -> bool {
-        let Ok(commands) = self.command_sender(run) else { return false };
-        let (taken, answer) = oneshot::channel();
-        let sent = async {
-            match commands.send(RunCommand::Steer(SteerRequest { message, seq, text, taken })).await {
-                Ok(()) => answer.await.unwrap_or(false),
-                Err(_) => false,
-            }
-        };
-        timeout(STEER_TIMEOUT, sent).await.unwrap_or(false)
-    }
-
-    /// Tells the runs of a room that a tool of an agent needs approval again.
-    pub(crate) async fn forget_tool(&self, room: RoomId, agent: AgentId, tool: &str) {
-        let senders: Vec<_> = self.runs().values().filter(|h| h.room_id == room).map(|h| h.commands.clone()).collect();
-        for commands in senders {
-            let command = RunCommand::ForgetTool { agent, tool: tool.to_owned() };
-            if let Ok(Err(_)) = timeout(FORGET_TIMEOUT, commands.send(command)).await {
-                tracing::debug!(%room, "a run ended before it received that a tool is forgotten");
-            }
+    /// Wakes the run if it is on this server; it reads its signals from the store.
+    pub(crate) fn wake(&self, run: RunId) {
+        if let Some(handle) = self.runs().get(&run) {
+            handle.signals.notify_one();
         }
+    }
+
+    /// Notified when signals of the run are settled; `None` if the run is not on this server.
+    pub(crate) fn settled(&self, run: RunId) -> Option<Arc<Notify>> {
+        self.runs().get(&run).map(|handle| Arc::clone(&handle.settled))
     }
 }
 

@@ -1,10 +1,11 @@
 //! Executes one run from claim to end: prepares the turn, starts the provider and hands over to `pump`.
 
 use super::{
-    Prefetch, RunJournal, RunSignals,
+    Prefetch, RunEnd, RunJournal, RunWakeups,
     memory::StoredAgentMemory,
     pump::{RunningTurn, SteeredMessages, TurnPump},
     session_marks::SessionMarks,
+    signals::SignalInbox,
     start::{PendingStart, StoredStart},
     transcript::RoomTranscript,
 };
@@ -16,21 +17,15 @@ use crate::{
 };
 use domain::{
     agent::Agent,
-    event::{NewEvent, RunFailed, Status},
+    event::{NewEvent, Status},
     ids::RoomId,
     message::Message,
     owner::Owner,
     run::{Run, RunError, RunStatus},
-    time::Timestamp,
-    usage::Usage,
 };
-use providers::{AgentWorkspace, Provider, TurnRequest};
+use providers::{AgentWorkspace, Provider, TurnEnd, TurnOutcome, TurnRequest};
 use std::sync::Arc;
-use store::{
-    StoreError,
-    journal::{RowChange, RunEnding},
-    queue::Claim,
-};
+use store::{StoreError, journal::RowChange, queue::Claim};
 
 /// The data of a run that was claimed in the commit that queued it; other runs read it from the store.
 pub(crate) struct PreloadedRun {
@@ -42,9 +37,9 @@ pub(crate) struct PreloadedRun {
 }
 
 /// Returns when the run has its terminal event, or when another worker has taken it over.
-pub(crate) async fn drive(engine: Engine, claim: Claim, preloaded: Option<PreloadedRun>, signals: RunSignals) {
+pub(crate) async fn drive(engine: Engine, claim: Claim, preloaded: Option<PreloadedRun>, wakeups: RunWakeups) {
     let run_id = claim.run_id;
-    match try_drive(&engine, claim, preloaded, signals).await {
+    match try_drive(&engine, claim, preloaded, wakeups).await {
         Ok(()) => {}
         Err(StoreError::Fenced) => tracing::info!(run = %run_id, "the run was taken over or ended elsewhere"),
         // The run is no longer in `ActiveRuns`: recovery finds it without a driver and ends it.
@@ -56,7 +51,7 @@ async fn try_drive(
     engine: &Engine,
     claim: Claim,
     preloaded: Option<PreloadedRun>,
-    signals: RunSignals,
+    wakeups: RunWakeups,
 ) -> Result<(), StoreError> {
     let (context, message, prefetch) = match preloaded {
         Some(PreloadedRun { run, agent, message, started, prefetch }) => {
@@ -75,7 +70,7 @@ async fn try_drive(
     };
     let (room, agent, id) = (context.run.room_id, context.agent.id, context.run.id);
     let driven = match prepare_turn(engine, &context, message, prefetch).await {
-        Ok(prepared) => start_turn(engine, context, prepared, signals).await,
+        Ok(prepared) => start_turn(engine, context, prepared, wakeups).await,
         Err(error) => Err(error),
     };
     engine.remove_run_skills(room, agent, id).await;
@@ -198,7 +193,7 @@ async fn start_turn(
     engine: &Engine,
     context: RunContext,
     prepared: Result<PreparedTurn, RunError>,
-    signals: RunSignals,
+    wakeups: RunWakeups,
 ) -> Result<(), StoreError> {
     let RunContext { journal, claim, run, agent, started } = context;
     // The provider starts before the start is stored. Its output is read only afterwards, and the stored claim prevents
@@ -239,8 +234,9 @@ async fn start_turn(
         agent,
         session_marks,
         steering: SteeredMessages::default(),
+        inbox: SignalInbox::new(engine.clone(), claim),
     };
-    pump.run(turn, signals).await
+    pump.run(turn, wakeups).await
 }
 
 /// Stores the start, unless it is stored already, and all `notices`.
@@ -268,19 +264,7 @@ async fn store_start(
 /// Ends a run whose agent was deleted while it was queued.
 async fn fail_without_agent(engine: &Engine, claim: Claim, run: &Run) -> Result<(), StoreError> {
     let journal = RunJournal::new(engine.store().clone(), claim, run.agent_id);
-    let error = RunError::new("agent_deleted", "the agent was deleted");
-    let duration_ms = u64::try_from(Timestamp::now().since(run.created_at).as_millis()).unwrap_or(u64::MAX);
-    let failed = RunFailed { error: error.clone(), limit: None, usage: Usage::default(), cost: None, duration_ms };
-    let ending = RunEnding {
-        status: RunStatus::Failed,
-        usage: Usage::default(),
-        cost: None,
-        model: None,
-        duration_ms,
-        error: Some(error),
-        receipt: None,
-    };
-    let end = || vec![RowChange::EndRun { run_id: run.id, ending: ending.clone() }];
-    journal.commit(vec![journal.event(PendingEvent::new(failed))], end).await?;
-    Ok(())
+    let outcome = TurnOutcome::from_end(TurnEnd::Failed(RunError::new("agent_deleted", "the agent was deleted")));
+    let end = RunEnd::without_driver(&journal, run, &[], None, None, outcome)?;
+    journal.end(end).await
 }

@@ -4,8 +4,11 @@
 use crate::turn::PendingEvent;
 use domain::{
     event::NewEvent,
+    ids::{AgentId, RunId},
     message::{Author, Message},
+    owner::Owner,
     position::Seq,
+    signal::Signal,
 };
 use std::time::Duration;
 use store::{
@@ -18,7 +21,8 @@ use tokio::time::{Instant, sleep};
 pub(crate) struct RunJournal {
     store: Store,
     claim: Claim,
-    agent_id: domain::ids::AgentId,
+    guard: Guard,
+    agent_id: AgentId,
 }
 
 /// How long commits are retried while the database is unavailable.
@@ -27,13 +31,36 @@ const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 impl RunJournal {
-    pub(crate) fn new(store: Store, claim: Claim, agent_id: domain::ids::AgentId) -> Self {
-        Self { store, claim, agent_id }
+    pub(crate) fn new(store: Store, claim: Claim, agent_id: AgentId) -> Self {
+        let guard = Guard::Lease { run_id: claim.run_id, fence: claim.fence };
+        Self { store, claim, guard, agent_id }
+    }
+
+    /// For a run that no worker has claimed.
+    pub(crate) fn of_unclaimed(store: Store, claim: Claim, agent_id: AgentId) -> Self {
+        let guard = Guard::Unclaimed { run_id: claim.run_id };
+        Self { store, claim, guard, agent_id }
+    }
+
+    pub(super) fn run_id(&self) -> RunId {
+        self.claim.run_id
+    }
+
+    pub(super) fn agent_id(&self) -> AgentId {
+        self.agent_id
+    }
+
+    pub(super) fn owner(&self) -> &Owner {
+        &self.claim.owner
     }
 
     pub(crate) fn event(&self, entry: PendingEvent) -> NewEvent {
         let (body, raw) = entry.into_parts();
         NewEvent::new(body).of_run(self.claim.run_id, self.agent_id).with_raw(raw)
+    }
+
+    pub(super) async fn pending_signals(&self) -> Result<Vec<Signal>, StoreError> {
+        self.store.pending_signals(self.claim.run_id).await
     }
 
     /// The seqs of people's messages after one seq and up to another, in order.
@@ -59,7 +86,7 @@ impl RunJournal {
         loop {
             let commit = Commit {
                 room_id: self.claim.room_id,
-                guard: Guard::Lease { run_id: self.claim.run_id, fence: self.claim.fence },
+                guard: self.guard.clone(),
                 events: events.clone(),
                 changes: changes(),
             };

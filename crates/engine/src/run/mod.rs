@@ -2,22 +2,26 @@
 //! the machine's effects.
 //!
 //! Start at `drive`: one run from claim to end. `prefetch` reads its data early, `start` writes its start, `pump` is
-//! its main loop with its `clocks`, `transcript` and `session_marks` decide which messages the provider receives,
-//! `journal` commits, `active` lists the runs on this server.
+//! its main loop with its `clocks`, `signals` are the requests to it, `ending` is its end. `transcript` and
+//! `session_marks` decide which messages the provider receives, `journal` commits, `active` wakes the runs on this server.
 
 mod active;
 mod clocks;
 mod drive;
+mod ending;
 mod journal;
 mod memory;
 mod prefetch;
 mod pump;
 mod session_marks;
+mod signals;
 mod start;
 mod transcript;
 
-pub(crate) use active::{ActiveRuns, AnswerOutcome, Halt, RunSignals};
+pub(crate) use active::{ActiveRuns, Halt, RunWakeups};
 pub(crate) use drive::{PreloadedRun, drive};
+pub(crate) use ending::RunEnd;
 pub(crate) use journal::RunJournal;
 pub(crate) use prefetch::Prefetch;
-pub(crate) use start::PendingStart;
+pub(crate) use signals::SettledSignals;
+pub(crate) use start::{PendingStart, StoredStart};

@@ -2,20 +2,20 @@
 //! per run, so events stay in order and a fast provider is slowed to the speed of the disk.
 
 use super::{
-    Halt, RunJournal, RunSignals,
-    active::{AnswerOutcome, ApprovalAnswer, RunCommand, SteerRequest},
+    Halt, RunEnd, RunJournal, RunWakeups, SettledSignals, StoredStart,
     clocks::TurnClocks,
     session_marks::SessionMarks,
-    start::StoredStart,
+    signals::{RunRequest, SignalInbox},
 };
-use crate::turn::{PendingEvent, RunFinish, TurnEffect, TurnInput, TurnMachine, TurnStopReason, coalesce};
+use crate::turn::{RunFinish, TurnEffect, TurnInput, TurnMachine, TurnStopReason, coalesce};
 use domain::{
     agent::Agent,
     event::{Decision, NewEvent},
-    ids::{ApprovalId, MessageId},
+    ids::{ApprovalId, MessageId, SignalId},
     limits::{Limit, Limits},
-    message::{Author, Message},
+    message::Author,
     run::{Receipt, Run, RunError, RunStatus},
+    signal::SignalOutcome,
     time::Timestamp,
 };
 use providers::{Provider, ProviderEvent, SavedInSession, TurnChannel, TurnCommand, TurnEnd, TurnOutcome, TurnRequest};
@@ -23,12 +23,9 @@ use std::{
     future::{pending, ready},
     time::Duration,
 };
-use store::{
-    StoreError,
-    journal::{RowChange, RunEnding, SeqRef},
-};
+use store::{StoreError, journal::RowChange};
 use tokio::{
-    sync::{mpsc, oneshot},
+    sync::mpsc,
     task::{JoinError, JoinSet},
     time::{Instant, sleep_until},
 };
@@ -37,6 +34,8 @@ use tokio::{
 const EVENT_BUFFER: usize = 1024;
 /// Enough for an answer to every buffered event, plus the interrupt.
 const COMMAND_BUFFER: usize = 2 * EVENT_BUFFER;
+/// How long a provider may take to accept or refuse a message.
+const STEER_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(super) struct TurnPump {
     pub journal: RunJournal,
@@ -49,15 +48,23 @@ pub(super) struct TurnPump {
     /// How much of the room the provider's own session knows.
     pub session_marks: SessionMarks,
     pub steering: SteeredMessages,
+    pub inbox: SignalInbox,
 }
 
 /// Messages that arrived during the answer.
 #[derive(Default)]
 pub(super) struct SteeredMessages {
     /// Sent to the provider, which has neither taken nor refused them yet.
-    pending: Vec<SteerRequest>,
+    pending: Vec<SteeredMessage>,
     /// The seqs of the messages that the provider took.
     taken: Vec<u64>,
+}
+
+struct SteeredMessage {
+    signal: SignalId,
+    message: MessageId,
+    seq: u64,
+    deadline: Instant,
 }
 
 /// A provider's turn in progress, with its channels.
@@ -93,25 +100,27 @@ enum PumpWake {
     /// The provider has returned, and the channel is empty.
     Returned(TurnOutcome),
     Halted(Halt),
-    Command(RunCommand),
+    /// There are signals in the store.
+    Signalled,
     ApprovalExpired(ApprovalId),
+    SteerExpired(MessageId),
     TimeLimit(Limit),
     /// The provider did not stop within the grace period.
     GraceExpired,
 }
 
 impl TurnPump {
-    pub(super) async fn run(mut self, turn: RunningTurn, mut signals: RunSignals) -> Result<(), StoreError> {
+    pub(super) async fn run(mut self, turn: RunningTurn, mut wakeups: RunWakeups) -> Result<(), StoreError> {
         let RunningTurn { task: mut turn, mut events, commands } = turn;
         let mut clocks = TurnClocks::new(self.limits, Instant::now());
         let mut stop_requested_at: Option<Instant> = None;
         let mut reported_events: Vec<ProviderEvent> = Vec::new();
         loop {
             let wake = self
-                .next_wake(&mut events, &mut reported_events, &mut turn, &mut signals, &clocks, stop_requested_at)
+                .next_wake(&mut events, &mut reported_events, &mut turn, &mut wakeups, &clocks, stop_requested_at)
                 .await;
             let now = Timestamp::now();
-            let (mut effects, mut accepted) = (Vec::new(), None);
+            let (mut effects, mut settled) = (Vec::new(), SettledSignals::default());
             for reported in reported_events.drain(..) {
                 clocks.on_event(&reported.event, Instant::now());
                 self.machine.handle(TurnInput::ProviderReport(reported), now, &mut effects);
@@ -128,17 +137,17 @@ impl TurnPump {
                 PumpWake::TimeLimit(limit) => {
                     self.machine.handle(TurnInput::Stop(TurnStopReason::Limit(limit)), now, &mut effects)
                 }
-                PumpWake::Command(RunCommand::Answer(reply)) => {
-                    accepted = self.handle_answer(reply, now, &mut effects);
-                    if accepted.is_some() {
-                        clocks.on_answer(Instant::now());
+                PumpWake::Signalled => {
+                    for (signal, request) in self.inbox.read_new().await {
+                        let answers = matches!(request, RunRequest::AnswerApproval { .. });
+                        let carried_out = self.carry_out(signal, request, now, &mut effects, &mut settled);
+                        if answers && carried_out {
+                            clocks.on_answer(Instant::now());
+                        }
                     }
                 }
-                PumpWake::Command(RunCommand::Steer(steering)) => self.steer(steering, now, &mut effects),
-                PumpWake::Command(RunCommand::ForgetTool { agent, tool }) => {
-                    if agent == self.agent.id {
-                        self.machine.handle(TurnInput::ForgetTool { tool }, now, &mut effects);
-                    }
+                PumpWake::SteerExpired(message) => {
+                    self.machine.handle(TurnInput::SteerRefused { message }, now, &mut effects);
                 }
                 PumpWake::ApprovalExpired(approval) => {
                     let (decision, remember) = (Decision::Expired, false);
@@ -160,11 +169,7 @@ impl TurnPump {
             if self.machine.is_stopping() && stop_requested_at.is_none() {
                 stop_requested_at = Some(Instant::now());
             }
-            let finish = self.apply_effects(effects, &commands).await?;
-            // The answer is acknowledged only after it is stored (invariant 1).
-            if let Some(accepted) = accepted {
-                self.report_outcome(accepted, AnswerOutcome::Stored);
-            }
+            let finish = self.apply_effects(effects, settled, &commands, &wakeups).await?;
             if let Some(finish) = finish {
                 metrics::counter!("greenroom_runs_ended_total", "status" => finish.as_str()).increment(1);
                 return Ok(());
@@ -177,7 +182,7 @@ impl TurnPump {
         events: &mut mpsc::Receiver<ProviderEvent>,
         reported_events: &mut Vec<ProviderEvent>,
         turn: &mut JoinSet<TurnOutcome>,
-        signals: &mut RunSignals,
+        wakeups: &mut RunWakeups,
         clocks: &TurnClocks,
         stop_requested_at: Option<Instant>,
     ) -> PumpWake {
@@ -188,11 +193,11 @@ impl TurnPump {
         tokio::select! {
             biased;
             // First, so that a flood of events does not delay a halt.
-            Ok(()) = signals.halt.changed() => match *signals.halt.borrow_and_update() {
+            Ok(()) = wakeups.halt.changed() => match *wakeups.halt.borrow_and_update() {
                 Some(halt) => PumpWake::Halted(halt),
                 None => PumpWake::Reported,
             },
-            Some(order) = signals.commands.recv() => PumpWake::Command(order),
+            () = wakeups.signals.notified() => PumpWake::Signalled,
             // The grace period and the wall limit also come before events. The silence limits come after: a pending
             // event ends the silence.
             () = sleep_until_some(grace_end) => PumpWake::GraceExpired,
@@ -204,134 +209,153 @@ impl TurnPump {
             },
             () = sleep_until(out_of_time), if !stopping => PumpWake::TimeLimit(limit),
             id = approval_expiry(approval), if !stopping => PumpWake::ApprovalExpired(id),
+            message = steer_expiry(self.steering.pending.first()) => PumpWake::SteerExpired(message),
         }
     }
 
-    /// Applies an answer if its approval is pending. Returns the sender to notify once the answer is stored.
-    fn handle_answer(
+    /// Passes a signal to the machine. Returns false if it does not apply to the run as it is now.
+    fn carry_out(
         &mut self,
-        reply: ApprovalAnswer,
+        signal: SignalId,
+        request: RunRequest,
         now: Timestamp,
         effects: &mut Vec<TurnEffect>,
-    ) -> Option<oneshot::Sender<AnswerOutcome>> {
-        let is_pending = self.machine.is_waiting_for(reply.approval) && !self.machine.is_stopping();
-        let ApprovalAnswer { approval, decision, input, remember, outcome: accepted } = reply;
-        if !is_pending {
-            self.report_outcome(accepted, AnswerOutcome::NotPending);
-            return None;
-        }
-        if remember && self.machine.is_question(approval) {
-            self.report_outcome(accepted, AnswerOutcome::NotRememberable);
-            return None;
-        }
-        self.machine.handle(TurnInput::Answer { approval, decision, input, remember }, now, effects);
-        Some(accepted)
+        settled: &mut SettledSignals,
+    ) -> bool {
+        let outcome = match request {
+            RunRequest::AnswerApproval { approval, decision, input, remember } => {
+                if !self.machine.is_waiting_for(approval) || self.machine.is_stopping() {
+                    SignalOutcome::NotPending
+                } else if remember && self.machine.is_question(approval) {
+                    SignalOutcome::NotRememberable
+                } else {
+                    self.machine.handle(TurnInput::Answer { approval, decision, input, remember }, now, effects);
+                    SignalOutcome::CarriedOut
+                }
+            }
+            RunRequest::ForgetTool { tool } => {
+                self.machine.handle(TurnInput::ForgetTool { tool }, now, effects);
+                SignalOutcome::CarriedOut
+            }
+            RunRequest::Steer { message, text: Some(text) } => {
+                let deadline = Instant::now() + STEER_TIMEOUT;
+                let (message, seq) = (message.id, message.seq);
+                self.steering.pending.push(SteeredMessage { signal, message, seq, deadline });
+                self.machine.handle(TurnInput::Steer { message, text }, now, effects);
+                // Settled when the provider has replied.
+                return true;
+            }
+            RunRequest::Steer { message, text: None } => {
+                settled.redirect(&self.journal, signal, message.id);
+                return false;
+            }
+        };
+        settled.settle(signal, outcome);
+        outcome == SignalOutcome::CarriedOut
     }
 
-    fn steer(&mut self, steering: SteerRequest, now: Timestamp, effects: &mut Vec<TurnEffect>) {
-        // The sender timed out and has queued a run for the message instead.
-        if steering.taken.is_closed() {
-            return;
-        }
-        let (message, text) = (steering.message, steering.text.clone());
-        self.steering.pending.push(steering);
-        self.machine.handle(TurnInput::Steer { message, text }, now, effects);
-    }
-
-    /// Reports whether the provider took a message into the answer.
-    fn settle_steering(&mut self, message: MessageId, taken: bool) {
+    /// Settles the signal of a message that the provider took or refused.
+    fn settle_steering(&mut self, message: MessageId, taken: bool, settled: &mut SettledSignals) {
         let Some(at) = self.steering.pending.iter().position(|handed| handed.message == message) else { return };
-        let steering = self.steering.pending.swap_remove(at);
+        let SteeredMessage { signal, seq, .. } = self.steering.pending.remove(at);
         if taken {
-            self.steering.taken.push(steering.seq);
-        }
-        if steering.taken.send(taken).is_err() {
-            tracing::info!(run = %self.run.id, %message, taken, "the provider settled a steered message too late");
-        }
-    }
-
-    fn report_outcome(&self, sender: oneshot::Sender<AnswerOutcome>, outcome: AnswerOutcome) {
-        if sender.send(outcome).is_err() {
-            tracing::debug!(run = %self.run.id, "the sender of an approval answer did not wait for the outcome");
+            self.steering.taken.push(seq);
+            settled.settle(signal, SignalOutcome::CarriedOut);
+        } else {
+            settled.redirect(&self.journal, signal, message);
         }
     }
 
     /// Commits the effects, then sends commands to the provider. Returns the final status if the run has ended.
     async fn apply_effects(
         &mut self,
-        effects: Vec<TurnEffect>,
+        mut effects: Vec<TurnEffect>,
+        mut settled: SettledSignals,
         commands: &mpsc::Sender<TurnCommand>,
+        wakeups: &RunWakeups,
     ) -> Result<Option<RunStatus>, StoreError> {
-        let (mut entries, mut to_send, mut settled, mut tools) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let (mut statuses, mut session, mut finish) = (None, None, None);
+        loop {
+            let (finish, to_send) = self.commit_effects(effects, &mut settled).await?;
+            if !settled.is_empty() {
+                self.inbox.settled(&settled);
+                wakeups.settled.notify_waiters();
+            }
+            if finish.is_some() {
+                return Ok(finish);
+            }
+            (effects, settled) = (Vec::new(), SettledSignals::default());
+            // Only after the commit (invariant 1).
+            for command in to_send {
+                // A provider that does not read commands is dropped after the grace period; one that has returned
+                // needs none.
+                if let Err(refused) = commands.try_send(command) {
+                    tracing::debug!(run = %self.run.id, "the provider no longer accepts commands");
+                    if let TurnCommand::Steer { message, .. } = refused.into_inner() {
+                        self.machine.handle(TurnInput::SteerRefused { message }, Timestamp::now(), &mut effects);
+                    }
+                }
+            }
+            if effects.is_empty() {
+                return Ok(None);
+            }
+        }
+    }
+
+    async fn commit_effects(
+        &mut self,
+        effects: Vec<TurnEffect>,
+        settled: &mut SettledSignals,
+    ) -> Result<(Option<RunStatus>, Vec<TurnCommand>), StoreError> {
+        let (mut entries, mut to_send, mut tools) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut status, mut session, mut finish) = (None, None, None);
         for effect in effects {
             match effect {
                 TurnEffect::Append(entry) => entries.push(entry),
-                TurnEffect::SetRunStatus(status) => statuses = Some(status),
+                TurnEffect::SetRunStatus(changed) => status = Some(changed),
                 TurnEffect::SendCommand(command) => to_send.push(command),
                 TurnEffect::SaveSession(id) => session = self.session_marks.set_session(&id).or(session),
                 TurnEffect::RememberTool(tool) => tools.push(tool),
-                TurnEffect::SteerSettled { message, taken } => settled.push((message, taken)),
+                TurnEffect::SteerSettled { message, taken } => self.settle_steering(message, taken, settled),
                 TurnEffect::Finish(end) => finish = Some(end),
             }
         }
         if let Some(RunFinish { outcome, .. }) = &finish {
             // A steered message is lost with an answer that was cut off: it is sent again rather than never.
             let heard_seq = match outcome.saved {
-                SavedInSession::PromptAndAnswer => self.session_heard_seq(&settled).await,
+                SavedInSession::PromptAndAnswer => self.session_heard_seq().await,
                 SavedInSession::Prompt | SavedInSession::Nothing => self.run.queued_seq,
             };
             session = self.session_marks.record_turn(outcome.saved, heard_seq, self.started.stream_seq).or(session);
         }
+        let mut changes = Vec::new();
+        if let Some(session) = session {
+            let (agent_id, provider) = (self.agent.id, self.agent.spec.provider.clone());
+            changes.push(RowChange::PutSession { agent_id, provider, session });
+        }
+        changes.extend(tools.into_iter().map(|tool| RowChange::RememberTool { agent_id: self.agent.id, tool }));
         let mut events: Vec<NewEvent> = coalesce(entries).into_iter().map(|entry| self.journal.event(entry)).collect();
-        if let Some(finish) = &finish {
-            events.push(self.journal.event(PendingEvent::new(finish.terminal.clone())));
+        if let Some(finish) = finish {
+            let (status, author) =
+                (finish.status, Author::Agent { id: self.agent.id, name: self.agent.spec.name.clone() });
+            let end = RunEnd::new(&self.journal, &self.run, &self.machine, finish, Some((self.started, author)));
+            self.journal.end(RunEnd { events, changes, signals: std::mem::take(settled), ..end }).await?;
+            return Ok((Some(status), to_send));
         }
-        if !events.is_empty() || statuses.is_some() || session.is_some() {
-            let changes = || {
-                let mut changes = Vec::new();
-                if let Some(session) = &session {
-                    changes.push(RowChange::PutSession {
-                        agent_id: self.agent.id,
-                        provider: self.agent.spec.provider.clone(),
-                        session: session.clone(),
-                    });
-                }
-                for tool in &tools {
-                    changes.push(RowChange::RememberTool { agent_id: self.agent.id, tool: tool.clone() });
-                }
-                match (&finish, statuses) {
-                    (Some(finish), _) => changes.extend(self.closing_changes(finish)),
-                    (None, Some(status)) => changes.push(RowChange::RunStatus { run_id: self.run.id, status }),
-                    (None, None) => {}
-                }
-                changes
-            };
-            self.journal.commit(events, changes).await?;
+        if let Some(status) = status {
+            changes.push(RowChange::RunStatus { run_id: self.run.id, status });
         }
-        // Only after the commit (invariant 1).
-        for (message, taken) in settled {
-            self.settle_steering(message, taken);
+        if !events.is_empty() || !changes.is_empty() || !settled.is_empty() {
+            changes.extend(settled.changes(&self.journal, events.len()));
+            events.extend(settled.events());
+            self.journal.commit(events, || changes.clone()).await?;
         }
-        for command in to_send {
-            // A provider that does not read commands is dropped after the grace period; one that has returned needs
-            // none.
-            if let Err(refused) = commands.try_send(command) {
-                tracing::debug!(run = %self.run.id, "the provider no longer accepts commands");
-                if let TurnCommand::Steer { message, .. } = refused.into_inner() {
-                    self.settle_steering(message, false);
-                }
-            }
-        }
-        Ok(finish.map(|finish| finish.status))
+        Ok((None, to_send))
     }
 
     /// The seq up to which the session knows people's messages: those before its prompt, and those it took during the
     /// answer, as long as no other message is in between.
-    async fn session_heard_seq(&self, settled: &[(MessageId, bool)]) -> u64 {
-        let just_taken = |handed: &&SteerRequest| settled.contains(&(handed.message, true));
-        let mut taken = self.steering.taken.clone();
-        taken.extend(self.steering.pending.iter().filter(just_taken).map(|handed| handed.seq));
+    async fn session_heard_seq(&self) -> u64 {
+        let taken = &self.steering.taken;
         let Some(&last) = taken.iter().max() else { return self.run.queued_seq };
         match self.journal.person_messages_between(self.run.queued_seq, last).await {
             Ok(seqs) => seqs.into_iter().take_while(|seq| taken.contains(seq)).last().unwrap_or(self.run.queued_seq),
@@ -341,39 +365,6 @@ impl TurnPump {
                 self.run.queued_seq
             }
         }
-    }
-
-    /// The changes that store the folded message and end the run, in the transaction of the terminal event.
-    fn closing_changes(&self, finish: &RunFinish) -> Vec<RowChange> {
-        let answer = self.machine.answer();
-        let (text, thinking) = answer.texts();
-        let message = Message {
-            id: answer.stream_id.unwrap_or_else(|| self.machine.stream_id()),
-            room_id: self.run.room_id,
-            seq: self.started.stream_seq,
-            author: Author::Agent { id: self.agent.id, name: self.agent.spec.name.clone() },
-            run_id: Some(self.run.id),
-            status: finish.message,
-            text,
-            thinking,
-            parts: answer.parts.clone(),
-            attachments: Vec::new(),
-            created_at: self.started.started_at,
-        };
-        let stopped = matches!(finish.status, RunStatus::Cancelled | RunStatus::Interrupted);
-        let ending = RunEnding {
-            status: finish.status,
-            usage: answer.usage,
-            cost: answer.cost,
-            model: answer.model.clone().or_else(|| self.agent.spec.model.clone()),
-            duration_ms: finish.duration_ms,
-            error: finish.error.clone(),
-            receipt: stopped.then(|| finish.outcome.receipt.clone()),
-        };
-        vec![
-            RowChange::PutMessage { message, seq: SeqRef::Known(self.started.stream_seq) },
-            RowChange::EndRun { run_id: self.run.id, ending },
-        ]
     }
 }
 
@@ -404,6 +395,17 @@ async fn approval_expiry(approval: Option<(ApprovalId, Timestamp)>) -> ApprovalI
         Some((id, deadline)) => {
             tokio::time::sleep(deadline.since(Timestamp::now())).await;
             id
+        }
+        None => pending().await,
+    }
+}
+
+/// The pending messages are in the order of their deadlines.
+async fn steer_expiry(first: Option<&SteeredMessage>) -> MessageId {
+    match first {
+        Some(handed) => {
+            sleep_until(handed.deadline).await;
+            handed.message
         }
         None => pending().await,
     }

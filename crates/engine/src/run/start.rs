@@ -18,9 +18,9 @@ pub(crate) struct PendingStart {
 /// The start of a run after it is stored.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StoredStart {
-    pub(super) stream_id: MessageId,
+    pub(crate) stream_id: MessageId,
     /// The seq of the `stream_start` event; the answer begins there.
-    pub(super) stream_seq: Seq,
+    pub(crate) stream_seq: Seq,
     pub(crate) started_at: Timestamp,
 }
 

@@ -49,6 +49,10 @@ pub(crate) enum TurnInput {
         message: MessageId,
         text: String,
     },
+    /// The provider cannot be asked to take the message, or does not reply.
+    SteerRefused {
+        message: MessageId,
+    },
     /// The tool needs approval again.
     ForgetTool {
         tool: String,
@@ -156,8 +160,9 @@ impl TurnMachine {
         &self.answer
     }
 
-    pub(crate) fn stream_id(&self) -> MessageId {
-        self.settings.stream_id
+    /// The agent's model.
+    pub(crate) fn model(&self) -> Option<&str> {
+        self.settings.model.as_deref()
     }
 
     pub(crate) fn is_stopping(&self) -> bool {
@@ -194,6 +199,7 @@ impl TurnMachine {
                 self.resolve_approval(approval, decision, input, remember, effects);
             }
             TurnInput::Steer { message, text } => self.steer(message, text, effects),
+            TurnInput::SteerRefused { message } => self.on_steered(message, false, effects),
             TurnInput::ForgetTool { tool } => {
                 self.settings.remembered.remove(&tool);
             }
@@ -280,11 +286,7 @@ impl TurnMachine {
                 Status { status, message, message_id: None }.into()
             }
             TurnEvent::Steered { message, taken } => {
-                let before = self.steering.len();
-                self.steering.retain(|handed| *handed != message);
-                if self.steering.len() < before {
-                    self.settle_steering(message, taken, effects);
-                }
+                self.on_steered(message, taken, effects);
                 return;
             }
             TurnEvent::Session { id } => {
@@ -358,6 +360,13 @@ impl TurnMachine {
         }
         self.steering.push(message);
         effects.push(TurnEffect::SendCommand(TurnCommand::Steer { message, text }));
+    }
+
+    fn on_steered(&mut self, message: MessageId, taken: bool, effects: &mut Vec<TurnEffect>) {
+        // A reply that comes too late: the message was settled before.
+        let Some(at) = self.steering.iter().position(|handed| *handed == message) else { return };
+        self.steering.remove(at);
+        self.settle_steering(message, taken, effects);
     }
 
     fn settle_steering(&mut self, message: MessageId, taken: bool, effects: &mut Vec<TurnEffect>) {

@@ -29,6 +29,8 @@ use tokio_util::sync::CancellationToken;
 
 /// A notification from another server may be missed; nothing waits longer than this.
 const POLL_INTERVAL: Duration = Duration::from_millis(1000);
+/// How often to look for signals that another server has stored.
+const SIGNAL_INTERVAL: Duration = Duration::from_millis(250);
 /// How long runs may take to stop on shutdown: a little longer than a provider's grace period.
 const STOP_TIMEOUT: Duration = Duration::from_secs(12);
 const KEY_CLEANUP_INTERVAL: Duration = Duration::from_secs(3600);
@@ -62,9 +64,10 @@ impl Worker {
     pub async fn run(mut self, cancel: CancellationToken) {
         let notify = self.engine.store().queue_notify().clone();
         let mut poll = interval(POLL_INTERVAL);
+        let mut signals = interval(SIGNAL_INTERVAL);
         let mut renew = interval(self.engine.config().lease / 3);
         let mut cleanup = interval(KEY_CLEANUP_INTERVAL);
-        for timer in [&mut poll, &mut renew, &mut cleanup] {
+        for timer in [&mut poll, &mut signals, &mut renew, &mut cleanup] {
             timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
         }
         // After a cancellation nothing is started, whatever else is ready.
@@ -78,6 +81,7 @@ impl Worker {
                 Some(dispatch) = self.inbox.dispatches.recv() => self.accept(dispatch).await,
                 () = notify.notified() => self.claim_runs().await,
                 _ = poll.tick() => self.claim_runs().await,
+                _ = signals.tick() => self.wake_signalled_runs().await,
                 _ = renew.tick() => self.renew().await,
                 _ = cleanup.tick() => self.engine.store().delete_expired_keys().await,
             };
@@ -101,6 +105,17 @@ impl Worker {
             }
         }
         self.check_stops().await
+    }
+
+    /// A signal that was stored here has woken its run already, unless the run was being handed over.
+    async fn wake_signalled_runs(&self) -> Result<(), store::StoreError> {
+        if self.engine.active_runs().is_empty() {
+            return Ok(());
+        }
+        for run in self.engine.store().runs_with_signals(&self.holder).await? {
+            self.engine.active_runs().wake(run);
+        }
+        Ok(())
     }
 
     async fn accept(&mut self, dispatch: RunDispatch) -> Result<(), store::StoreError> {
@@ -130,8 +145,8 @@ impl Worker {
 
     fn start(&mut self, claim: Claim, preloaded: Option<PreloadedRun>, slot: OwnedSemaphorePermit) {
         let run_id = claim.run_id;
-        let signals = self.engine.active_runs().add(&claim);
-        let run = drive(self.engine.clone(), claim, preloaded, signals);
+        let wakeups = self.engine.active_runs().add(&claim);
+        let run = drive(self.engine.clone(), claim, preloaded, wakeups);
         let task = self.tasks.spawn(async move {
             run.await;
             drop(slot);

@@ -28,5 +28,6 @@ mod harness;
 mod mcp_servers;
 mod providers;
 mod sessions;
+mod signals;
 mod skills;
 mod steer;

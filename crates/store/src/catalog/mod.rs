@@ -13,6 +13,7 @@ mod owned;
 pub(crate) mod provider_sessions;
 pub(crate) mod rooms;
 pub(crate) mod runs;
+pub(crate) mod signals;
 pub(crate) mod skill_files;
 pub(crate) mod skill_training;
 pub(crate) mod skill_uses;

@@ -147,6 +147,7 @@ pub(crate) struct NewRun<'a> {
     pub agent_id: AgentId,
     pub message_id: MessageId,
     pub queued_seq: Seq,
+    pub cell: Seq,
     pub has_started: bool,
 }
 

@@ -3,12 +3,13 @@
 use super::{SeqRef, statement::without_nul};
 use domain::{
     event::NewEvent,
-    ids::{AgentId, MessageId, RunId},
+    ids::{AgentId, MessageId, RunId, SignalId},
     message::Message,
     owner::Owner,
     position::Seq,
     room::Room,
     run::{Receipt, RunError, RunStatus},
+    signal::{Signal, SignalOutcome},
     usage::{Cost, Usage},
 };
 use std::time::Duration;
@@ -37,6 +38,8 @@ pub enum RowChange {
         agent_id: AgentId,
         message_id: MessageId,
         seq: SeqRef,
+        /// The seq at which the first run of its cell was queued: the run waits for the unfinished runs of lower cells.
+        cell: SeqRef,
         /// A worker's offer to start the run at once. Granted if the room has no unfinished run.
         claim: Option<ClaimOffer>,
     },
@@ -48,7 +51,18 @@ pub enum RowChange {
         run_id: RunId,
         status: RunStatus,
     },
-    /// Ends the run and removes it from the queue.
+    /// Stores a request to an unfinished run. Rejects the commit if the run has ended, or if too many signals wait.
+    StoreSignal {
+        signal: Signal,
+    },
+    /// Settles a signal of the run that the commit's guard names.
+    SettleSignal {
+        run_id: RunId,
+        signal_id: SignalId,
+        outcome: SignalOutcome,
+    },
+    /// Ends the run, removes it from the queue, and settles its signals. Rejected while a signal that outlives the run
+    /// is not settled.
     EndRun {
         run_id: RunId,
         ending: RunEnding,

@@ -4,7 +4,7 @@ use crate::{
     catalog::{
         idempotency, messages, provider_sessions, rooms,
         runs::{self, NewRun},
-        tools,
+        signals, tools,
     },
     commit::{ChangeContext, RowChange, Statement},
     error::Result,
@@ -20,7 +20,7 @@ pub(super) fn statements(context: &ChangeContext, change: &RowChange) -> Result<
             let seq = context.seq(*seq);
             vec![messages::insert(context, message, seq)?, rooms::set_last_message(context, message, seq)?]
         }
-        RowChange::QueueRun { owner, run_id, agent_id, message_id, seq, claim } => {
+        RowChange::QueueRun { owner, run_id, agent_id, message_id, seq, cell, claim } => {
             let claim = context.granted_claim(claim.as_ref());
             let new = NewRun {
                 owner,
@@ -28,6 +28,7 @@ pub(super) fn statements(context: &ChangeContext, change: &RowChange) -> Result<
                 agent_id: *agent_id,
                 message_id: *message_id,
                 queued_seq: context.seq(*seq),
+                cell: context.seq(*cell),
                 has_started: claim.is_some(),
             };
             vec![runs::insert(context, &new)?, queue::insert(context, &new, claim)]
@@ -35,8 +36,10 @@ pub(super) fn statements(context: &ChangeContext, change: &RowChange) -> Result<
         RowChange::StopEarlierRuns { stop } => vec![queue::stop_earlier(context, *stop)],
         RowChange::RunStatus { run_id, status } => vec![runs::set_status(context, *run_id, *status)],
         RowChange::EndRun { run_id, ending } => {
-            vec![runs::end(context, *run_id, ending)?, queue::remove(*run_id)]
+            vec![runs::end(context, *run_id, ending)?, queue::remove(*run_id), signals::settle_all(context, *run_id)]
         }
+        RowChange::StoreSignal { signal } => vec![signals::insert(context, signal)?],
+        RowChange::SettleSignal { signal_id, outcome, .. } => vec![signals::settle(context, *signal_id, *outcome)],
         RowChange::PutSession { agent_id, provider, session } => {
             vec![provider_sessions::put(context, *agent_id, provider, session)]
         }

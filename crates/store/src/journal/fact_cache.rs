@@ -36,14 +36,15 @@ impl FactCache {
         let is_all = about.keys.is_empty()
             && about.rooms.iter().all(|room| facts.heads.contains_key(room))
             && about.idle_checks.iter().all(|room| facts.unfinished.contains_key(room))
+            && about.signal_runs.iter().all(|run| facts.pending_signals.contains_key(run))
             && about.runs.iter().all(|run| facts.leases.contains_key(run) || about.offered_runs.contains(run));
         (facts, is_all)
     }
 
     pub(super) fn put_back(&mut self, facts: JournalFacts, external_writes: u64) {
         self.external_writes = external_writes;
-        if [facts.heads.len(), facts.unfinished.len(), facts.leases.len()].into_iter().all(|count| count <= MAX_ENTRIES)
-        {
+        let counts = [facts.heads.len(), facts.unfinished.len(), facts.leases.len(), facts.pending_signals.len()];
+        if counts.into_iter().all(|count| count <= MAX_ENTRIES) {
             // Stored events and used keys are read each time.
             self.facts = JournalFacts { stored_events: HashMap::new(), used_keys: HashSet::new(), ..facts };
         }
@@ -55,6 +56,7 @@ mod tests {
     use super::{FactCache, MAX_ENTRIES};
     use crate::journal::plan::{CommitSubjects, JournalFacts, LeaseState};
     use domain::ids::{RoomId, RunId};
+    use std::collections::HashMap;
 
     struct Scene {
         room: RoomId,
@@ -71,6 +73,7 @@ mod tests {
             facts.heads.insert(self.room, 7);
             facts.unfinished.insert(self.room, 1);
             facts.leases.insert(self.run, LeaseState { fence: 1, holder: None });
+            facts.pending_signals.insert(self.run, HashMap::new());
             facts
         }
 
@@ -79,6 +82,7 @@ mod tests {
                 rooms: vec![self.room],
                 idle_checks: vec![self.room],
                 runs: vec![self.run],
+                signal_runs: vec![self.run],
                 ..CommitSubjects::default()
             }
         }
@@ -130,6 +134,7 @@ mod tests {
         assert!(!with(|subjects, other| subjects.rooms.push(other.room)));
         assert!(!with(|subjects, other| subjects.idle_checks.push(other.room)));
         assert!(!with(|subjects, other| subjects.runs.push(other.run)));
+        assert!(!with(|subjects, other| subjects.signal_runs.push(other.run)));
         assert!(!with(|subjects, _| subjects.keys.push(("me".into(), "key".into()))));
         let new = |subjects: &mut CommitSubjects, other: &Scene| {
             subjects.runs.push(other.run);
@@ -142,9 +147,12 @@ mod tests {
     fn the_cache_is_bounded() {
         let scene = Scene::new();
         let lease = LeaseState { fence: 1, holder: None };
-        let too_many: [fn(&mut JournalFacts, &LeaseState); 3] = [
+        let too_many: [fn(&mut JournalFacts, &LeaseState); 4] = [
             |facts, _| facts.heads.extend((0..MAX_ENTRIES).map(|_| (RoomId::generate(), 1))),
             |facts, _| facts.unfinished.extend((0..MAX_ENTRIES).map(|_| (RoomId::generate(), 0))),
+            |facts, _| {
+                facts.pending_signals.extend((0..MAX_ENTRIES).map(|_| (RunId::generate(), HashMap::new())));
+            },
             |facts, lease| facts.leases.extend((0..MAX_ENTRIES).map(|_| (RunId::generate(), lease.clone()))),
         ];
         for fill in too_many {

@@ -8,12 +8,14 @@ use crate::{
 };
 use domain::{
     event::{Event, NewEvent},
-    ids::{EventId, RoomId, RunId},
+    ids::{EventId, RoomId, RunId, SignalId},
     owner::Owner,
     position::Seq,
+    signal::{MAX_PENDING_SIGNALS, SignalKind},
     time::Timestamp,
 };
 use std::collections::{BTreeMap, HashMap, HashSet};
+use uuid::Uuid;
 
 /// The rooms, events, runs and keys that a group of commits refers to. Rooms and runs are sorted, so that two servers
 /// that lock several of them cannot deadlock.
@@ -27,6 +29,8 @@ pub(crate) struct CommitSubjects {
     pub offered_runs: Vec<RunId>,
     /// Rooms whose number of unfinished runs matters.
     pub idle_checks: Vec<RoomId>,
+    /// Runs whose pending signals matter.
+    pub signal_runs: Vec<RunId>,
     /// Rooms whose unfinished runs are all requested to stop.
     pub stopping: Vec<RoomId>,
     /// Idempotency keys, as (owner, key).
@@ -42,21 +46,35 @@ pub(crate) struct JournalFacts {
     pub leases: HashMap<RunId, LeaseState>,
     /// The number of unfinished runs, for rooms where that matters.
     pub unfinished: HashMap<RoomId, u64>,
+    /// The signals that are not settled, for runs where that matters.
+    pub pending_signals: HashMap<RunId, HashMap<SignalId, SignalKind>>,
     pub used_keys: HashSet<(String, String)>,
 }
 
 impl JournalFacts {
-    /// Creates empty facts. A room without queue rows has no unfinished run.
+    /// Creates empty facts. A room without queue rows has no unfinished run; a run without rows has no signal.
     pub(crate) fn for_subjects(subjects: &CommitSubjects) -> Self {
-        Self { unfinished: subjects.idle_checks.iter().map(|room| (*room, 0)).collect(), ..Self::default() }
+        Self {
+            unfinished: subjects.idle_checks.iter().map(|room| (*room, 0)).collect(),
+            pending_signals: subjects.signal_runs.iter().map(|run| (*run, HashMap::new())).collect(),
+            ..Self::default()
+        }
+    }
+
+    /// Adds a pending signal. A kind that this version does not know is settled with its run.
+    pub(crate) fn add_signal(&mut self, run: RunId, signal: Uuid, kind: &str) {
+        if let Some(kind) = SignalKind::parse(kind) {
+            self.pending_signals.entry(run).or_default().insert(SignalId(signal), kind);
+        }
     }
 
     pub(crate) fn merge(&mut self, seen: Self) {
-        let Self { heads, stored_events: known, leases, unfinished, used_keys: used } = seen;
+        let Self { heads, stored_events: known, leases, unfinished, pending_signals, used_keys: used } = seen;
         self.heads.extend(heads);
         self.stored_events.extend(known);
         self.leases.extend(leases);
         self.unfinished.extend(unfinished);
+        self.pending_signals.extend(pending_signals);
         self.used_keys.extend(used);
     }
 }
@@ -108,7 +126,14 @@ impl CommitSubjects {
             }
             for change in &commit.changes {
                 match change {
-                    RowChange::EndRun { run_id, .. } => subjects.runs.push(*run_id),
+                    RowChange::EndRun { run_id, .. } => {
+                        subjects.runs.push(*run_id);
+                        subjects.signal_runs.push(*run_id);
+                    }
+                    RowChange::StoreSignal { signal } => {
+                        subjects.runs.push(signal.run_id);
+                        subjects.signal_runs.push(signal.run_id);
+                    }
                     RowChange::StopEarlierRuns { .. } => subjects.stopping.push(commit.room_id),
                     _ => {}
                 }
@@ -119,8 +144,10 @@ impl CommitSubjects {
             rooms.sort_unstable();
             rooms.dedup();
         }
-        subjects.runs.sort_unstable();
-        subjects.runs.dedup();
+        for runs in [&mut subjects.runs, &mut subjects.signal_runs] {
+            runs.sort_unstable();
+            runs.dedup();
+        }
         subjects
     }
 }
@@ -215,10 +242,40 @@ impl Planner {
             Guard::RoomIdle if self.is_idle(commit.room_id) => {}
             Guard::RoomIdle => return Err(StoreError::RoomBusy),
         }
+        self.admit_signals(commit)?;
         if key(commit).is_some_and(|key| self.facts.used_keys.contains(&key)) {
             return Err(StoreError::KeyUsed);
         }
         Ok(if commit.events.is_empty() { head } else { head + 1 })
+    }
+
+    fn admit_signals(&self, commit: &Commit) -> Result<(), StoreError> {
+        let settles = |id: &SignalId| {
+            let mut changes = commit.changes.iter();
+            changes.any(|change| matches!(change, RowChange::SettleSignal { signal_id, .. } if signal_id == id))
+        };
+        for change in &commit.changes {
+            match change {
+                RowChange::StoreSignal { signal } => {
+                    if !self.facts.leases.contains_key(&signal.run_id) {
+                        return Err(StoreError::Fenced);
+                    }
+                    if self.facts.pending_signals.get(&signal.run_id).map_or(0, HashMap::len) >= MAX_PENDING_SIGNALS {
+                        return Err(StoreError::LimitReached(format!(
+                            "{MAX_PENDING_SIGNALS} requests to the run are waiting already; try again later"
+                        )));
+                    }
+                }
+                RowChange::EndRun { run_id, .. } => {
+                    let mut pending = self.facts.pending_signals.get(run_id).into_iter().flatten();
+                    if pending.any(|(id, kind)| kind.outlives_its_run() && !settles(id)) {
+                        return Err(StoreError::UnsettledSignals);
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     fn is_idle(&self, room: RoomId) -> bool {
@@ -272,11 +329,23 @@ impl Planner {
                     let holder = context.granted_claim(claim.as_ref()).map(|claim| claim.holder.clone());
                     let fence = if holder.is_some() { FIRST_FENCE } else { 0 };
                     facts.leases.insert(*run_id, LeaseState { fence, holder });
+                    facts.pending_signals.insert(*run_id, HashMap::new());
                     if let Some(unfinished) = facts.unfinished.get_mut(&commit.room_id) {
                         *unfinished += 1;
                     }
                 }
+                RowChange::StoreSignal { signal } => {
+                    if let Some(pending) = facts.pending_signals.get_mut(&signal.run_id) {
+                        pending.insert(signal.id, signal.body.kind());
+                    }
+                }
+                RowChange::SettleSignal { run_id, signal_id, .. } => {
+                    if let Some(pending) = facts.pending_signals.get_mut(run_id) {
+                        pending.remove(signal_id);
+                    }
+                }
                 RowChange::EndRun { run_id, .. } => {
+                    facts.pending_signals.remove(run_id);
                     if facts.leases.remove(run_id).is_some()
                         && let Some(unfinished) = facts.unfinished.get_mut(&commit.room_id)
                     {

@@ -21,6 +21,7 @@ pub(super) async fn load_facts(connection: &mut PgConnection, at: &CommitSubject
     let heads = heads(connection, &at.rooms).await?;
     let mut facts = JournalFacts::for_subjects(at);
     facts.unfinished.extend(unfinished(connection, &at.idle_checks).await?);
+    add_signals(connection, &at.signal_runs, &mut facts).await?;
     Ok(JournalFacts {
         heads,
         stored_events: existing(connection, &at.first_events).await?,
@@ -96,6 +97,23 @@ async fn unfinished(connection: &mut PgConnection, rooms: &[RoomId]) -> Result<H
             .fetch_all(connection)
             .await?;
     rows.into_iter().map(|(id, count)| Ok((RoomId(id), unsigned(count)?))).collect()
+}
+
+async fn add_signals(
+    connection: &mut PgConnection,
+    runs: &[RunId],
+    facts: &mut JournalFacts,
+) -> Result<(), StoreError> {
+    if runs.is_empty() {
+        return Ok(());
+    }
+    let rows: Vec<(Uuid, Uuid, String)> =
+        sqlx::query_as("SELECT run_id, id, kind FROM signals WHERE run_id = ANY($1) AND outcome IS NULL")
+            .bind(runs.iter().map(|id| id.0).collect::<Vec<Uuid>>())
+            .fetch_all(connection)
+            .await?;
+    rows.into_iter().for_each(|(run, id, kind)| facts.add_signal(RunId(run), id, &kind));
+    Ok(())
 }
 
 async fn used(

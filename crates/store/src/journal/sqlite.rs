@@ -61,16 +61,23 @@ const HEAD: i64 = 0;
 const EVENT: i64 = 1;
 const LEASE: i64 = 2;
 const UNFINISHED: i64 = 3;
-type FactRow = (i64, Uuid, i64, Option<String>);
+const SIGNAL: i64 = 4;
+/// The kind, the key, a number, a text, and the id of a signal.
+type FactRow = (i64, Uuid, i64, Option<String>, Option<Uuid>);
 
 static HEADS: LazyLock<SizedStatements> =
-    LazyLock::new(|| lookups(&format!("SELECT {HEAD}, room_id, head, NULL FROM journals WHERE room_id"), ""));
+    LazyLock::new(|| lookups(&format!("SELECT {HEAD}, room_id, head, NULL, NULL FROM journals WHERE room_id"), ""));
 static EXISTING: LazyLock<SizedStatements> =
-    LazyLock::new(|| lookups(&format!("SELECT {EVENT}, id, seq, NULL FROM events WHERE id"), ""));
+    LazyLock::new(|| lookups(&format!("SELECT {EVENT}, id, seq, NULL, NULL FROM events WHERE id"), ""));
 static LEASES: LazyLock<SizedStatements> =
-    LazyLock::new(|| lookups(&format!("SELECT {LEASE}, run_id, fence, holder FROM queue WHERE run_id"), ""));
+    LazyLock::new(|| lookups(&format!("SELECT {LEASE}, run_id, fence, holder, NULL FROM queue WHERE run_id"), ""));
 static COUNTS: LazyLock<SizedStatements> = LazyLock::new(|| {
-    lookups(&format!("SELECT {UNFINISHED}, room_id, COUNT(*), NULL FROM queue WHERE room_id"), "GROUP BY room_id")
+    lookups(&format!("SELECT {UNFINISHED}, room_id, COUNT(*), NULL, NULL FROM queue WHERE room_id"), "GROUP BY room_id")
+});
+
+static SIGNALS: LazyLock<SizedStatements> = LazyLock::new(|| {
+    let head = format!("SELECT {SIGNAL}, run_id, 0, kind, id FROM signals WHERE outcome IS NULL AND run_id");
+    lookups(&head, "")
 });
 
 /// A script commits in the same round trip, so the database itself must notice a statement that changed no row: an
@@ -161,16 +168,17 @@ impl JournalTransaction {
 
     /// Begins the transaction and reads the facts. Nobody else can write from now on, so they stay valid.
     pub(super) async fn load_facts(&mut self, at: &CommitSubjects) -> Result<JournalFacts, StoreError> {
-        let keys: [Vec<Uuid>; 4] = [
+        let keys: [Vec<Uuid>; 5] = [
             at.rooms.iter().map(|id| id.0).collect(),
             at.first_events.iter().map(|id| id.0).collect(),
             at.runs.iter().map(|id| id.0).collect(),
             at.idle_checks.iter().map(|id| id.0).collect(),
+            at.signal_runs.iter().map(|id| id.0).collect(),
         ];
         let mut script = Script::default();
         self.begin(&mut script);
         let mut facts = JournalFacts::for_subjects(at);
-        for (statements, keys) in [&*HEADS, &*EXISTING, &*LEASES, &*COUNTS].into_iter().zip(&keys) {
+        for (statements, keys) in [&*HEADS, &*EXISTING, &*LEASES, &*COUNTS, &*SIGNALS].into_iter().zip(&keys) {
             for (size, keys) in padded_chunks(keys) {
                 if SIZES[size] > SMALL_ROWS {
                     self.find(&mut script, &mut facts).await?;
@@ -199,13 +207,18 @@ impl JournalTransaction {
         let Some((sql, values)) = script.take() else { return Ok(()) };
         let found: Vec<FactRow> =
             bind_all!(sqlx::query_as(AssertSqlSafe(sql)), values).fetch_all(&mut *self.connection).await?;
-        for (what, id, number, holder) in found {
+        for (what, id, number, text, signal) in found {
             let number = unsigned(number)?;
             match what {
                 HEAD => drop(facts.heads.insert(RoomId(id), number)),
                 EVENT => drop(facts.stored_events.insert(EventId(id), number)),
-                LEASE => drop(facts.leases.insert(RunId(id), LeaseState { fence: number, holder })),
-                _ => drop(facts.unfinished.insert(RoomId(id), number)),
+                LEASE => drop(facts.leases.insert(RunId(id), LeaseState { fence: number, holder: text })),
+                UNFINISHED => drop(facts.unfinished.insert(RoomId(id), number)),
+                _ => {
+                    if let Some((signal, kind)) = signal.zip(text) {
+                        facts.add_signal(RunId(id), signal, &kind);
+                    }
+                }
             }
         }
         Ok(())

@@ -10,13 +10,14 @@ use domain::ids::RunId;
 /// Adds a run, held by the worker whose claim was granted.
 pub(crate) fn insert(context: &ChangeContext, new: &NewRun<'_>, claim: Option<&ClaimOffer>) -> Statement {
     Statement::new(
-        "INSERT INTO queue (run_id, room_id, owner, queued_seq, fence, holder, lease_until) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7)",
+        "INSERT INTO queue (run_id, room_id, owner, queued_seq, cell, fence, holder, lease_until) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
     )
     .with(new.run_id.0)
     .with(context.room.0)
     .with(new.owner.as_str())
     .with(signed(new.queued_seq))
+    .with(signed(new.cell))
     .with(if claim.is_some() { signed(FIRST_FENCE) } else { 0 })
     .with(claim.map(|claim| claim.holder.as_str()))
     .with(claim.map(|claim| (context.now + claim.lease).as_millis()))

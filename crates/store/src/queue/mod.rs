@@ -17,7 +17,7 @@ use crate::{
     row::row,
 };
 use domain::{
-    ids::{RoomId, RunId},
+    ids::{AgentId, RoomId, RunId},
     name::Name,
     owner::Owner,
     position::Seq,
@@ -200,6 +200,21 @@ impl Store {
             .await
         })?;
         rows.into_iter().map(Claim::try_from).collect()
+    }
+
+    /// Returns the runs of a room that a worker holds, with their agents, in order.
+    pub async fn held_runs(&self, owner: &Owner, room: RoomId) -> Result<Vec<(RunId, AgentId)>> {
+        let rows: Vec<(Uuid, Uuid)> = reading!(self.database(), |pool| {
+            sqlx::query_as(
+                "SELECT q.run_id, r.agent_id FROM queue q JOIN runs r ON r.id = q.run_id \
+                 WHERE q.room_id = $1 AND q.owner = $2 AND q.holder IS NOT NULL ORDER BY q.queued_seq",
+            )
+            .bind(room.0)
+            .bind(owner.as_str())
+            .fetch_all(pool)
+            .await
+        })?;
+        Ok(rows.into_iter().map(|(run, agent)| (RunId(run), AgentId(agent))).collect())
     }
 
     /// Returns the unfinished runs of a room, in order.

@@ -63,6 +63,7 @@ fn full(room: RoomId, guard: Guard) -> (Commit, MessageId, TestRun) {
             agent_id: run.agent,
             message_id: id,
             seq: SeqRef::Event(1),
+            cell: SeqRef::Event(1),
             claim: None,
         },
     ];

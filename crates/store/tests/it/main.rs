@@ -48,6 +48,7 @@ mod run_pages;
 mod run_status;
 mod runs;
 mod scene;
+mod signals;
 mod skills;
 mod summaries;
 mod text;

@@ -172,6 +172,7 @@ impl TestRun {
                 agent_id: self.agent,
                 message_id: self.message,
                 seq: SeqRef::Event(0),
+                cell: SeqRef::Event(0),
                 claim: None,
             }],
         }
