@@ -3,6 +3,7 @@
 //! Must not know rooms, journals or provider protocols.
 
 pub mod event_stream;
+pub mod files;
 pub mod mcp;
 pub mod process;
 pub mod skills;

@@ -1,15 +1,10 @@
-//! Reads files in a room's workspace. Agents may have put anything there, including links: files are opened one path
-//! component at a time beneath the workspace and never through a link (invariant 18).
+//! Reads files in a room's workspace. Agents may have put anything there, including links, which are refused (invariant
+//! 18).
 
 use crate::{Engine, EngineError};
 use domain::{actor::Actor, ids::RoomId, permission::Permission};
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, fstat, openat, statat};
-use std::{
-    fs::File,
-    io::{self, Read as _},
-    os::fd::OwnedFd,
-    path::{Path, PathBuf},
-};
+use std::path::Path;
+use workbench::files::{EntryKind, FolderListing, MAX_PATH_DEPTH, OpenedEntry, Root, RootError, read_to_limit};
 
 pub const MAX_FILE_BYTES: u64 = 4 * 1024 * 1024;
 pub const MAX_ENTRIES: usize = 1000;
@@ -40,101 +35,79 @@ impl Engine {
             let why = "the rooms of this server share a folder of the operator; only the operator can read it here";
             return Err(EngineError::OperatorOnly(why.into()));
         }
-        let (root, steps) = (folders.workspace(room), path_segments(path)?);
-        let read = tokio::task::spawn_blocking(move || open_entry(&root, &steps));
+        let (workspace, path) = (folders.workspace(room), plain_path(path)?.to_owned());
+        let read = tokio::task::spawn_blocking(move || read_entry(&workspace, &path));
         read.await.map_err(|error| EngineError::Unavailable(error.to_string()))?
     }
 }
 
-fn path_segments(path: &str) -> Result<Vec<String>, EngineError> {
+/// Returns the path without a slash at its end.
+fn plain_path(path: &str) -> Result<&str, EngineError> {
     let path = path.strip_suffix('/').unwrap_or(path);
     if path.is_empty() {
-        return Ok(Vec::new());
+        return Ok(path);
     }
-    let steps: Vec<String> = path.split('/').map(ToOwned::to_owned).collect();
-    let is_plain = |step: &String| !matches!(step.as_str(), "" | "." | "..") && !step.contains('\0');
-    match steps.iter().all(is_plain) && steps.len() <= 64 {
-        true => Ok(steps),
+    let is_plain = |name: &str| !matches!(name, "" | "." | "..") && !name.contains('\0');
+    match path.split('/').all(is_plain) && path.split('/').count() <= MAX_PATH_DEPTH {
+        true => Ok(path),
         false => Err(EngineError::Invalid(
             "path: must be a plain path inside the workspace, such as `notes/today.md`".into(),
         )),
     }
 }
 
-fn open_entry(root: &Path, steps: &[String]) -> Result<WorkspaceEntry, EngineError> {
-    let folder = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let mut at = match openat(CWD, root, folder, Mode::empty()) {
+fn read_entry(workspace: &Path, path: &str) -> Result<WorkspaceEntry, EngineError> {
+    let root = match Root::open(workspace) {
         Ok(root) => root,
         // The workspace is created by the first run.
-        Err(rustix::io::Errno::NOENT) if steps.is_empty() => {
+        Err(error) if error.is_not_found() && path.is_empty() => {
             return Ok(WorkspaceEntry::Folder { names: Vec::new(), more: false });
         }
         Err(error) => return Err(entry_error(error)),
     };
-    for step in steps {
-        // Non-blocking: opening a pipe without a writer would block.
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        at = openat(&at, PathBuf::from(step), flags, Mode::empty()).map_err(entry_error)?;
-    }
-    let found = fstat(&at).map_err(entry_error)?;
-    match FileType::from_raw_mode(found.st_mode) {
-        FileType::Directory => list(&at).map_err(|error| EngineError::Unavailable(error.to_string())),
-        FileType::RegularFile => read(at),
-        _ => Err(EngineError::NotFound),
+    // The limit bounds the work for a huge folder.
+    match root.open_entry(path, 100 * MAX_ENTRIES).map_err(entry_error)? {
+        OpenedEntry::File(file) => read_to_limit(file, MAX_FILE_BYTES).map(WorkspaceEntry::File).map_err(entry_error),
+        OpenedEntry::Folder(listing) => Ok(folder_entry(listing)),
     }
 }
 
-fn read(file: OwnedFd) -> Result<WorkspaceEntry, EngineError> {
-    let mut bytes = Vec::new();
-    let read = File::from(file).take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes);
-    read.map_err(|error| EngineError::Unavailable(error.to_string()))?;
-    match bytes.len() as u64 > MAX_FILE_BYTES {
-        true => Err(EngineError::Invalid(format!(
-            "the file is too large to read here; the limit is {MAX_FILE_BYTES} bytes"
-        ))),
-        false => Ok(WorkspaceEntry::File(bytes)),
-    }
-}
-
-fn list(folder: &OwnedFd) -> io::Result<WorkspaceEntry> {
-    let mut names = Vec::new();
-    // Bounds the work for a huge folder.
-    for entry in Dir::read_from(folder)?.take(100 * MAX_ENTRIES) {
-        let entry = entry?;
-        let Ok(name) = entry.file_name().to_str() else { continue };
-        let kind = match entry.file_type() {
-            // Some file systems do not report the type here.
-            FileType::Unknown => statat(folder, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW)
-                .map_or(FileType::Unknown, |found| FileType::from_raw_mode(found.st_mode)),
-            kind => kind,
-        };
-        match kind {
-            _ if matches!(name, "." | "..") => {}
-            FileType::Directory => names.push(format!("{name}/")),
-            FileType::RegularFile => names.push(name.to_owned()),
-            _ => {}
-        }
-    }
+/// Links and special files are left out, and names that are not text.
+fn folder_entry(listing: FolderListing) -> WorkspaceEntry {
+    let name = |entry: workbench::files::FolderEntry| match (entry.name.into_string().ok()?, entry.kind) {
+        (name, EntryKind::Folder) => Some(format!("{name}/")),
+        (name, EntryKind::File) => Some(name),
+        (_, EntryKind::Link | EntryKind::Special) => None,
+    };
+    let mut names: Vec<String> = listing.entries.into_iter().filter_map(name).collect();
     names.sort_unstable();
     let more = names.len() > MAX_ENTRIES;
     names.truncate(MAX_ENTRIES);
-    Ok(WorkspaceEntry::Folder { names, more })
+    WorkspaceEntry::Folder { names, more }
 }
 
 /// A link, a missing folder and a file instead of a folder all look the same to the caller.
-fn entry_error(error: rustix::io::Errno) -> EngineError {
-    use rustix::io::Errno;
+fn entry_error(error: RootError) -> EngineError {
+    use std::io::ErrorKind;
     match error {
-        Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ACCESS | Errno::NAMETOOLONG | Errno::NXIO => {
-            EngineError::NotFound
+        RootError::TooLong { limit } => {
+            EngineError::Invalid(format!("the file is too large to read here; the limit is {limit} bytes"))
         }
-        error => EngineError::Unavailable(error.to_string()),
+        RootError::Io(error)
+            if !matches!(
+                error.kind(),
+                ErrorKind::NotFound | ErrorKind::PermissionDenied | ErrorKind::InvalidFilename
+            ) =>
+        {
+            EngineError::Unavailable(error.to_string())
+        }
+        _ => EngineError::NotFound,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{WorkspaceEntry, open_entry, path_segments};
+    use super::{WorkspaceEntry, plain_path, read_entry};
     use std::{fs, os::unix::fs::symlink};
 
     #[test]
@@ -146,7 +119,7 @@ mod tests {
         fs::write(place.path().join("secret"), "no").unwrap();
         symlink(place.path().join("secret"), root.join("link")).unwrap();
         symlink(place.path(), root.join("folder")).unwrap();
-        let at = |path: &str| path_segments(path).and_then(|steps| open_entry(&root, &steps));
+        let at = |path: &str| plain_path(path).and_then(|path| read_entry(&root, path));
         assert_eq!(at("notes/today.md").unwrap(), WorkspaceEntry::File(b"rain".to_vec()));
         assert_eq!(at("").unwrap(), WorkspaceEntry::Folder { names: vec!["notes/".into()], more: false });
         for path in [
@@ -167,7 +140,7 @@ mod tests {
         fs::write(root.join("large"), vec![0; super::MAX_FILE_BYTES as usize + 1]).unwrap();
         assert!(at("large").unwrap_err().to_string().contains("too large"));
         assert_eq!(
-            open_entry(&place.path().join("none"), &[]).unwrap(),
+            read_entry(&place.path().join("none"), "").unwrap(),
             WorkspaceEntry::Folder { names: Vec::new(), more: false }
         );
     }

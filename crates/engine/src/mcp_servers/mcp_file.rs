@@ -3,9 +3,9 @@
 
 use domain::mcp::{MAX_FILE_BYTES, McpFileError, McpFileServers, parse_file};
 use domain::time::Timestamp;
-use rustix::fs::{Mode, OFlags, open};
 use sha2::{Digest as _, Sha256};
-use std::{fs::File, io::Read as _, path::Path};
+use std::path::Path;
+use workbench::files::{Root, RootError};
 
 const FILE_NAME: &str = ".mcp.json";
 
@@ -61,23 +61,16 @@ impl WorkspaceMcpFile {
 
 /// Reads the `.mcp.json` of a folder. Blocks on file IO.
 pub(super) fn read(folder: &Path) -> Result<Option<McpFileContents>, String> {
-    // No links: they could lead out of the folder. Non-blocking: it could be a pipe without a writer.
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = match open(folder.join(FILE_NAME), flags, Mode::empty()) {
-        Ok(file) => File::from(file),
-        Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => return Ok(None),
-        Err(rustix::io::Errno::LOOP) => return Err("it is a link; put the file itself there".into()),
-        Err(error) => return Err(format!("it cannot be opened: {}", error.kind())),
+    let read = Root::open(folder).and_then(|folder| folder.read(FILE_NAME, MAX_FILE_BYTES as u64));
+    let bytes = match read {
+        Ok(bytes) => bytes,
+        Err(RootError::NotAFolder) => return Ok(None),
+        Err(error) if error.is_not_found() => return Ok(None),
+        Err(RootError::Link) => return Err("it is a link; put the file itself there".into()),
+        Err(RootError::NotAFile) => return Err("it is not a file".into()),
+        Err(RootError::TooLong { .. }) => return Err(McpFileError::TooLong.to_string()),
+        Err(error) => return Err(format!("it cannot be read: {error}")),
     };
-    if !file.metadata().is_ok_and(|found| found.is_file()) {
-        return Err("it is not a file".into());
-    }
-    let mut bytes = Vec::new();
-    let limit = MAX_FILE_BYTES as u64 + 1;
-    file.take(limit).read_to_end(&mut bytes).map_err(|error| format!("it cannot be read: {}", error.kind()))?;
-    if bytes.len() > MAX_FILE_BYTES {
-        return Err(McpFileError::TooLong.to_string());
-    }
     let servers = match std::str::from_utf8(&bytes) {
         Ok(text) => parse_file(text).map_err(|error| file_error_text(&error)),
         Err(_) => Err("it is not UTF-8".to_owned()),

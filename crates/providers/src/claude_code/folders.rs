@@ -22,7 +22,7 @@ pub(super) fn prepare(fixed: &ClaudeLaunchSettings, login: Option<&Path>) -> io:
     let skills: Vec<(String, PathBuf)> =
         fixed.skills.iter().map(|seen| (seen.folder.name.clone(), seen.folder.path.clone())).collect();
     let holder = fixed.home.to_string_lossy();
-    workbench::skills::sync_folders(&skills, &config.join("skills"), &holder)
+    workbench::skills::sync_folders(&skills, &config, "skills", &holder)
 }
 
 /// The login file of the user who runs the server, if it exists and sharing is enabled.

@@ -44,8 +44,8 @@ pub fn breaks_sandbox(home: &Path) -> bool {
 pub async fn sync_skills(workspace: &AgentWorkspace) -> io::Result<()> {
     let skills: Vec<(String, PathBuf)> =
         workspace.skills.iter().map(|skill| (skill.name.clone(), skill.path.clone())).collect();
-    let (into, holder) = (workspace.folder.join(".agents").join("skills"), workspace.agent.id.to_string());
-    tokio::task::spawn_blocking(move || workbench::skills::sync_folders(&skills, &into, &holder))
+    let (folder, holder) = (workspace.folder.clone(), workspace.agent.id.to_string());
+    tokio::task::spawn_blocking(move || workbench::skills::sync_folders(&skills, &folder, ".agents/skills", &holder))
         .await
         .map_err(io::Error::other)?
 }

@@ -1,12 +1,12 @@
 //! Reads and copies one folder, within limits.
 
 use super::MARKER;
-use rustix::fs::OFlags;
+use crate::files::{EntryKind, Root, RootError};
 use std::{
     collections::BTreeMap,
-    fs::{self, File, OpenOptions},
+    fs::{self, File, Metadata},
     io::{self, Read as _},
-    os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _},
+    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     time::SystemTime,
 };
@@ -16,52 +16,55 @@ pub const MAX_BYTES: u64 = 32 * 1024 * 1024;
 const MAX_DEPTH: usize = 16;
 
 /// The regular files beneath a folder, by relative path.
-pub struct FolderContents(BTreeMap<PathBuf, FolderFile>);
+pub struct FolderContents {
+    root: Root,
+    files: BTreeMap<PathBuf, FolderFile>,
+}
 
 struct FolderFile {
-    /// The real path: elsewhere in the same folder, if the entry is a link.
-    source: PathBuf,
     bytes: u64,
     changed: SystemTime,
     mode: u32,
 }
 
 impl FolderContents {
-    pub fn of(folder: &Path) -> io::Result<Self> {
-        // The folder itself may be a link; links in it must not lead out of it.
-        let root = folder.canonicalize()?;
-        let mut contents = Self(BTreeMap::new());
-        contents.gather(&root, &root, 0)?;
+    pub fn of(root: Root) -> io::Result<Self> {
+        let mut contents = Self { root, files: BTreeMap::new() };
+        contents.gather(Path::new(""), 0)?;
         Ok(contents)
     }
 
-    fn gather(&mut self, root: &Path, folder: &Path, depth: usize) -> io::Result<()> {
+    fn gather(&mut self, folder: &Path, depth: usize) -> io::Result<()> {
         if depth > MAX_DEPTH {
             return Err(too_large(format!("it is more than {MAX_DEPTH} folders deep")));
         }
-        for entry in fs::read_dir(folder)? {
-            let path = entry?.path();
-            let relative = path.strip_prefix(root).unwrap_or(&path).to_owned();
-            let kind = path.symlink_metadata()?.file_type();
-            if kind.is_dir() {
-                self.gather(root, &path, depth + 1)?;
-            } else if relative != Path::new(MARKER) {
-                let source = if kind.is_symlink() { path.canonicalize().unwrap_or_default() } else { path };
-                match source.symlink_metadata() {
-                    Ok(found) if found.is_file() && source.starts_with(root) => self.add(relative, source, &found)?,
-                    // A link out of the folder, to a folder or to nothing; a socket, a pipe, a device.
-                    _ => tracing::warn!(file = %relative.display(), "not copied: not a regular file in this folder"),
-                }
+        let listing = self.root.list(folder, MAX_FILES + 1)?;
+        if listing.is_truncated {
+            return Err(too_many());
+        }
+        for entry in listing.entries {
+            let path = folder.join(entry.name);
+            match entry.kind {
+                EntryKind::Folder => self.gather(&path, depth + 1)?,
+                _ if path == Path::new(MARKER) => {}
+                // Opened, because a link counts as the file that it leads to.
+                _ => match self.root.open_file(&path) {
+                    Ok(file) => self.add(path, &file.metadata()?)?,
+                    Err(RootError::Io(error)) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                    Err(error) => {
+                        tracing::warn!(file = %path.display(), %error, "not copied: not a regular file in this folder");
+                    }
+                },
             }
         }
         Ok(())
     }
 
-    fn add(&mut self, relative: PathBuf, source: PathBuf, found: &fs::Metadata) -> io::Result<()> {
+    fn add(&mut self, path: PathBuf, found: &Metadata) -> io::Result<()> {
         let mode = found.permissions().mode() & 0o777;
-        self.0.insert(relative, FolderFile { source, bytes: found.len(), changed: found.modified()?, mode });
-        if self.0.len() > MAX_FILES {
-            return Err(too_large(format!("it has more than {MAX_FILES} files")));
+        self.files.insert(path, FolderFile { bytes: found.len(), changed: found.modified()?, mode });
+        if self.files.len() > MAX_FILES {
+            return Err(too_many());
         }
         if self.bytes() > MAX_BYTES {
             return Err(too_large(format!("it is larger than {} MB", MAX_BYTES / 1024 / 1024)));
@@ -72,55 +75,49 @@ impl FolderContents {
     /// Compares names, sizes, times and permissions, all of which a copy keeps.
     pub fn is_copy_of(&self, other: &Self) -> bool {
         let metadata = |found: &FolderFile| (found.bytes, found.changed, found.mode);
-        self.0.len() == other.0.len()
-            && self.0.iter().zip(&other.0).all(|((a, this), (b, that))| a == b && metadata(this) == metadata(that))
+        self.files.len() == other.files.len()
+            && self
+                .files
+                .iter()
+                .zip(&other.files)
+                .all(|((a, this), (b, that))| a == b && metadata(this) == metadata(that))
     }
 
     /// Returns each file's relative path, whether it is executable, and its content.
     pub fn read(&self) -> io::Result<Vec<(PathBuf, bool, Vec<u8>)>> {
-        let file = |(relative, found): (&PathBuf, &FolderFile)| {
+        let file = |(path, found): (&PathBuf, &FolderFile)| {
             let mut content = Vec::new();
-            found.open()?.read_to_end(&mut content)?;
-            Ok((relative.clone(), found.mode & 0o100 != 0, content))
+            self.open(path, found)?.read_to_end(&mut content)?;
+            Ok((path.clone(), found.mode & 0o100 != 0, content))
         };
-        self.0.iter().map(file).collect()
+        self.files.iter().map(file).collect()
     }
 
     pub fn bytes(&self) -> u64 {
-        self.0.values().map(|found| found.bytes).sum()
+        self.files.values().map(|found| found.bytes).sum()
     }
 
-    pub fn copy_to(&self, folder: &Path) -> io::Result<()> {
-        for (relative, found) in &self.0 {
-            let target = folder.join(relative);
-            if let Some(parent) = target.parent() {
-                fs::create_dir_all(parent)?;
+    pub fn copy_to(&self, target: &Root) -> io::Result<()> {
+        for (path, found) in &self.files {
+            if let Some(parent) = path.parent() {
+                target.create_dir_all(parent, 0o777)?;
             }
-            found.copy_to(&target)?;
+            let mut copy = target.create_new(path, 0o600)?;
+            io::copy(&mut self.open(path, found)?, &mut copy)?;
+            copy.set_permissions(fs::Permissions::from_mode(found.mode))?;
+            copy.set_modified(found.changed)?;
         }
         Ok(())
     }
+
+    /// The file may be growing: no more is read than was counted.
+    fn open(&self, path: &Path, found: &FolderFile) -> io::Result<io::Take<File>> {
+        Ok(self.root.open_file(path)?.take(found.bytes))
+    }
 }
 
-impl FolderFile {
-    fn open(&self) -> io::Result<io::Take<File>> {
-        // The file may have been replaced since the scan: a link is rejected, a pipe does not block.
-        let flags = i32::try_from((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits()).map_err(io::Error::other)?;
-        let source = OpenOptions::new().read(true).custom_flags(flags).open(&self.source)?;
-        if !source.metadata()?.is_file() {
-            return Err(io::Error::other(format!("{} changed while it was copied", self.source.display())));
-        }
-        // And the file may be growing.
-        Ok(source.take(self.bytes))
-    }
-
-    fn copy_to(&self, target: &Path) -> io::Result<()> {
-        let mut source = self.open()?;
-        let mut copy = File::create_new(target)?;
-        io::copy(&mut source, &mut copy)?;
-        copy.set_permissions(fs::Permissions::from_mode(self.mode))?;
-        copy.set_modified(self.changed)
-    }
+fn too_many() -> io::Error {
+    too_large(format!("it has more than {MAX_FILES} files"))
 }
 
 fn too_large(message: String) -> io::Error {

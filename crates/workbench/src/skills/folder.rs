@@ -1,6 +1,7 @@
 //! Reads a skill from the files of a folder or an archive.
 
 use super::copy::FolderContents;
+use crate::files::Root;
 use domain::skill::{FilePath, MAX_FILE_BYTES, MAX_FILES, MAX_TOTAL_BYTES, SKILL_FILE, SkillFile};
 use std::{io, path::Path};
 
@@ -28,7 +29,7 @@ impl From<io::Error> for SkillBundleError {
 
 /// Reads a skill from a folder. Links out of the folder are not followed. Blocks.
 pub fn read_folder(folder: &Path) -> Result<SkillBundle, SkillBundleError> {
-    let contents = FolderContents::of(folder)?;
+    let contents = FolderContents::of(Root::open_following_links(folder).map_err(io::Error::from)?)?;
     if contents.bytes() > MAX_TOTAL_BYTES {
         return Err(too_large());
     }

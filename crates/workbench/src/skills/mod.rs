@@ -15,8 +15,8 @@ pub use diff::unified_diff;
 pub use folder::{SkillBundle, SkillBundleError, read_folder};
 pub use write::{FilledSkill, remove_folder, remove_older_than, write_skills};
 
+use crate::files::{Root, RootError};
 use copy::FolderContents;
-use rustix::fs::{CWD, RenameFlags, renameat_with};
 use std::{
     collections::BTreeMap,
     ffi::OsStr,
@@ -33,12 +33,15 @@ const MARKER_TEXT: &str = "Copied here by Greenroom; changes are overwritten. Re
 const HOLDER_PREFIX: &str = "For: ";
 /// Prefix of folders that are being written or removed. No skill name begins with a dot.
 const UNFINISHED_PREFIX: &str = ".greenroom-unfinished-";
+/// More entries than this in the folder of an agent's skills are an error.
+const MAX_COPIES: usize = 10_000;
+const MAX_MARKER_BYTES: u64 = 4096;
 const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Copies each skill folder into `into` under its name, and removes other copies that were made for this holder: agents
-/// of one room share the folder, and each has its own skills there. Each copy appears, and is replaced, atomically.
-/// Blocks.
-pub fn sync_folders(skills: &[(String, PathBuf)], into: &Path, holder: &str) -> io::Result<()> {
+/// Copies each skill folder into the folder `into` of a workspace under its name, and removes other copies that were
+/// made for this holder: agents of one room share the folder, and each has its own skills there. Each copy appears, and
+/// is replaced, atomically. Links in the workspace are not followed (invariant 18). Blocks.
+pub fn sync_folders(skills: &[(String, PathBuf)], workspace: &Path, into: &str, holder: &str) -> io::Result<()> {
     let mut wanted = BTreeMap::new();
     for (name, folder) in skills {
         check_name(name)?;
@@ -46,28 +49,32 @@ pub fn sync_folders(skills: &[(String, PathBuf)], into: &Path, holder: &str) -> 
             return Err(invalid(format!("two skills have the name {name}")));
         }
     }
-    // A link in this path could lead out of the agent's workspace (invariant 18).
-    for folder in into.ancestors().take(2) {
-        if folder.symlink_metadata().is_ok_and(|found| !found.is_dir()) {
-            return Err(invalid(format!("{} is not a folder, so skills cannot be copied there", folder.display())));
-        }
-    }
-    if wanted.is_empty() && !into.exists() {
+    let workspace = Root::open(workspace)?;
+    if wanted.is_empty() && workspace.metadata(into).is_err_and(|error| error.is_not_found()) {
         return Ok(());
     }
-    fs::create_dir_all(into)?;
-    let _lock = lock(into)?;
-    for entry in fs::read_dir(into)?.collect::<io::Result<Vec<_>>>()? {
-        let name = entry.file_name();
+    workspace.create_dir_all(into, 0o777).map_err(|error| match error {
+        RootError::Link | RootError::NotAFolder => {
+            invalid(format!("{into} in the workspace is not a folder, so skills cannot be copied there"))
+        }
+        error => error.into(),
+    })?;
+    let into = workspace.open_folder(into)?;
+    lock(&into)?;
+    let listing = into.list("", MAX_COPIES)?;
+    if listing.is_truncated {
+        return Err(invalid(format!("the folder for skills in the workspace has more than {MAX_COPIES} entries")));
+    }
+    for name in listing.entries.into_iter().map(|entry| entry.name) {
         let is_wanted = name.to_str().is_some_and(|name| wanted.contains_key(name));
         if name.as_encoded_bytes().starts_with(UNFINISHED_PREFIX.as_bytes()) {
-            fs::remove_dir_all(entry.path())?;
-        } else if !is_wanted && is_held_by(&entry.path(), holder) {
-            discard(&entry.path(), into)?;
+            into.remove(name)?;
+        } else if !is_wanted && is_held_by(&into, &name, holder) {
+            discard(&into, &name)?;
         }
     }
     for (name, folder) in wanted {
-        install(folder, &into.join(name), into, holder).map_err(|error| {
+        install(folder, name, &into, holder).map_err(|error| {
             io::Error::new(error.kind(), format!("could not copy the skill {name} from {}: {error}", folder.display()))
         })?;
     }
@@ -89,13 +96,12 @@ fn invalid(message: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, message)
 }
 
-/// Concurrent copies into one folder would remove each other's unfinished folders.
-fn lock(into: &Path) -> io::Result<fs::File> {
-    let file = fs::File::open(into)?;
+/// Takes the lock of a folder: concurrent copies into it would remove each other's unfinished folders.
+fn lock(into: &Root) -> io::Result<()> {
     let deadline = Instant::now() + LOCK_TIMEOUT;
     loop {
-        match file.try_lock() {
-            Ok(()) => return Ok(file),
+        match into.try_lock() {
+            Ok(()) => return Ok(()),
             Err(fs::TryLockError::Error(error)) => return Err(error),
             Err(fs::TryLockError::WouldBlock) if Instant::now() >= deadline => {
                 return Err(io::Error::new(
@@ -109,63 +115,76 @@ fn lock(into: &Path) -> io::Result<fs::File> {
 }
 
 /// Returns whether we wrote this folder. A link to such a folder does not count.
-fn is_ours(folder: &Path) -> bool {
-    let is = |path: &Path, kind: fn(&fs::Metadata) -> bool| path.symlink_metadata().is_ok_and(|found| kind(&found));
-    is(folder, fs::Metadata::is_dir) && is(&folder.join(MARKER), fs::Metadata::is_file)
+fn is_ours(into: &Root, name: &OsStr) -> bool {
+    into.metadata(Path::new(name).join(MARKER)).is_ok_and(|found| found.is_file())
 }
 
-fn is_held_by(folder: &Path, holder: &str) -> bool {
-    let marker = fs::read_to_string(folder.join(MARKER)).unwrap_or_default();
-    is_ours(folder) && marker.lines().any(|line| line.strip_prefix(HOLDER_PREFIX) == Some(holder))
+fn is_held_by(into: &Root, name: &OsStr, holder: &str) -> bool {
+    let marker = into.read(Path::new(name).join(MARKER), MAX_MARKER_BYTES).unwrap_or_default();
+    String::from_utf8_lossy(&marker).lines().any(|line| line.strip_prefix(HOLDER_PREFIX) == Some(holder))
 }
 
-fn install(from: &Path, at: &Path, into: &Path, holder: &str) -> io::Result<()> {
-    let exists = at.symlink_metadata().is_ok();
-    if exists && !is_ours(at) {
-        tracing::info!(folder = %at.display(), "a folder with this name already exists and is left unchanged");
+fn install(from: &Path, name: &str, into: &Root, holder: &str) -> io::Result<()> {
+    let exists = exists(into, OsStr::new(name))?;
+    if exists && !is_ours(into, OsStr::new(name)) {
+        tracing::info!(name, "a skill folder with this name already exists and is left unchanged");
         return Ok(());
     }
-    let contents = FolderContents::of(from)?;
-    if exists && FolderContents::of(at).is_ok_and(|there| there.is_copy_of(&contents)) {
+    let contents = FolderContents::of(Root::open_following_links(from)?)?;
+    let is_current = || FolderContents::of(into.open_folder(name)?).map(|there| there.is_copy_of(&contents));
+    if exists && is_current().is_ok_and(|is_current| is_current) {
         return Ok(());
     }
-    let unfinished = unfinished(into);
-    fs::create_dir(&unfinished)?;
-    let written = contents
-        .copy_to(&unfinished)
-        .and_then(|()| fs::write(unfinished.join(MARKER), format!("{MARKER_TEXT}{HOLDER_PREFIX}{holder}\n")))
-        .and_then(|()| swap(&unfinished, at, exists));
+    let unfinished = unfinished();
+    into.create_dir_all(&unfinished, 0o777)?;
+    let written = fill(&into.open_folder(&unfinished)?, &contents, holder).and_then(|()| swap(into, &unfinished, name));
     // The folder now holds the older copy, or an unfinished one.
-    let cleaned = match unfinished.exists() {
-        true => fs::remove_dir_all(&unfinished),
-        false => Ok(()),
-    };
-    written.and(cleaned)
+    written.and(remove_if_exists(into, &unfinished))
 }
 
-fn swap(new: &Path, at: &Path, exists: bool) -> io::Result<()> {
-    if !exists {
-        return fs::rename(new, at);
+fn fill(folder: &Root, contents: &FolderContents, holder: &str) -> io::Result<()> {
+    contents.copy_to(folder)?;
+    Ok(folder.write(MARKER, 0o644, format!("{MARKER_TEXT}{HOLDER_PREFIX}{holder}\n").as_bytes())?)
+}
+
+/// Gives the folder `new` the name `at`. If there was one of that name, it now has the name `new`, or is removed.
+fn swap(parent: &Root, new: &str, at: &str) -> io::Result<()> {
+    if !exists(parent, OsStr::new(at))? {
+        return Ok(parent.rename(new, at)?);
     }
-    match renameat_with(CWD, new, CWD, at, RenameFlags::EXCHANGE) {
-        // Some file systems cannot exchange folders.
-        Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS | rustix::io::Errno::OPNOTSUPP) => {
-            discard(at, at.parent().unwrap_or(at))?;
-            fs::rename(new, at)
+    match parent.exchange(new, at) {
+        Err(RootError::Io(error)) if error.kind() == io::ErrorKind::Unsupported => {
+            discard(parent, OsStr::new(at))?;
+            Ok(parent.rename(new, at)?)
         }
-        other => Ok(other?),
+        done => Ok(done?),
+    }
+}
+
+fn exists(parent: &Root, name: &OsStr) -> io::Result<bool> {
+    match parent.metadata(name) {
+        Ok(_) => Ok(true),
+        Err(error) if error.is_not_found() => Ok(false),
+        Err(error) => Err(error.into()),
     }
 }
 
 /// Renames the folder before removal, so that no reader sees half of it.
-fn discard(folder: &Path, into: &Path) -> io::Result<()> {
-    let hidden = unfinished(into);
-    fs::rename(folder, &hidden)?;
-    fs::remove_dir_all(hidden)
+fn discard(into: &Root, name: &OsStr) -> io::Result<()> {
+    let hidden = unfinished();
+    into.rename(name, &hidden)?;
+    Ok(into.remove(hidden)?)
 }
 
-fn unfinished(into: &Path) -> PathBuf {
-    into.join(format!("{UNFINISHED_PREFIX}{}", uuid::Uuid::new_v4().simple()))
+fn remove_if_exists(parent: &Root, name: &str) -> io::Result<()> {
+    match parent.remove(name) {
+        Err(error) if !error.is_not_found() => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+fn unfinished() -> String {
+    format!("{UNFINISHED_PREFIX}{}", uuid::Uuid::new_v4().simple())
 }
 
 #[cfg(test)]

@@ -7,13 +7,21 @@ use std::{
 };
 use tempfile::TempDir;
 
+const INTO: &str = ".claude/skills";
+
 struct TestFolders {
     root: TempDir,
 }
 
 impl TestFolders {
     fn new() -> Self {
-        Self { root: tempfile::tempdir().unwrap() }
+        let folders = Self { root: tempfile::tempdir().unwrap() };
+        fs::create_dir(folders.workspace()).unwrap();
+        folders
+    }
+
+    fn workspace(&self) -> PathBuf {
+        self.root.path().join("workspace")
     }
 
     /// A skill folder with these files.
@@ -29,7 +37,7 @@ impl TestFolders {
     }
 
     fn target(&self) -> PathBuf {
-        self.root.path().join("workspace/.claude/skills")
+        self.workspace().join(INTO)
     }
 
     fn read(&self, file: &str) -> Option<String> {
@@ -53,7 +61,7 @@ fn skills_are_copied_replaced_and_removed() {
     let review = folders.skill("review", &[("SKILL.md", "v1"), ("scripts/run.sh", "#!/bin/sh\n"), ("old.md", "x")]);
     let write = folders.skill("write", &[("SKILL.md", "w")]);
     fs::set_permissions(review.1.join("scripts/run.sh"), fs::Permissions::from_mode(0o755)).unwrap();
-    sync_folders(&[review.clone(), write.clone()], &folders.target(), "agent").unwrap();
+    sync_folders(&[review.clone(), write.clone()], &folders.workspace(), INTO, "agent").unwrap();
     assert_eq!(folders.names(), ["review", "write"]);
     assert_eq!(folders.read("review/SKILL.md").as_deref(), Some("v1"));
     let mode = fs::metadata(folders.target().join("review/scripts/run.sh")).unwrap().permissions().mode();
@@ -61,12 +69,12 @@ fn skills_are_copied_replaced_and_removed() {
 
     fs::write(review.1.join("SKILL.md"), "version 2").unwrap();
     fs::remove_file(review.1.join("old.md")).unwrap();
-    sync_folders(&[review], &folders.target(), "agent").unwrap();
+    sync_folders(&[review], &folders.workspace(), INTO, "agent").unwrap();
     assert_eq!(folders.names(), ["review"]);
     assert_eq!(folders.read("review/SKILL.md").as_deref(), Some("version 2"));
     assert_eq!(folders.read("review/old.md"), None);
 
-    sync_folders(&[], &folders.target(), "agent").unwrap();
+    sync_folders(&[], &folders.workspace(), INTO, "agent").unwrap();
     assert!(folders.names().is_empty());
 }
 
@@ -76,15 +84,15 @@ fn unchanged_copies_are_kept_and_modified_copies_are_replaced() {
     let skill = folders.skill("review", &[("SKILL.md", "one"), ("a/b.md", "two")]);
     let born =
         || fs::metadata(folders.target().join("review")).map(|m| std::os::unix::fs::MetadataExt::ino(&m)).unwrap();
-    sync_folders(from_ref(&skill), &folders.target(), "agent").unwrap();
+    sync_folders(from_ref(&skill), &folders.workspace(), INTO, "agent").unwrap();
     let first = born();
-    sync_folders(from_ref(&skill), &folders.target(), "agent").unwrap();
+    sync_folders(from_ref(&skill), &folders.workspace(), INTO, "agent").unwrap();
     assert_eq!(born(), first);
     fs::write(folders.target().join("review/SKILL.md"), "one, but do as I say").unwrap();
-    sync_folders(from_ref(&skill), &folders.target(), "agent").unwrap();
+    sync_folders(from_ref(&skill), &folders.workspace(), INTO, "agent").unwrap();
     assert_eq!(folders.read("review/SKILL.md").as_deref(), Some("one"));
     fs::write(folders.target().join("review/more.md"), "").unwrap();
-    sync_folders(&[skill], &folders.target(), "agent").unwrap();
+    sync_folders(&[skill], &folders.workspace(), INTO, "agent").unwrap();
     assert_eq!(folders.read("review/more.md"), None);
 }
 
@@ -96,8 +104,8 @@ fn folders_of_the_user_are_left_alone() {
         fs::create_dir_all(folders.target().join(name)).unwrap();
         fs::write(folders.target().join(name).join("SKILL.md"), "theirs").unwrap();
     }
-    sync_folders(&[skill], &folders.target(), "agent").unwrap();
-    sync_folders(&[], &folders.target(), "agent").unwrap();
+    sync_folders(&[skill], &folders.workspace(), INTO, "agent").unwrap();
+    sync_folders(&[], &folders.workspace(), INTO, "agent").unwrap();
     for name in ["review", "mine", ".hidden"] {
         assert_eq!(folders.read(&format!("{name}/SKILL.md")).as_deref(), Some("theirs"));
     }
@@ -112,13 +120,16 @@ fn a_link_at_the_target_is_left_alone() {
     fs::write(treasure.join(MARKER), "").unwrap();
     fs::create_dir_all(folders.target()).unwrap();
     symlink(&treasure, folders.target().join("review")).unwrap();
-    sync_folders(from_ref(&skill), &folders.target(), "agent").unwrap();
-    sync_folders(&[], &folders.target(), "agent").unwrap();
+    sync_folders(from_ref(&skill), &folders.workspace(), INTO, "agent").unwrap();
+    sync_folders(&[], &folders.workspace(), INTO, "agent").unwrap();
     assert_eq!(fs::read_dir(&treasure).unwrap().count(), 1);
 
-    let elsewhere = folders.root.path().join("link");
-    symlink(&treasure, &elsewhere).unwrap();
-    assert_eq!(sync_folders(&[skill], &elsewhere, "agent").unwrap_err().kind(), io::ErrorKind::InvalidInput);
+    symlink(&treasure, folders.workspace().join("link")).unwrap();
+    for into in ["link", "link/skills"] {
+        let error = sync_folders(from_ref(&skill), &folders.workspace(), into, "agent").unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{into}");
+    }
+    assert_eq!(fs::read_dir(&treasure).unwrap().count(), 1);
 }
 
 #[test]
@@ -127,12 +138,16 @@ fn invariant_16_content_is_data_a_skill_name_cannot_change_the_path() {
     let (_, folder) = folders.skill("x", &[("SKILL.md", "")]);
     for name in ["", ".", "..", "../up", "a/b", "/etc", ".hidden", "a/", "a/.", "new\nline", "nul\0", &"x".repeat(200)]
     {
-        let error = sync_folders(&[(name.to_owned(), folder.clone())], &folders.target(), "agent").unwrap_err();
+        let error =
+            sync_folders(&[(name.to_owned(), folder.clone())], &folders.workspace(), INTO, "agent").unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{name:?}");
     }
     assert!(!folders.target().exists());
     let twice = [("x".to_owned(), folder.clone()), ("x".to_owned(), folder)];
-    assert_eq!(sync_folders(&twice, &folders.target(), "agent").unwrap_err().kind(), io::ErrorKind::InvalidInput);
+    assert_eq!(
+        sync_folders(&twice, &folders.workspace(), INTO, "agent").unwrap_err().kind(),
+        io::ErrorKind::InvalidInput
+    );
 }
 
 #[test]
@@ -150,7 +165,7 @@ fn invariant_18_beneath_only_links_inside_the_folder_are_followed() {
     link(Path::new("."), "circle");
     link(Path::new("nothing"), "dangling");
     rustix::fs::mkfifoat(rustix::fs::CWD, skill.1.join("pipe"), rustix::fs::Mode::RWXU).unwrap();
-    sync_folders(&[skill], &folders.target(), "agent").unwrap();
+    sync_folders(&[skill], &folders.workspace(), INTO, "agent").unwrap();
     assert_eq!(folders.read("review/inside").as_deref(), Some("a"));
     let mut there: Vec<_> =
         fs::read_dir(folders.target().join("review")).unwrap().map(|e| e.unwrap().file_name()).collect();
@@ -170,7 +185,7 @@ fn invariant_14_limits_the_size_of_a_skill_is_bounded() {
     let deep = folders.skill("deep", &[("SKILL.md", "")]);
     fs::create_dir_all(deep.1.join("d/".repeat(40))).unwrap();
     for (skill, word) in [(large, "32 MB"), (many, "1000 files"), (deep, "folders deep")] {
-        let error = sync_folders(from_ref(&skill), &folders.target(), "agent").unwrap_err();
+        let error = sync_folders(from_ref(&skill), &folders.workspace(), INTO, "agent").unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
         assert!(error.to_string().contains(word) && error.to_string().contains(&skill.0), "{error}");
         assert!(folders.names().is_empty());
@@ -181,16 +196,17 @@ fn invariant_14_limits_the_size_of_a_skill_is_bounded() {
 fn unfinished_folders_of_a_crash_are_removed() {
     let folders = TestFolders::new();
     let skill = folders.skill("review", &[("SKILL.md", "text")]);
-    fs::create_dir_all(super::unfinished(&folders.target()).join("half")).unwrap();
-    sync_folders(&[skill], &folders.target(), "agent").unwrap();
+    fs::create_dir_all(folders.target().join(super::unfinished()).join("half")).unwrap();
+    sync_folders(&[skill], &folders.workspace(), INTO, "agent").unwrap();
     assert_eq!(folders.names(), ["review"]);
 }
 
 #[test]
 fn the_error_for_a_missing_skill_names_it() {
     let folders = TestFolders::new();
-    let error = sync_folders(&[("review".into(), folders.root.path().join("nowhere"))], &folders.target(), "agent")
-        .unwrap_err();
+    let error =
+        sync_folders(&[("review".into(), folders.root.path().join("nowhere"))], &folders.workspace(), INTO, "agent")
+            .unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::NotFound);
     assert!(error.to_string().contains("review"), "{error}");
 }
@@ -201,7 +217,7 @@ fn concurrent_syncs_do_not_disturb_each_other() {
     let skill = folders.skill("review", &[("SKILL.md", "text"), ("a.md", "a")]);
     std::thread::scope(|scope| {
         for _ in 0..8 {
-            scope.spawn(|| sync_folders(from_ref(&skill), &folders.target(), "agent").unwrap());
+            scope.spawn(|| sync_folders(from_ref(&skill), &folders.workspace(), INTO, "agent").unwrap());
         }
     });
     assert_eq!(folders.names(), ["review"]);
@@ -212,9 +228,9 @@ fn concurrent_syncs_do_not_disturb_each_other() {
 fn copies_for_another_holder_stay() {
     let folders = TestFolders::new();
     let (review, write) = (folders.skill("review", &[("SKILL.md", "r")]), folders.skill("write", &[("SKILL.md", "w")]));
-    sync_folders(&[review], &folders.target(), "one").unwrap();
-    sync_folders(&[write], &folders.target(), "two").unwrap();
+    sync_folders(&[review], &folders.workspace(), INTO, "one").unwrap();
+    sync_folders(&[write], &folders.workspace(), INTO, "two").unwrap();
     assert!(folders.target().join("review/SKILL.md").exists() && folders.target().join("write/SKILL.md").exists());
-    sync_folders(&[], &folders.target(), "one").unwrap();
+    sync_folders(&[], &folders.workspace(), INTO, "one").unwrap();
     assert!(!folders.target().join("review").exists() && folders.target().join("write/SKILL.md").exists());
 }

@@ -1,16 +1,17 @@
 //! Writes the skills of one run into the run's own folder, so that concurrent runs can use different versions. A change
 //! applies to the next run.
 
-use super::{swap, unfinished};
+use super::{remove_if_exists, swap, unfinished};
+use crate::files::Root;
 use domain::{
     skill::{SKILL_FILE, SkillFile, SkillName},
     time::Timestamp,
 };
 use std::{
-    fs::{self, DirBuilder, OpenOptions},
+    fs::{self, DirBuilder},
     hash::{DefaultHasher, Hash as _, Hasher as _},
     io::{self, Write as _},
-    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _},
+    os::unix::fs::DirBuilderExt as _,
     path::Path,
     time::{Duration, SystemTime},
 };
@@ -29,17 +30,16 @@ pub struct FilledSkill {
 /// Writes exactly these skills to `at`, each in a folder of its name. The whole folder appears, and is replaced,
 /// atomically. Blocks.
 pub fn write_skills(skills: &[FilledSkill], at: &Path) -> io::Result<()> {
-    let parent = at.parent().unwrap_or(at);
+    let (Some(parent), Some(name)) = (at.parent(), at.file_name().and_then(|name| name.to_str())) else {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "the folder for skills must have a name"));
+    };
     DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
-    let new = unfinished(parent);
-    DirBuilder::new().mode(0o700).create(&new)?;
-    let written = skills
-        .iter()
-        .try_for_each(|skill| skill.write(&new))
-        .and_then(|()| swap(&new, at, at.symlink_metadata().is_ok()));
+    let (parent, new) = (Root::open(parent)?, unfinished());
+    parent.create_dir_all(&new, 0o700)?;
+    let folder = parent.open_folder(&new)?;
+    let written = skills.iter().try_for_each(|skill| skill.write(&folder)).and_then(|()| swap(&parent, &new, name));
     // The folder now holds the older version, or an unfinished one.
-    let cleaned = if new.exists() { fs::remove_dir_all(&new) } else { Ok(()) };
-    written.and(cleaned)
+    written.and(remove_if_exists(&parent, &new))
 }
 
 /// Removes the folder of a run that has ended. Blocks.
@@ -67,23 +67,22 @@ pub fn remove_older_than(folder: &Path, age: Duration) -> io::Result<()> {
 }
 
 impl FilledSkill {
-    fn write(&self, into: &Path) -> io::Result<()> {
-        let folder = into.join(self.name.as_str());
-        let make = |folder: &Path| DirBuilder::new().recursive(true).mode(0o700).create(folder);
-        make(&folder)?;
-        self.write_file(&folder.join(SKILL_FILE), self.document.as_bytes(), false)?;
+    fn write(&self, into: &Root) -> io::Result<()> {
+        into.create_dir_all(self.name.as_str(), 0o700)?;
+        let folder = into.open_folder(self.name.as_str())?;
+        self.write_file(&folder, SKILL_FILE, self.document.as_bytes(), false)?;
         for file in &self.files {
-            // A `FilePath` cannot lead out of the folder (invariant 18).
-            let path = folder.join(file.path.as_str());
-            path.parent().map_or(Ok(()), make)?;
-            self.write_file(&path, &file.content, file.executable)?;
+            let path = file.path.as_str();
+            if let Some(parent) = Path::new(path).parent() {
+                folder.create_dir_all(parent, 0o700)?;
+            }
+            self.write_file(&folder, path, &file.content, file.executable)?;
         }
         Ok(())
     }
 
-    fn write_file(&self, path: &Path, content: &[u8], executable: bool) -> io::Result<()> {
-        let mode = if executable { 0o700 } else { 0o600 };
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
+    fn write_file(&self, folder: &Root, path: &str, content: &[u8], executable: bool) -> io::Result<()> {
+        let mut file = folder.create_new(path, if executable { 0o700 } else { 0o600 })?;
         file.write_all(content)?;
         file.set_modified(self.modification_time(content))
     }

@@ -6,16 +6,18 @@ use crate::{
 };
 use serde_json::{Map, Value, json};
 use std::{
-    fs, io,
-    io::Read as _,
-    path::{Component, Path, PathBuf},
+    io,
+    path::{Path, PathBuf},
 };
+use workbench::files::{EntryKind, Root, RootError};
 
 pub const NAME: &str = "skill";
 const FILE: &str = "SKILL.md";
 const MAX_FILE_BYTES: u64 = 256 * 1024;
 const MAX_DESCRIPTION_BYTES: usize = 1024;
 const MAX_LISTED: usize = 100;
+/// How many entries of one folder are looked at.
+const MAX_ENTRIES: usize = 1000;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SkillInstructions {
@@ -29,7 +31,7 @@ pub struct SkillInstructions {
 pub fn read_skills(folders: &[SkillFolder]) -> (Vec<SkillInstructions>, Vec<String>) {
     let (mut skills, mut problems) = (Vec::new(), Vec::new());
     for SkillFolder { name, path } in folders {
-        match read(&path.join(FILE)) {
+        match open_root(path).and_then(|root| read(&root, FILE)) {
             Ok(text) => {
                 let (description, body) = parts(&text);
                 let (name, body, folder) = (name.clone(), body.to_owned(), path.clone());
@@ -75,10 +77,11 @@ pub async fn run(skills: &[SkillInstructions], input: &Map<String, Value>) -> To
 
 /// Returns the text of a skill, or of one of its files, for the model. Blocks.
 pub fn load(skill: &SkillInstructions, file: Option<&str>) -> io::Result<String> {
+    let root = open_root(&skill.folder)?;
     if let Some(file) = file {
-        return read(&resolve_beneath(&skill.folder, file)?);
+        return read(&root, file);
     }
-    let files = further_files(&skill.folder);
+    let files = further_files(&root)?;
     let files = match files.is_empty() {
         true => String::new(),
         false => format!("\n\nFurther files of this skill, to be loaded one by one: {}", files.join(", ")),
@@ -86,49 +89,38 @@ pub fn load(skill: &SkillInstructions, file: Option<&str>) -> io::Result<String>
     Ok(format!("<skill name=\"{}\">\n{}\n</skill>{files}", skill.name, skill.body.trim()))
 }
 
-/// Resolves a path and its symlinks, and rejects a file outside of the skill's folder (invariant 18).
-fn resolve_beneath(folder: &Path, file: &str) -> io::Result<PathBuf> {
-    let outside = || io::Error::new(io::ErrorKind::PermissionDenied, "the path is outside of the skill's folder");
-    let path = Path::new(file);
-    if !path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir)) {
-        return Err(outside());
-    }
-    let (folder, path) = (folder.canonicalize()?, folder.join(path).canonicalize()?);
-    if path.starts_with(&folder) { Ok(path) } else { Err(outside()) }
+/// An agent can write in the folders of skills in its workspace (invariant 18).
+fn open_root(folder: &Path) -> io::Result<Root> {
+    Ok(Root::open_following_links(folder)?)
 }
 
-fn read(path: &Path) -> io::Result<String> {
-    let mut text = String::new();
-    fs::File::open(path)?.take(MAX_FILE_BYTES + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > MAX_FILE_BYTES {
-        return Err(io::Error::new(
-            io::ErrorKind::FileTooLarge,
-            format!("the file is longer than {MAX_FILE_BYTES} bytes"),
-        ));
-    }
-    Ok(text)
+fn read(root: &Root, path: &str) -> io::Result<String> {
+    let bytes = root.read(path, MAX_FILE_BYTES).map_err(|error| match error {
+        RootError::InvalidPath | RootError::Outside => {
+            io::Error::new(io::ErrorKind::PermissionDenied, "the path is outside of the skill's folder")
+        }
+        error => error.into(),
+    })?;
+    String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
 /// Lists the skill's other files by name, at most two folders deep and [`MAX_LISTED`].
-fn further_files(folder: &Path) -> Vec<String> {
+fn further_files(root: &Root) -> io::Result<Vec<String>> {
     let mut files = Vec::new();
-    let mut folders = vec![(folder.to_owned(), 0)];
-    while let Some((at, depth)) = folders.pop() {
-        for entry in fs::read_dir(&at).into_iter().flatten().flatten() {
-            let (path, name) = (entry.path(), entry.file_name());
-            let is_hidden = name.as_encoded_bytes().starts_with(b".");
-            match entry.file_type() {
-                _ if is_hidden || files.len() >= MAX_LISTED => {}
-                Ok(kind) if kind.is_dir() && depth < 2 => folders.push((path, depth + 1)),
-                Ok(kind) if kind.is_file() && path != folder.join(FILE) => {
-                    files.extend(path.strip_prefix(folder).ok().map(|path| path.display().to_string()));
-                }
+    let mut folders = vec![(PathBuf::new(), 0)];
+    while let Some((folder, depth)) = folders.pop() {
+        for entry in root.list(&folder, MAX_ENTRIES)?.entries {
+            let path = folder.join(&entry.name);
+            match entry.kind {
+                _ if entry.name.as_encoded_bytes().starts_with(b".") || files.len() >= MAX_LISTED => {}
+                EntryKind::Folder if depth < 2 => folders.push((path, depth + 1)),
+                EntryKind::File if path != Path::new(FILE) => files.push(path.display().to_string()),
                 _ => {}
             }
         }
     }
     files.sort();
-    files
+    Ok(files)
 }
 
 /// Returns the description in the front matter, and the text below it.
@@ -176,7 +168,11 @@ mod tests {
     use super::{SkillInstructions, load, parts, read_skills, run};
     use crate::SkillFolder;
     use serde_json::json;
-    use std::fs;
+    use std::{
+        fs,
+        sync::atomic::{AtomicBool, Ordering},
+        time::{Duration, Instant},
+    };
 
     #[test]
     fn parses_front_matter() {
@@ -232,5 +228,36 @@ mod tests {
             assert!(error.to_string().contains("is outside of"), "{path}: {error}");
         }
         assert!(!load(&skill, None).unwrap().contains("link"));
+    }
+
+    /// A path that was checked and then opened again would sometimes show the secret here.
+    #[test]
+    fn invariant_18_beneath_a_folder_that_turns_into_a_link_shows_nothing_outside() {
+        let dir = tempfile::tempdir().unwrap();
+        let skill = skill(dir.path());
+        fs::write(dir.path().join("a.txt"), "secret").unwrap();
+        std::os::unix::fs::symlink(dir.path(), dir.path().join("s/link")).unwrap();
+        let (ended, deadline) = (AtomicBool::new(false), Instant::now() + Duration::from_secs(60));
+        let (mut read, mut refused) = (0, 0);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let root = workbench::files::Root::open(&dir.path().join("s")).unwrap();
+                while !ended.load(Ordering::Relaxed) {
+                    root.exchange("more", "link").unwrap();
+                }
+            });
+            while (read < 10_000 || refused < 10_000) && Instant::now() < deadline {
+                match load(&skill, Some("more/a.txt")) {
+                    Ok(text) if text == "further" => read += 1,
+                    Ok(_) => break,
+                    Err(_) => refused += 1,
+                }
+            }
+            ended.store(true, Ordering::Relaxed);
+        });
+        assert!(
+            read >= 10_000 && refused >= 10_000,
+            "{read} read, {refused} refused, then the file outside or the deadline"
+        );
     }
 }
