@@ -45,7 +45,7 @@ pub fn registry(
         allowed_variables: starting.pass_env.clone(),
         share_login: starting.share_login,
         environment: config.environment.variables().clone(),
-        supervisor: supervisor.clone(),
+        launcher: Arc::new(supervisor.clone()),
     };
     let claude = ClaudeCodeProvider::new(claude_code::ClaudeCodeConfig {
         program: program(&config.claude_code.starting),

@@ -8,6 +8,8 @@ pub mod claude_code;
 pub mod codex;
 mod crash_breaker;
 pub mod direct;
+#[cfg(test)]
+mod fake_launcher;
 mod history;
 pub mod host_tools;
 pub mod jsonrpc;
@@ -20,6 +22,7 @@ pub mod scripted;
 #[cfg(test)]
 mod transcript;
 mod turn;
+mod turn_port;
 
 pub use history::TurnHistory;
 pub use memory::MemoryHandle;

@@ -5,9 +5,10 @@ use std::{
     collections::BTreeMap,
     ffi::{OsStr, OsString},
     path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
-use workbench::process::{StopTimeouts, Supervisor};
+use workbench::process::{Launcher, StopTimeouts};
 
 /// Variables of the server's environment that every program gets, if they are set. Others are passed on only if the
 /// operator names them (invariant 17).
@@ -51,7 +52,7 @@ pub struct AgentProgram {
     pub share_login: bool,
     /// The server's whole environment: read by name, never passed on as a whole.
     pub environment: BTreeMap<OsString, OsString>,
-    pub supervisor: Supervisor,
+    pub launcher: Arc<dyn Launcher>,
 }
 
 impl std::fmt::Debug for AgentProgram {
@@ -91,7 +92,7 @@ impl AgentProgram {
 }
 
 /// Short: the output of an interrupted turn is already saved, and a program that does not exit is killed.
-pub const STOP_PATIENCE: StopTimeouts =
+pub const STOP_TIMEOUTS: StopTimeouts =
     StopTimeouts { after_input_closed: Duration::from_millis(1500), after_sigterm: Duration::from_millis(1500) };
 
 /// Returns the status event for processes that a turn had left running.

@@ -4,16 +4,16 @@
 use super::{
     parse::{AcpParser, AcpPermissionRequest},
     process::{AcpProcess, refusal},
-    turn_channel::{QueuedTurnChannel, TurnChannelEvent},
 };
 use crate::{
-    ProviderEvent, TurnCommand, TurnEvent,
+    ProviderEvent, TurnEvent,
     host_tools::{
         self,
         agent_token::{self, name_over_mcp},
         questions::{TurnQuestions, UserQuestion},
     },
     jsonrpc::{CallError, RpcError, RpcIncoming, RpcPeer},
+    turn_port::{PortEvent, TurnPort},
 };
 use domain::{event::Decision, ids::ApprovalId};
 use serde_json::{Value, json};
@@ -43,14 +43,14 @@ pub struct AcpExchange<'a> {
     peer: RpcPeer,
     session: String,
     open: HashMap<ApprovalId, OpenRequest>,
-    channel: &'a mut QueuedTurnChannel,
+    port: &'a mut TurnPort,
     /// When the announced calls were last updated.
     announced_at: Instant,
 }
 
 impl<'a> AcpExchange<'a> {
-    pub fn new(peer: RpcPeer, session: String, parser: AcpParser, channel: &'a mut QueuedTurnChannel) -> Self {
-        Self { parser, interrupted: None, peer, session, open: HashMap::new(), channel, announced_at: Instant::now() }
+    pub fn new(peer: RpcPeer, session: String, parser: AcpParser, port: &'a mut TurnPort) -> Self {
+        Self { parser, interrupted: None, peer, session, open: HashMap::new(), port, announced_at: Instant::now() }
     }
 
     /// Returns the response to the prompt; `None` if the agent did not stop in time.
@@ -67,18 +67,18 @@ impl<'a> AcpExchange<'a> {
             let deadline = self.interrupted.map_or_else(Instant::now, |since| since + INTERRUPT_TIMEOUT);
             tokio::select! {
                 answer = &mut prompt => break answer,
-                Some(message) = agent.incoming.recv(), if self.channel.has_capacity() || self.interrupted.is_some() => {
+                Some(message) = agent.incoming.recv(), if self.port.has_capacity() || self.interrupted.is_some() => {
                     self.handle_incoming(message);
                 }
-                event = self.channel.next() => self.handle_channel_event(event),
+                event = self.port.next() => self.handle_port_event(event),
                 Some(question) = questions.next() => self.handle_question(question),
                 approval = abandoned_question(&mut self.open) => {
                     self.open.remove(&approval);
-                    self.channel.send(TurnEvent::ApprovalWithdrawn { id: approval });
+                    self.port.send(TurnEvent::ApprovalWithdrawn { id: approval });
                 }
                 () = sleep_until(self.announced_at + ANNOUNCE_TIMEOUT), if self.parser.calls.has_announced() => {
                     let begun = self.parser.calls.report_announced();
-                    self.channel.send_all(begun);
+                    self.port.send_all(begun);
                 }
                 () = sleep_until(deadline), if self.interrupted.is_some() => return None,
             }
@@ -104,7 +104,7 @@ impl<'a> AcpExchange<'a> {
                     // Deltas are dropped after an interrupt, to reach the response to the prompt sooner.
                     events.retain(|reported| !is_delta(&reported.event));
                 }
-                self.channel.send_all(events);
+                self.port.send_all(events);
             }
             RpcIncoming::Request { id, method, params, raw } if method == "session/request_permission" => {
                 self.handle_permission(id, &params, &raw);
@@ -120,7 +120,7 @@ impl<'a> AcpExchange<'a> {
 
     fn handle_permission(&mut self, id: Value, params: &Value, raw: &str) {
         let (events, permission) = self.parser.permission(params, raw);
-        self.channel.send_all(events);
+        self.port.send_all(events);
         if self.interrupted.is_some() {
             self.parser.calls.withdrawn(&permission.call);
             return self.respond(id, refusal("session/request_permission"));
@@ -133,7 +133,7 @@ impl<'a> AcpExchange<'a> {
         let tool_use_id = Some(permission.call.clone()).filter(|call| !call.is_empty());
         let (name, input) = (permission.name.clone(), permission.input.clone());
         let event = TurnEvent::Approval { id: approval, tool_use_id, name, input, is_question: false };
-        self.channel.send(ProviderEvent { event, raw: Some(raw.to_owned()) });
+        self.port.send(ProviderEvent { event, raw: Some(raw.to_owned()) });
         self.open.insert(approval, OpenRequest::Permission { id, permission });
     }
 
@@ -142,29 +142,25 @@ impl<'a> AcpExchange<'a> {
             return;
         }
         let begun = self.parser.calls.report_announced();
-        self.channel.send_all(begun);
+        self.port.send_all(begun);
         let approval = ApprovalId::generate();
         let tool_use_id = self.parser.calls.running_call(agent_token::ASK_PEOPLE).map(str::to_owned);
         let name = "ask_user".to_owned();
-        self.channel.send(TurnEvent::Approval { id: approval, tool_use_id, name, input, is_question: true });
+        self.port.send(TurnEvent::Approval { id: approval, tool_use_id, name, input, is_question: true });
         self.open.insert(approval, OpenRequest::Question(answer));
     }
 
-    fn handle_channel_event(&mut self, event: TurnChannelEvent) {
+    fn handle_port_event(&mut self, event: PortEvent) {
         match event {
-            TurnChannelEvent::CapacityAvailable => {}
-            TurnChannelEvent::ReceiverClosed | TurnChannelEvent::Command(TurnCommand::Interrupt) => self.interrupt(),
-            TurnChannelEvent::Command(TurnCommand::Steer { message, .. }) => {
-                self.channel.send(TurnEvent::Steered { message, taken: false });
-            }
-            TurnChannelEvent::Command(TurnCommand::Answer { approval, decision, input }) => {
-                match self.open.remove(&approval) {
-                    Some(OpenRequest::Permission { id, permission }) => self.answer(id, &permission, decision, input),
-                    // The agent may no longer wait for the answer.
-                    Some(OpenRequest::Question(answer)) => drop(answer.send((decision, input))),
-                    None => {}
-                }
-            }
+            PortEvent::CommandsEnded | PortEvent::Sent => {}
+            PortEvent::Stop => self.interrupt(),
+            PortEvent::Steer { message, .. } => self.port.decline(message),
+            PortEvent::Answer { approval, decision, input } => match self.open.remove(&approval) {
+                Some(OpenRequest::Permission { id, permission }) => self.answer(id, &permission, decision, input),
+                // The agent may no longer wait for the answer.
+                Some(OpenRequest::Question(answer)) => drop(answer.send((decision, input))),
+                None => {}
+            },
         }
     }
 
@@ -185,7 +181,7 @@ impl<'a> AcpExchange<'a> {
         let answer = permission.reject_once.as_deref().map(selected);
         self.respond(id, answer.map_or_else(|| refusal("session/request_permission"), Ok));
         let result = self.parser.calls.denied(&permission.call, why);
-        self.channel.send_all(result.map(ProviderEvent::from));
+        self.port.send_all(result.map(ProviderEvent::from));
     }
 
     fn interrupt(&mut self) {

@@ -24,7 +24,6 @@ mod tool_calls;
 #[cfg(test)]
 mod transcripts;
 mod turn;
-pub(crate) mod turn_channel;
 
 pub use preset::Preset;
 

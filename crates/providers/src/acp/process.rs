@@ -14,7 +14,7 @@ use crate::{
     host_tools::agent_token::{AgentTokenLease, HostToolsAccess},
     jsonrpc::{CallError, CloseReason, RpcConnection, RpcError, RpcFormat, RpcIncoming, RpcPeer},
     pool::PooledProcess,
-    program::{self, AgentProgram, STOP_PATIENCE},
+    program::{self, AgentProgram, STOP_TIMEOUTS},
     turn::SkillSnapshot,
 };
 use domain::run::{Receipt, RunError};
@@ -24,8 +24,8 @@ use std::{
     path::{Path, PathBuf},
     time::Duration,
 };
-use tokio::{io::AsyncWrite, sync::mpsc};
-use workbench::process::{OutputLines, ProcessSpec, ProgramExit, ProgramHandle};
+use tokio::sync::mpsc;
+use workbench::process::{LaunchedProcess, ProcessHandle, ProcessSpec, ProgramExit};
 
 /// Some agents take seconds to load, and longer on a busy machine.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
@@ -49,8 +49,7 @@ pub struct AcpProcess {
     /// The settings that it was started with. Other settings need a new process.
     pub launch_settings: AcpLaunchSettings,
     connection: RpcConnection,
-    /// `None` in tests, which have no process.
-    handle: Option<ProgramHandle>,
+    handle: Box<dyn ProcessHandle>,
     /// `None` until the agent is initialized.
     pub capabilities: Option<AcpCapabilities>,
 }
@@ -123,9 +122,9 @@ impl AcpLauncher {
         let is_proxied = program::uses_proxy(&env);
         let command = ProcessSpec { program: path, args, env, folder };
         let token = self.host_tools_endpoint.tokens.issue().map_err(|error| start_error(&error))?;
-        let child = self.program.supervisor.start(command).await.map_err(|error| start_error(&error))?;
+        let launched = self.program.launcher.launch(command).await.map_err(|error| start_error(&error))?;
         let made_for = AcpLaunchSettings::new(&self.preset, workspace, surroundings);
-        let agent = AcpProcess::new(child.stdout, child.stdin, Some(child.handle), made_for, token);
+        let agent = AcpProcess::new(launched, made_for, token);
         Ok(AcpProcess { is_proxied, ..agent })
     }
 
@@ -159,14 +158,9 @@ impl AcpLauncher {
 }
 
 impl AcpProcess {
-    pub fn new(
-        output: OutputLines,
-        input: impl AsyncWrite + Send + Unpin + 'static,
-        handle: Option<ProgramHandle>,
-        launch_settings: AcpLaunchSettings,
-        token: AgentTokenLease,
-    ) -> Self {
-        let (connection, peer, incoming) = RpcConnection::start(output, input, RpcFormat { with_version_field: true });
+    pub fn new(launched: LaunchedProcess, launch_settings: AcpLaunchSettings, token: AgentTokenLease) -> Self {
+        let LaunchedProcess { stdin, stdout, handle } = launched;
+        let (connection, peer, incoming) = RpcConnection::start(stdout, stdin, RpcFormat { with_version_field: true });
         Self {
             peer,
             incoming,
@@ -241,7 +235,7 @@ impl AcpProcess {
 
     /// Kills the processes that its tools left running. Returns their number.
     pub fn end_strays(&self) -> usize {
-        self.handle.as_ref().map_or(0, ProgramHandle::end_orphans)
+        self.handle.end_orphans()
     }
 
     /// Stops the program and all its descendants.
@@ -249,24 +243,16 @@ impl AcpProcess {
         let Self { connection, handle, peer, agent_token: token, .. } = self;
         drop((peer, token));
         connection.close().await;
-        match handle {
-            Some(handle) => handle.stop(STOP_PATIENCE).await,
-            None => Receipt::default(),
-        }
+        handle.stop(STOP_TIMEOUTS).await
     }
 
     /// Stops the program. Returns how it exited, the end of its stderr, and the receipt.
     async fn stop_with_details(mut self) -> (Option<ProgramExit>, String, Receipt) {
-        let mut ended = None;
-        let mut stderr = String::new();
-        if let Some(handle) = &mut self.handle {
-            ended = tokio::time::timeout(Duration::from_secs(1), handle.wait()).await.ok();
-            let tail = handle.stderr().text();
-            let from = tail.len().saturating_sub(STDERR_BYTES);
-            let from = (from..tail.len()).find(|at| tail.is_char_boundary(*at)).unwrap_or(tail.len());
-            stderr = tail[from..].to_owned();
-        }
-        (ended, stderr, self.stop().await)
+        let ended = tokio::time::timeout(Duration::from_secs(1), self.handle.wait()).await.ok();
+        let tail = self.handle.stderr().text();
+        let from = tail.len().saturating_sub(STDERR_BYTES);
+        let from = (from..tail.len()).find(|at| tail.is_char_boundary(*at)).unwrap_or(tail.len());
+        (ended, tail[from..].to_owned(), self.stop().await)
     }
 }
 
@@ -309,7 +295,7 @@ pub async fn version(program: &AgentProgram, path: &Path) -> Option<String> {
     let env = program.environment(&[], &[("NO_COLOR", std::ffi::OsStr::new("1"))]);
     let folder = PathBuf::from("/");
     let command = ProcessSpec { program: path.to_owned(), args: vec!["--version".into()], env, folder };
-    let mut child = program.supervisor.start(command).await.ok()?;
+    let mut child = program.launcher.launch(command).await.ok()?;
     drop(child.stdin);
     let line = child.stdout.next().await.ok()??;
     let version: String = line.trim().chars().take(100).collect();

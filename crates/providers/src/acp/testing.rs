@@ -10,6 +10,7 @@ use crate::{
     AgentWorkspace, HistoryAuthor, HistoryMessage, ProviderEvent, ResumableSession, TurnChannel, TurnCommand,
     TurnEvent, TurnOutcome, TurnRequest,
     crash_breaker::CrashBreaker,
+    fake_launcher::{self, FakeEnd, FakeProcessCount},
     host_tools::agent_token::{AgentTokens, HostToolRequest, HostToolsAccess},
     jsonrpc::fake_peer::FakeRpcPeer,
     pool::{PoolLimits, ProcessPool, SlotRequest},
@@ -20,13 +21,14 @@ use domain::{
     event::Decision,
     ids::{AgentId, ApprovalId, RoomId, RunId},
     name::Name,
+    run::Receipt,
     time::Timestamp,
 };
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, fs, path::Path, sync::Arc, time::Duration};
 use tempfile::TempDir;
 use tokio::{sync::mpsc, task::JoinSet};
-use workbench::process::Supervisor;
+use workbench::process::{ProcessSpec, ProgramExit, Supervisor};
 
 /// An agent workspace with its folders in `folder`.
 pub fn workspace(folder: &Path) -> AgentWorkspace {
@@ -51,7 +53,7 @@ pub fn program(command: &str) -> AgentProgram {
         allowed_variables: Vec::new(),
         share_login: false,
         environment: BTreeMap::new(),
-        supervisor: Supervisor::new("keeper".into()),
+        launcher: Arc::new(Supervisor::new("keeper".into())),
     }
 }
 
@@ -109,15 +111,22 @@ impl AcpHarness {
 
     /// Like `begin`, with a modified agent.
     pub async fn begin_with(&mut self, change: impl FnOnce(&mut Running)) {
-        let (output, input, agent) = FakeRpcPeer::new();
-        self.agent = agent;
+        let spec = ProcessSpec {
+            program: "tame".into(),
+            args: Vec::new(),
+            env: BTreeMap::new(),
+            folder: self.request.workspace.folder.clone(),
+        };
+        let end = FakeEnd { exit: ProgramExit::Unknown, stderr: "", stop: (Duration::ZERO, Receipt::default()) };
+        let (launched, agent) = fake_launcher::start(spec, &end, &FakeProcessCount::default());
+        self.agent = FakeRpcPeer::of(agent);
         let made_for = AcpLaunchSettings::new(
             &self.shared.launcher.preset,
             &self.request.workspace,
             WorkspaceOverrides::default(),
         );
         let token = self.shared.launcher.host_tools_endpoint.tokens.issue().unwrap();
-        let mut running = Running::new(output, input, None, made_for, token);
+        let mut running = Running::new(launched, made_for, token);
         change(&mut running);
         let Some(SlotRequest::Granted(slot)) = self.shared.pool.acquire(pool_key(&self.request.workspace)) else {
             panic!("no free slot")

@@ -8,7 +8,6 @@ use super::{
     parse::AcpParser,
     preset::HomeLayout,
     process::{AcpLaunchSettings, AcpLauncher, AcpProcess, status},
-    turn_channel::QueuedTurnChannel,
 };
 use crate::{
     ProviderEvent, SavedInSession, TurnChannel, TurnEnd, TurnEvent, TurnOutcome, TurnRequest,
@@ -16,6 +15,7 @@ use crate::{
     jsonrpc::CallError,
     pool::{self, ProcessPool, SlotRequest},
     program, recap,
+    turn_port::TurnPort,
 };
 use domain::{
     ids::{AgentId, RoomId},
@@ -40,16 +40,16 @@ pub fn pool_key(workspace: &crate::AgentWorkspace) -> AcpPoolKey {
 }
 
 pub async fn turn(shared: Arc<AcpShared>, request: TurnRequest, channel: TurnChannel) -> TurnOutcome {
-    let mut channel = QueuedTurnChannel::new(channel);
-    let outcome = AcpTurn { shared: &shared, request: &request, channel: &mut channel }.run().await;
-    channel.flush().await;
+    let mut port = TurnPort::new(channel);
+    let outcome = AcpTurn { shared: &shared, request: &request, port: &mut port }.run().await;
+    port.finish().await;
     outcome
 }
 
 struct AcpTurn<'a> {
     shared: &'a AcpShared,
     request: &'a TurnRequest,
-    channel: &'a mut QueuedTurnChannel,
+    port: &'a mut TurnPort,
 }
 
 impl AcpTurn<'_> {
@@ -65,18 +65,16 @@ impl AcpTurn<'_> {
                 if is_full {
                     let count = self.shared.pool.limits().slots;
                     let message = format!("all {count} {} processes are busy; waiting for a free one", self.name());
-                    self.channel.send(TurnEvent::Waiting { status: "waiting_for_slot".into(), message });
+                    self.port.send(TurnEvent::Waiting { status: "waiting_for_slot".into(), message });
                 }
-                let slot = tokio::select! {
-                    slot = wait.slot() => match slot {
-                        Some(slot) => slot,
-                        None => return server_stopping(),
-                    },
-                    () = self.channel.wait_for_stop() => return TurnOutcome::from_end(TurnEnd::Stopped),
+                let slot = match self.port.unless_stopped(wait.slot()).await {
+                    Some(Some(slot)) => slot,
+                    Some(None) => return server_stopping(),
+                    None => return TurnOutcome::from_end(TurnEnd::Stopped),
                 };
                 if is_full {
                     // This event restarts the turn's time limits.
-                    self.channel.send(status("starting", format!("{} is starting", self.name())));
+                    self.port.send(status("starting", format!("{} is starting", self.name())));
                 }
                 slot
             }
@@ -95,7 +93,7 @@ impl AcpTurn<'_> {
                 // Processes that its tools left running must not outlive the turn.
                 let strays = agent.end_strays();
                 outcome.receipt.processes = u32::try_from(strays).unwrap_or(u32::MAX);
-                program::leftovers_ended(strays).into_iter().for_each(|status| self.channel.send(status));
+                program::leftovers_ended(strays).into_iter().for_each(|status| self.port.send(status));
                 slot.put_back(agent).await;
                 outcome
             }
@@ -127,10 +125,8 @@ impl AcpTurn<'_> {
         slot: &mut pool::PoolSlot<AcpPoolKey, AcpProcess>,
     ) -> Result<(AcpProcess, String), TurnOutcome> {
         let wanted = self.request.session.as_ref().map(|session| session.id.as_str());
-        let mut idle = tokio::select! {
-            idle = slot.take_process() => idle,
-            () = self.channel.wait_for_stop() => return Err(TurnOutcome::from_end(TurnEnd::Stopped)),
-        };
+        let stopped = || TurnOutcome::from_end(TurnEnd::Stopped);
+        let mut idle = self.port.unless_stopped(slot.take_process()).await.ok_or_else(stopped)?;
         if let Some(agent) = idle.take_if(|agent| !self.fits(agent, wanted)) {
             agent.stop().await;
         }
@@ -139,21 +135,16 @@ impl AcpTurn<'_> {
             None => {
                 let allowed = self.shared.crash_breaker.check(&self.request.workspace.agent.id);
                 allowed.map_err(|error| TurnOutcome::from_end(TurnEnd::Failed(error)))?;
-                tokio::select! {
-                    started = self.shared.launcher.start(&self.request.workspace) => {
-                        started.map_err(|error| TurnOutcome::from_end(self.failed(error)))?
-                    }
-                    () = self.channel.wait_for_stop() => return Err(TurnOutcome::from_end(TurnEnd::Stopped)),
-                }
+                let start = self.shared.launcher.start(&self.request.workspace);
+                let started = self.port.unless_stopped(start).await.ok_or_else(stopped)?;
+                started.map_err(|error| TurnOutcome::from_end(self.failed(error)))?
             }
         };
         if agent.session.is_none() {
             let mut notes = Vec::new();
-            let opened = tokio::select! {
-                opened = self.shared.launcher.open(&mut agent, &self.request.workspace, wanted, &mut notes) => Some(opened),
-                () = self.channel.wait_for_stop() => None,
-            };
-            notes.into_iter().for_each(|note| self.channel.send(note));
+            let open = self.shared.launcher.open(&mut agent, &self.request.workspace, wanted, &mut notes);
+            let opened = self.port.unless_stopped(open).await;
+            notes.into_iter().for_each(|note| self.port.send(note));
             match opened {
                 Some(Ok(())) => {}
                 Some(Err(error)) => {
@@ -206,9 +197,9 @@ impl AcpTurn<'_> {
         if wanted.is_some() {
             let message =
                 format!("{} no longer has this conversation; a new one was started with the history.", self.name());
-            self.channel.send(status("session_rebuilt", message));
+            self.port.send(status("session_rebuilt", message));
         }
-        self.channel.send(TurnEvent::Session { id: session.id.clone() });
+        self.port.send(TurnEvent::Session { id: session.id.clone() });
         false
     }
 
@@ -229,14 +220,14 @@ impl AcpTurn<'_> {
 
     async fn run_prompt(&mut self, agent: &mut AcpProcess, prompt: String) -> PromptOutcome {
         let Some(session) = agent.session.clone() else { return PromptOutcome::InterruptIgnored(Instant::now()) };
-        self.channel.send(TurnEvent::ModelCall);
+        self.port.send(TurnEvent::ModelCall);
         let parser = AcpParser::new(self.shared.launcher.preset.naming);
-        let mut exchange = AcpExchange::new(agent.peer.clone(), session.id.clone(), parser, self.channel);
+        let mut exchange = AcpExchange::new(agent.peer.clone(), session.id.clone(), parser, self.port);
         let params = json!({"sessionId": session.id, "prompt": [{"type": "text", "text": prompt}]});
         let questions = agent.agent_token.begin_turn();
         let answer = exchange.run(agent, questions, params).await;
         let AcpExchange { mut parser, interrupted, .. } = exchange;
-        self.channel.send_all(parser.calls.report_announced());
+        self.port.send_all(parser.calls.report_announced());
         tracing::debug!(skipped = ?parser.skipped, "skipped updates of an agent");
         let answer = match answer {
             Some(Ok(answer)) => Ok(answer),
@@ -247,7 +238,7 @@ impl AcpTurn<'_> {
         if let Ok(result) = &answer {
             let raw = result.to_string();
             for event in ending::usage(result, parser.model.as_deref(), parser.cost, session.cost_so_far) {
-                self.channel.send(ProviderEvent { event, raw: Some(raw.clone()) });
+                self.port.send(ProviderEvent { event, raw: Some(raw.clone()) });
             }
         }
         if let (Some(session), Some(cost)) = (&mut agent.session, parser.cost) {
@@ -286,7 +277,7 @@ impl AcpTurn<'_> {
         let mut ending = match answer {
             Ok(result) => ending::from_result(preset, result, parser.engine_error()),
             Err(error) => {
-                self.channel.send_all(parser.retract_error_text(&error.to_string()).map(ProviderEvent::from));
+                self.port.send_all(parser.retract_error_text(&error.to_string()).map(ProviderEvent::from));
                 let end = TurnEnd::Failed(ending::run_error(preset, error));
                 AcpPromptEnd { end, kept: preset.kept_when_failed, status: None }
             }
@@ -307,7 +298,7 @@ impl AcpTurn<'_> {
             ending.status = Some(status("empty_answer", message));
         }
         if let Some(status) = ending.status {
-            self.channel.send(status);
+            self.port.send(status);
         }
         TurnOutcome { end: ending.end, receipt: Receipt::default(), saved: ending.kept }
     }

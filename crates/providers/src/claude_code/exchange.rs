@@ -7,27 +7,23 @@ use super::{
     requests::{ClaudeApprovalRequest, ReplyTo},
     wire,
 };
-use crate::{ProviderEvent, TurnChannel, TurnCommand, TurnEvent};
+use crate::{
+    ProviderEvent, TurnEvent,
+    turn_port::{PortEvent, TurnPort},
+};
 use domain::{
     event::Decision,
     ids::{ApprovalId, MessageId},
     run::RunError,
 };
-use std::{
-    collections::{HashMap, VecDeque},
-    future::pending,
-    time::Duration,
-};
+use std::{collections::HashMap, future::pending, time::Duration};
 use tokio::{
-    sync::mpsc::error::TrySendError,
     task::coop::consume_budget,
-    time::{Instant, sleep_until, timeout_at},
+    time::{Instant, sleep_until},
 };
 
 /// How long the program may take to stop after an interrupt.
 const INTERRUPT_TIMEOUT: Duration = Duration::from_secs(3);
-/// How long the remaining events may take to send after the program has failed.
-const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 /// More than any model requests at once.
 const MAX_OPEN_APPROVALS: usize = 256;
 
@@ -57,12 +53,9 @@ pub(super) enum ExchangeEnd {
 
 pub(super) struct ClaudeExchange<'a> {
     conversation: &'a mut ClaudeConversation,
-    channel: &'a mut TurnChannel,
+    port: &'a mut TurnPort,
     uuid: String,
     is_resumed: bool,
-    /// Events that the receiver had no room for. Nothing is read while there are any, so a slow receiver slows the
-    /// program down.
-    unsent: VecDeque<ProviderEvent>,
     approvals: HashMap<ApprovalId, ReplyTo>,
     interrupt: Option<PendingInterrupt>,
     hopeless: Option<RunError>,
@@ -71,17 +64,11 @@ pub(super) struct ClaudeExchange<'a> {
     taken: Option<bool>,
     prompt_accepted: bool,
     had_output: bool,
-    stop_requested: bool,
-    commands_ended: bool,
-    receiver_closed: bool,
 }
 
 /// Why the loop woke up.
 enum ExchangeWake {
-    Command(Option<TurnCommand>),
-    ReceiverClosed,
-    /// The receiver has room for more events.
-    CapacityAvailable,
+    FromEngine(PortEvent),
     Output(Result<Vec<ClaudeEvent>, ClaudeConversationError>),
     InterruptTimeout,
 }
@@ -94,13 +81,12 @@ struct PendingInterrupt {
 }
 
 impl<'a> ClaudeExchange<'a> {
-    pub fn new(conversation: &'a mut ClaudeConversation, channel: &'a mut TurnChannel, is_resumed: bool) -> Self {
+    pub fn new(conversation: &'a mut ClaudeConversation, port: &'a mut TurnPort, is_resumed: bool) -> Self {
         Self {
             conversation,
-            channel,
+            port,
             uuid: MessageId::generate().to_string(),
             is_resumed,
-            unsent: VecDeque::new(),
             approvals: HashMap::new(),
             interrupt: None,
             hopeless: None,
@@ -108,9 +94,6 @@ impl<'a> ClaudeExchange<'a> {
             taken: None,
             prompt_accepted: false,
             had_output: false,
-            stop_requested: false,
-            commands_ended: false,
-            receiver_closed: false,
         }
     }
 
@@ -122,7 +105,7 @@ impl<'a> ClaudeExchange<'a> {
             ended,
             prompt_accepted: self.prompt_accepted,
             had_output: self.had_output,
-            stop_requested: self.stop_requested,
+            stop_requested: self.port.stop_requested(),
         }
     }
 
@@ -132,56 +115,37 @@ impl<'a> ClaudeExchange<'a> {
                 return ended;
             }
             match self.next_wake().await {
-                ExchangeWake::Command(Some(command)) => self.handle_command(command),
-                ExchangeWake::Command(None) => self.commands_ended = true,
-                ExchangeWake::ReceiverClosed => {
-                    self.receiver_closed = true;
-                    self.unsent.clear();
-                    self.stop();
-                }
-                ExchangeWake::CapacityAvailable => self.send(),
-                ExchangeWake::Output(Ok(heard)) => {
+                ExchangeWake::FromEngine(event) => self.handle_port_event(event),
+                ExchangeWake::Output(Ok(events)) => {
                     // A program with continuous output must not starve other tasks.
                     consume_budget().await;
-                    for heard in heard {
+                    for event in events {
                         self.had_output = true;
-                        if let Some(ended) = self.handle_event(heard) {
+                        if let Some(ended) = self.handle_event(event) {
                             return ended;
                         }
                     }
-                    self.send();
                 }
-                ExchangeWake::Output(Err(broken)) => return self.abort(ExchangeEnd::Disconnected(broken)).await,
-                ExchangeWake::InterruptTimeout => return self.abort(ExchangeEnd::InterruptIgnored).await,
+                ExchangeWake::Output(Err(broken)) => return self.abort(ExchangeEnd::Disconnected(broken)),
+                ExchangeWake::InterruptTimeout => return self.abort(ExchangeEnd::InterruptIgnored),
             }
         }
     }
 
     async fn next_wake(&mut self) -> ExchangeWake {
         let deadline = self.interrupt.as_ref().map(|stop| stop.deadline);
+        let may_read = self.port.has_capacity();
         tokio::select! {
             biased;
-            command = self.channel.commands.recv(), if !self.commands_ended => ExchangeWake::Command(command),
-            () = self.channel.events.closed(), if !self.receiver_closed => ExchangeWake::ReceiverClosed,
-            _ = self.channel.events.reserve(), if !self.unsent.is_empty() => ExchangeWake::CapacityAvailable,
-            heard = self.conversation.next(self.unsent.is_empty()) => ExchangeWake::Output(heard),
+            event = self.port.next() => ExchangeWake::FromEngine(event),
+            output = self.conversation.next(may_read) => ExchangeWake::Output(output),
             () = reached(deadline) => ExchangeWake::InterruptTimeout,
-        }
-    }
-
-    fn send(&mut self) {
-        while let Some(event) = self.unsent.pop_front() {
-            match self.channel.events.try_send(event) {
-                Ok(()) => {}
-                Err(TrySendError::Full(event)) => return self.unsent.push_front(event),
-                Err(TrySendError::Closed(_)) => self.unsent.clear(),
-            }
         }
     }
 
     fn ended(&mut self) -> Option<ExchangeEnd> {
         let is_over = self.finished.is_some()
-            && self.unsent.is_empty()
+            && self.port.is_flushed()
             // An unanswered interrupt could hit the next prompt.
             && self.interrupt.as_ref().is_none_or(|stop| stop.is_answered);
         if !is_over {
@@ -193,41 +157,25 @@ impl<'a> ClaudeExchange<'a> {
         })
     }
 
-    async fn abort(&mut self, ended: ExchangeEnd) -> ExchangeEnd {
-        self.flush_with_usage().await;
+    /// Without a result line, the usage seen in the stream is reported.
+    fn abort(&mut self, ended: ExchangeEnd) -> ExchangeEnd {
+        if self.finished.is_none() {
+            self.port.send_all(self.conversation.parser.take_unmetered().map(ProviderEvent::from));
+        }
         self.hopeless.take().map_or(ended, ExchangeEnd::Hopeless)
     }
 
-    /// Sends the remaining events. Without a result line, the usage seen in the stream is reported.
-    async fn flush_with_usage(&mut self) {
-        if self.finished.is_none() {
-            self.unsent.extend(self.conversation.parser.take_unmetered().map(ProviderEvent::from));
-        }
-        let deadline = Instant::now() + FLUSH_TIMEOUT;
-        for event in std::mem::take(&mut self.unsent) {
-            if !matches!(timeout_at(deadline, self.channel.events.send(event)).await, Ok(Ok(()))) {
-                return;
-            }
-        }
-    }
-
-    fn handle_command(&mut self, command: TurnCommand) {
-        match command {
-            TurnCommand::Interrupt => self.stop(),
-            TurnCommand::Answer { approval, decision, input } => {
+    fn handle_port_event(&mut self, event: PortEvent) {
+        match event {
+            PortEvent::Stop => self.send_interrupt(),
+            PortEvent::Answer { approval, decision, input } => {
                 if let Some(to) = self.approvals.remove(&approval) {
                     self.conversation.send_answer(to, decision, input);
                 }
             }
-            TurnCommand::Steer { message, .. } => {
-                self.unsent.push_back(TurnEvent::Steered { message, taken: false }.into());
-            }
+            PortEvent::Steer { message, .. } => self.port.decline(message),
+            PortEvent::CommandsEnded | PortEvent::Sent => {}
         }
-    }
-
-    fn stop(&mut self) {
-        self.stop_requested = true;
-        self.send_interrupt();
     }
 
     fn send_interrupt(&mut self) {
@@ -238,8 +186,8 @@ impl<'a> ClaudeExchange<'a> {
         }
     }
 
-    fn handle_event(&mut self, heard: ClaudeEvent) -> Option<ExchangeEnd> {
-        match heard {
+    fn handle_event(&mut self, event: ClaudeEvent) -> Option<ExchangeEnd> {
+        match event {
             ClaudeEvent::Event(event) => self.forward(event),
             ClaudeEvent::Began => self.prompt_accepted |= self.taken != Some(false),
             ClaudeEvent::Message { uuid, taken } => {
@@ -285,10 +233,10 @@ impl<'a> ClaudeExchange<'a> {
     fn forward(&mut self, reported: ProviderEvent) {
         let is_speech = matches!(reported.event, TurnEvent::Text { .. } | TurnEvent::Thinking { .. });
         // Output before our message is accepted belongs to another message; text after the interrupt is dropped.
-        if self.receiver_closed || self.taken == Some(false) || (is_speech && self.stop_requested) {
+        if self.taken == Some(false) || (is_speech && self.port.stop_requested()) {
             return;
         }
-        self.unsent.push_back(reported);
+        self.port.send(reported);
     }
 
     fn request_approval(&mut self, question: ClaudeApprovalRequest, raw: String) {
@@ -303,15 +251,13 @@ impl<'a> ClaudeExchange<'a> {
         let id = ApprovalId::generate();
         self.approvals.insert(id, to);
         let event = TurnEvent::Approval { id, tool_use_id, name, input, is_question };
-        self.unsent.push_back(ProviderEvent { event, raw: Some(raw) });
+        self.port.send(ProviderEvent { event, raw: Some(raw) });
     }
 
     /// Removes approval requests that the program cancelled, and notifies the room.
     fn withdraw_approvals(&mut self, is_it: impl Fn(&ReplyTo) -> bool) {
         for (id, _) in self.approvals.extract_if(|_, to| is_it(to)) {
-            if !self.receiver_closed {
-                self.unsent.push_back(TurnEvent::ApprovalWithdrawn { id }.into());
-            }
+            self.port.send(TurnEvent::ApprovalWithdrawn { id });
         }
     }
 }

@@ -13,7 +13,6 @@ mod exchange;
 mod failure;
 mod folders;
 mod inspect;
-mod launch;
 mod meter;
 mod parse;
 mod process;
@@ -30,7 +29,6 @@ use crate::{
     program::AgentProgram,
 };
 use domain::{agent::AgentSpec, ids::AgentId, run::RunError};
-use launch::ClaudeLauncher;
 use process::ClaudeProcess;
 use std::{
     path::PathBuf,
@@ -59,21 +57,15 @@ pub struct ClaudeCodeProvider {
 
 struct ClaudeShared {
     program: AgentProgram,
-    launcher: Arc<dyn ClaudeLauncher>,
     pool: ProcessPool<ClaudePoolKey, ClaudeProcess>,
     crash_breaker: CrashBreaker<AgentId>,
 }
 
 impl ClaudeCodeProvider {
     pub fn new(config: ClaudeCodeConfig) -> Self {
-        let launcher = Arc::new(config.program.supervisor.clone());
-        Self::with_launcher(config, launcher)
-    }
-
-    fn with_launcher(config: ClaudeCodeConfig, launcher: Arc<dyn ClaudeLauncher>) -> Self {
         let ClaudeCodeConfig { program, pool, idle, spares } = config;
         let pool = ProcessPool::new(PoolLimits { slots: pool, idle_timeout: idle, spares });
-        let shared = ClaudeShared { program, launcher, pool, crash_breaker: CrashBreaker::new("Claude Code") };
+        let shared = ClaudeShared { program, pool, crash_breaker: CrashBreaker::new("Claude Code") };
         Self { shared: Arc::new(shared), preparing: Mutex::new(JoinSet::new()) }
     }
 
@@ -154,7 +146,7 @@ async fn prepare_spare(
     let Ok(program) = shared.locate() else { return };
     let fixed = command::ClaudeLaunchSettings::of(&workspace, program);
     let model = workspace.agent.spec.model.as_deref();
-    let error = match ClaudeProcess::start(&*shared.launcher, &shared.program, fixed, model, None).await {
+    let error = match ClaudeProcess::start(&shared.program, fixed, model, None).await {
         Ok(mut process) => match process.conversation.wait_until_ready().await {
             Ok(()) => return slot.put_back(process).await,
             Err(broken) => process.into_error(broken).await.0,

@@ -3,15 +3,16 @@
 use super::{
     command::ClaudeLaunchSettings,
     conversation::{ClaudeConversation, ClaudeConversationError},
-    folders,
-    launch::{ClaudeLauncher, ClaudeProcessHandle},
-    wire,
+    folders, wire,
 };
-use crate::{pool::PooledProcess, program::AgentProgram};
+use crate::{
+    pool::PooledProcess,
+    program::{AgentProgram, STOP_TIMEOUTS},
+};
 use domain::run::{Receipt, RunError};
 use std::time::Duration;
 use tokio::time::timeout;
-use workbench::process::ProgramExit;
+use workbench::process::{LaunchedProcess, ProcessHandle, ProgramExit};
 
 /// How long a program may take to exit after its output has ended.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
@@ -22,7 +23,7 @@ const STDERR_BYTES: usize = 2048;
 
 pub(super) struct ClaudeProcess {
     pub conversation: ClaudeConversation,
-    handle: Box<dyn ClaudeProcessHandle>,
+    handle: Box<dyn ProcessHandle>,
     settings: ClaudeLaunchSettings,
     model: Option<String>,
     /// The session that it was started with.
@@ -33,7 +34,6 @@ pub(super) struct ClaudeProcess {
 
 impl ClaudeProcess {
     pub async fn start(
-        launcher: &dyn ClaudeLauncher,
         program: &AgentProgram,
         settings: ClaudeLaunchSettings,
         model: Option<&str>,
@@ -50,11 +50,12 @@ impl ClaudeProcess {
             return Err(cannot_start(&format!("cannot prepare the agent's folder: {problem}")));
         }
         let command = settings.command(program, model, resume);
-        let child = launcher.launch(command).await.map_err(|problem| cannot_start(&problem))?;
-        let conversation = ClaudeConversation::new(child.lines, child.input, settings.system_prompt.as_deref());
+        let launched = program.launcher.launch(command).await;
+        let LaunchedProcess { stdin, stdout, handle } = launched.map_err(|error| cannot_start(&error.to_string()))?;
+        let conversation = ClaudeConversation::new(stdout, stdin, settings.system_prompt.as_deref());
         Ok(Self {
             conversation,
-            handle: child.handle,
+            handle,
             settings,
             model: model.map(str::to_owned),
             resumed: resume.map(str::to_owned),
@@ -103,20 +104,20 @@ impl ClaudeProcess {
 
     /// Kills the processes that its tools left running. Returns their number.
     pub fn end_strays(&self) -> usize {
-        self.handle.end_strays()
+        self.handle.end_orphans()
     }
 
     /// Closes its input and waits for it to exit, by force if necessary.
     pub async fn stop(self) -> Receipt {
         drop(self.conversation);
-        self.handle.stop().await
+        self.handle.stop(STOP_TIMEOUTS).await
     }
 
     /// Stops the process and returns why it failed.
     pub async fn into_error(mut self, broken: ClaudeConversationError) -> (RunError, Receipt) {
         let error = match broken {
             ClaudeConversationError::Ended(half) => {
-                let ended = timeout(EXIT_TIMEOUT, self.handle.ended()).await.unwrap_or(ProgramExit::Unknown);
+                let ended = timeout(EXIT_TIMEOUT, self.handle.wait()).await.unwrap_or(ProgramExit::Unknown);
                 let how = match ended {
                     ProgramExit::Code(code) => format!("it exited with code {code}"),
                     ProgramExit::Signal(signal) => format!("it was killed by signal {signal}"),
@@ -147,7 +148,7 @@ impl ClaudeProcess {
     }
 
     fn stderr_excerpt(&self) -> String {
-        let tail = self.handle.last_words();
+        let tail = self.handle.stderr().text();
         let mut from = tail.len().saturating_sub(STDERR_BYTES);
         while !tail.is_char_boundary(from) {
             from += 1;

@@ -8,18 +8,17 @@ use super::{
     process::ClaudeProcess,
 };
 use crate::{
-    AgentWorkspace, ProviderEvent, ResumableSession, SavedInSession, TurnChannel, TurnCommand, TurnEnd, TurnEvent,
-    TurnOutcome, TurnRequest,
+    AgentWorkspace, ResumableSession, SavedInSession, TurnChannel, TurnEnd, TurnEvent, TurnOutcome, TurnRequest,
     pool::{self, SlotRequest},
     program,
     recap::prompt_with,
+    turn_port::TurnPort,
 };
 use domain::{
     ids::{AgentId, RoomId},
     run::{Receipt, RunError},
 };
-use std::{future::Future, sync::Arc};
-use tokio::sync::mpsc::{Receiver, Sender};
+use std::sync::Arc;
 
 /// Each conversation may have only one writer; the program does not enforce this.
 pub(super) type ClaudePoolKey = (RoomId, AgentId);
@@ -29,20 +28,21 @@ pub(super) fn pool_key(workspace: &AgentWorkspace) -> ClaudePoolKey {
     (workspace.room_id, workspace.agent.id)
 }
 
-pub(super) async fn turn(shared: Arc<ClaudeShared>, request: TurnRequest, mut channel: TurnChannel) -> TurnOutcome {
-    match run_turn(&shared, request, &mut channel).await {
-        Ok(outcome) | Err(outcome) => outcome,
-    }
+pub(super) async fn turn(shared: Arc<ClaudeShared>, request: TurnRequest, channel: TurnChannel) -> TurnOutcome {
+    let mut port = TurnPort::new(channel);
+    let (Ok(outcome) | Err(outcome)) = run_turn(&shared, request, &mut port).await;
+    port.finish().await;
+    outcome
 }
 
 async fn run_turn(
     shared: &ClaudeShared,
     request: TurnRequest,
-    channel: &mut TurnChannel,
+    port: &mut TurnPort,
 ) -> Result<TurnOutcome, TurnOutcome> {
     let fixed = ClaudeLaunchSettings::of(&request.workspace, shared.locate().map_err(failed)?);
     let (agent, model) = (request.agent().id, request.agent().spec.model.clone());
-    let mut slot = acquire_slot(shared, &request, channel).await?;
+    let mut slot = acquire_slot(shared, &request, port).await?;
     let mut session = request.session.clone();
     let mut warm = match slot.take_process().await {
         Some(process) if process.fits(&fixed, session.as_ref().map(|session| session.id.as_str())) => {
@@ -62,8 +62,7 @@ async fn run_turn(
             None => {
                 shared.crash_breaker.check(&agent).map_err(failed)?;
                 let resume = session.as_ref().map(|session| session.id.as_str());
-                let start =
-                    ClaudeProcess::start(&*shared.launcher, &shared.program, fixed.clone(), model.as_deref(), resume);
+                let start = ClaudeProcess::start(&shared.program, fixed.clone(), model.as_deref(), resume);
                 let started = start.await.inspect_err(|error| shared.crash_breaker.record_failure(&agent, error));
                 (started.map_err(failed)?, false)
             }
@@ -75,19 +74,19 @@ async fn run_turn(
         let is_resuming = process.is_resuming();
         let conversation = process.mark_used();
         conversation.policy = request.agent().spec.tools.clone();
-        let outcome = ClaudeExchange::new(conversation, channel, is_resuming).run(&prompt).await;
+        let outcome = ClaudeExchange::new(conversation, port, is_resuming).run(&prompt).await;
         match &outcome.ended {
             ExchangeEnd::SessionNotFound if !outcome.stop_requested => {
                 process.stop().await;
                 session = None;
-                send_event(channel, session_rebuilt()).await?;
+                port.send(session_rebuilt());
             }
             ExchangeEnd::Disconnected(_) if is_warm && !outcome.had_output && !outcome.stop_requested => {
                 process.stop().await;
             }
             _ => {
                 let is_fit = matches!(outcome.ended, ExchangeEnd::Idle(_));
-                let outcome = finish(outcome, process, slot, channel).await;
+                let outcome = finish(outcome, process, slot, port).await;
                 match &outcome.end {
                     _ if is_fit => shared.crash_breaker.record_success(&agent),
                     TurnEnd::Failed(error) => shared.crash_breaker.record_failure(&agent, error),
@@ -117,7 +116,7 @@ fn session_rebuilt() -> TurnEvent {
 async fn acquire_slot(
     shared: &ClaudeShared,
     request: &TurnRequest,
-    channel: &mut TurnChannel,
+    port: &mut TurnPort,
 ) -> Result<ClaudePoolSlot, TurnOutcome> {
     let closed = || failed(RunError::new("server_stopping", "the server is shutting down"));
     match shared.pool.acquire(pool_key(&request.workspace)).ok_or_else(closed)? {
@@ -126,9 +125,10 @@ async fn acquire_slot(
             if wait.is_full {
                 let count = shared.pool.limits().slots;
                 let message = format!("all {count} Claude Code processes are busy; waiting for a free one");
-                send_event(channel, TurnEvent::Waiting { status: "waiting_for_slot".into(), message }).await?;
+                port.send(TurnEvent::Waiting { status: "waiting_for_slot".into(), message });
             }
-            unless_stopped(channel, wait.slot()).await?.ok_or_else(closed)
+            let stopped = || TurnOutcome::from_end(TurnEnd::Stopped);
+            port.unless_stopped(wait.slot()).await.ok_or_else(stopped)?.ok_or_else(closed)
         }
     }
 }
@@ -137,7 +137,7 @@ async fn finish(
     outcome: ExchangeOutcome,
     process: ClaudeProcess,
     slot: ClaudePoolSlot,
-    channel: &TurnChannel,
+    port: &mut TurnPort,
 ) -> TurnOutcome {
     let ExchangeOutcome { ended, prompt_accepted: began, stop_requested: told_to_stop, .. } = outcome;
     let prompt = if began { SavedInSession::Prompt } else { SavedInSession::Nothing };
@@ -152,11 +152,7 @@ async fn finish(
                 // Processes that its tools left running must not outlive the turn either.
                 let strays = process.end_strays();
                 receipt.processes = u32::try_from(strays).unwrap_or(u32::MAX);
-                if let Some(status) = program::leftovers_ended(strays)
-                    && channel.events.send(status.into()).await.is_err()
-                {
-                    tracing::debug!(strays, "could not report the killed processes");
-                }
+                program::leftovers_ended(strays).into_iter().for_each(|status| port.send(status));
                 slot.put_back(process).await;
             } else {
                 // Its background tasks must not outlive the turn.
@@ -194,39 +190,4 @@ async fn finish(
 
 fn failed(error: RunError) -> TurnOutcome {
     TurnOutcome::from_end(TurnEnd::Failed(error))
-}
-
-async fn send_event(channel: &mut TurnChannel, event: TurnEvent) -> Result<(), TurnOutcome> {
-    let TurnChannel { events, commands } = channel;
-    tokio::select! {
-        biased;
-        () = stop_requested(events, commands) => Err(TurnOutcome::from_end(TurnEnd::Stopped)),
-        sent = events.send(event.into()) => sent.map_err(|_| TurnOutcome::from_end(TurnEnd::Stopped)),
-    }
-}
-
-/// Waits for `awaited`. Returns `Err` and drops it if the turn is stopped first. Not for futures that own a process,
-/// because a process must be stopped with a receipt.
-async fn unless_stopped<T>(channel: &mut TurnChannel, awaited: impl Future<Output = T>) -> Result<T, TurnOutcome> {
-    let TurnChannel { events, commands } = channel;
-    tokio::select! {
-        biased;
-        () = stop_requested(events, commands) => Err(TurnOutcome::from_end(TurnEnd::Stopped)),
-        done = awaited => Ok(done),
-    }
-}
-
-async fn stop_requested(events: &Sender<ProviderEvent>, commands: &mut Receiver<TurnCommand>) {
-    loop {
-        tokio::select! {
-            biased;
-            command = commands.recv() => match command {
-                Some(TurnCommand::Interrupt) => return,
-                // There is no open request yet.
-                Some(TurnCommand::Answer { .. } | TurnCommand::Steer { .. }) => {}
-                None => return events.closed().await,
-            },
-            () = events.closed() => return,
-        }
-    }
 }

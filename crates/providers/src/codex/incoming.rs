@@ -5,11 +5,11 @@ use super::{
     requests::{self, Approval, CodexReplyFormat, CodexRequest},
     thread_settings,
     turn::CodexTurn,
-    turn_port::PortEvent,
 };
 use crate::{
-    TurnCommand, TurnEvent,
+    ProviderEvent, TurnEvent,
     jsonrpc::{CallError, RpcError, RpcIncoming},
+    turn_port::PortEvent,
 };
 use domain::{
     event::Decision,
@@ -74,11 +74,9 @@ impl CodexTurn<'_> {
     fn handle_port_event(&mut self, event: PortEvent) {
         match event {
             PortEvent::Stop => self.stop_requested_at = self.stop_requested_at.or_else(|| Some(Instant::now())),
-            PortEvent::Answer(TurnCommand::Answer { approval, decision, input }) => {
-                self.answer(approval, decision, input)
-            }
+            PortEvent::Answer { approval, decision, input } => self.answer(approval, decision, input),
             PortEvent::Steer { message, text } => self.steer(message, &text),
-            PortEvent::Answer(_) | PortEvent::CapacityAvailable | PortEvent::Flushed => {}
+            PortEvent::CommandsEnded | PortEvent::Sent => {}
         }
     }
 
@@ -91,7 +89,8 @@ impl CodexTurn<'_> {
                     for (id, _) in
                         self.pending_requests.extract_if(|_, asked| Some(&asked.request) == params.get("requestId"))
                     {
-                        self.port.send_with_raw(TurnEvent::ApprovalWithdrawn { id }, Some(raw.clone()));
+                        let event = TurnEvent::ApprovalWithdrawn { id };
+                        self.port.send(ProviderEvent { event, raw: Some(raw.clone()) });
                     }
                 }
                 let ParsedNotification { events, end, hopeless } = self.parser.apply(&method, &params);
@@ -102,7 +101,7 @@ impl CodexTurn<'_> {
                         TurnEvent::Text { .. } | TurnEvent::Thinking { .. } | TurnEvent::ToolOutput { .. }
                     );
                     let raw = if is_delta { None } else { raw.take() };
-                    self.port.send_with_raw(event, raw);
+                    self.port.send(ProviderEvent { event, raw });
                 }
                 self.end = self.end.take().or(end);
                 self.hopeless = self.hopeless.take().or(hopeless);
@@ -123,8 +122,8 @@ impl CodexTurn<'_> {
                 let id = ApprovalId::generate();
                 let (is_question, shown) = (reply.is_question(), input.clone());
                 self.pending_requests.insert(id, PendingCodexRequest { request, input, reply });
-                self.port
-                    .send_with_raw(TurnEvent::Approval { id, tool_use_id, name, input: shown, is_question }, Some(raw));
+                let event = TurnEvent::Approval { id, tool_use_id, name, input: shown, is_question };
+                self.port.send(ProviderEvent { event, raw: Some(raw) });
             }
         }
     }
@@ -158,7 +157,7 @@ impl CodexTurn<'_> {
 
     fn steer(&mut self, message: MessageId, text: &str) {
         let Some(turn) = self.parser.turn().filter(|_| self.end.is_none() && self.stop_requested_at.is_none()) else {
-            return self.port.send(TurnEvent::Steered { message, taken: false });
+            return self.port.decline(message);
         };
         let params = json!({"threadId": self.thread, "expectedTurnId": turn, "input": thread_settings::input(text)});
         let peer = self.instance.peer.clone();

@@ -3,15 +3,20 @@
 //! A task reads its output, routes messages by thread, and stops the program when it exits or is told to stop.
 
 use super::{
-    launch::{CodexProcessHandle, LaunchedCodex},
+    command, home,
     parse::{not_logged_in, text},
     requests,
     thread_router::ThreadRouter,
 };
-use crate::jsonrpc::{CallError, CloseReason, RpcConnection, RpcFormat, RpcIncoming, RpcPeer};
+use crate::{
+    jsonrpc::{CallError, CloseReason, RpcConnection, RpcFormat, RpcIncoming, RpcPeer},
+    program::{AgentProgram, STOP_TIMEOUTS},
+};
 use domain::run::{Receipt, RunError};
 use serde_json::{Value, json};
 use std::{
+    io,
+    path::Path,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -20,8 +25,10 @@ use std::{
 };
 use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
-use workbench::process::ProgramExit;
+use workbench::process::{LaunchedProcess, ProcessHandle, ProgramExit};
 
+pub const INSTALL_ADVICE: &str =
+    "Install Codex with `npm install -g @openai/codex`, or set its path in the configuration.";
 /// Start-up takes a fifth of a second on an idle machine.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a program may take to exit after its output has ended.
@@ -47,15 +54,17 @@ pub struct InstanceEnd {
 }
 
 impl CodexInstance {
-    /// Initializes a program that was just started. If this fails, the program has exited; dropping the future stops
-    /// it. `permit` is released when the program has exited.
+    /// Starts the program for the agent with this home folder, and initializes it. If this fails, the program has
+    /// exited; dropping the future stops it. `permit` is released when the program has exited.
     pub async fn start(
-        launched: LaunchedCodex,
+        program: &AgentProgram,
+        home: &Path,
         tasks: &TaskTracker,
         permit: OwnedSemaphorePermit,
     ) -> Result<Arc<Self>, RunError> {
-        let LaunchedCodex { output, input, process, api_key } = launched;
-        let (connection, peer, incoming) = RpcConnection::start(output, input, RpcFormat { with_version_field: false });
+        let (launched, api_key) = launch(program, home).await?;
+        let LaunchedProcess { stdin, stdout, handle } = launched;
+        let (connection, peer, incoming) = RpcConnection::start(stdout, stdin, RpcFormat { with_version_field: false });
         let (ended, lost) = watch::channel(None);
         let instance = Arc::new(Self {
             peer,
@@ -65,7 +74,7 @@ impl CodexInstance {
             ended: lost,
             is_new: AtomicBool::new(true),
         });
-        let supervisor = supervise(Arc::clone(&instance), connection, incoming, process, ended);
+        let supervisor = supervise(Arc::clone(&instance), connection, incoming, handle, ended);
         tasks.spawn(async move {
             supervisor.await;
             drop(permit);
@@ -164,11 +173,31 @@ fn crashed(message: impl Into<String>) -> RunError {
     RunError::new("program_crashed", message)
 }
 
+/// Prepares the agent's folder and starts the program. Also returns the API key to log in with.
+async fn launch(program: &AgentProgram, home: &Path) -> Result<(LaunchedProcess, Option<String>), RunError> {
+    let Some(found) = program.locate() else {
+        let message = format!("No program {:?} was found. {INSTALL_ADVICE}", program.command);
+        return Err(RunError::new("program_missing", message));
+    };
+    let prepared = tokio::task::spawn_blocking({
+        let (program, home) = (program.clone(), home.to_owned());
+        move || {
+            home::prepare(&home, &program)?;
+            Ok((command::app_server(&program, &found, &home), command::api_key(&program, &home)))
+        }
+    });
+    let prepared: io::Result<_> = prepared.await.map_err(io::Error::other).and_then(|inner| inner);
+    let (command, api_key) =
+        prepared.map_err(|error| crashed(format!("Cannot prepare the agent's Codex folder: {error}")))?;
+    let launched = program.launcher.launch(command).await;
+    Ok((launched.map_err(|error| crashed(format!("{error}. {INSTALL_ADVICE}")))?, api_key))
+}
+
 async fn supervise(
     instance: Arc<CodexInstance>,
     connection: RpcConnection,
     mut incoming: mpsc::Receiver<RpcIncoming>,
-    mut process: Box<dyn CodexProcessHandle>,
+    mut process: Box<dyn ProcessHandle>,
     end: watch::Sender<Option<Arc<InstanceEnd>>>,
 ) {
     let closed = tokio::select! {
@@ -179,17 +208,17 @@ async fn supervise(
     connection.close().await;
     let mut error = match &closed {
         Some(reason) => {
-            let ended = tokio::time::timeout(EXIT_TIMEOUT, process.ended()).await.ok();
+            let ended = tokio::time::timeout(EXIT_TIMEOUT, process.wait()).await.ok();
             RunError::new(reason.code(), end_message(reason, ended))
         }
         None => crashed(instance.stop_reason.lock().unwrap_or_else(PoisonError::into_inner).clone()),
     };
-    let stderr = process.last_words();
+    let stderr = process.stderr().text();
     if closed.is_some() && !stderr.is_empty() {
         let from = stderr.char_indices().rev().take(STDERR_CHARS).last().map_or(0, |(at, _)| at);
         error.message = format!("{} Last output on stderr: {}", error.message, &stderr[from..]);
     }
-    let receipt = process.stop().await;
+    let receipt = process.stop(STOP_TIMEOUTS).await;
     let queues = instance.router.detach_all();
     end.send_replace(Some(Arc::new(InstanceEnd { error, receipt })));
     for queue in queues {

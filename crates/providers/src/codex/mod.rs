@@ -7,7 +7,6 @@ mod command;
 mod home;
 mod incoming;
 mod instance;
-mod launch;
 mod leftovers;
 mod open_thread;
 mod parse;
@@ -19,14 +18,13 @@ mod tests;
 mod thread_router;
 mod thread_settings;
 mod turn;
-mod turn_port;
 
 use crate::{
     AgentWorkspace, Capabilities, CloseFuture, InspectFuture, Inspection, Provider, TurnChannel, TurnEnd, TurnFuture,
     TurnOutcome, TurnRequest, program::AgentProgram,
 };
 use domain::run::RunError;
-use launch::{CodexLauncher, INSTALL_ADVICE};
+use instance::INSTALL_ADVICE;
 use pool::CodexPool;
 use std::time::Duration;
 
@@ -50,11 +48,8 @@ pub struct CodexProvider {
 
 impl CodexProvider {
     pub fn new(config: CodexConfig) -> Self {
-        Self::with_launcher(Box::new(config.program.clone()), config)
-    }
-
-    fn with_launcher(launch: Box<dyn CodexLauncher>, CodexConfig { program, instances, idle }: CodexConfig) -> Self {
-        Self { program, pool: CodexPool::new(launch, instances, idle) }
+        let CodexConfig { program, instances, idle } = config;
+        Self { pool: CodexPool::new(program.clone(), instances, idle), program }
     }
 }
 
@@ -74,7 +69,7 @@ impl Provider for CodexProvider {
                 return Inspection::Missing { advice: INSTALL_ADVICE.to_owned() };
             };
             let version = tokio::time::timeout(INSPECT, async {
-                let mut child = program.supervisor.start(command::version(&program, &found)).await.ok()?;
+                let mut child = program.launcher.launch(command::version(&program, &found)).await.ok()?;
                 let line = child.stdout.next().await.ok().flatten()?;
                 // `codex-cli 0.166.0`
                 Some(line.split_whitespace().last()?.to_owned())

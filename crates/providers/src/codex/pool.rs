@@ -4,11 +4,8 @@
 //! Every instance has one task that starts it, watches it and removes it when it has ended. A turn that finds no free
 //! instance waits in a queue.
 
-use super::{
-    instance::{CodexInstance, InstanceEnd},
-    launch::CodexLauncher,
-};
-use crate::crash_breaker::CrashBreaker;
+use super::instance::{CodexInstance, InstanceEnd};
+use crate::{crash_breaker::CrashBreaker, program::AgentProgram};
 use domain::run::RunError;
 use std::{
     collections::VecDeque,
@@ -33,7 +30,7 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 pub struct CodexPool(Arc<CodexPoolInner>);
 
 struct CodexPoolInner {
-    launch: Box<dyn CodexLauncher>,
+    program: AgentProgram,
     limit: usize,
     idle: Duration,
     /// One permit per running program, so that the limit also holds while one instance replaces another.
@@ -101,10 +98,10 @@ pub struct InstanceLease {
 }
 
 impl CodexPool {
-    pub fn new(launch: Box<dyn CodexLauncher>, limit: usize, idle: Duration) -> Self {
+    pub fn new(program: AgentProgram, limit: usize, idle: Duration) -> Self {
         let limit = limit.max(1);
         Self(Arc::new(CodexPoolInner {
-            launch,
+            program,
             limit,
             idle,
             permits: Arc::new(Semaphore::new(limit)),
@@ -270,8 +267,7 @@ impl CodexPool {
         let permit = Arc::clone(&self.0.permits).acquire_owned().await;
         let permit = permit.map_err(|_| RunError::new("program_crashed", "The server is shutting down."))?;
         self.0.crash_breaker.check(home)?;
-        let launched = self.0.launch.launch(home).await?;
-        CodexInstance::start(launched, &self.0.tasks, permit).await
+        CodexInstance::start(&self.0.program, home, &self.0.tasks, permit).await
     }
 
     /// Returns when the instance should stop: it was retired, or was idle for too long.

@@ -8,11 +8,11 @@ use super::{
     parse::{CodexParser, CodexTurnEnd, text},
     pool::{CodexPool, InstanceLease},
     thread_settings,
-    turn_port::TurnPort,
 };
 use crate::{
     SavedInSession, TurnChannel, TurnEnd, TurnEvent, TurnOutcome, TurnRequest,
     jsonrpc::{CallError, RpcIncoming},
+    turn_port::TurnPort,
 };
 use domain::{
     ids::{ApprovalId, MessageId},
@@ -23,6 +23,8 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio::{sync::mpsc, task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
 
+/// How many events of a turn are queued before its messages stay with the instance, which then delivers to no turn.
+const QUEUE_CAPACITY: usize = 1024;
 /// How long Codex may take to return the turn's id.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long to wait for an abandoned earlier turn to stop.
@@ -35,7 +37,7 @@ pub async fn run_turn(
     channel: TurnChannel,
     abandoned: CancellationToken,
 ) -> TurnOutcome {
-    let mut port = TurnPort::new(channel, abandoned);
+    let mut port = TurnPort::new(channel).with_capacity(QUEUE_CAPACITY).abandoned_by(abandoned);
     let outcome = run(&pool, request, &mut port).await;
     port.finish().await;
     outcome

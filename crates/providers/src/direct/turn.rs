@@ -10,8 +10,8 @@ use super::{
     xml,
 };
 use crate::{
-    SavedInSession, TurnChannel, TurnCommand, TurnEnd, TurnEvent, TurnOutcome, TurnRequest,
-    acp::turn_channel::{QueuedTurnChannel, TurnChannelEvent},
+    SavedInSession, TurnChannel, TurnEnd, TurnEvent, TurnOutcome, TurnRequest,
+    turn_port::{PortEvent, TurnPort},
 };
 use domain::{
     agent::{ModelOptions, RunTools, ToolCalling},
@@ -40,20 +40,17 @@ const TOOLS_STOP: Duration = Duration::from_secs(5);
 const REPORT_BUFFER: usize = 64;
 
 pub async fn turn(shared: Arc<DirectShared>, request: TurnRequest, channel: TurnChannel) -> TurnOutcome {
-    let mut channel = QueuedTurnChannel::new(channel);
-    let prepared = tokio::select! {
-        prepared = prepare(&shared, &request) => prepared,
-        () = channel.wait_for_stop() => Err(TurnEnd::Stopped),
-    };
+    let mut port = TurnPort::new(channel);
+    let prepared = port.unless_stopped(prepare(&shared, &request)).await.unwrap_or(Err(TurnEnd::Stopped));
     let outcome = match prepared {
         Ok(PreparedLoop { notices, tool_set, tool_loop, template }) => {
-            notices.into_iter().for_each(|notice| channel.send(notice));
-            let runner = TurnRunner::new(&shared, &mut channel, tool_set, tool_loop, template);
+            notices.into_iter().for_each(|notice| port.send(notice));
+            let runner = TurnRunner::new(&shared, &mut port, tool_set, tool_loop, template);
             runner.run().await
         }
         Err(end) => TurnOutcome::from_end(end),
     };
-    channel.flush().await;
+    port.finish().await;
     outcome
 }
 
@@ -172,7 +169,7 @@ impl ModelConnection {
 
 struct TurnRunner<'a> {
     shared: &'a DirectShared,
-    channel: &'a mut QueuedTurnChannel,
+    port: &'a mut TurnPort,
     tool_set: ToolSet,
     tool_loop: ToolLoop,
     template: RequestTemplate,
@@ -189,7 +186,7 @@ struct TurnRunner<'a> {
 /// Something that the runner waits for.
 enum RunnerEvent {
     Inputs(Vec<LoopInput>),
-    FromEngine(TurnChannelEvent),
+    FromEngine(PortEvent),
     ToolEnded(Result<(tokio::task::Id, FinishedCall), JoinError>),
     ToolReported(ToolReport),
 }
@@ -197,7 +194,7 @@ enum RunnerEvent {
 impl<'a> TurnRunner<'a> {
     fn new(
         shared: &'a DirectShared,
-        channel: &'a mut QueuedTurnChannel,
+        port: &'a mut TurnPort,
         tool_set: ToolSet,
         tool_loop: ToolLoop,
         template: RequestTemplate,
@@ -205,7 +202,7 @@ impl<'a> TurnRunner<'a> {
         let (reports, reported) = mpsc::channel(REPORT_BUFFER);
         Self {
             shared,
-            channel,
+            port,
             tool_set,
             tool_loop,
             template,
@@ -233,10 +230,10 @@ impl<'a> TurnRunner<'a> {
                 }
             }
             let event = tokio::select! {
-                heard = self.channel.next() => RunnerEvent::FromEngine(heard),
-                more = self.connection.next(), if self.channel.has_capacity() => RunnerEvent::Inputs(more),
+                event = self.port.next() => RunnerEvent::FromEngine(event),
+                more = self.connection.next(), if self.port.has_capacity() => RunnerEvent::Inputs(more),
                 Some(ended) = self.tools.join_next_with_id() => RunnerEvent::ToolEnded(ended),
-                Some(report) = self.reported.recv(), if self.channel.has_capacity() => RunnerEvent::ToolReported(report),
+                Some(report) = self.reported.recv(), if self.port.has_capacity() => RunnerEvent::ToolReported(report),
             };
             inputs = self.inputs_of(event);
         };
@@ -247,7 +244,7 @@ impl<'a> TurnRunner<'a> {
             while let Some(ended) = self.tools.join_next().await {
                 if let Ok(FinishedCall { call, outcome, .. }) = ended {
                     let content = outcome.for_room;
-                    self.channel.send(TurnEvent::ToolResult { id: call, content, is_error: outcome.is_error });
+                    self.port.send(TurnEvent::ToolResult { id: call, content, is_error: outcome.is_error });
                 }
             }
         };
@@ -262,23 +259,19 @@ impl<'a> TurnRunner<'a> {
     fn inputs_of(&mut self, event: RunnerEvent) -> Vec<LoopInput> {
         match event {
             RunnerEvent::Inputs(inputs) => inputs.into_iter().map(|input| self.named(input)).collect(),
-            RunnerEvent::FromEngine(TurnChannelEvent::CapacityAvailable) => Vec::new(),
-            RunnerEvent::FromEngine(
-                TurnChannelEvent::ReceiverClosed | TurnChannelEvent::Command(TurnCommand::Interrupt),
-            ) => {
+            RunnerEvent::FromEngine(PortEvent::CommandsEnded | PortEvent::Sent) => Vec::new(),
+            RunnerEvent::FromEngine(PortEvent::Stop) => {
                 self.stopped = Some(Instant::now());
                 vec![LoopInput::Stop]
             }
-            RunnerEvent::FromEngine(TurnChannelEvent::Command(TurnCommand::Answer { approval, decision, input })) => {
+            RunnerEvent::FromEngine(PortEvent::Answer { approval, decision, input }) => {
                 let decided = |call| LoopInput::Decided { call, decision, input };
                 self.approvals.remove(&approval).map(decided).into_iter().collect()
             }
-            RunnerEvent::FromEngine(TurnChannelEvent::Command(TurnCommand::Steer { message, text })) => {
-                vec![LoopInput::Steer { message, text }]
-            }
+            RunnerEvent::FromEngine(PortEvent::Steer { message, text }) => vec![LoopInput::Steer { message, text }],
             RunnerEvent::ToolEnded(Ok((task, FinishedCall { call, outcome, notices }))) => {
                 self.running.remove(&task);
-                notices.into_iter().for_each(|notice| self.channel.send(notice));
+                notices.into_iter().for_each(|notice| self.port.send(notice));
                 vec![LoopInput::ToolEnded { call, outcome }]
             }
             RunnerEvent::ToolEnded(Err(error)) => {
@@ -292,7 +285,7 @@ impl<'a> TurnRunner<'a> {
                     .collect()
             }
             RunnerEvent::ToolReported((id, delta)) => {
-                self.channel.send(TurnEvent::ToolOutput { id, delta });
+                self.port.send(TurnEvent::ToolOutput { id, delta });
                 Vec::new()
             }
         }
@@ -310,7 +303,7 @@ impl<'a> TurnRunner<'a> {
 
     fn apply(&mut self, effect: LoopEffect) -> Option<TurnEnd> {
         match effect {
-            LoopEffect::Emit(event) => self.channel.send(event),
+            LoopEffect::Emit(event) => self.port.send(event),
             LoopEffect::CallModel(purpose) => {
                 let client = self.shared.client.clone();
                 let body = self.request(purpose);
@@ -325,13 +318,13 @@ impl<'a> TurnRunner<'a> {
                     wait.as_secs_f64(),
                     self.shared.config.retries
                 );
-                self.channel.send(TurnEvent::Status { status: "retrying".into(), message });
+                self.port.send(TurnEvent::Status { status: "retrying".into(), message });
                 self.connection = ModelConnection::WaitingToRetry(Instant::now() + wait);
             }
             LoopEffect::RequestApproval { call, name, input, is_question } => {
                 let id = ApprovalId::generate();
                 self.approvals.insert(id, call.clone());
-                self.channel.send(TurnEvent::Approval { id, tool_use_id: Some(call), name, input, is_question });
+                self.port.send(TurnEvent::Approval { id, tool_use_id: Some(call), name, input, is_question });
             }
             LoopEffect::RunTool { call, name, input } => {
                 let run =

@@ -1,5 +1,6 @@
 //! A fake program for tests: the other end of an RPC connection.
 
+use crate::fake_launcher::FakeProgram;
 use serde_json::Value;
 use std::time::Duration;
 use tokio::io::{AsyncWriteExt as _, DuplexStream};
@@ -19,6 +20,11 @@ impl FakeRpcPeer {
         let (output, our_reader) = tokio::io::duplex(64 * 1024);
         let (our_writer, input) = tokio::io::duplex(64 * 1024);
         (OutputLines::new(our_reader), our_writer, Self { input: OutputLines::new(input), output })
+    }
+
+    /// Acts as a started program.
+    pub fn of(program: FakeProgram) -> Self {
+        Self { input: program.stdin, output: program.stdout }
     }
 
     /// Returns the next message it received; `None` when its input was closed.

@@ -2,7 +2,10 @@
 //! interrupt takes effect immediately.
 
 use super::directive::{self, ScriptStep, WORD_PACE};
-use crate::{ProviderEvent, TurnChannel, TurnCommand, TurnEnd, TurnEvent, TurnOutcome};
+use crate::{
+    ProviderEvent, TurnChannel, TurnEnd, TurnEvent, TurnOutcome,
+    turn_port::{PortEvent, TurnPort},
+};
 use domain::{
     event::Decision,
     ids::{ApprovalId, MessageId},
@@ -13,7 +16,6 @@ use domain::{
 use serde_json::{Value, json};
 use std::{collections::VecDeque, time::Duration};
 use tokio::{
-    sync::mpsc::{Receiver, Sender, error::TrySendError},
     task::coop,
     time::{Instant, sleep_until},
 };
@@ -22,8 +24,7 @@ const FLOOD_DELTA_BYTES: usize = 1024;
 
 pub async fn turn(prompt: String, channel: TurnChannel) -> TurnOutcome {
     let mut player = ScriptPlayer {
-        events: channel.events,
-        commands: channel.commands,
+        port: TurnPort::new(channel),
         steered: VecDeque::new(),
         due: Instant::now(),
         deltas: 0,
@@ -33,8 +34,7 @@ pub async fn turn(prompt: String, channel: TurnChannel) -> TurnOutcome {
 }
 
 struct ScriptPlayer {
-    events: Sender<ProviderEvent>,
-    commands: Receiver<TurnCommand>,
+    port: TurnPort,
     /// Steered messages to be echoed at the next pause.
     steered: VecDeque<(MessageId, String)>,
     /// The planned time of the last timed event. Delays are added to it, so that lateness does not accumulate.
@@ -148,44 +148,32 @@ impl ScriptPlayer {
     }
 
     async fn answer(&mut self, id: ApprovalId) -> Result<(Decision, Option<Value>), TurnEnd> {
-        loop {
-            let command = tokio::select! {
-                biased;
-                command = self.commands.recv() => command,
-                () = self.events.closed() => None,
-            };
-            match command {
-                Some(TurnCommand::Answer { approval, decision, input }) if approval == id => {
-                    return Ok((decision, input));
-                }
-                Some(TurnCommand::Answer { .. }) => {}
-                Some(TurnCommand::Steer { message, text }) => {
-                    self.steered.push_back((message, text));
-                    self.take_steered().await?;
-                }
-                // Nobody can answer any more.
-                Some(TurnCommand::Interrupt) | None => return Err(TurnEnd::Stopped),
+        // Without a sender of commands, nobody can answer.
+        while !self.port.commands_ended() {
+            match self.port.next().await {
+                PortEvent::Answer { approval, decision, input } if approval == id => return Ok((decision, input)),
+                event => self.handle(event)?,
             }
+            self.take_steered().await?;
         }
+        Err(TurnEnd::Stopped)
     }
 
     /// Sends nothing until it is stopped, and then takes `linger` to stop.
     async fn hang(&mut self, linger: Duration) -> Result<(), TurnEnd> {
         loop {
-            match next_command(&self.events, &mut self.commands).await {
-                PlayerCommand::Stop => break,
-                PlayerCommand::Steer(message, text) => self.steered.push_back((message, text)),
+            let event = self.port.next().await;
+            if self.handle(event).is_err() {
+                break;
             }
             self.take_steered().await?;
         }
         if !linger.is_zero() {
             // Like a program that has not handled the signal yet.
-            let late = TurnEvent::Text { delta: " too late".to_owned(), item: None };
-            if self.events.try_send(late.into()).is_ok() {
-                tokio::select! {
-                    () = tokio::time::sleep(linger) => {}
-                    () = self.events.closed() => {}
-                }
+            self.port.send(TurnEvent::Text { delta: " too late".to_owned(), item: None });
+            tokio::select! {
+                () = tokio::time::sleep(linger) => {}
+                () = self.port.closed() => {}
             }
         }
         Err(TurnEnd::Stopped)
@@ -198,14 +186,10 @@ impl ScriptPlayer {
             return Ok(());
         }
         while self.due > Instant::now() {
-            let command = tokio::select! {
+            tokio::select! {
                 biased;
-                command = next_command(&self.events, &mut self.commands) => command,
+                event = self.port.next() => self.handle(event)?,
                 () = sleep_until(self.due) => break,
-            };
-            match command {
-                PlayerCommand::Stop => return Err(TurnEnd::Stopped),
-                PlayerCommand::Steer(message, text) => self.steered.push_back((message, text)),
             }
             self.take_steered().await?;
         }
@@ -232,63 +216,32 @@ impl ScriptPlayer {
         self.send(ProviderEvent { event, raw }).await
     }
 
+    /// Waits until the engine has received the event: a script does not run ahead of its reader.
     async fn send(&mut self, reported: ProviderEvent) -> Result<(), TurnEnd> {
-        while let Ok(command) = self.commands.try_recv() {
-            match command {
-                TurnCommand::Interrupt => return Err(TurnEnd::Stopped),
-                TurnCommand::Steer { message, text } => self.steered.push_back((message, text)),
-                // Too late: the approval is over.
-                TurnCommand::Answer { .. } => {}
-            }
+        while let Some(event) = self.port.try_next() {
+            self.handle(event)?;
         }
-        let reported = match self.events.try_send(reported) {
-            Ok(()) => {
-                // `try_send` never yields; without this a flood with a fast reader would never release its thread.
-                coop::consume_budget().await;
-                return Ok(());
-            }
-            Err(TrySendError::Closed(_)) => return Err(TurnEnd::Stopped),
-            Err(TrySendError::Full(reported)) => reported,
-        };
-        loop {
-            tokio::select! {
-                biased;
-                command = next_command(&self.events, &mut self.commands) => match command {
-                    PlayerCommand::Stop => return Err(TurnEnd::Stopped),
-                    PlayerCommand::Steer(message, text) => self.steered.push_back((message, text)),
-                },
-                permit = self.events.reserve() => {
-                    permit.map_err(|_| TurnEnd::Stopped)?.send(reported);
-                    return Ok(());
-                }
-            }
+        if self.port.is_closed() {
+            return Err(TurnEnd::Stopped);
         }
+        self.port.send(reported);
+        while !self.port.is_flushed() {
+            let event = self.port.next().await;
+            self.handle(event)?;
+        }
+        // Sending does not yield; without this a flood with a fast reader would never release its thread.
+        coop::consume_budget().await;
+        Ok(())
     }
-}
 
-/// A command that arrives during a wait.
-enum PlayerCommand {
-    /// An interrupt, or the event receiver is closed.
-    Stop,
-    Steer(MessageId, String),
-}
-
-async fn next_command(events: &Sender<ProviderEvent>, commands: &mut Receiver<TurnCommand>) -> PlayerCommand {
-    loop {
-        tokio::select! {
-            biased;
-            command = commands.recv() => match command {
-                Some(TurnCommand::Interrupt) => return PlayerCommand::Stop,
-                Some(TurnCommand::Steer { message, text }) => return PlayerCommand::Steer(message, text),
-                // Too late: the approval is over.
-                Some(TurnCommand::Answer { .. }) => {}
-                None => {
-                    events.closed().await;
-                    return PlayerCommand::Stop;
-                }
-            },
-            () = events.closed() => return PlayerCommand::Stop,
+    fn handle(&mut self, event: PortEvent) -> Result<(), TurnEnd> {
+        match event {
+            PortEvent::Stop => return Err(TurnEnd::Stopped),
+            PortEvent::Steer { message, text } => self.steered.push_back((message, text)),
+            // Too late: the approval is over.
+            PortEvent::Answer { .. } | PortEvent::CommandsEnded | PortEvent::Sent => {}
         }
+        Ok(())
     }
 }
 

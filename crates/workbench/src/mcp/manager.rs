@@ -8,7 +8,7 @@ use super::{
     slot::McpServerSlot,
     transport::InProcessServer,
 };
-use crate::process::{StderrTail, Supervisor};
+use crate::process::{Launcher, StderrTail};
 use domain::mcp::{McpTransport, NamedMcpServer};
 use futures_util::future::join_all;
 use serde::Serialize;
@@ -80,8 +80,8 @@ impl ServerKey {
 }
 
 impl McpManager {
-    pub fn new(supervisor: Supervisor, settings: McpClientSettings) -> Self {
-        let connector = Arc::new(McpConnector::new(supervisor, settings));
+    pub fn new(launcher: impl Launcher + 'static, settings: McpClientSettings) -> Self {
+        let connector = Arc::new(McpConnector::new(Arc::new(launcher), settings));
         Self(Arc::new(McpManagerInner { connector, closing: CancellationToken::new(), slots: Mutex::default() }))
     }
 

@@ -9,7 +9,7 @@ use super::{
     settings::{ProtocolEra, SUPPORTED_VERSIONS},
     transport::{self, BoxedTransport, EndReason, InProcessServer, InProcessTransport, SseTransport, StdioTransport},
 };
-use crate::process::{ProcessSpec, StderrTail, Supervisor};
+use crate::process::{Launcher, ProcessSpec, StderrTail};
 use domain::mcp::{McpServerConfig, McpTransport, NamedMcpServer, url_without_secrets};
 use futures_util::future::BoxFuture;
 use rmcp::{
@@ -30,7 +30,7 @@ use tokio_util::task::TaskTracker;
 
 /// What all connections of a manager share; opens connections.
 pub struct McpConnector {
-    pub supervisor: Supervisor,
+    launcher: Arc<dyn Launcher>,
     pub settings: McpClientSettings,
     pub background_tasks: TaskTracker,
     http: OnceLock<Result<reqwest::Client, String>>,
@@ -44,9 +44,9 @@ pub const IN_PROCESS_PREFIX: &str = "in-process:";
 type McpClientService = RunningService<RoleClient, McpClientHandler>;
 
 impl McpConnector {
-    pub fn new(supervisor: Supervisor, settings: McpClientSettings) -> Self {
+    pub fn new(launcher: Arc<dyn Launcher>, settings: McpClientSettings) -> Self {
         Self {
-            supervisor,
+            launcher,
             settings,
             background_tasks: TaskTracker::new(),
             http: OnceLock::new(),
@@ -147,7 +147,7 @@ impl Handshake<'_> {
     async fn stdio_in(&self, era: ProtocolEra, patience: Duration) -> Result<OpenedConnection, (McpFailure, bool)> {
         let settings = &self.connector.settings;
         let command = command(&self.server.config, settings).map_err(|reason| (McpFailure::Start(reason), false))?;
-        let started = self.connector.supervisor.start(command).await;
+        let started = self.connector.launcher.launch(command).await;
         let child = started.map_err(|error| (McpFailure::Start(error_chain(&error)), false))?;
         let end_reason = EndReason::default();
         let stdio = StdioTransport::new(child, Arc::clone(self.health), end_reason.clone(), settings.close_timeout);

@@ -16,7 +16,8 @@
 //! | the keeper | the server, in `watch`: by cgroup, by domain id, by descent |
 //! | server and keeper at once | the next server to start, in `Supervisor::end_abandoned` |
 //!
-//! Start at `child`. `keeper_protocol` is the protocol between server and keeper.
+//! Start at `child`. `keeper_protocol` is the protocol between server and keeper. `launcher` is the trait that users of
+//! this module start programs with.
 
 mod backoff;
 mod cgroup;
@@ -25,6 +26,7 @@ mod domain_id;
 mod handle;
 pub mod keeper;
 mod keeper_protocol;
+mod launcher;
 mod leftovers;
 mod lines;
 mod process_table;
@@ -34,5 +36,6 @@ mod watch;
 pub use backoff::{Backoff, BackoffLimits, BackoffRefusal};
 pub use child::{Child, ProcessSpec, ProcessStartError, Supervisor};
 pub use handle::{ProgramExit, ProgramHandle, StopTimeouts};
+pub use launcher::{LaunchedProcess, Launcher, ProcessFuture, ProcessHandle};
 pub use lines::{LineError, MAX_LINE_BYTES, OutputLines};
 pub use stderr::StderrTail;

@@ -17,7 +17,7 @@ impl StderrTail {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn push(&self, new: &[u8]) {
+    pub fn push(&self, new: &[u8]) {
         let mut bytes = self.bytes();
         bytes.extend(&new[new.len().saturating_sub(KEPT_BYTES)..]);
         let over = bytes.len().saturating_sub(KEPT_BYTES);

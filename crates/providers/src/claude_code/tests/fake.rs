@@ -3,10 +3,8 @@
 use crate::{
     AgentWorkspace, Provider as _, ProviderEvent, ResumableSession, TurnChannel, TurnCommand, TurnEvent, TurnHistory,
     TurnOutcome, TurnRequest,
-    claude_code::{
-        ClaudeCodeConfig, ClaudeCodeProvider,
-        launch::{ClaudeLauncher, ClaudeProcessFuture, ClaudeProcessHandle, LaunchedClaude},
-    },
+    claude_code::{ClaudeCodeConfig, ClaudeCodeProvider},
+    fake_launcher::{FakeEnd, FakeLauncher, FakeProcessCount, FakeProgram, program_file},
     program::AgentProgram,
 };
 use domain::{
@@ -17,23 +15,15 @@ use domain::{
     time::Timestamp,
 };
 use serde_json::{Value, json};
-use std::{
-    collections::BTreeMap,
-    os::unix::fs::PermissionsExt as _,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use tempfile::TempDir;
 use tokio::{
-    io::{AsyncWriteExt as _, DuplexStream, duplex},
+    io::{AsyncWriteExt as _, DuplexStream},
     sync::{Mutex, mpsc},
     task::JoinHandle,
     time::timeout,
 };
-use workbench::process::{OutputLines, ProcessSpec, ProgramExit, Supervisor};
+use workbench::process::{OutputLines, ProcessSpec, ProgramExit};
 
 /// Long enough for any step; the paused clock advances when every task is idle.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -41,8 +31,8 @@ const PATIENCE: Duration = Duration::from_secs(300);
 pub struct ClaudeHarness {
     pub provider: Arc<ClaudeCodeProvider>,
     pub workspace: AgentWorkspace,
-    pub alive: Arc<AtomicUsize>,
-    started: Mutex<mpsc::Receiver<FakeClaudeProcess>>,
+    alive: FakeProcessCount,
+    started: Mutex<mpsc::Receiver<FakeProgram>>,
     _folder: TempDir,
 }
 
@@ -54,13 +44,6 @@ pub struct FakeClaudeProcess {
     messages: u32,
 }
 
-struct FakeClaudeLauncher {
-    started: mpsc::Sender<FakeClaudeProcess>,
-    alive: Arc<AtomicUsize>,
-}
-
-struct FakeClaudeHandle(Arc<AtomicUsize>);
-
 /// A running turn.
 pub struct RunningClaudeTurn {
     pub events: mpsc::Receiver<ProviderEvent>,
@@ -71,28 +54,28 @@ pub struct RunningClaudeTurn {
 impl ClaudeHarness {
     pub fn new(pool: usize, spares: usize) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let program = folder.path().join("claude");
-        std::fs::write(&program, "").unwrap();
-        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o700)).unwrap();
         let (workplace, home) = (folder.path().join("workplace"), folder.path().join("agent"));
         std::fs::create_dir_all(&workplace).unwrap();
         std::fs::create_dir_all(&home).unwrap();
-        let (sender, actors) = mpsc::channel(16);
-        let alive = Arc::new(AtomicUsize::new(0));
+        let receipt = Receipt { processes: 1, signals: vec!["term".into()], millis: 0 };
+        let (launcher, started, alive) = FakeLauncher::new(FakeEnd {
+            exit: ProgramExit::Code(1),
+            stderr: "segmentation fault",
+            stop: (Duration::ZERO, receipt),
+        });
         let config = ClaudeCodeConfig {
             program: AgentProgram {
-                command: program.to_str().unwrap().to_owned(),
+                command: program_file(folder.path(), "claude"),
                 args: Vec::new(),
                 allowed_variables: Vec::new(),
                 share_login: false,
                 environment: BTreeMap::new(),
-                supervisor: Supervisor::new("unused".into()),
+                launcher: Arc::new(launcher),
             },
             pool,
             idle: Duration::from_secs(600),
             spares,
         };
-        let stage = FakeClaudeLauncher { started: sender, alive: Arc::clone(&alive) };
         let workspace = AgentWorkspace {
             room_id: RoomId::generate(),
             agent: Agent {
@@ -106,8 +89,8 @@ impl ClaudeHarness {
             skills: Vec::new(),
             mcp_servers: Vec::new(),
         };
-        let provider = Arc::new(ClaudeCodeProvider::with_launcher(config, Arc::new(stage)));
-        Self { provider, workspace, alive, started: Mutex::new(actors), _folder: folder }
+        let provider = Arc::new(ClaudeCodeProvider::new(config));
+        Self { provider, workspace, alive, started: Mutex::new(started), _folder: folder }
     }
 
     /// The same agent in another room.
@@ -145,10 +128,9 @@ impl ClaudeHarness {
 
     /// Returns the next process that is started.
     pub async fn next_process(&self) -> FakeClaudeProcess {
-        timeout(PATIENCE, async { self.started.lock().await.recv().await })
-            .await
-            .expect("a process is started")
-            .unwrap()
+        let started = timeout(PATIENCE, async { self.started.lock().await.recv().await });
+        let FakeProgram { spec, stdin, stdout } = started.await.expect("a process is started").unwrap();
+        FakeClaudeProcess { command: spec, input: stdin, output: stdout, messages: 0 }
     }
 
     /// Whether a process was started that the test has not taken yet.
@@ -157,7 +139,7 @@ impl ClaudeHarness {
     }
 
     pub fn alive(&self) -> usize {
-        self.alive.load(Ordering::SeqCst)
+        self.alive.running()
     }
 
     /// Runs one successful turn in a new process, and leaves the process idle.
@@ -169,44 +151,6 @@ impl ClaudeHarness {
         claude.send_answer(&prompt, "Hello").await;
         assert_eq!(running.outcome().await.end, crate::TurnEnd::Completed);
         claude
-    }
-}
-
-impl ClaudeLauncher for FakeClaudeLauncher {
-    fn launch(&self, command: ProcessSpec) -> ClaudeProcessFuture<'_, Result<LaunchedClaude, String>> {
-        Box::pin(async {
-            let (output, says) = duplex(64 * 1024);
-            let (hears, input) = duplex(64 * 1024);
-            self.alive.fetch_add(1, Ordering::SeqCst);
-            let claude = FakeClaudeProcess { command, input: OutputLines::new(hears), output: says, messages: 0 };
-            self.started.send(claude).await.map_err(|_| "the test has ended".to_owned())?;
-            let life = Box::new(FakeClaudeHandle(Arc::clone(&self.alive)));
-            Ok(LaunchedClaude { lines: OutputLines::new(output), input: Box::new(input), handle: life })
-        })
-    }
-}
-
-impl ClaudeProcessHandle for FakeClaudeHandle {
-    fn ended(&mut self) -> ClaudeProcessFuture<'_, ProgramExit> {
-        Box::pin(async { ProgramExit::Code(1) })
-    }
-
-    fn stop(self: Box<Self>) -> ClaudeProcessFuture<'static, Receipt> {
-        Box::pin(async move { Receipt { processes: 1, signals: vec!["term".into()], millis: 0 } })
-    }
-
-    fn end_strays(&self) -> usize {
-        0
-    }
-
-    fn last_words(&self) -> String {
-        "segmentation fault".to_owned()
-    }
-}
-
-impl Drop for FakeClaudeHandle {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 

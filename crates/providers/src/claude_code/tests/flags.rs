@@ -4,7 +4,7 @@ use super::fake::ClaudeHarness;
 use crate::{Provider as _, claude_code::command::ClaudeLaunchSettings, program::AgentProgram};
 use domain::mcp::{McpTransport, NamedMcpServer};
 use serde_json::{Value, json};
-use std::{collections::BTreeMap, ffi::OsString, path::PathBuf};
+use std::{collections::BTreeMap, ffi::OsString, path::PathBuf, sync::Arc};
 use workbench::process::Supervisor;
 
 fn program(environment: &[(&str, &str)], pass: &[&str]) -> AgentProgram {
@@ -14,7 +14,7 @@ fn program(environment: &[(&str, &str)], pass: &[&str]) -> AgentProgram {
         allowed_variables: pass.iter().map(|name| (*name).to_owned()).collect(),
         share_login: false,
         environment: environment.iter().map(|(name, value)| (name.into(), value.into())).collect(),
-        supervisor: Supervisor::new(PathBuf::new()),
+        launcher: Arc::new(Supervisor::new(PathBuf::new())),
     }
 }
 

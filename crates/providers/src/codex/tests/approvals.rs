@@ -1,14 +1,13 @@
 //! Tests of approval requests.
 
-use super::fake::{CodexHarness, CodexTurnHandle, FakeCodexServer, RunningCodexTurn, harness, workspace};
+use super::fake::{CodexHarness, CodexTurnHandle, FakeCodexServer, RunningCodexTurn, harness};
 use crate::{TurnCommand, TurnEnd, TurnEvent};
 use domain::{event::Decision, ids::ApprovalId};
 use serde_json::{Value, json};
-use std::path::Path;
 
 async fn begun() -> (CodexHarness, FakeCodexServer, RunningCodexTurn, CodexTurnHandle) {
     let mut harness = harness(1);
-    let turn_handle = harness.begin_turn(&workspace(Path::new("a")), "hi", None);
+    let turn_handle = harness.begin_turn(&harness.workspace("a"), "hi", None);
     let mut server = harness.next_server().await;
     server.start_thread().await;
     let running = server.start_turn().await;

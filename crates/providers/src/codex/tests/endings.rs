@@ -1,14 +1,13 @@
 //! Tests of all the ways in which a turn ends.
 
-use super::fake::{CodexHarness, CodexTurnHandle, FakeCodexServer, RunningCodexTurn, harness, workspace};
+use super::fake::{CodexHarness, CodexTurnHandle, FakeCodexServer, RunningCodexTurn, harness};
 use crate::{SavedInSession, TurnCommand, TurnEnd, TurnEvent};
 use serde_json::json;
-use std::{path::Path, sync::atomic::Ordering};
 use tokio::io::AsyncWriteExt as _;
 
 async fn begun() -> (CodexHarness, FakeCodexServer, RunningCodexTurn, CodexTurnHandle) {
     let mut harness = harness(1);
-    let mut turn_handle = harness.begin_turn(&workspace(Path::new("a")), "hi", None);
+    let mut turn_handle = harness.begin_turn(&harness.workspace("a"), "hi", None);
     let mut server = harness.next_server().await;
     server.start_thread().await;
     let running = server.start_turn().await;
@@ -29,8 +28,8 @@ async fn interrupt_ends_the_turn_and_its_commands_but_not_the_program() {
     assert!(events.iter().any(|event| matches!(event, TurnEvent::ToolResult { is_error: true, .. })), "{events:?}");
     assert_eq!((outcome.end, outcome.saved), (TurnEnd::Stopped, SavedInSession::Prompt));
     assert_eq!((outcome.receipt.processes, outcome.receipt.signals), (0, vec!["interrupt".to_owned()]));
-    assert_eq!(harness.running.load(Ordering::SeqCst), 1);
-    let turn_handle = harness.begin_turn(&workspace(Path::new("a")), "again", None);
+    assert_eq!(harness.count.running(), 1);
+    let turn_handle = harness.begin_turn(&harness.workspace("a"), "again", None);
     server.start_thread().await;
     let running = server.start_turn().await;
     server.end(&running, "completed").await;
@@ -40,7 +39,7 @@ async fn interrupt_ends_the_turn_and_its_commands_but_not_the_program() {
 #[tokio::test]
 async fn interrupt_before_the_turn_id_is_known_ends_the_turn() {
     let mut harness = harness(1);
-    let mut turn_handle = harness.begin_turn(&workspace(Path::new("a")), "hi", None);
+    let mut turn_handle = harness.begin_turn(&harness.workspace("a"), "hi", None);
     let mut server = harness.next_server().await;
     let thread = server.start_thread().await;
     turn_handle.session().await;
@@ -73,7 +72,7 @@ async fn turn_that_completes_during_an_interrupt_is_stopped() {
 #[tokio::test]
 async fn interrupt_during_program_start_starts_no_turn() {
     let harness = harness(1);
-    let turn_handle = harness.begin_turn(&workspace(Path::new("a")), "hi", None);
+    let turn_handle = harness.begin_turn(&harness.workspace("a"), "hi", None);
     turn_handle.command(TurnCommand::Interrupt).await;
     let (_, outcome) = turn_handle.end().await;
     assert_eq!((outcome.end, outcome.saved), (TurnEnd::Stopped, SavedInSession::Nothing));
@@ -82,7 +81,7 @@ async fn interrupt_during_program_start_starts_no_turn() {
 #[tokio::test(start_paused = true)]
 async fn unanswered_interrupt_kills_the_program_and_fails_its_other_turns() {
     let (harness, mut server, running, turn_handle) = begun().await;
-    let other = harness.begin_turn(&workspace(Path::new("a")), "other", None);
+    let other = harness.begin_turn(&harness.workspace("a"), "other", None);
     server.start_thread().await;
     server.start_turn().await;
     let before = tokio::time::Instant::now();
@@ -97,7 +96,7 @@ async fn unanswered_interrupt_kills_the_program_and_fails_its_other_turns() {
     let TurnEnd::Failed(error) = outcome.end else { panic!("{outcome:?}") };
     assert_eq!(error.code, "program_crashed");
     assert!(error.message.contains("interrupted"), "{}", error.message);
-    assert_eq!(harness.running.load(Ordering::SeqCst), 0);
+    assert_eq!(harness.count.running(), 0);
     drop(running);
 }
 
@@ -120,7 +119,7 @@ async fn commands_that_do_not_end_kill_the_instance() {
     let (_, outcome) = turn_handle.end().await;
     assert_eq!((outcome.end, outcome.saved), (TurnEnd::Completed, SavedInSession::PromptAndAnswer));
     assert_eq!(outcome.receipt.processes, 1);
-    assert_eq!(harness.running.load(Ordering::SeqCst), 0);
+    assert_eq!(harness.count.running(), 0);
 }
 
 #[tokio::test]
@@ -131,11 +130,11 @@ async fn dropped_turn_future_interrupts_the_turn() {
     drop(task);
     let interrupt = server.expect("turn/interrupt").await;
     // A turn on the same thread waits until this one has ended.
-    let again = harness.begin_turn(&workspace(Path::new("a")), "again", Some(&running.thread));
+    let again = harness.begin_turn(&harness.workspace("a"), "again", Some(&running.thread));
     server.answer(&interrupt, json!({})).await;
     server.end_interrupted(&running).await;
     drop((events, commands));
-    assert_eq!(harness.running.load(Ordering::SeqCst), 1);
+    assert_eq!(harness.count.running(), 1);
     let running = server.start_turn().await;
     assert_eq!(running.prompt, "again");
     server.end(&running, "completed").await;
@@ -153,7 +152,7 @@ async fn closed_event_receiver_interrupts_the_turn() {
 #[tokio::test]
 async fn crash_is_reported_with_stderr_and_the_thread_continues_on_another_instance() {
     let mut harness = harness(1);
-    let workspace = workspace(Path::new("a"));
+    let workspace = harness.workspace("a");
     let mut turn_handle = harness.begin_turn(&workspace, "hi", None);
     let mut server = harness.next_server().await;
     let thread = server.start_thread().await;
@@ -193,28 +192,28 @@ async fn invalid_and_unfinished_output_have_error_codes() {
 #[tokio::test]
 async fn program_that_exits_at_once_is_reported_with_stderr() {
     let mut harness = harness(1);
-    let turn_handle = harness.begin_turn(&workspace(Path::new("a")), "hi", None);
+    let turn_handle = harness.begin_turn(&harness.workspace("a"), "hi", None);
     drop(harness.next_raw_server().await);
     let TurnEnd::Failed(error) = turn_handle.end().await.1.end else { panic!() };
     assert_eq!(error.code, "program_crashed");
     assert!(error.message.contains("panicked"), "{}", error.message);
-    assert_eq!(harness.running.load(Ordering::SeqCst), 0);
+    assert_eq!(harness.count.running(), 0);
 }
 
 #[tokio::test]
 async fn repeated_crashes_pause_further_starts() {
     let mut harness = harness(1);
     for _ in 0..3 {
-        let turn_handle = harness.begin_turn(&workspace(Path::new("a")), "hi", None);
+        let turn_handle = harness.begin_turn(&harness.workspace("a"), "hi", None);
         drop(harness.next_raw_server().await);
         assert!(matches!(turn_handle.end().await.1.end, TurnEnd::Failed(_)));
     }
-    let TurnEnd::Failed(error) = harness.begin_turn(&workspace(Path::new("a")), "hi", None).end().await.1.end else {
+    let TurnEnd::Failed(error) = harness.begin_turn(&harness.workspace("a"), "hi", None).end().await.1.end else {
         panic!()
     };
     assert_eq!(error.code, "program_crashed");
     assert!(error.message.contains("next try in") && error.message.contains("panicked"), "{}", error.message);
-    let turn_handle = harness.begin_turn(&workspace(Path::new("b")), "hi", None);
+    let turn_handle = harness.begin_turn(&harness.workspace("b"), "hi", None);
     harness.next_server().await;
     drop(turn_handle);
 }
@@ -222,7 +221,7 @@ async fn repeated_crashes_pause_further_starts() {
 #[tokio::test]
 async fn leftover_processes_end_with_the_turn() {
     let mut harness = harness(1);
-    let mut turn_handle = harness.begin_turn(&workspace(Path::new("leftover")), "hi", None);
+    let mut turn_handle = harness.begin_turn(&harness.workspace("leftover"), "hi", None);
     let mut server = harness.next_server().await;
     let thread = server.start_thread().await;
     let running = server.start_turn().await;
@@ -244,7 +243,7 @@ async fn leftover_processes_end_with_the_turn() {
 #[tokio::test(start_paused = true)]
 async fn no_answer_after_the_start_is_a_timeout() {
     let mut harness = harness(1);
-    let turn_handle = harness.begin_turn(&workspace(Path::new("a")), "hi", None);
+    let turn_handle = harness.begin_turn(&harness.workspace("a"), "hi", None);
     let _silent = harness.next_raw_server().await;
     // The paused clock makes this timeout immediate.
     let outcome = tokio::time::timeout(std::time::Duration::from_secs(120), turn_handle.end_whenever()).await.unwrap();
@@ -263,7 +262,7 @@ async fn refused_key_ends_the_turn_at_once_and_the_next_turn_starts_a_new_progra
     let (_, outcome) = turn_handle.end().await;
     let TurnEnd::Failed(error) = outcome.end else { panic!() };
     assert_eq!((error.code.as_str(), outcome.saved), ("authentication_failed", SavedInSession::Prompt));
-    let turn_handle = harness.begin_turn(&workspace(Path::new("a")), "again", None);
+    let turn_handle = harness.begin_turn(&harness.workspace("a"), "again", None);
     harness.next_server().await;
     drop(turn_handle);
 }
@@ -271,7 +270,7 @@ async fn refused_key_ends_the_turn_at_once_and_the_next_turn_starts_a_new_progra
 #[tokio::test]
 async fn without_a_login_no_turn_is_started() {
     let mut harness = harness(1);
-    let turn_handle = harness.begin_turn(&workspace(Path::new("a")), "hi", None);
+    let turn_handle = harness.begin_turn(&harness.workspace("a"), "hi", None);
     let mut server = harness.next_raw_server().await;
     let request = server.expect("initialize").await;
     server.answer(&request, json!({})).await;

@@ -3,10 +3,8 @@
 use crate::{
     AgentWorkspace, Provider as _, ProviderEvent, ResumableSession, TurnChannel, TurnCommand, TurnEvent, TurnOutcome,
     TurnRequest,
-    codex::{
-        CodexConfig, CodexProvider,
-        launch::{CodexLaunchFuture, CodexLauncher, CodexProcessHandle, LaunchedCodex},
-    },
+    codex::{CodexConfig, CodexProvider},
+    fake_launcher::{FakeEnd, FakeLauncher, FakeProcessCount, FakeProgram, program_file},
     jsonrpc::fake_peer::FakeRpcPeer,
     program::AgentProgram,
 };
@@ -20,15 +18,12 @@ use domain::{
 use serde_json::{Value, json};
 use std::{
     collections::VecDeque,
-    future::Future,
+    ffi::OsStr,
     path::{Path, PathBuf},
-    pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::Arc,
     time::Duration,
 };
+use tempfile::TempDir;
 use tokio::{sync::mpsc, task::JoinSet};
 use workbench::process::{ProgramExit, Supervisor};
 
@@ -42,7 +37,7 @@ pub fn program(command: &str, environment: &[(&str, &str)]) -> AgentProgram {
         allowed_variables: Vec::new(),
         share_login: false,
         environment: environment.iter().map(|(name, value)| (name.into(), value.into())).collect(),
-        supervisor: Supervisor::new(PathBuf::from("keeper")),
+        launcher: Arc::new(Supervisor::new(PathBuf::from("keeper"))),
     }
 }
 
@@ -56,56 +51,6 @@ pub fn workspace(home: &Path) -> AgentWorkspace {
         home: home.to_owned(),
         skills: Vec::new(),
         mcp_servers: Vec::new(),
-    }
-}
-
-/// Passes each started program to the test.
-struct FakeCodexLauncher {
-    started: mpsc::Sender<FakeCodexServer>,
-    running: Arc<AtomicUsize>,
-    most: Arc<AtomicUsize>,
-}
-
-struct FakeCodexHandle {
-    running: Arc<AtomicUsize>,
-}
-
-impl Drop for FakeCodexHandle {
-    fn drop(&mut self) {
-        self.running.fetch_sub(1, Ordering::SeqCst);
-    }
-}
-
-impl CodexProcessHandle for FakeCodexHandle {
-    fn last_words(&self) -> String {
-        "thread 'main' panicked".into()
-    }
-
-    fn ended(&mut self) -> Pin<Box<dyn Future<Output = ProgramExit> + Send + '_>> {
-        Box::pin(async { ProgramExit::Code(101) })
-    }
-
-    fn stop(self: Box<Self>) -> Pin<Box<dyn Future<Output = Receipt> + Send>> {
-        Box::pin(async move {
-            // Stopping takes a while.
-            tokio::time::sleep(Duration::from_millis(30)).await;
-            drop(self);
-            Receipt { processes: 1, signals: vec!["SIGKILL".into()], millis: 1 }
-        })
-    }
-}
-
-impl CodexLauncher for FakeCodexLauncher {
-    fn launch(&self, home: &Path) -> CodexLaunchFuture {
-        let (started, running, home) = (self.started.clone(), Arc::clone(&self.running), home.to_owned());
-        let most = Arc::clone(&self.most);
-        Box::pin(async move {
-            let (output, input, far_end) = FakeRpcPeer::new();
-            most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
-            let process = Box::new(FakeCodexHandle { running });
-            started.send(FakeCodexServer { far_end, home, threads: 0, turns: 0 }).await.unwrap();
-            Ok(LaunchedCodex { output, input: Box::new(input), process, api_key: None })
-        })
     }
 }
 
@@ -219,10 +164,9 @@ pub struct RunningCodexTurn {
 
 pub struct CodexHarness {
     pub codex: CodexProvider,
-    started: mpsc::Receiver<FakeCodexServer>,
-    pub running: Arc<AtomicUsize>,
-    /// The maximum number of programs that ran at once.
-    pub most: Arc<AtomicUsize>,
+    started: mpsc::Receiver<FakeProgram>,
+    pub count: FakeProcessCount,
+    folder: TempDir,
 }
 
 pub fn harness(instances: usize) -> CodexHarness {
@@ -230,22 +174,34 @@ pub fn harness(instances: usize) -> CodexHarness {
 }
 
 pub fn harness_with(instances: usize, idle: Duration) -> CodexHarness {
-    let (sender, started) = mpsc::channel(16);
-    let running = Arc::new(AtomicUsize::new(0));
-    let most = Arc::new(AtomicUsize::new(0));
-    let launch = FakeCodexLauncher { started: sender, running: Arc::clone(&running), most: Arc::clone(&most) };
-    let config = CodexConfig { program: program("codex", &[]), instances, idle };
-    CodexHarness { codex: CodexProvider::with_launcher(Box::new(launch), config), started, running, most }
+    // Not below the system's temporary folder, which would be reported in every turn.
+    let test_program = std::env::current_exe().unwrap();
+    let folder = tempfile::tempdir_in(test_program.parent().unwrap()).unwrap();
+    // Stopping takes a while.
+    let stop = (Duration::from_millis(30), Receipt { processes: 1, signals: vec!["SIGKILL".into()], millis: 1 });
+    let end = FakeEnd { exit: ProgramExit::Code(101), stderr: "thread 'main' panicked", stop };
+    let (launcher, started, count) = FakeLauncher::new(end);
+    let program = program(&program_file(folder.path(), "codex"), &[]);
+    let program = AgentProgram { launcher: Arc::new(launcher), ..program };
+    CodexHarness { codex: CodexProvider::new(CodexConfig { program, instances, idle }), started, count, folder }
 }
 
 impl CodexHarness {
+    /// An agent whose home folder has this name.
+    pub fn workspace(&self, home: &str) -> AgentWorkspace {
+        workspace(&self.folder.path().join(home))
+    }
+
     pub async fn next_server(&mut self) -> FakeCodexServer {
         self.next_raw_server().await.accept_initialize().await
     }
 
     /// Returns the next started program without initializing it.
     pub async fn next_raw_server(&mut self) -> FakeCodexServer {
-        tokio::time::timeout(PATIENCE, self.started.recv()).await.expect("a program is started").unwrap()
+        let started = tokio::time::timeout(PATIENCE, self.started.recv()).await;
+        let program = started.expect("a program is started").unwrap();
+        let home = PathBuf::from(program.spec.env[OsStr::new("HOME")].clone());
+        FakeCodexServer { far_end: FakeRpcPeer::of(program), home, threads: 0, turns: 0 }
     }
 
     pub fn begin_turn(&self, workspace: &AgentWorkspace, prompt: &str, session: Option<&str>) -> CodexTurnHandle {

@@ -1,9 +1,9 @@
 //! Tests of which instance a turn gets.
 
-use super::fake::{CodexHarness, CodexTurnHandle, FakeCodexServer, RunningCodexTurn, harness, harness_with, workspace};
+use super::fake::{CodexHarness, CodexTurnHandle, FakeCodexServer, RunningCodexTurn, harness, harness_with};
 use crate::{AgentWorkspace, Provider as _, TurnCommand, TurnEnd, TurnEvent, codex::pool::BUSY_TURNS};
 use serde_json::json;
-use std::{path::Path, sync::atomic::Ordering, time::Duration};
+use std::time::Duration;
 
 async fn begin(
     harness: &CodexHarness,
@@ -24,7 +24,7 @@ async fn finish(server: &mut FakeCodexServer, turn_handle: CodexTurnHandle, runn
 #[tokio::test]
 async fn concurrent_threads_on_one_instance_get_only_their_own_events() {
     let mut harness = harness(1);
-    let workspace = workspace(Path::new("a"));
+    let workspace = harness.workspace("a");
     let first = harness.begin_turn(&workspace, "one", None);
     let mut server = harness.next_server().await;
     server.start_thread().await;
@@ -46,13 +46,13 @@ async fn concurrent_threads_on_one_instance_get_only_their_own_events() {
             .collect();
         assert_eq!(text, (0..50).map(|n| format!("{word} {n} ")).collect::<String>());
     }
-    assert_eq!(harness.running.load(Ordering::SeqCst), 1);
+    assert_eq!(harness.count.running(), 1);
 }
 
 #[tokio::test]
 async fn second_instance_starts_only_when_the_first_is_busy_and_threads_stay_on_theirs() {
     let mut harness = harness(2);
-    let workspace = workspace(Path::new("a"));
+    let workspace = harness.workspace("a");
     let mut turns = Vec::new();
     let first = harness.begin_turn(&workspace, "hi", None);
     let mut server = harness.next_server().await;
@@ -61,7 +61,7 @@ async fn second_instance_starts_only_when_the_first_is_busy_and_threads_stay_on_
     while turns.len() < BUSY_TURNS {
         turns.push(begin(&harness, &workspace, &mut server).await);
     }
-    assert_eq!(harness.running.load(Ordering::SeqCst), 1);
+    assert_eq!(harness.count.running(), 1);
     let mut overflow = harness.begin_turn(&workspace, "hi", None);
     let mut other = harness.next_server().await;
     let start = other.expect("thread/start").await;
@@ -82,7 +82,7 @@ async fn second_instance_starts_only_when_the_first_is_busy_and_threads_stay_on_
 #[tokio::test]
 async fn interrupted_resume_is_retried_on_the_same_instance() {
     let mut harness = harness(2);
-    let workspace = workspace(Path::new("a"));
+    let workspace = harness.workspace("a");
     let first = harness.begin_turn(&workspace, "hi", None);
     let mut server = harness.next_server().await;
     server.start_thread().await;
@@ -108,7 +108,7 @@ async fn interrupted_resume_is_retried_on_the_same_instance() {
 #[tokio::test]
 async fn turn_above_the_limit_waits_until_another_instance_is_idle() {
     let mut harness = harness(1);
-    let (one, two) = (workspace(Path::new("a")), workspace(Path::new("b")));
+    let (one, two) = (harness.workspace("a"), harness.workspace("b"));
     let first = harness.begin_turn(&one, "hi", None);
     let mut server = harness.next_server().await;
     server.start_thread().await;
@@ -119,8 +119,8 @@ async fn turn_above_the_limit_waits_until_another_instance_is_idle() {
     finish(&mut server, first, &running).await;
     assert_eq!(server.far_end.next().await, None, "the idle instance is stopped");
     let mut other = harness.next_server().await;
-    assert_eq!(other.home, Path::new("b"));
-    assert_eq!(harness.most.load(Ordering::SeqCst), 1, "never two at once");
+    assert_eq!(other.home, two.home);
+    assert_eq!(harness.count.most(), 1, "never two at once");
     other.start_thread().await;
     let running = other.start_turn().await;
     finish(&mut other, second, &running).await;
@@ -129,19 +129,19 @@ async fn turn_above_the_limit_waits_until_another_instance_is_idle() {
 #[tokio::test]
 async fn interrupted_waiting_turn_leaves_the_queue() {
     let mut harness = harness(1);
-    let busy = harness.begin_turn(&workspace(Path::new("a")), "hi", None);
+    let busy = harness.begin_turn(&harness.workspace("a"), "hi", None);
     let mut server = harness.next_server().await;
     server.start_thread().await;
     let running = server.start_turn().await;
-    let mut impatient = harness.begin_turn(&workspace(Path::new("b")), "hi", None);
+    let mut impatient = harness.begin_turn(&harness.workspace("b"), "hi", None);
     assert!(matches!(impatient.next().await, TurnEvent::Waiting { .. }));
-    let mut patient = harness.begin_turn(&workspace(Path::new("c")), "hi", None);
+    let mut patient = harness.begin_turn(&harness.workspace("c"), "hi", None);
     assert!(matches!(patient.next().await, TurnEvent::Waiting { .. }));
     impatient.command(TurnCommand::Interrupt).await;
     assert_eq!(impatient.end().await.1.end, TurnEnd::Stopped);
     finish(&mut server, busy, &running).await;
     let mut other = harness.next_server().await;
-    assert_eq!(other.home, Path::new("c"));
+    assert!(other.home.ends_with("c"));
     other.start_thread().await;
     let running = other.start_turn().await;
     finish(&mut other, patient, &running).await;
@@ -150,41 +150,41 @@ async fn interrupted_waiting_turn_leaves_the_queue() {
 #[tokio::test(start_paused = true)]
 async fn idle_instance_is_stopped_after_a_while() {
     let mut harness = harness_with(1, Duration::from_secs(600));
-    let workspace = workspace(Path::new("a"));
+    let workspace = harness.workspace("a");
     let turn_handle = harness.begin_turn(&workspace, "hi", None);
     let mut server = harness.next_server().await;
     server.start_thread().await;
     let running = server.start_turn().await;
     finish(&mut server, turn_handle, &running).await;
     tokio::time::sleep(Duration::from_secs(599)).await;
-    assert_eq!(harness.running.load(Ordering::SeqCst), 1);
+    assert_eq!(harness.count.running(), 1);
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert_eq!(server.far_end.next().await, None);
-    assert_eq!(harness.running.load(Ordering::SeqCst), 0);
+    assert_eq!(harness.count.running(), 0);
 }
 
 #[tokio::test]
 async fn prepared_instance_is_used_by_the_next_turn() {
     let mut harness = harness(1);
-    let workspace = workspace(Path::new("a"));
+    let workspace = harness.workspace("a");
     harness.codex.prepare(workspace.clone());
     let mut server = harness.next_server().await;
     harness.codex.prepare(workspace.clone());
     let (turn_handle, running) = begin(&harness, &workspace, &mut server).await;
     finish(&mut server, turn_handle, &running).await;
-    assert_eq!(harness.running.load(Ordering::SeqCst), 1);
+    assert_eq!(harness.count.running(), 1);
 }
 
 #[tokio::test]
 async fn close_interrupts_turns_and_stops_all_instances() {
     let mut harness = harness(2);
-    let workspace = workspace(Path::new("a"));
+    let workspace = harness.workspace("a");
     let turn_handle = harness.begin_turn(&workspace, "hi", None);
     let mut server = harness.next_server().await;
     server.start_thread().await;
     server.start_turn().await;
     harness.codex.close().await;
-    assert_eq!(harness.running.load(Ordering::SeqCst), 0);
+    assert_eq!(harness.count.running(), 0);
     assert_eq!(turn_handle.end().await.1.end, TurnEnd::Stopped);
     while server.far_end.next().await.is_some() {}
 }
@@ -194,11 +194,12 @@ async fn queue_is_first_come_first_served() {
     let mut harness = harness(1);
     let pool = harness.codex.pool.clone();
     let tickets = [pool.ticket(), pool.ticket(), pool.ticket()];
-    let busy = pool.try_lease(&tickets[0], Path::new("a"), None).unwrap();
+    let [a, b, c] = ["a", "b", "c"].map(|name| harness.workspace(name).home);
+    let busy = pool.try_lease(&tickets[0], &a, None).unwrap();
     harness.next_server().await;
     busy.instance().await.unwrap();
-    assert!(pool.try_lease(&tickets[1], Path::new("b"), None).is_none());
+    assert!(pool.try_lease(&tickets[1], &b, None).is_none());
     drop(busy);
-    assert!(pool.try_lease(&tickets[2], Path::new("c"), None).is_none(), "another ticket is waiting");
-    assert!(pool.try_lease(&tickets[1], Path::new("b"), None).is_some());
+    assert!(pool.try_lease(&tickets[2], &c, None).is_none(), "another ticket is waiting");
+    assert!(pool.try_lease(&tickets[1], &b, None).is_some());
 }

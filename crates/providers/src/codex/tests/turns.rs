@@ -4,12 +4,11 @@ use super::fake::{harness, workspace};
 use crate::{SavedInSession, TurnCommand, TurnEnd, TurnEvent};
 use domain::{ids::MessageId, run::Receipt, usage::Usage};
 use serde_json::{Value, json};
-use std::path::Path;
 
 #[tokio::test]
 async fn full_turn() {
     let mut harness = harness(3);
-    let workspace = workspace(Path::new("a"));
+    let workspace = harness.workspace("a");
     let turn_handle = harness.begin_turn(&workspace, "hi", None);
     let mut server = harness.next_server().await;
     let start = server.expect("thread/start").await;
@@ -52,7 +51,7 @@ async fn full_turn() {
 #[tokio::test]
 async fn turn_notifications_may_come_before_the_response_with_its_id() {
     let mut harness = harness(1);
-    let workspace = workspace(Path::new("a"));
+    let workspace = harness.workspace("a");
     let turn_handle = harness.begin_turn(&workspace, "hi", None);
     let mut server = harness.next_server().await;
     let thread = server.start_thread().await;
@@ -72,7 +71,7 @@ async fn turn_notifications_may_come_before_the_response_with_its_id() {
 #[tokio::test]
 async fn ten_thousand_deltas_arrive_complete_and_in_order() {
     let mut harness = harness(1);
-    let turn_handle = harness.begin_turn(&workspace(Path::new("a")), "hi", None);
+    let turn_handle = harness.begin_turn(&harness.workspace("a"), "hi", None);
     let mut server = harness.next_server().await;
     server.start_thread().await;
     let running = server.start_turn().await;
@@ -100,7 +99,7 @@ async fn ten_thousand_deltas_arrive_complete_and_in_order() {
 #[tokio::test]
 async fn second_turn_continues_the_open_thread() {
     let mut harness = harness(3);
-    let workspace = workspace(Path::new("a"));
+    let workspace = harness.workspace("a");
     let mut turn_handle = harness.begin_turn(&workspace, "one", None);
     let mut server = harness.next_server().await;
     let thread = server.start_thread().await;
@@ -118,7 +117,7 @@ async fn second_turn_continues_the_open_thread() {
 #[tokio::test]
 async fn thread_closed_by_codex_is_resumed() {
     let mut harness = harness(3);
-    let workspace = workspace(Path::new("a"));
+    let workspace = harness.workspace("a");
     let mut turn_handle = harness.begin_turn(&workspace, "one", None);
     let mut server = harness.next_server().await;
     let thread = server.start_thread().await;
@@ -141,7 +140,7 @@ async fn thread_closed_by_codex_is_resumed() {
 #[tokio::test(start_paused = true)]
 async fn thread_has_one_turn_at_a_time() {
     let mut harness = harness(3);
-    let workspace = workspace(Path::new("a"));
+    let workspace = harness.workspace("a");
     let mut turn_handle = harness.begin_turn(&workspace, "one", None);
     let mut server = harness.next_server().await;
     server.start_thread().await;
@@ -183,7 +182,7 @@ async fn broken_sandbox_is_reported_once() {
 #[tokio::test]
 async fn missing_thread_is_rebuilt_and_reported() {
     let mut harness = harness(3);
-    let turn_handle = harness.begin_turn(&workspace(Path::new("a")), "two", Some("gone"));
+    let turn_handle = harness.begin_turn(&harness.workspace("a"), "two", Some("gone"));
     let mut server = harness.next_server().await;
     let resume = server.expect("thread/resume").await;
     assert_eq!((&resume["params"]["threadId"], &resume["params"]["excludeTurns"]), (&json!("gone"), &json!(true)));
@@ -199,7 +198,7 @@ async fn missing_thread_is_rebuilt_and_reported() {
 #[tokio::test]
 async fn changed_instructions_start_a_new_thread() {
     let mut harness = harness(3);
-    let mut workspace = workspace(Path::new("a"));
+    let mut workspace = harness.workspace("a");
     let mut turn_handle = harness.begin_turn(&workspace, "one", None);
     let mut server = harness.next_server().await;
     let first = server.start_thread().await;
@@ -220,7 +219,7 @@ async fn changed_instructions_start_a_new_thread() {
 #[tokio::test(start_paused = true)]
 async fn resume_of_a_busy_thread_is_retried_then_fails() {
     let mut harness = harness(3);
-    let turn_handle = harness.begin_turn(&workspace(Path::new("a")), "hi", Some("t"));
+    let turn_handle = harness.begin_turn(&harness.workspace("a"), "hi", Some("t"));
     let mut server = harness.next_server().await;
     let mut tries = 0;
     let mut end = std::pin::pin!(turn_handle.end_whenever());
@@ -241,7 +240,7 @@ async fn resume_of_a_busy_thread_is_retried_then_fails() {
 #[tokio::test]
 async fn steering_reaches_the_running_turn_and_is_reported() {
     let mut harness = harness(1);
-    let mut turn_handle = harness.begin_turn(&workspace(Path::new("a")), "hi", None);
+    let mut turn_handle = harness.begin_turn(&harness.workspace("a"), "hi", None);
     let mut server = harness.next_server().await;
     server.start_thread().await;
     let running = server.start_turn().await;
@@ -272,7 +271,7 @@ async fn steering_reaches_the_running_turn_and_is_reported() {
 #[tokio::test]
 async fn unfinished_text_is_retracted_on_a_retry() {
     let mut harness = harness(1);
-    let turn_handle = harness.begin_turn(&workspace(Path::new("a")), "hi", None);
+    let turn_handle = harness.begin_turn(&harness.workspace("a"), "hi", None);
     let mut server = harness.next_server().await;
     server.start_thread().await;
     let running = server.start_turn().await;
@@ -293,7 +292,7 @@ async fn unfinished_text_is_retracted_on_a_retry() {
 #[tokio::test]
 async fn events_other_than_deltas_have_raw_lines() {
     let mut harness = harness(1);
-    let mut turn_handle = harness.begin_turn(&workspace(Path::new("a")), "hi", None);
+    let mut turn_handle = harness.begin_turn(&harness.workspace("a"), "hi", None);
     let mut server = harness.next_server().await;
     server.start_thread().await;
     let running = server.start_turn().await;

@@ -8,7 +8,7 @@ use crate::{
         lines::{BoundedLine, BoundedLineReader, MAX_LINE_BYTES},
         server_message,
     },
-    process::{Child, ProgramExit, ProgramHandle, StderrTail, StopTimeouts},
+    process::{LaunchedProcess, ProcessHandle, ProgramExit, StderrTail, StopTimeouts},
 };
 use rmcp::{
     RoleClient,
@@ -17,8 +17,7 @@ use rmcp::{
 };
 use std::{io, sync::Arc, time::Duration};
 use tokio::{
-    io::{AsyncRead, AsyncWriteExt as _},
-    process::ChildStdin,
+    io::{AsyncRead, AsyncWrite, AsyncWriteExt as _},
     sync::{Mutex, Notify},
     time::{Instant, sleep_until, timeout},
 };
@@ -32,12 +31,12 @@ const MAX_EXCERPT_CHARS: usize = 300;
 pub struct StdioTransport {
     lines: BoundedLineReader<Box<dyn AsyncRead + Send + Unpin>>,
     /// Shared with pending sends; `None` when closed.
-    input: Arc<Mutex<Option<ChildStdin>>>,
+    input: Arc<Mutex<Option<Box<dyn AsyncWrite + Send + Unpin>>>>,
     /// Notified when a write fails. The reason is reported by `receive`, not by `send`.
     unwritable: Arc<Notify>,
     /// When to stop waiting for output.
     read_deadline: Option<Instant>,
-    handle: Option<ProgramHandle>,
+    handle: Option<Box<dyn ProcessHandle>>,
     stderr: StderrTail,
     process_id: i32,
     health: Arc<McpServerHealth>,
@@ -47,8 +46,8 @@ pub struct StdioTransport {
 
 impl StdioTransport {
     /// `close` is the timeout for the whole stop.
-    pub fn new(child: Child, health: Arc<McpServerHealth>, ending: EndReason, close: Duration) -> Self {
-        let Child { stdin, stdout, handle } = child;
+    pub fn new(program: LaunchedProcess, health: Arc<McpServerHealth>, ending: EndReason, close: Duration) -> Self {
+        let LaunchedProcess { stdin, stdout, handle } = program;
         Self {
             lines: BoundedLineReader::new(Box::new(stdout.into_reader())),
             input: Arc::new(Mutex::new(Some(stdin))),
