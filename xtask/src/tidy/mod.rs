@@ -14,6 +14,7 @@ mod size;
 mod text;
 mod tree;
 mod types;
+mod unsafe_code;
 mod words;
 
 use std::path::Path;
@@ -39,6 +40,7 @@ const RULES: &[TidyRule] = &[
     TidyRule { name: "libraries stay in their crates", check: direction::libraries_stay_in_their_crates },
     TidyRule { name: "versions are in the workspace manifest", check: direction::dependencies_come_from_the_workspace },
     TidyRule { name: "only the app reads the environment", check: direction::only_the_app_reads_the_environment },
+    TidyRule { name: "unsafe code stays in its crates", check: unsafe_code::stays_in_its_crates },
     TidyRule { name: "names say what is inside", check: layout::names_say_what_is_inside },
     TidyRule { name: "each public type has its own name", check: types::have_their_own_names },
     TidyRule { name: "module folders have a head comment", check: layout::module_folders_have_a_head_comment },
