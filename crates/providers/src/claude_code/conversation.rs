@@ -134,7 +134,7 @@ impl ClaudeConversation {
         if line.trim().is_empty() {
             return Ok(Vec::new());
         }
-        let mut heard = Vec::new();
+        let mut events = Vec::new();
         for parsed in self.parser.parse_line(&line) {
             if parsed == ClaudeOutput::Garbage {
                 self.invalid_lines += 1;
@@ -145,12 +145,12 @@ impl ClaudeConversation {
                         format!("{MAX_INVALID_LINES} lines in a row are not JSON; the last one begins {start:?}");
                     return Err(ClaudeConversationError::BadOutput(problem));
                 }
-                return Ok(heard);
+                return Ok(events);
             }
-            heard.extend(self.handle(parsed)?);
+            events.extend(self.handle(parsed)?);
         }
         self.invalid_lines = 0;
-        Ok(heard)
+        Ok(events)
     }
 
     /// Answers requests that need no decision; returns everything else as an event.
@@ -197,9 +197,9 @@ impl ClaudeConversation {
     }
 
     /// Handles events outside of a turn: approval requests expire, and everything else is dropped.
-    fn expire_requests(&mut self, heard: Vec<ClaudeEvent>) {
-        for heard in heard {
-            if let ClaudeEvent::ApprovalRequested { request: question, .. } = heard {
+    fn expire_requests(&mut self, events: Vec<ClaudeEvent>) {
+        for event in events {
+            if let ClaudeEvent::ApprovalRequested { request: question, .. } = event {
                 self.send_answer(question.reply_to, Decision::Expired, None);
             }
         }
@@ -208,15 +208,15 @@ impl ClaudeConversation {
     /// Waits until the program is ready for its first prompt.
     pub async fn wait_until_ready(&mut self) -> Result<(), ClaudeConversationError> {
         while self.starting.is_some() {
-            let heard = self.next(true).await?;
-            self.expire_requests(heard);
+            let events = self.next(true).await?;
+            self.expire_requests(events);
         }
         let enough = Instant::now() + TOOL_LIST_TIMEOUT;
         while !self.has_listed_tools || !self.unwritten.is_empty() {
             match timeout_at(enough, self.next(true)).await {
-                Ok(heard) => {
-                    let heard = heard?;
-                    self.expire_requests(heard);
+                Ok(events) => {
+                    let events = events?;
+                    self.expire_requests(events);
                 }
                 Err(_) => break,
             }
@@ -226,9 +226,9 @@ impl ClaudeConversation {
 
     /// Handles the output since the last turn. Fails if the program has exited.
     pub async fn drain(&mut self) -> Result<(), ClaudeConversationError> {
-        while let Some(heard) = poll_once(self.next(true)).await {
-            let heard = heard?;
-            self.expire_requests(heard);
+        while let Some(events) = poll_once(self.next(true)).await {
+            let events = events?;
+            self.expire_requests(events);
         }
         Ok(())
     }
@@ -242,12 +242,12 @@ impl ClaudeConversation {
         let asked = self.send_request(request);
         let deadline = Instant::now() + timeout;
         loop {
-            let Ok(heard) = timeout_at(deadline, self.next(true)).await else {
+            let Ok(events) = timeout_at(deadline, self.next(true)).await else {
                 return Ok(Err("no answer in time".into()));
             };
             let mut rest = Vec::new();
-            for heard in heard? {
-                match heard {
+            for event in events? {
+                match event {
                     ClaudeEvent::Response { id, answer } if id == asked => return Ok(answer),
                     other => rest.push(other),
                 }

@@ -6,7 +6,7 @@ use std::{path::PathBuf, time::Duration};
 use tokio::time::timeout;
 use workbench::process::ProcessSpec;
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const VERSION_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(super) fn advice(program: &AgentProgram) -> String {
     format!(
@@ -18,11 +18,11 @@ pub(super) fn advice(program: &AgentProgram) -> String {
 
 pub(super) async fn inspect(program: AgentProgram) -> Inspection {
     let Some(path) = program.locate() else { return Inspection::Missing { advice: advice(&program) } };
-    match timeout(PATIENCE, version(&program, path.clone())).await {
+    match timeout(VERSION_TIMEOUT, version(&program, path.clone())).await {
         Ok(Ok(version)) => Inspection::Ready { version, program: Some(path) },
         Ok(Err(problem)) => Inspection::Missing { advice: format!("{} does not run: {problem}", path.display()) },
         Err(_) => Inspection::Missing {
-            advice: format!("{} did not print its version within {} s", path.display(), PATIENCE.as_secs()),
+            advice: format!("{} did not print its version within {} s", path.display(), VERSION_TIMEOUT.as_secs()),
         },
     }
 }

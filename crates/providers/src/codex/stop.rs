@@ -99,10 +99,10 @@ impl CodexTurn<'_> {
     /// Waits for the processes started by the thread's commands, and kills them after a moment. Returns whether all
     /// ended.
     async fn sweep(&mut self, deadline: Instant) -> bool {
-        let patience = deadline.min(Instant::now() + TEARDOWN_TIME);
+        let force_at = deadline.min(Instant::now() + TEARDOWN_TIME);
         let mut killed = BTreeSet::new();
         let is_swept = loop {
-            let (thread, by_force) = (self.thread.clone(), Instant::now() >= patience);
+            let (thread, by_force) = (self.thread.clone(), Instant::now() >= force_at);
             let look = move || match by_force {
                 true => (leftovers::kill(&thread), leftovers::count(&thread)),
                 false => (Vec::new(), leftovers::count(&thread)),

@@ -257,11 +257,11 @@ impl McpConnection {
 
     /// Asks the server to end, and kills it if it does not. Must run while the runtime is alive: rmcp closes
     /// connections in a task.
-    pub async fn close(&self, patience: Duration) {
+    pub async fn close(&self, timeout: Duration) {
         self.end_reason.set("it was stopped");
         let service = self.service.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(mut service) = service {
-            match service.close_with_timeout(patience).await {
+            match service.close_with_timeout(timeout).await {
                 Ok(Some(_)) => {}
                 Ok(None) => tracing::warn!("an MCP server did not end in time; killing its processes"),
                 Err(error) => tracing::debug!(%error, "the task of an MCP connection failed"),

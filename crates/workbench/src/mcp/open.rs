@@ -125,8 +125,8 @@ impl Handshake<'_> {
             ProtocolEra::Modern => ProtocolEra::Legacy,
         };
         // A server that ignores unknown methods does not answer the newer handshake.
-        let patience = if first == ProtocolEra::Modern { self.startup / 2 } else { self.startup };
-        match self.stdio_in(first, patience).await {
+        let handshake_timeout = if first == ProtocolEra::Modern { self.startup / 2 } else { self.startup };
+        match self.stdio_in(first, handshake_timeout).await {
             Ok(opened) => Ok((opened, first)),
             // Only for an answer of a server that does not know this handshake; a crashing server is not started twice.
             Err((failure, true)) => {
@@ -144,7 +144,11 @@ impl Handshake<'_> {
     }
 
     /// A failure comes with whether the other handshake may work.
-    async fn stdio_in(&self, era: ProtocolEra, patience: Duration) -> Result<OpenedConnection, (McpFailure, bool)> {
+    async fn stdio_in(
+        &self,
+        era: ProtocolEra,
+        handshake_timeout: Duration,
+    ) -> Result<OpenedConnection, (McpFailure, bool)> {
         let settings = &self.connector.settings;
         let command = command(&self.server.config, settings).map_err(|reason| (McpFailure::Start(reason), false))?;
         let started = self.connector.launcher.launch(command).await;
@@ -158,13 +162,13 @@ impl Handshake<'_> {
                 ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] }
             }
         };
-        match timeout(patience, self.serve(BoxedTransport::new(stdio), mode)).await {
+        match timeout(handshake_timeout, self.serve(BoxedTransport::new(stdio), mode)).await {
             Ok(Ok(service)) => Ok(OpenedConnection { service, end_reason, process_id, stderr: Some(stderr) }),
             Ok(Err(error)) => Err((self.handshake_failure(&error, &end_reason), is_protocol_rejection(&error))),
             Err(_) => {
                 let excerpt =
                     transport::stderr_excerpt(&stderr).map(|excerpt| format!("; stderr ends with: {excerpt}"));
-                let timeout = self.timeout(patience, excerpt.unwrap_or_default());
+                let timeout = self.timeout(handshake_timeout, excerpt.unwrap_or_default());
                 Err((timeout, era == ProtocolEra::Modern))
             }
         }

@@ -185,10 +185,10 @@ impl McpServerSlot {
         inner.has_failed = true;
         inner.crash_reason = Some(reason.to_owned());
         inner.backoff.record_failure(Instant::now());
-        let (health, patience) = (Arc::clone(&self.health), self.connector.settings.close_timeout);
+        let (health, close_timeout) = (Arc::clone(&self.health), self.connector.settings.close_timeout);
         self.connector.background_tasks.spawn(async move {
             drop(timeout(DRAIN_TIMEOUT, wait_until_idle(&health.in_flight)).await);
-            current.close(patience).await;
+            current.close(close_timeout).await;
         });
     }
 

@@ -33,16 +33,16 @@ impl CgroupBase {
         works.then_some(base)
     }
 
-    pub fn leaf(&self, mark: &KillDomainId) -> LeafCgroup {
-        LeafCgroup(self.0.join(format!("{PREFIX}{mark}")))
+    pub fn leaf(&self, domain: &KillDomainId) -> LeafCgroup {
+        LeafCgroup(self.0.join(format!("{PREFIX}{domain}")))
     }
 
     /// Returns the leaves left behind by servers that are dead now.
     pub fn abandoned(&self, viewer: ServerInstance) -> Vec<LeafCgroup> {
         let names = fs::read_dir(&self.0).into_iter().flatten().flatten();
         let leaves = names.filter_map(|entry| {
-            let mark: KillDomainId = entry.file_name().to_str()?.strip_prefix(PREFIX)?.parse().ok()?;
-            mark.server.is_dead(viewer).then(|| LeafCgroup(entry.path()))
+            let domain: KillDomainId = entry.file_name().to_str()?.strip_prefix(PREFIX)?.parse().ok()?;
+            domain.server.is_dead(viewer).then(|| LeafCgroup(entry.path()))
         });
         leaves.collect()
     }
@@ -89,8 +89,8 @@ impl LeafCgroup {
     }
 
     /// Waits until the leaf is empty and removes it.
-    pub fn remove(&self, patience: Duration) -> io::Result<()> {
-        let deadline = Instant::now() + patience;
+    pub fn remove(&self, timeout: Duration) -> io::Result<()> {
+        let deadline = Instant::now() + timeout;
         loop {
             match remove(&self.0) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

@@ -135,13 +135,13 @@ impl Supervisor {
     /// Safe to drop at any point: that closes the lifeline, and the keeper ends.
     async fn start_in_domain(&self, mut command: ProcessSpec) -> Result<Child, StartFailure> {
         let origin = self.0.origin.ok_or_else(|| StartFailure::Other("this system has no /proc".into()))?;
-        let mark = origin.new_domain();
-        command.env.insert(domain_id::DOMAIN_VARIABLE.into(), mark.to_string().into());
+        let domain = origin.new_domain();
+        command.env.insert(domain_id::DOMAIN_VARIABLE.into(), domain.to_string().into());
         command.folder = std::path::absolute(&command.folder).map_err(StartFailure::Program)?;
         if command.program.components().count() > 1 {
             command.program = std::path::absolute(&command.program).map_err(StartFailure::Program)?;
         }
-        let leaf = self.0.base.as_ref().map(|base| base.leaf(&mark));
+        let leaf = self.0.base.as_ref().map(|base| base.leaf(&domain));
         let start = StartRequest { leaf: leaf.as_ref().map(|leaf| leaf.path().to_owned()), command };
         let start = start.encode().map_err(|reason| StartFailure::Other(reason.into()))?;
 
@@ -151,7 +151,7 @@ impl Supervisor {
         Pipes { input: input.into(), output: output.into(), errors: errors.into() }
             .send(&lifeline)
             .map_err(keeper_failure)?;
-        let keeper = start_keeper(&self.0.keeper, &mark, theirs).map_err(keeper_failure)?;
+        let keeper = start_keeper(&self.0.keeper, &domain, theirs).map_err(keeper_failure)?;
         lifeline.set_nonblocking(true).map_err(keeper_failure)?;
         let socket = UnixStream::from_std(lifeline.try_clone().map_err(keeper_failure)?).map_err(keeper_failure)?;
         let (reports, mut commands) = socket.into_split();
@@ -174,9 +174,9 @@ impl Supervisor {
             _ => return Err(StartFailure::Other("its keeper ended before the program started".into())),
         };
         let keeper_id = keeper.id();
-        let impatient = Arc::new(Notify::new());
+        let stop_requested = Arc::new(Notify::new());
         let (watch, progress) =
-            KeeperWatch::new(mark, leaf, ProcessEntry::read(program), keeper, reports, Arc::clone(&impatient));
+            KeeperWatch::new(domain, leaf, ProcessEntry::read(program), keeper, reports, Arc::clone(&stop_requested));
         self.0.watches.spawn(watch.run());
 
         let stdin = ChildStdin::from_std(OwnedFd::from(stdin).into()).map_err(keeper_failure)?;
@@ -188,7 +188,7 @@ impl Supervisor {
         let handle = ProgramHandle {
             lifeline,
             progress,
-            stop_requested: impatient,
+            stop_requested,
             program,
             keeper: keeper_id,
             stderr,
@@ -210,12 +210,12 @@ fn keeper_failure(error: io::Error) -> StartFailure {
 }
 
 /// The keeper inherits nothing: no environment, no output, and no folder that would block an unmount.
-fn start_keeper(binary: &Path, mark: &KillDomainId, socket: Socket) -> io::Result<tokio::process::Child> {
+fn start_keeper(binary: &Path, domain: &KillDomainId, socket: Socket) -> io::Result<tokio::process::Child> {
     tokio::process::Command::new(binary)
         .arg0(keeper::PROCESS_NAME)
         .arg(keeper::SUBCOMMAND)
         // Shown in the process list, for people and for the next server.
-        .arg(mark.to_string())
+        .arg(domain.to_string())
         .env_clear()
         .current_dir("/")
         .stdin(Stdio::from(OwnedFd::from(socket)))

@@ -81,8 +81,8 @@ mod tests {
 
     #[test]
     fn an_id_round_trips_through_text() {
-        let mark = ServerInstance::current().unwrap().new_domain();
-        assert_eq!(mark.to_string().parse(), Ok(mark));
+        let domain = ServerInstance::current().unwrap().new_domain();
+        assert_eq!(domain.to_string().parse(), Ok(domain));
     }
 
     #[test]

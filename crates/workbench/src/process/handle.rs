@@ -119,20 +119,20 @@ impl ProgramHandle {
     }
 
     /// Ends all processes in the domain and returns a receipt. The caller must have closed stdin (dropped `stdin`).
-    pub async fn stop(mut self, patience: StopTimeouts) -> Receipt {
+    pub async fn stop(mut self, timeouts: StopTimeouts) -> Receipt {
         let begun = Instant::now();
         let mut signals = Vec::new();
         if !self.exit_reported {
             self.send_command(KeeperCommand::Count);
             let mut ended = false;
-            if !patience.after_input_closed.is_zero() {
+            if !timeouts.after_input_closed.is_zero() {
                 signals.push("eof");
-                ended = timeout(patience.after_input_closed, self.wait_for_exit()).await.is_ok();
+                ended = timeout(timeouts.after_input_closed, self.wait_for_exit()).await.is_ok();
             }
-            if !ended && !patience.after_sigterm.is_zero() {
+            if !ended && !timeouts.after_sigterm.is_zero() {
                 signals.push("SIGTERM");
                 self.send_command(KeeperCommand::Terminate);
-                ended = timeout(patience.after_sigterm, self.wait_for_exit()).await.is_ok();
+                ended = timeout(timeouts.after_sigterm, self.wait_for_exit()).await.is_ok();
             }
             if !ended {
                 self.send_command(KeeperCommand::Kill);

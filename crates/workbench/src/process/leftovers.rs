@@ -20,11 +20,11 @@ const PAUSE: Duration = Duration::from_millis(5);
 const EMPTY_SCANS: u32 = 3;
 
 /// Ends all processes of one kill domain. Blocks.
-pub fn end_domain(mark: &KillDomainId, leaf: Option<&LeafCgroup>, program: Option<ProcessEntry>) -> CleanupOutcome {
-    let mark = mark.to_string();
+pub fn end_domain(domain: &KillDomainId, leaf: Option<&LeafCgroup>, program: Option<ProcessEntry>) -> CleanupOutcome {
+    let domain = domain.to_string();
     let is_ours = |entry: &ProcessEntry| {
         program.is_some_and(|program| program.is_same_process(entry))
-            || entry.environment_variable(domain_id::DOMAIN_VARIABLE).is_some_and(|value| value == mark)
+            || entry.environment_variable(domain_id::DOMAIN_VARIABLE).is_some_and(|value| value == domain)
     };
     sweep(&leaf.cloned().into_iter().collect::<Vec<_>>(), is_ours)
 }
@@ -34,9 +34,9 @@ pub fn end_abandoned(viewer: ServerInstance, base: Option<&CgroupBase>) -> usize
     resume_keepers(viewer);
     let leaves = base.map(|base| base.abandoned(viewer)).unwrap_or_default();
     let is_abandoned = |entry: &ProcessEntry| {
-        let mark =
+        let domain =
             entry.environment_variable(domain_id::DOMAIN_VARIABLE).and_then(|value| value.parse::<KillDomainId>().ok());
-        mark.is_some_and(|mark| mark.server.is_dead(viewer))
+        domain.is_some_and(|domain| domain.server.is_dead(viewer))
     };
     let cleanup = sweep(&leaves, is_abandoned);
     if cleanup.processes > 0 || cleanup.remaining > 0 {
@@ -53,10 +53,10 @@ pub fn end_abandoned(viewer: ServerInstance, base: Option<&CgroupBase>) -> usize
 /// it ends them and itself once resumed.
 fn resume_keepers(viewer: ServerInstance) {
     for entry in process_table::all() {
-        let [name, word, mark] = &entry.arguments()[..] else { continue };
-        let mark =
-            mark.parse::<KillDomainId>().ok().filter(|_| name == keeper::PROCESS_NAME && word == keeper::SUBCOMMAND);
-        if let Some(id) = Pid::from_raw(entry.id).filter(|_| mark.is_some_and(|mark| mark.server.is_dead(viewer)))
+        let [name, word, domain] = &entry.arguments()[..] else { continue };
+        let domain =
+            domain.parse::<KillDomainId>().ok().filter(|_| name == keeper::PROCESS_NAME && word == keeper::SUBCOMMAND);
+        if let Some(id) = Pid::from_raw(entry.id).filter(|_| domain.is_some_and(|domain| domain.server.is_dead(viewer)))
             && let Err(error) = kill_process(id, Signal::CONT)
         {
             tracing::debug!(process = entry.id, %error, "could not resume a keeper");

@@ -30,7 +30,7 @@ pub struct DomainProgress {
 }
 
 pub struct KeeperWatch {
-    mark: KillDomainId,
+    domain: KillDomainId,
     leaf: Option<LeafCgroup>,
     program: Option<ProcessEntry>,
     keeper: process::Child,
@@ -41,7 +41,7 @@ pub struct KeeperWatch {
 
 impl KeeperWatch {
     pub fn new(
-        mark: KillDomainId,
+        domain: KillDomainId,
         leaf: Option<LeafCgroup>,
         program: Option<ProcessEntry>,
         keeper: process::Child,
@@ -49,7 +49,7 @@ impl KeeperWatch {
         stop_requested: Arc<Notify>,
     ) -> (Self, Receiver<DomainProgress>) {
         let (progress, receiver) = watch::channel(DomainProgress::default());
-        (Self { mark, leaf, program, keeper, reports, progress, stop_requested }, receiver)
+        (Self { domain, leaf, program, keeper, reports, progress, stop_requested }, receiver)
     }
 
     pub async fn run(mut self) {
@@ -101,8 +101,8 @@ impl KeeperWatch {
         if let Err(error) = self.keeper.start_kill() {
             tracing::debug!(%error, "the keeper had already ended");
         }
-        let (mark, leaf, program) = (self.mark.clone(), self.leaf.clone(), self.program);
-        let work = tokio::task::spawn_blocking(move || leftovers::end_domain(&mark, leaf.as_ref(), program));
+        let (domain, leaf, program) = (self.domain.clone(), self.leaf.clone(), self.program);
+        let work = tokio::task::spawn_blocking(move || leftovers::end_domain(&domain, leaf.as_ref(), program));
         work.await.unwrap_or_else(|error| {
             tracing::error!(%error, "could not end the processes of a keeper");
             CleanupOutcome { remaining: 1, ..CleanupOutcome::default() }

@@ -29,14 +29,14 @@ impl ReplayArguments {
             let at = words.iter().rposition(|word| word == flag)?;
             words.get(at + 1).cloned()
         };
-        let speaks = match value("--speaks") {
+        let protocol = match value("--speaks") {
             Some(name) => CliProtocol::named(&name)?,
             None => CliProtocol::Claude,
         };
         let play = if has("--version") {
-            ReplayMode::Version(speaks)
+            ReplayMode::Version(protocol)
         } else if let Some(name) = value("--fault") {
-            ReplayMode::Fault { fault: Fault::named(&name)?, protocol: speaks, ignores_sigterm: has(IGNORE_SIGTERM) }
+            ReplayMode::Fault { fault: Fault::named(&name)?, protocol, ignores_sigterm: has(IGNORE_SIGTERM) }
         } else if let Some(file) = value("--replay") {
             ReplayMode::Transcript { file: file.into(), pace: value("--pace").map(|text| factor(&text)).transpose()? }
         } else {

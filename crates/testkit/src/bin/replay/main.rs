@@ -34,12 +34,12 @@ fn main() -> ExitCode {
         }
     };
     let ended = match arguments.mode {
-        ReplayMode::Version(speaks) => {
-            println!("{}", speaks.version());
+        ReplayMode::Version(protocol) => {
+            println!("{}", protocol.version());
             return ExitCode::SUCCESS;
         }
         ReplayMode::Transcript { file, pace } => player::play(&file, pace, arguments.session),
-        ReplayMode::Fault { fault, protocol: speaks, ignores_sigterm: is_deaf } => faults::play(fault, speaks, is_deaf),
+        ReplayMode::Fault { fault, protocol, ignores_sigterm } => faults::play(fault, protocol, ignores_sigterm),
     };
     match ended {
         Ok(code) => code,

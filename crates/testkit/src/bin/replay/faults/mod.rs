@@ -136,15 +136,15 @@ enum LineAction {
     Ignore,
 }
 
-pub fn play(fault: Fault, speaks: CliProtocol, is_deaf: bool) -> io::Result<ExitCode> {
+pub fn play(fault: Fault, protocol: CliProtocol, ignores_sigterm: bool) -> io::Result<ExitCode> {
     match fault {
-        Fault::HangOnEof | Fault::HangAfterEnd if !is_deaf => return Err(restart_ignoring_sigterm()),
+        Fault::HangOnEof | Fault::HangAfterEnd if !ignores_sigterm => return Err(restart_ignoring_sigterm()),
         Fault::ExitAtStart => return Ok(crash()),
         Fault::SilenceAtStart => return silence(),
         _ => {}
     }
     let mut broken =
-        FaultyCli { protocol: speaks.protocol(), output: BufWriter::new(io::stdout().lock()), fault: Some(fault) };
+        FaultyCli { protocol: protocol.protocol(), output: BufWriter::new(io::stdout().lock()), fault: Some(fault) };
     let mut line = String::new();
     // The input is not locked, because a fault may read it too.
     while io::stdin().read_line(&mut line)? > 0 {
