@@ -18,8 +18,8 @@ contract! {
 fn path(status: RunStatus) -> Vec<RunStatus> {
     match status {
         RunStatus::Queued => vec![],
-        RunStatus::WaitingForApproval | RunStatus::WaitingForQuota => vec![RunStatus::Running, status],
-        other => vec![other],
+        RunStatus::Running => vec![status],
+        _ => vec![RunStatus::Running, status],
     }
 }
 

@@ -192,7 +192,7 @@ impl TestRun {
         says(text).of_run(self.id, self.agent)
     }
 
-    /// A commit that ends the run.
+    /// A commit that starts the run, if it is still queued, and ends it.
     pub fn ending(&self, room: RoomId, guard: Guard) -> Commit {
         let (usage, cost, duration_ms) = (Usage { input_tokens: 3, ..Usage::default() }, None, 5);
         let ending = RunEnding {
@@ -208,7 +208,10 @@ impl TestRun {
             room_id: room,
             guard,
             events: vec![self.event(RunCompleted { usage, cost, duration_ms })],
-            changes: vec![RowChange::EndRun { run_id: self.id, ending }],
+            changes: vec![
+                RowChange::RunStatus { run_id: self.id, status: RunStatus::Running },
+                RowChange::EndRun { run_id: self.id, ending },
+            ],
         }
     }
 }

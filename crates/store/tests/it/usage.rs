@@ -30,7 +30,7 @@ async fn run(
 ) -> TestRun {
     let run = TestRun::queued(store, room).await;
     let mut commit = run.ending(room, Guard::Unclaimed { run_id: run.id });
-    if let RowChange::EndRun { ending, .. } = &mut commit.changes[0] {
+    if let RowChange::EndRun { ending, .. } = &mut commit.changes[1] {
         (ending.status, ending.model, ending.usage) = (status, model.map(Into::into), usage);
         (ending.cost, ending.duration_ms) = (cost.map(Cost::from_nanos), 10);
     }
