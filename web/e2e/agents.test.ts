@@ -105,7 +105,7 @@ it('asks before unsaved changes are lost', async () => {
   await view.dialog.getByRole('button', { name: 'Stay' }).click()
   expect(await view.field('Model').inputValue()).toBe('typed')
   await view.page.getByRole('main').getByRole('link', { name: 'Agents', exact: true }).click()
-  await view.dialog.getByRole('button', { name: 'Leave and lose it' }).click()
+  await view.dialog.getByRole('button', { name: 'Leave without saving' }).click()
   await view.heading('Agents').waitFor()
   expect((await read(id)).model).toBeNull()
 })

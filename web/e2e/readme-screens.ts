@@ -1,4 +1,4 @@
-// The pictures of the README, made anew by `npm run screens`. The agents are scripted: what they are told to play would
+// The pictures of the README, written by `npm run screens`. The agents are scripted: what they are told to play would
 // stand in the conversation, so the page is given the words of a person in its place.
 import { mkdirSync } from 'node:fs'
 import type { Page } from 'playwright-core'

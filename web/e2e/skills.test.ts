@@ -122,7 +122,7 @@ it('keeps what is typed while other parts are looked at, and asks before it is l
   await part(page, 'Edit').click()
   expect(await body.inputValue()).toBe('mine')
   await page.getByRole('link', { name: 'Runs' }).first().click()
-  await page.getByRole('button', { name: 'Stay here' }).click()
+  await page.getByRole('button', { name: 'Stay' }).click()
   expect(await body.inputValue()).toBe('mine')
 
   await stage.server.send('PATCH', '/skills/guarded', { body: 'theirs' })

@@ -17,7 +17,7 @@ async function open(name: string, agents = [agent]): Promise<RoomView> {
 }
 
 describe('an agent', () => {
-  it('takes a message into the answer under way', async () => {
+  it('adds a message to the current answer', async () => {
     const view = await open('Steer')
     await view.say('!count 60 50')
     await view.hears('1 2 3')

@@ -8,7 +8,7 @@ import { FeedProvider } from '@/feed/use-feed'
 import { SessionGate } from '@/features/sign-in/components/session-gate'
 import { agentsQuery, createQueryClient, roomsQuery } from '@/lib/api/queries'
 import { sessionQuery } from '@/lib/api/session'
-import { heardOfRooms } from '@/lib/room-list'
+import { applyToRooms } from '@/lib/room-list'
 import { applyTheme } from '@/lib/theme'
 import { router } from './router'
 import './styles/fonts.css'
@@ -22,7 +22,7 @@ feed.start()
 
 // What every page needs is on its way before there is one.
 const queries = createQueryClient()
-feed.onRooms((frame) => queries.setQueryData(roomsQuery.queryKey, (known) => heardOfRooms(known ?? [], frame)))
+feed.onRooms((message) => queries.setQueryData(roomsQuery.queryKey, (known) => applyToRooms(known ?? [], message)))
 void queries.prefetchQuery(sessionQuery)
 void queries.prefetchQuery(roomsQuery)
 void queries.prefetchQuery(agentsQuery)

@@ -2,12 +2,13 @@ import { QueryClient } from '@tanstack/react-query'
 import { afterEach, expect, it, vi } from 'vitest'
 import { mcpServerNamesQuery } from '@/features/agents/api/agent-queries'
 import { logsQuery, serverQuery, serversQuery, toolsQuery } from '@/features/mcp-servers/api/mcp-api'
+import { api } from '@/lib/api/client'
 
-afterEach(() => vi.unstubAllGlobals())
+afterEach(() => vi.restoreAllMocks())
 
 it('an MCP server named `names` is not mixed up with the list of names', async () => {
   const server = { name: 'names', type: 'stdio' }
-  vi.stubGlobal('fetch', async () => Response.json(server))
+  vi.spyOn(api, 'GET').mockResolvedValue({ data: server, response: new Response() } as never)
   const client = new QueryClient({ defaultOptions: { queries: { staleTime: Infinity } } })
   client.setQueryData(mcpServerNamesQuery.queryKey, ['names'])
   expect(await client.fetchQuery(serverQuery('names'))).toEqual(server)

@@ -15,7 +15,7 @@ function setting(): { clock: VirtualClock; connection: Connection; lines: LineEv
   const onStatus = ({ state }: ConnectionStatus): void => {
     if (states.at(-1) !== state) states.push(state)
   }
-  const connection = new Connection(open, clock, { onFrame: () => {}, onStatus })
+  const connection = new Connection(open, clock, { onMessage: () => {}, onStatus })
   return { clock, connection, lines, states, sent }
 }
 

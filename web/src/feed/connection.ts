@@ -1,10 +1,10 @@
-import type { RoomsFrame } from '@/lib/room-list'
+import type { RoomListMessage, SocketRequest } from '@/lib/api/socket'
 import { backoff } from './backoff'
 import type { Clock } from './clock'
 import type { RoomEvent } from './event'
 
-export type ServerFrame =
-  | RoomsFrame
+export type SocketMessage =
+  | RoomListMessage
   | { type: 'subscribed'; room: string; epoch: string; head: number }
   | { type: 'event'; event: RoomEvent }
   | { type: 'heartbeat'; epoch: string; heads: Record<string, number> }
@@ -41,7 +41,7 @@ const openPatience = 10_000
 const manyAttempts = 5
 
 interface Hooks {
-  onFrame(frame: ServerFrame): void
+  onMessage(message: SocketMessage): void
   onStatus(status: ConnectionStatus): void
 }
 
@@ -50,7 +50,7 @@ export class Connection {
   private line: Line | null = null
   private isOpen = false
   private attempt = 0
-  private heardAt = 0
+  private receivedAt = 0
   private callOff: (() => void) | null = null
   private watch: (() => void) | null = null
   status: ConnectionStatus = { state: 'connecting' }
@@ -88,10 +88,10 @@ export class Connection {
 
   /** After a sleep or in a tab that was hidden the line may be dead without a sign. */
   probe(): void {
-    if (this.isOpen && this.clock.now() - this.heardAt > patience) this.ask()
+    if (this.isOpen && this.clock.now() - this.receivedAt > patience) this.ask()
   }
 
-  send(request: object): void {
+  send(request: SocketRequest): void {
     if (this.isOpen) this.line?.send(JSON.stringify(request))
   }
 
@@ -99,7 +99,7 @@ export class Connection {
     this.setStatus(this.attempt === 0 && this.status.state === 'connecting' ? { state: 'connecting' } : this.trying())
     const line: Line = this.open({
       onOpen: () => this.line === line && this.opened(),
-      onText: (text) => this.line === line && this.heard(text),
+      onText: (text) => this.line === line && this.receive(text),
       onClose: () => this.line === line && this.drop(),
     })
     this.line = line
@@ -109,16 +109,15 @@ export class Connection {
   private opened(): void {
     this.isOpen = true
     this.attempt = 0
-    this.heardAt = this.clock.now()
+    this.receivedAt = this.clock.now()
     this.setStatus({ state: 'connected' })
     this.setWatch(quiet, () => this.ask())
   }
 
-  private heard(text: string): void {
-    this.heardAt = this.clock.now()
+  private receive(text: string): void {
+    this.receivedAt = this.clock.now()
     this.setWatch(quiet, () => this.ask())
-    const frame = JSON.parse(text) as ServerFrame
-    this.hooks.onFrame(frame)
+    this.hooks.onMessage(JSON.parse(text) as SocketMessage)
   }
 
   private ask(): void {

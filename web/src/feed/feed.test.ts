@@ -95,7 +95,7 @@ describe('a feed', () => {
     Object.assign(server, { deliver: () => {} })
     server.commit(1)
     await clock.pass(1000)
-    expect(stateOf(feed).seq, 'nobody has told it').toBe(events.length - 1)
+    expect(stateOf(feed).seq, 'nothing announced it').toBe(events.length - 1)
     server.heartbeat()
     await clock.pass(3000)
     expect(stateOf(feed).seq).toBe(events.length)
@@ -166,19 +166,19 @@ describe('a feed', () => {
     expect(stateOf(feed).order.length).toBeGreaterThan(0)
   })
 
-  it('hands on what it hears of all rooms, and asks for that again with every new line', async () => {
+  it('passes on changes of all rooms, and subscribes to them again with every new connection', async () => {
     const { feed, server, clock } = scene(4)
-    const heard: string[] = []
-    feed.onRooms((frame) => heard.push(frame.type))
+    const received: string[] = []
+    feed.onRooms((frame) => received.push(frame.type))
     feed.start()
     await clock.pass(1000)
-    expect(heard).toEqual(['rooms'])
+    expect(received).toEqual(['rooms'])
     server.tellAll({ type: 'room_gone', id: roomId })
     await clock.pass(1000)
-    expect(heard).toEqual(['rooms', 'room_gone'])
+    expect(received).toEqual(['rooms', 'room_gone'])
     server.breakLines()
     await clock.pass(5000)
-    expect(heard).toEqual(['rooms', 'room_gone', 'rooms'])
+    expect(received).toEqual(['rooms', 'room_gone', 'rooms'])
   })
 
   it('uses one connection for all rooms', async () => {

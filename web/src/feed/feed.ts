@@ -1,6 +1,6 @@
-import type { RoomsFrame } from '@/lib/room-list'
+import type { RoomListMessage, SocketRequest } from '@/lib/api/socket'
 import type { Clock } from './clock'
-import { Connection, type ConnectionStatus, type OpenLine, type ServerFrame } from './connection'
+import { Connection, type ConnectionStatus, type OpenLine, type SocketMessage } from './connection'
 import type { FeedApi } from './feed-api'
 import { Listeners } from './listeners'
 import { Outbox } from './outbox'
@@ -22,11 +22,11 @@ export class Feed {
   private readonly listeners = new Listeners()
   readonly subscribe = this.listeners.subscribe
   private readonly dirty = new Set<{ flush(): void }>()
-  private readonly roomListeners = new Set<(frame: RoomsFrame) => void>()
+  private readonly roomListeners = new Set<(message: RoomListMessage) => void>()
 
   constructor(private readonly parts: FeedParts) {
     this.connection = new Connection(parts.open, parts.clock, {
-      onFrame: (frame) => this.heard(frame),
+      onMessage: (message) => this.receive(message),
       onStatus: (status) => this.changed(status),
     })
   }
@@ -54,7 +54,7 @@ export class Feed {
   }
 
   /** Which rooms there are and what goes on in them, as it happens. The returned function stops that. */
-  onRooms(listener: (frame: RoomsFrame) => void): () => void {
+  onRooms(listener: (message: RoomListMessage) => void): () => void {
     this.roomListeners.add(listener)
     return () => this.roomListeners.delete(listener)
   }
@@ -63,7 +63,7 @@ export class Feed {
     const known = this.rooms.get(roomId)
     if (known) return known
     const { api, clock, pageSize } = this.parts
-    const send = (request: object): void => this.connection.send(request)
+    const send = (request: SocketRequest): void => this.connection.send(request)
     const room = new RoomFeed(roomId, { api, clock, pageSize, send, schedule: (dirty) => this.schedule(dirty) })
     const entry = { room, outbox: new Outbox(api, room) }
     this.rooms.set(roomId, entry)
@@ -81,28 +81,28 @@ export class Feed {
     this.dirty.add(room)
   }
 
-  private heard(frame: ServerFrame): void {
-    switch (frame.type) {
+  private receive(message: SocketMessage): void {
+    switch (message.type) {
       case 'rooms':
       case 'room':
       case 'room_gone':
-        if (frame.type === 'room_gone') this.rooms.get(frame.id)?.room.gone()
-        for (const listener of this.roomListeners) listener(frame)
+        if (message.type === 'room_gone') this.rooms.get(message.id)?.room.gone()
+        for (const listener of this.roomListeners) listener(message)
         break
       case 'event':
-        this.rooms.get(frame.event.room_id)?.room.receive(frame.event)
+        this.rooms.get(message.event.room_id)?.room.receive(message.event)
         break
       case 'subscribed':
-        this.rooms.get(frame.room)?.room.heard(frame.head)
+        this.rooms.get(message.room)?.room.headIs(message.head)
         break
       case 'heartbeat':
-        for (const [id, head] of Object.entries(frame.heads)) this.rooms.get(id)?.room.heard(head)
+        for (const [id, head] of Object.entries(message.heads)) this.rooms.get(id)?.room.headIs(head)
         break
       case 'reset':
-        void this.rooms.get(frame.room)?.room.reset()
+        void this.rooms.get(message.room)?.room.reset()
         break
       case 'error':
-        if (frame.room && frame.code === 'not_found') this.rooms.get(frame.room)?.room.gone()
+        if (message.room && message.code === 'not_found') this.rooms.get(message.room)?.room.gone()
         break
       default:
     }
@@ -116,6 +116,6 @@ export class Feed {
         outbox.connected()
       }
     }
-    this.listeners.tell()
+    this.listeners.notify()
   }
 }

@@ -1,4 +1,4 @@
-/** Who wants to know that something changed; in the form that React's external stores ask for. */
+/** Callbacks for changes, in the form that React's external stores expect. */
 export class Listeners {
   private readonly all = new Set<() => void>()
 
@@ -7,7 +7,7 @@ export class Listeners {
     return () => this.all.delete(listener)
   }
 
-  tell(): void {
+  notify(): void {
     for (const listener of this.all) listener()
   }
 }

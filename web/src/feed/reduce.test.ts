@@ -81,7 +81,7 @@ describe('any way the events come', () => {
     }
   })
 
-  it('folding a run anew in the middle of it changes nothing that was known', () => {
+  it('folding a run again in the middle of it changes nothing that was known', () => {
     for (let head = 1; head <= events.length; head += 3) {
       const state = plainFold(head)
       for (const run of state.runs.values()) expect(withRunEvents(state, run.id, events)).toEqual(state)
@@ -89,7 +89,7 @@ describe('any way the events come', () => {
   })
 })
 
-it('an end that REST told early is not undone by older events', () => {
+it('an end that REST returned early is not undone by older events', () => {
   const started = events.find((event) => event.type === 'run_started') as RoomEvent
   const early = withRuns(fromHistory(roomId, historyAt(started.seq - 1, 1000), 1000), runsAt(events.length))
   const after = reduce(early, [started])

@@ -62,7 +62,8 @@ export class RoomFeed {
     if (this.view.state && hasGap(this.view.state)) void this.fill()
   }
 
-  heard(head: number): void {
+  /** The newest event of the room is at `head`. */
+  headIs(head: number): void {
     const { state } = this.view
     if (!state || head <= state.seq) return
     this.put({ ...state, head: Math.max(state.head, head) })
@@ -188,6 +189,6 @@ export class RoomFeed {
 
   private set(changes: Partial<RoomView>): void {
     this.view = { ...this.view, ...changes }
-    this.listeners.tell()
+    this.listeners.notify()
   }
 }

@@ -1,3 +1,4 @@
+import type { SocketRequest } from '@/lib/api/socket'
 import type { Clock } from './clock'
 import type { FeedApi } from './feed-api'
 import type { RoomState } from './state'
@@ -14,7 +15,7 @@ export interface RoomContext {
   clock: Clock
   /** Messages that are read at once. */
   pageSize: number
-  send(request: object): void
+  send(request: SocketRequest): void
   /** Asks for `flush` to be called soon, together with others. */
   schedule(room: { flush(): void }): void
 }

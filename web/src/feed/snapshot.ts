@@ -58,49 +58,49 @@ function fromStoredPart(part: StoredMessage['parts'][number]): Part {
   return part.item == null ? { type: part.type, text: part.text } : part
 }
 
-/** What a message alone tells of its run; how it really ended is known once the run is. */
+/** What a message alone says about its run; how the run ended is known once the run is loaded. */
 function guessRun(id: string, message: StoredMessage): RunState {
   const agentId = message.author.kind === 'agent' ? message.author.id : null
   const guess = { streaming: 'running', complete: 'completed', partial: 'interrupted' } as const
   return { ...newRun(id), agentId, streamId: message.id, status: guess[message.status] }
 }
 
-/** Runs as REST tells them, which may be further than `seq`: an end is believed, anything else only fills holes. */
+/** Runs as REST returns them, which may be newer than `seq`: an end is taken over, anything else only fills gaps. */
 export function withRuns(state: RoomState, list: readonly Run[]): RoomState {
   const runs = new Map(state.runs)
-  for (const told of list) {
-    const known = runs.get(told.id) ?? newRun(told.id)
+  for (const fetched of list) {
+    const known = runs.get(fetched.id) ?? newRun(fetched.id)
     // One that was queued after `seq` comes by its events, whole.
-    if (!known.whole && told.queued_seq <= state.seq) runs.set(told.id, merge(known, told))
+    if (!known.whole && fetched.queued_seq <= state.seq) runs.set(fetched.id, merge(known, fetched))
   }
   return { ...state, runs }
 }
 
-function merge(known: RunState, told: Run): RunState {
+function merge(known: RunState, fetched: Run): RunState {
   const basics = {
     ...known,
-    agentId: told.agent_id,
-    messageId: told.message_id,
-    queuedSeq: told.queued_seq,
-    model: known.model ?? told.model ?? null,
-    startedAt: known.startedAt ?? told.started_at ?? null,
+    agentId: fetched.agent_id,
+    messageId: fetched.message_id,
+    queuedSeq: fetched.queued_seq,
+    model: known.model ?? fetched.model ?? null,
+    startedAt: known.startedAt ?? fetched.started_at ?? null,
   }
-  if (!hasEnded(told)) return hasEnded(known) ? basics : { ...basics, status: told.status }
+  if (!hasEnded(fetched)) return hasEnded(known) ? basics : { ...basics, status: fetched.status }
   return {
     ...basics,
-    status: told.status,
-    usage: told.usage,
-    cost: told.cost ?? null,
-    durationMs: told.duration_ms ?? null,
-    error: told.error ?? null,
-    receipt: told.receipt ?? null,
-    endedAt: told.ended_at ?? null,
+    status: fetched.status,
+    usage: fetched.usage,
+    cost: fetched.cost ?? null,
+    durationMs: fetched.duration_ms ?? null,
+    error: fetched.error ?? null,
+    receipt: fetched.receipt ?? null,
+    endedAt: fetched.ended_at ?? null,
     activity: null,
   }
 }
 
 /**
- * One run folded anew from its own events, which must reach from its first to at least `seq` or its end. This is how
+ * One run folded again from its own events, which must reach from its first to at least `seq` or its end. This is how
  * approvals and times of tools, which history does not carry, come to a run that was loaded from it.
  */
 export function withRunEvents(state: RoomState, runId: string, events: readonly RoomEvent[]): RoomState {

@@ -64,6 +64,6 @@ export function position(seq: number): string {
 
 /** Error messages of programs often start in lower case and end without a period. */
 export function sentence(text: string): string {
-  const told = text.charAt(0).toUpperCase() + text.slice(1)
-  return told === '' || /[.!?:…}]$/.test(told) ? told : `${told}.`
+  const capitalized = text.charAt(0).toUpperCase() + text.slice(1)
+  return capitalized === '' || /[.!?:…}]$/.test(capitalized) ? capitalized : `${capitalized}.`
 }

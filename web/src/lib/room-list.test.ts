@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { type RoomSummary, heardOfRooms, newestOf, summaryOf } from './room-list'
+import type { RoomSummary } from './api/types'
+import { applyToRooms, newestOf, summaryOf } from './room-list'
 
 function room(id: string, minute: number, more: Partial<RoomSummary> = {}): RoomSummary {
   const at = `2026-01-01T00:0${minute}:00Z`
@@ -12,36 +13,36 @@ describe('the list of rooms', () => {
   const known = [room('b', 2), room('a', 1)]
 
   it('is what the server says it is', () => {
-    expect(ids(heardOfRooms(known, { type: 'rooms', rooms: [room('c', 3), room('d', 4)] }))).toEqual(['d', 'c'])
+    expect(ids(applyToRooms(known, { type: 'rooms', rooms: [room('c', 3), room('d', 4)] }))).toEqual(['d', 'c'])
   })
 
   it('has the room in which something happened first', () => {
-    const list = heardOfRooms(known, { type: 'room', room: room('a', 5, { busy: true }) })
+    const list = applyToRooms(known, { type: 'room', room: room('a', 5, { busy: true }) })
     expect(ids(list)).toEqual(['a', 'b'])
     expect(list[0]?.busy).toBe(true)
   })
 
   it('learns of rooms made elsewhere, and forgets those deleted there', () => {
-    expect(ids(heardOfRooms(known, { type: 'room', room: room('new', 9) }))).toEqual(['new', 'b', 'a'])
-    expect(ids(heardOfRooms(known, { type: 'room_gone', id: 'b' }))).toEqual(['a'])
+    expect(ids(applyToRooms(known, { type: 'room', room: room('new', 9) }))).toEqual(['new', 'b', 'a'])
+    expect(ids(applyToRooms(known, { type: 'room_gone', id: 'b' }))).toEqual(['a'])
   })
 
   describe('that was asked for', () => {
     const before = [room('b', 2), room('a', 1)]
 
     it('does not go back behind what has happened since', () => {
-      const waits = heardOfRooms(before, { type: 'room', room: room('a', 7, { waiting: true }) })
+      const waits = applyToRooms(before, { type: 'room', room: room('a', 7, { waiting: true }) })
       const list = newestOf(before, waits, [room('b', 2), room('a', 1)])
       expect(ids(list)).toEqual(['a', 'b'])
       expect(list[0]?.waiting).toBe(true)
-      const renamed = heardOfRooms(before, { type: 'room', room: room('a', 1, { name: 'Renamed' }) })
+      const renamed = applyToRooms(before, { type: 'room', room: room('a', 1, { name: 'Renamed' }) })
       expect(newestOf(before, renamed, before).map(({ name }) => name)).toEqual(['b', 'Renamed'])
     })
 
     it('keeps a room made since, and none that is gone since', () => {
-      const made = heardOfRooms(before, { type: 'room', room: room('new', 9) })
+      const made = applyToRooms(before, { type: 'room', room: room('new', 9) })
       expect(ids(newestOf(before, made, before))).toEqual(['new', 'b', 'a'])
-      const gone = heardOfRooms(before, { type: 'room_gone', id: 'b' })
+      const gone = applyToRooms(before, { type: 'room_gone', id: 'b' })
       expect(ids(newestOf(before, gone, [room('b', 2), room('a', 1)]))).toEqual(['a'])
     })
 

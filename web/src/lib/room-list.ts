@@ -1,54 +1,37 @@
-import type { Author, Room } from './api/types'
+import type { RoomListMessage } from './api/socket'
+import type { Room, RoomSummary } from './api/types'
 
-export interface LastMessage {
-  seq: number
-  author: Author
-  /** Its beginning. */
-  text: string
-  created_at: string
-}
-
-/** A room as a list shows it. */
-export interface RoomSummary extends Room {
-  busy: boolean
-  /** A tool call waits for a person. */
-  waiting: boolean
-  last_message: LastMessage | null
-}
-
-export type RoomsFrame = { type: 'rooms'; rooms: RoomSummary[] } | { type: 'room'; room: RoomSummary } | { type: 'room_gone'; id: string }
-
-/** A room of which no more is known than how it was made. */
+/** A room without activity. */
 export function summaryOf(room: Room): RoomSummary {
   return { busy: false, waiting: false, last_message: null, ...room }
 }
 
-export function heardOfRooms(known: readonly RoomSummary[], frame: RoomsFrame): RoomSummary[] {
-  switch (frame.type) {
+export function applyToRooms(known: readonly RoomSummary[], message: RoomListMessage): RoomSummary[] {
+  switch (message.type) {
     case 'rooms':
-      return frame.rooms.toSorted(byActivity)
+      return message.rooms.toSorted(byActivity)
     case 'room':
-      return [frame.room, ...known.filter((room) => room.id !== frame.room.id)].toSorted(byActivity)
+      return [message.room, ...known.filter((room) => room.id !== message.room.id)].toSorted(byActivity)
     case 'room_gone':
-      return known.filter((room) => room.id !== frame.id)
+      return known.filter((room) => room.id !== message.id)
   }
 }
 
 /**
- * A list that was asked for may be older than what was heard while it was on its way: `before` is what was known when
- * it was asked for, `known` what is known now.
+ * A requested list may be older than the messages that arrived during the request: `before` is the list when it was
+ * requested, `known` the list now.
  */
-export function newestOf(before: readonly RoomSummary[], known: readonly RoomSummary[], asked: readonly RoomSummary[]): RoomSummary[] {
+export function newestOf(before: readonly RoomSummary[], known: readonly RoomSummary[], received: readonly RoomSummary[]): RoomSummary[] {
   const idsOf = (rooms: readonly RoomSummary[]): Set<string> => new Set(rooms.map(({ id }) => id))
-  const [knownBefore, knownNow, listed] = [idsOf(before), idsOf(known), idsOf(asked)]
+  const [knownBefore, knownNow, listed] = [idsOf(before), idsOf(known), idsOf(received)]
   const isGone = ({ id }: RoomSummary): boolean => knownBefore.has(id) && !knownNow.has(id)
-  const heard = new Map(known.filter((room) => !before.includes(room)).map((room) => [room.id, room]))
+  const changed = new Map(known.filter((room) => !before.includes(room)).map((room) => [room.id, room]))
   const newer = (room: RoomSummary): RoomSummary => {
-    const other = heard.get(room.id)
+    const other = changed.get(room.id)
     return other && other.head >= room.head ? other : room
   }
-  const made = [...heard.values()].filter(({ id }) => !listed.has(id))
-  return [...asked.filter((room) => !isGone(room)).map(newer), ...made].toSorted(byActivity)
+  const created = [...changed.values()].filter(({ id }) => !listed.has(id))
+  return [...received.filter((room) => !isGone(room)).map(newer), ...created].toSorted(byActivity)
 }
 
 /** Newest first, as the server has it. */

@@ -2,6 +2,7 @@ import type { ReactNode } from 'react'
 import { Button } from './button'
 import styles from './dialog-body.module.css'
 import { Dialog } from './dialog'
+import { ProblemText } from './problem-text'
 
 interface ConfirmDialogProps {
   title: string
@@ -10,18 +11,21 @@ interface ConfirmDialogProps {
   confirm: string
   isDangerous?: boolean
   isBusy?: boolean
+  /** Why the last attempt failed. */
+  error?: Error | null
   onConfirm: () => void
   onClose: () => void
-  /** What would happen, and why it last failed. */
+  /** What would happen. */
   children: ReactNode
 }
 
 /** Asks before something is deleted, revoked or lost. */
-export function ConfirmDialog({ title, keep, confirm, isDangerous = true, isBusy, onConfirm, onClose, children }: ConfirmDialogProps): ReactNode {
+export function ConfirmDialog({ title, keep, confirm, isDangerous = true, isBusy, error, onConfirm, onClose, children }: ConfirmDialogProps): ReactNode {
   return (
     <Dialog title={title} onClose={onClose}>
       <div className={styles.body}>
         {children}
+        <ProblemText error={error} />
         <div className={styles.actions}>
           <Button onClick={onClose}>{keep}</Button>
           <Button look={isDangerous ? 'danger' : 'primary'} isBusy={isBusy} onClick={onConfirm}>

@@ -1,29 +1,22 @@
+import { useBlocker } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import { ConfirmDialog } from './confirm-dialog'
-import { type Leaving, useLeaveGuard } from './use-leave-guard'
 
-/** Asks before unsaved input is lost. Navigation after saving does not ask. */
+/**
+ * Asks before unsaved changes are lost. Navigation while they are being saved does not ask, and switching tabs within a
+ * page is not leaving.
+ */
 export function LeaveGuard({ isChanged, isSaving }: { isChanged: boolean; isSaving: boolean }): ReactNode {
-  const { leaving } = useLeaveGuard(isChanged && !isSaving)
+  const wouldLose = isChanged && !isSaving
+  const blocker = useBlocker({
+    shouldBlockFn: ({ current, next }) => wouldLose && current.pathname !== next.pathname,
+    enableBeforeUnload: () => wouldLose,
+    withResolver: true,
+  })
+  if (blocker.status !== 'blocked') return null
   return (
-    <LeaveDialog leaving={leaving} keep="Stay" confirm="Leave and lose it">
-      What you changed here is not saved yet.
-    </LeaveDialog>
-  )
-}
-
-interface LeaveDialogProps {
-  leaving: Leaving | null
-  keep: string
-  confirm: string
-  children: string
-}
-
-export function LeaveDialog({ leaving, keep, confirm, children }: LeaveDialogProps): ReactNode {
-  if (!leaving) return null
-  return (
-    <ConfirmDialog title="Leave without saving?" keep={keep} confirm={confirm} onConfirm={leaving.leave} onClose={leaving.stay}>
-      <p>{children}</p>
+    <ConfirmDialog title="Leave without saving?" keep="Stay" confirm="Leave without saving" onConfirm={blocker.proceed} onClose={blocker.reset}>
+      <p>Your changes on this page are not saved.</p>
     </ConfirmDialog>
   )
 }

@@ -1,12 +1,13 @@
 import type { ReactNode } from 'react'
+import { explain } from '@/lib/api/client'
 import styles from './text.module.css'
 
-/** One sentence about what went wrong, read aloud when it appears; nothing while there is none. */
-export function ProblemText({ text }: { text: string | null }): ReactNode {
-  if (!text) return null
+/** Why the last attempt failed, read aloud when it appears; nothing without an error. */
+export function ProblemText({ error }: { error: Error | null | undefined }): ReactNode {
+  if (!error) return null
   return (
     <p className={styles.problem} role="alert">
-      {text}
+      {explain(error)}
     </p>
   )
 }

@@ -1,8 +1,8 @@
 import { QueryClient, queryOptions } from '@tanstack/react-query'
-import { type RoomSummary, newestOf, summaryOf } from '../room-list'
+import { newestOf, summaryOf } from '../room-list'
 import { ApiError, answerOf, api } from './client'
 import { queryKeys } from './query-keys'
-import type { Agent, Provider, SkillList } from './types'
+import type { Agent, Provider, RoomSummary, SkillList } from './types'
 
 export function createQueryClient(): QueryClient {
   return new QueryClient({
@@ -11,11 +11,13 @@ export function createQueryClient(): QueryClient {
         staleTime: 10_000,
         retry: (failures, error) => failures < 3 && error instanceof ApiError && error.isOffline,
       },
+      // A write without a network fails at once instead of waiting: the server may be on this machine, and a late write surprises.
+      mutations: { networkMode: 'always' },
     },
   })
 }
 
-/** Asked for once and after changes of one's own; the feed tells of all others as they happen. */
+/** Read once and after this page's own changes; all other changes come through the feed. */
 export const roomsQuery = queryOptions({
   queryKey: queryKeys.rooms.all,
   staleTime: Infinity,

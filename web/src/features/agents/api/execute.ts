@@ -15,7 +15,7 @@ export async function* execute(agentId: string, message: string, signal: AbortSi
   const parser = new SseParser()
   try {
     for (;;) {
-      const { done, value } = await heard(reader.read())
+      const { done, value } = await withinDeadline(reader.read())
       if (done) return
       for (const event of parser.push(decoder.decode(value, { stream: true }))) {
         if (event.data === 'done') return
@@ -27,7 +27,7 @@ export async function* execute(agentId: string, message: string, signal: AbortSi
   }
 }
 
-async function heard<T>(read: Promise<T>): Promise<T> {
+async function withinDeadline<T>(read: Promise<T>): Promise<T> {
   let timer: ReturnType<typeof setTimeout> | undefined
   const silence = new Promise<never>((_, reject) => {
     timer = setTimeout(() => reject(new ApiError('The server has gone silent.', 'silent', 0)), longestSilence)

@@ -18,7 +18,7 @@ import { AgentMenu } from './agent-menu'
 import type { AgentView, ShowRoom } from './agent-page'
 import styles from './agent-editor.module.css'
 import { EffectiveView } from './effective-view'
-import { SaveBar } from './save-bar'
+import { AgentSaveBar } from './agent-save-bar'
 import { SideRoom } from './side-room'
 
 interface AgentEditorProps {
@@ -121,7 +121,7 @@ export function AgentEditor({ agent, initial, suggestName, view, showRoom }: Age
               />
             )}
           </PageColumn>
-          <SaveBar
+          <AgentSaveBar
             isNew={agent === null}
             isChanged={isChanged}
             isSaving={isSaving}

@@ -1,5 +1,6 @@
 import { useQuery } from '@tanstack/react-query'
 import { type ReactNode, type RefObject, useId } from 'react'
+import { Disclosure } from '@/components/ui/disclosure'
 import { FormField } from '@/components/ui/form-field'
 import { NameList } from '@/components/ui/name-list'
 import { agentsQuery, providersQuery, skillsQuery } from '@/lib/api/queries'
@@ -13,7 +14,6 @@ import styles from './agent-form.module.css'
 import { LimitFields } from './limit-fields'
 import { ModelOptionFields } from './model-option-fields'
 import { ProviderChoice } from './provider-choice'
-import { Section } from './section'
 import { SkillValues } from './skill-values'
 import { ToolRules } from './tool-rules'
 
@@ -91,7 +91,7 @@ export function AgentForm({ draft, problem, form, isNew, onChange, onSave }: Age
         {(control) => <textarea {...control} value={draft.systemPrompt} rows={5} onChange={(event) => onChange({ systemPrompt: event.target.value })} />}
       </FormField>
       {(options.areSet || (chosen && options.areTaken)) && (
-        <Section
+        <Disclosure
           title="How the model is asked"
           summary={!options.areTaken ? 'not for this provider' : options.areSet ? 'has settings of its own' : 'as the server has it'}
           isOpen={options.areSet || problem?.place === 'model_options'}
@@ -102,12 +102,12 @@ export function AgentForm({ draft, problem, form, isNew, onChange, onSave }: Age
             problem={problem?.place === 'model_options' ? problem : null}
             onChange={(modelOptions) => onChange({ modelOptions })}
           />
-        </Section>
+        </Disclosure>
       )}
-      <Section title="Tools" summary={hasRules ? 'has rules of its own' : 'asks about everything'} isOpen={hasRules || problem?.place === 'tools'}>
+      <Disclosure title="Tools" summary={hasRules ? 'has rules of its own' : 'asks about everything'} isOpen={hasRules || problem?.place === 'tools'}>
         <ToolRules tools={draft.tools} problem={at('tools')} onChange={(tools) => onChange({ tools })} />
-      </Section>
-      <Section
+      </Disclosure>
+      <Disclosure
         title="Skills and MCP servers"
         summary={named(draft.skills.length + draft.mcpServers.length)}
         isOpen={draft.skills.length + draft.mcpServers.length > 0 || problem?.place === 'skills' || problem?.place === 'skill_parameters' || problem?.place === 'mcp_servers'}
@@ -129,10 +129,10 @@ export function AgentForm({ draft, problem, form, isNew, onChange, onSave }: Age
           hint={capabilities && !capabilities.mcp ? noUse('MCP servers') : offered(servers, 'MCP servers')}
           onChange={(names) => onChange({ mcpServers: names })}
         />
-      </Section>
-      <Section title="Limits" summary={hasLimits ? 'has limits of its own' : 'as the server has them'} isOpen={hasLimits || problem?.place === 'limits'}>
+      </Disclosure>
+      <Disclosure title="Limits" summary={hasLimits ? 'has limits of its own' : 'as the server has them'} isOpen={hasLimits || problem?.place === 'limits'}>
         <LimitFields values={draft.limits} problem={problem?.place === 'limits' ? problem : null} onChange={(limits) => onChange({ limits })} />
-      </Section>
+      </Disclosure>
       {/* Enter in a field saves; the button for it stands in the bar below. */}
       <button type="submit" hidden aria-label="Save" />
     </form>

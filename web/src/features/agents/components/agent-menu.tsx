@@ -1,4 +1,4 @@
-import { useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { Copy, Ellipsis, FileJson, MessageSquare, Trash2 } from 'lucide-react'
 import { type ReactNode, useState } from 'react'
@@ -18,15 +18,14 @@ export function AgentMenu({ agent }: { agent: Agent }): ReactNode {
   const navigate = useNavigate()
   const queries = useQueryClient()
 
-  const openRoom = async (): Promise<void> => {
-    try {
-      const room = await createRoomWith(agent)
+  const openRoom = useMutation({
+    mutationFn: () => createRoomWith(agent),
+    onSuccess: async (room) => {
       await queries.invalidateQueries(roomsQuery)
       await navigate({ to: '/rooms/$roomId', params: { roomId: room.id } })
-    } catch (error) {
-      notify(`No room was made. ${explain(error)}`, 'problem')
-    }
-  }
+    },
+    onError: (error) => notify(`No room was created. ${explain(error)}`, 'problem'),
+  })
 
   return (
     <>
@@ -34,7 +33,7 @@ export function AgentMenu({ agent }: { agent: Agent }): ReactNode {
         label={`More about ${agent.name}`}
         icon={<Ellipsis size={18} aria-hidden />}
         items={[
-          { label: 'Open a room with it', icon: <MessageSquare size={15} aria-hidden />, onSelect: () => void openRoom() },
+          { label: 'Open a room with it', icon: <MessageSquare size={15} aria-hidden />, onSelect: () => openRoom.mutate() },
           { label: 'Duplicate', icon: <Copy size={15} aria-hidden />, onSelect: () => void navigate({ to: '/agents/new', search: { from: agent.id } }) },
           {
             label: 'Export as JSON',

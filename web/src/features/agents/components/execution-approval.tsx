@@ -1,5 +1,5 @@
 import { Link } from '@tanstack/react-router'
-import { type ReactNode, useState } from 'react'
+import type { ReactNode } from 'react'
 import { Button } from '@/components/ui/button'
 import type { Approval } from '../model/execution'
 import styles from './execution.module.css'
@@ -7,18 +7,15 @@ import styles from './execution.module.css'
 interface ExecutionApprovalProps {
   approval: Approval
   roomId: string | null
+  isBusy: boolean
   onAnswer: (approvalId: string, decision: 'allow' | 'deny') => void
   onClose: () => void
 }
 
 /** A yes or a no. What wants more words than that is answered in the room. */
-export function ExecutionApproval({ approval, roomId, onAnswer, onClose }: ExecutionApprovalProps): ReactNode {
-  const [isBusy, setIsBusy] = useState(false)
+export function ExecutionApproval({ approval, roomId, isBusy, onAnswer, onClose }: ExecutionApprovalProps): ReactNode {
   const isQuestion = approval.name === 'ask_user'
-  const answer = (decision: 'allow' | 'deny') => (): void => {
-    setIsBusy(true)
-    onAnswer(approval.id, decision)
-  }
+  const answer = (decision: 'allow' | 'deny') => (): void => onAnswer(approval.id, decision)
   return (
     <section className={styles.approval} aria-label={`May it use ${approval.name}?`}>
       <strong>{isQuestion ? 'It asks you something' : `May it use ${approval.name}?`}</strong>

@@ -23,7 +23,7 @@ interface ExecutionViewProps {
 }
 
 export function ExecutionView({ agent, task, executing, onAgain, onClose }: ExecutionViewProps): ReactNode {
-  const { execution, isStopping, stop, answer } = executing
+  const { execution, isStopping, isAnswering, stop, answer } = executing
   const output = useRef<HTMLDivElement>(null)
   useFollow(output, execution)
   if (!execution) return null
@@ -40,7 +40,7 @@ export function ExecutionView({ agent, task, executing, onAgain, onClose }: Exec
         <strong>{agent.name}</strong>
         {isRunning ? <Progress execution={execution} isStopping={isStopping} /> : <span role="status">{words[ending.kind]}</span>}
       </div>
-      {isRunning && <div className={styles.progress} role="progressbar" aria-label="The task is under way" />}
+      {isRunning && <div className={styles.progress} role="progressbar" aria-label="The task is running" />}
       {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- it scrolls, so the keyboard must reach it */}
       <div ref={output} className={styles.output} role="region" aria-label="What it says" tabIndex={0}>
         {thinking !== '' && (
@@ -52,7 +52,7 @@ export function ExecutionView({ agent, task, executing, onAgain, onClose }: Exec
         <ExecutionTools tools={tools} isWaiting={approvals.length > 0} />
         {text !== '' && <Markdown text={text} isGrowing={isRunning} />}
         {approvals.map((approval) => (
-          <ExecutionApproval key={approval.id} approval={approval} roomId={roomId} onAnswer={answer} onClose={onClose} />
+          <ExecutionApproval key={approval.id} approval={approval} roomId={roomId} isBusy={isAnswering} onAnswer={answer} onClose={onClose} />
         ))}
         {ending?.text && (
           <p className={styles.ending} data-kind={ending.kind} role={ending.kind === 'failed' ? 'alert' : undefined}>

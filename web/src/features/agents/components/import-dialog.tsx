@@ -1,4 +1,4 @@
-import { useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { Check, CircleAlert } from 'lucide-react'
 import { type ReactNode, useState } from 'react'
@@ -17,17 +17,15 @@ import styles from './import-dialog.module.css'
 /** More would be no file of agents. */
 const largestFile = 20_000_000
 
-type Outcome = { made: Agent } | { problem: string }
+type Outcome = { created: Agent } | { problem: string }
 
 export function ImportDialog({ onClose }: { onClose: () => void }): ReactNode {
   const [text, setText] = useState('')
   const [outcomes, setOutcomes] = useState<readonly Outcome[]>([])
-  const [isBusy, setIsBusy] = useState(false)
   const queries = useQueryClient()
   const navigate = useNavigate()
   const reading = text.trim() === '' ? null : fromFile(text)
   const specs = reading && 'agents' in reading ? reading.agents : []
-  const isDone = outcomes.length > 0 && outcomes.length === specs.length && !isBusy
 
   const read = (content: string): void => {
     setText(content)
@@ -38,24 +36,28 @@ export function ImportDialog({ onClose }: { onClose: () => void }): ReactNode {
     read(file.size > largestFile ? 'too large' : await file.text())
   }
 
-  const make = async (): Promise<void> => {
-    setIsBusy(true)
-    const there: { name: string }[] = [...(await queries.fetchQuery(agentsQuery).catch(() => []))]
-    const done: Outcome[] = []
-    for (const spec of specs) {
-      const outcome = await makeOne({ ...spec, name: freeName(spec.name, there) })
-      if ('made' in outcome) there.push(outcome.made)
-      done.push(outcome)
-      setOutcomes([...done])
-    }
-    await queries.invalidateQueries(agentsQuery)
-    setIsBusy(false)
-    const [only] = done
-    if (done.length === 1 && only && 'made' in only) {
-      onClose()
-      await navigate({ to: '/agents/$agentId', params: { agentId: only.made.id } })
-    }
-  }
+  const create = useMutation({
+    mutationFn: async () => {
+      const existing: { name: string }[] = [...(await queries.fetchQuery(agentsQuery).catch(() => []))]
+      const done: Outcome[] = []
+      for (const spec of specs) {
+        const outcome = await createOne({ ...spec, name: freeName(spec.name, existing) })
+        if ('created' in outcome) existing.push(outcome.created)
+        done.push(outcome)
+        setOutcomes([...done])
+      }
+      return done
+    },
+    onSuccess: async (done) => {
+      await queries.invalidateQueries(agentsQuery)
+      const [only] = done
+      if (done.length === 1 && only && 'created' in only) {
+        onClose()
+        await navigate({ to: '/agents/$agentId', params: { agentId: only.created.id } })
+      }
+    },
+  })
+  const isDone = outcomes.length > 0 && outcomes.length === specs.length && !create.isPending
 
   return (
     <ImportDialogFrame
@@ -73,8 +75,8 @@ export function ImportDialog({ onClose }: { onClose: () => void }): ReactNode {
         <>
           <Button onClick={onClose}>{isDone ? 'Done' : 'Cancel'}</Button>
           {!isDone && (
-            <Button look="primary" isBusy={isBusy} disabled={specs.length === 0} onClick={() => void make()}>
-              {isBusy ? `Making ${outcomes.length + 1} of ${specs.length}` : specs.length > 1 ? `Make ${specs.length} agents` : 'Make the agent'}
+            <Button look="primary" isBusy={create.isPending} disabled={specs.length === 0} onClick={() => create.mutate()}>
+              {create.isPending ? `Making ${outcomes.length + 1} of ${specs.length}` : specs.length > 1 ? `Make ${specs.length} agents` : 'Make the agent'}
             </Button>
           )}
         </>
@@ -94,9 +96,9 @@ export function ImportDialog({ onClose }: { onClose: () => void }): ReactNode {
 function Found({ spec, outcome }: { spec: AgentSpec; outcome: Outcome | undefined }): ReactNode {
   return (
     <li>
-      <strong>{outcome && 'made' in outcome ? outcome.made.name : spec.name}</strong>
+      <strong>{outcome && 'created' in outcome ? outcome.created.name : spec.name}</strong>
       <span>{[providerTitle(spec.provider), spec.model].filter(Boolean).join(' · ')}</span>
-      {outcome && 'made' in outcome && <Check size={15} role="img" aria-label="made" className={styles.good} />}
+      {outcome && 'created' in outcome && <Check size={15} role="img" aria-label="made" className={styles.good} />}
       {outcome && 'problem' in outcome && (
         <p className={textStyles.problem} role="alert">
           <CircleAlert size={13} aria-hidden /> {outcome.problem}
@@ -106,9 +108,9 @@ function Found({ spec, outcome }: { spec: AgentSpec; outcome: Outcome | undefine
   )
 }
 
-async function makeOne(spec: AgentSpec): Promise<Outcome> {
+async function createOne(spec: AgentSpec): Promise<Outcome> {
   try {
-    return { made: await createAgent(spec) }
+    return { created: await createAgent(spec) }
   } catch (error) {
     return { problem: problemOf(error).text }
   }

@@ -53,7 +53,7 @@ interface ModelOptionFieldsProps {
 
 /** How a model's API is asked, for agents whose loop is the server's own. */
 export function ModelOptionFields({ values, uselessTo, problem, onChange }: ModelOptionFieldsProps): ReactNode {
-  const isTold = fields.some(({ name }) => name === problem?.part)
+  const isShown = fields.some(({ name }) => name === problem?.part)
   return (
     <>
       {uselessTo !== null ? (
@@ -84,7 +84,7 @@ export function ModelOptionFields({ values, uselessTo, problem, onChange }: Mode
           ))}
         </div>
       )}
-      {problem && !isTold && (
+      {problem && !isShown && (
         <p className={styles.problem} role="alert">
           {problem.text}
         </p>

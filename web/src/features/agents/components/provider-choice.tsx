@@ -19,7 +19,7 @@ interface ProviderChoiceProps {
 }
 
 /** As many as a newcomer can choose from; the others are there for those who know them. */
-const mostTold = 3
+const mostShown = 3
 
 /** Who answers: first what this machine has, then what it could have and how. */
 export function ProviderChoice({ value, isNew, problem, onChange }: ProviderChoiceProps): ReactNode {
@@ -29,8 +29,8 @@ export function ProviderChoice({ value, isNew, problem, onChange }: ProviderChoi
   const ready = providers.filter(isReady)
   const missing = providers.filter((provider) => !isReady(provider))
   const hasModel = ready.some((provider) => provider.name !== 'scripted')
-  const told = missing.filter((provider, index) => provider.name === value || (isNew && !hasModel && index < mostTold))
-  const others = missing.filter((provider) => !told.includes(provider))
+  const shown = missing.filter((provider, index) => provider.name === value || (isNew && !hasModel && index < mostShown))
+  const others = missing.filter((provider) => !shown.includes(provider))
   const chosen = providers.find((provider) => provider.name === value)
   const option = (provider: Provider): ReactNode => (
     <Option key={provider.name} provider={provider} group={id} isChosen={provider.name === value} onChoose={() => onChange(provider.name)} />
@@ -50,22 +50,22 @@ export function ProviderChoice({ value, isNew, problem, onChange }: ProviderChoi
       {data && !chosen && value !== '' && (
         <p className={styles.problem}>This server knows no provider “{value}”. Choose another one.</p>
       )}
-      {told.length > 0 && (
+      {shown.length > 0 && (
         <>
           <p className={styles.note}>{isNew && !hasModel ? 'For an agent with a model behind it, install one of these on this machine:' : 'Not on this machine yet:'}</p>
-          <div className={styles.options}>{told.map(option)}</div>
+          <div className={styles.options}>{shown.map(option)}</div>
         </>
       )}
       {others.length > 0 && (
         <details className={styles.missing}>
           <summary>
-            {others.length} {told.length > 0 ? 'more that are' : 'that are'} not on this machine
+            {others.length} {shown.length > 0 ? 'more that are' : 'that are'} not on this machine
           </summary>
           <div className={styles.options}>{others.map(option)}</div>
-          {told.length === 0 && again}
+          {shown.length === 0 && again}
         </details>
       )}
-      {told.length > 0 && again}
+      {shown.length > 0 && again}
       {problem && (
         <p id={`${id}-problem`} className={styles.problem} role="alert">
           {problem}

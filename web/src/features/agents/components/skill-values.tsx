@@ -25,7 +25,7 @@ export function SkillValues({ skills, values, problem, onChange }: SkillValuesPr
     <>
       {skills.map((skill) => (
         <fieldset key={skill.name} className={styles.values}>
-          <legend>What {skill.name} is told</legend>
+          <legend>Parameters of {skill.name}</legend>
           <div className={styles.limits}>
             {skill.parameters.map((parameter) => (
               <FormField key={parameter.name} label={parameter.required ? `${parameter.name} (needed)` : parameter.name} hint={hintOf(parameter)}>
@@ -73,6 +73,6 @@ function read({ type }: Parameter, text: string): unknown {
 }
 
 function hintOf({ description, default: usual }: Parameter): string | undefined {
-  const told = usual === null || usual === undefined ? null : `Left empty: ${String(usual)}.`
-  return [description, told].filter(Boolean).join(' ') || undefined
+  const fallback = usual === null || usual === undefined ? null : `Left empty: ${String(usual)}.`
+  return [description, fallback].filter(Boolean).join(' ') || undefined
 }

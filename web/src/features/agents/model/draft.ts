@@ -1,6 +1,6 @@
 import type { Agent, AgentSpec } from '@/lib/api/types'
 import { type OptionsDraft, type SomeOptions, optionsFrom, optionsOf } from './model-options'
-import { numberOf } from './number-of'
+import { numberOf } from '@/lib/number-of'
 
 export const limitNames = [
   'turns',

@@ -3,8 +3,8 @@ import { type Execution, begun, ended, fold, withAnswered, withRecord } from './
 import { SseParser } from './sse'
 
 const usage = { input_tokens: 1, output_tokens: 2, cache_read_tokens: 3, cache_write_tokens: 4 }
-const told = (event: string, data: object): string => `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`
-const queued = told('status', { status: 'queued', run_id: 'r', room_id: 'o' })
+const frame = (event: string, data: object): string => `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`
+const queued = frame('status', { status: 'queued', run_id: 'r', room_id: 'o' })
 
 function play(text: string, chunk = text.length): Execution {
   const parser = new SseParser()
@@ -17,13 +17,13 @@ describe('an execution', () => {
   const whole = [
     queued,
     ': keep-alive\n\n',
-    told('status', { status: 'running', provider: 'p', model: null }),
-    told('message', { type: 'thinking', delta: 'Hm.' }),
-    told('message', { type: 'tool_use', id: 't', name: 'Bash', input: { cmd: 'ls' } }),
-    told('message', { type: 'tool_result', id: 't', content: 'a\n\nb', is_error: true }),
-    told('message', { type: 'assistant', delta: 'Hello ' }),
-    told('message', { type: 'assistant', delta: 'wrong' }),
-    told('completion', { text: 'Hello', usage, cost: 0.5, duration_ms: 7 }),
+    frame('status', { status: 'running', provider: 'p', model: null }),
+    frame('message', { type: 'thinking', delta: 'Hm.' }),
+    frame('message', { type: 'tool_use', id: 't', name: 'Bash', input: { cmd: 'ls' } }),
+    frame('message', { type: 'tool_result', id: 't', content: 'a\n\nb', is_error: true }),
+    frame('message', { type: 'assistant', delta: 'Hello ' }),
+    frame('message', { type: 'assistant', delta: 'wrong' }),
+    frame('completion', { text: 'Hello', usage, cost: 0.5, duration_ms: 7 }),
     'data: done\n\n',
   ].join('')
 
@@ -42,25 +42,25 @@ describe('an execution', () => {
   })
 
   it('waits for a yes until it is answered, here or in the room', () => {
-    const asks = told('status', { status: 'waiting_for_approval', approval_id: 'x', name: 'Bash', input: {} })
-    const waiting = play(queued + told('message', { type: 'tool_use', id: 't', name: 'Bash', input: {} }) + asks)
+    const asks = frame('status', { status: 'waiting_for_approval', approval_id: 'x', name: 'Bash', input: {} })
+    const waiting = play(queued + frame('message', { type: 'tool_use', id: 't', name: 'Bash', input: {} }) + asks)
     expect(waiting.approvals).toEqual([{ id: 'x', name: 'Bash', input: {} }])
     expect(withAnswered(waiting, 'x').approvals).toEqual([])
-    const [other] = new SseParser().push(told('message', { type: 'tool_result', id: 'another', content: '' }))
+    const [other] = new SseParser().push(frame('message', { type: 'tool_result', id: 'another', content: '' }))
     expect(other && fold(waiting, other).approvals).toHaveLength(1)
-    const [own] = new SseParser().push(told('message', { type: 'tool_result', id: 't', content: '' }))
+    const [own] = new SseParser().push(frame('message', { type: 'tool_result', id: 't', content: '' }))
     expect(own && fold(waiting, own).approvals).toHaveLength(0)
   })
 
   it('tells a failure, a stop and a server that goes down apart', () => {
-    expect(play(queued + told('error', { code: 'c', message: 'No.' })).ending).toEqual({ kind: 'failed', text: 'No.' })
-    expect(play(queued + told('cancelled', { status: 'cancelled', text: 'so far' }))).toMatchObject({ text: 'so far', ending: { kind: 'stopped' } })
-    expect(play(queued + told('error', { code: 'server_stopping', message: 'Later.' })).ending?.kind).toBe('lost')
+    expect(play(queued + frame('error', { code: 'c', message: 'No.' })).ending).toEqual({ kind: 'failed', text: 'No.' })
+    expect(play(queued + frame('cancelled', { status: 'cancelled', text: 'so far' }))).toMatchObject({ text: 'so far', ending: { kind: 'stopped' } })
+    expect(play(queued + frame('error', { code: 'server_stopping', message: 'Later.' })).ending?.kind).toBe('lost')
   })
 
   it('is not moved by garbage or by what comes after its end', () => {
     expect(play('data: {"broken\n\ndata: 7\n\ndata: null\n\n')).toEqual(begun)
-    expect(play(whole + told('message', { type: 'assistant', delta: 'more' })).text).toBe('Hello')
+    expect(play(whole + frame('message', { type: 'assistant', delta: 'more' })).text).toBe('Hello')
   })
 
   it('takes its end from the record when the line broke', () => {

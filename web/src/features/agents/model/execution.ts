@@ -52,7 +52,7 @@ export const begun: Execution = {
   ending: null,
 }
 
-interface Told {
+interface StreamData {
   status?: string
   message?: string | null
   run_id?: string
@@ -74,62 +74,62 @@ interface Told {
 }
 
 export function fold(before: Execution, { event, data }: SseEvent): Execution {
-  const told = parsed(data)
-  if (!told || before.ending) return before
+  const received = parsed(data)
+  if (!received || before.ending) return before
   switch (event) {
     case 'status':
-      return withStatus(before, told)
+      return withStatus(before, received)
     case 'message':
-      return withMessage(before, told)
+      return withMessage(before, received)
     case 'completion':
       return {
         ...ended(before, { kind: 'completed', text: null }),
-        text: told.text ?? before.text,
-        metrics: told.usage ? { usage: told.usage, cost: told.cost ?? null, durationMs: told.duration_ms ?? null } : null,
+        text: received.text ?? before.text,
+        metrics: received.usage ? { usage: received.usage, cost: received.cost ?? null, durationMs: received.duration_ms ?? null } : null,
       }
     case 'error':
       // Only this stream is at its end then: the answer goes on in its room.
-      if (told.code === 'server_stopping') return ended(before, { kind: 'lost', text: told.message ?? null })
-      return ended(before, { kind: 'failed', text: told.message ?? told.code ?? 'It failed.' })
+      if (received.code === 'server_stopping') return ended(before, { kind: 'lost', text: received.message ?? null })
+      return ended(before, { kind: 'failed', text: received.message ?? received.code ?? 'It failed.' })
     case 'cancelled':
-      return { ...ended(before, { kind: 'stopped', text: told.status === 'interrupted' ? 'Interrupted' : 'Stopped' }), text: told.text ?? before.text }
+      return { ...ended(before, { kind: 'stopped', text: received.status === 'interrupted' ? 'Interrupted' : 'Stopped' }), text: received.text ?? before.text }
     default:
       return before
   }
 }
 
-function withStatus(before: Execution, told: Told): Execution {
-  switch (told.status) {
+function withStatus(before: Execution, received: StreamData): Execution {
+  switch (received.status) {
     case 'queued':
-      return { ...before, runId: told.run_id ?? null, roomId: told.room_id ?? null, activity: 'Waits for its turn' }
+      return { ...before, runId: received.run_id ?? null, roomId: received.room_id ?? null, activity: 'Waits for its turn' }
     case 'running':
       return { ...before, activity: 'Works' }
     case 'waiting_for_approval': {
-      const approval = { id: told.approval_id ?? '', name: told.name ?? 'a tool', input: told.input }
+      const approval = { id: received.approval_id ?? '', name: received.name ?? 'a tool', input: received.input }
       return { ...before, approvals: [...before.approvals, approval], activity: `Wants to use ${approval.name}` }
     }
     case 'retracted':
       // The whole answer comes at the end, without the words that were taken back.
       return before
     default:
-      return { ...before, activity: told.message || told.status || before.activity }
+      return { ...before, activity: received.message || received.status || before.activity }
   }
 }
 
-function withMessage(before: Execution, told: Told): Execution {
-  switch (told.type) {
+function withMessage(before: Execution, received: StreamData): Execution {
+  switch (received.type) {
     case 'assistant':
-      return { ...before, text: before.text + (told.delta ?? ''), approvals: [], activity: 'Answers' }
+      return { ...before, text: before.text + (received.delta ?? ''), approvals: [], activity: 'Answers' }
     case 'thinking':
-      return { ...before, thinking: before.thinking + (told.delta ?? ''), approvals: [], activity: 'Thinks' }
+      return { ...before, thinking: before.thinking + (received.delta ?? ''), approvals: [], activity: 'Thinks' }
     case 'tool_use': {
-      const call: ToolCall = { id: told.id ?? '', name: told.name ?? 'tool', input: told.input, content: null, state: 'running' }
+      const call: ToolCall = { id: received.id ?? '', name: received.name ?? 'tool', input: received.input, content: null, state: 'running' }
       return { ...before, tools: [...before.tools, call], activity: `Uses ${call.name}` }
     }
     case 'tool_result': {
-      const finished = { content: told.content, state: told.is_error ? ('failed' as const) : ('done' as const) }
-      const name = before.tools.find((call) => call.id === told.id)?.name
-      const tools = before.tools.map((call) => (call.id === told.id ? { ...call, ...finished } : call))
+      const finished = { content: received.content, state: received.is_error ? ('failed' as const) : ('done' as const) }
+      const name = before.tools.find((call) => call.id === received.id)?.name
+      const tools = before.tools.map((call) => (call.id === received.id ? { ...call, ...finished } : call))
       const answered = before.approvals.findIndex((approval) => approval.name === name)
       return { ...before, tools, approvals: before.approvals.filter((_, index) => index !== answered), activity: 'Works' }
     }
@@ -147,7 +147,7 @@ export function ended(before: Execution, ending: Ending): Execution {
   return { ...before, ending, approvals: [], activity: '' }
 }
 
-/** The words of an ending that the stream could not tell itself come from the run's record. */
+/** The words of an ending that the stream did not contain come from the run's record. */
 export function withRecord(before: Execution, run: Run): Execution {
   const metrics = { usage: run.usage, cost: run.cost ?? null, durationMs: run.duration_ms ?? null }
   if (before.ending?.kind !== 'lost' || !run.ended_at) return { ...before, metrics: before.metrics ?? metrics }
@@ -162,7 +162,7 @@ const endings: Partial<Record<Run['status'], string>> = {
   interrupted: 'It was interrupted. What it had said is in its room.',
 }
 
-function parsed(data: string): Told | null {
+function parsed(data: string): StreamData | null {
   try {
     const value: unknown = JSON.parse(data)
     return typeof value === 'object' && value !== null ? value : null

@@ -1,5 +1,5 @@
 import type { AgentSpec, Provider } from '@/lib/api/types'
-import { numberOf } from './number-of'
+import { numberOf } from '@/lib/number-of'
 
 type ModelOptions = NonNullable<AgentSpec['model_options']>
 

@@ -26,7 +26,7 @@ export function problemOf(error: unknown): FormProblem {
 
 /** Next to the field its pointer is redundant: “`/name` does not fit: a name must not be empty.” */
 function withoutAddress(text: string, pointer: string | null): string {
-  const told = /^`[^`]*` does not fit: (.*)$/s.exec(text)?.[1] ?? (pointer === null ? text : text.replace(/^[a-z_]+: /, ''))
-  const sentence = told.charAt(0).toUpperCase() + told.slice(1)
+  const detail = /^`[^`]*` does not fit: (.*)$/s.exec(text)?.[1] ?? (pointer === null ? text : text.replace(/^[a-z_]+: /, ''))
+  const sentence = detail.charAt(0).toUpperCase() + detail.slice(1)
   return /[.!?]$/.test(sentence) ? sentence : `${sentence}.`
 }

@@ -1,5 +1,5 @@
-import { useQueryClient } from '@tanstack/react-query'
-import { type RefObject, useEffect, useRef, useState } from 'react'
+import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { type RefObject, useEffect, useMemo, useRef, useState } from 'react'
 import { agentsQuery } from '@/lib/api/queries'
 import type { Agent } from '@/lib/api/types'
 import { changeAgent, createAgent } from '../api/agent-commands'
@@ -23,8 +23,6 @@ export function useDraft(agent: Agent | null, initial: Draft): Drafting {
   const [base, setBase] = useState(initial)
   const [draft, setDraft] = useState(initial)
   const [version, setVersion] = useState(agent?.updated_at)
-  const [problem, setProblem] = useState<FormProblem | null>(null)
-  const [isSaving, setIsSaving] = useState(false)
   const queries = useQueryClient()
 
   if (agent && agent.updated_at !== version) {
@@ -36,26 +34,24 @@ export function useDraft(agent: Agent | null, initial: Draft): Drafting {
 
   const isDifferent = isChanged(base, draft)
 
-  const saveNow = async (): Promise<Agent | null> => {
-    if (isSaving) return null
-    if (agent && !isDifferent) return agent
-    setIsSaving(true)
-    setProblem(null)
-    try {
-      const saved = await (agent ? changeAgent(agent.id, patchOf(base, draft)) : createAgent(specOf(draft)))
+  const { mutateAsync, isPending, error, reset } = useMutation({
+    mutationFn: (sent: Draft) => (agent ? changeAgent(agent.id, patchOf(base, sent)) : createAgent(specOf(sent))),
+    onSuccess: (saved, sent) => {
       const fresh = draftOf(saved)
       setBase(fresh)
-      setDraft((now) => rebase(draft, now, fresh))
+      setDraft((now) => rebase(sent, now, fresh))
       setVersion(saved.updated_at)
       queries.setQueryData(agentQuery(saved.id).queryKey, saved)
       void queries.invalidateQueries(agentsQuery)
-      return saved
-    } catch (error) {
-      setProblem(problemOf(error))
-      return null
-    } finally {
-      setIsSaving(false)
-    }
+    },
+  })
+  // The form moves the focus to a new problem, so it must be the same object until the next attempt.
+  const problem = useMemo(() => (error ? problemOf(error) : null), [error])
+
+  const saveNow = async (): Promise<Agent | null> => {
+    if (isPending) return null
+    if (agent && !isDifferent) return agent
+    return mutateAsync(draft).catch(() => null)
   }
 
   const save = useRef(saveNow)
@@ -68,11 +64,11 @@ export function useDraft(agent: Agent | null, initial: Draft): Drafting {
     change: (changes) => setDraft((before) => ({ ...before, ...changes })),
     discard: () => {
       setDraft(base)
-      setProblem(null)
+      reset()
     },
     save,
     problem,
-    isSaving,
+    isSaving: isPending,
     isChanged: isDifferent,
   }
 }

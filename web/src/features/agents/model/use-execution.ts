@@ -1,3 +1,4 @@
+import { useMutation } from '@tanstack/react-query'
 import { useCallback, useEffect, useRef, useState } from 'react'
 import { explain } from '@/lib/api/client'
 import { notify } from '@/lib/notices'
@@ -11,16 +12,22 @@ const lookAgainMs = 2000
 export interface Executing {
   execution: Execution | null
   isStopping: boolean
+  isAnswering: boolean
   start: (agentId: string, task: string) => void
   stop: () => void
   answer: (approvalId: string, decision: 'allow' | 'deny') => void
   clear: () => void
 }
 
+interface ApprovalAnswer {
+  runId: string
+  approvalId: string
+  decision: 'allow' | 'deny'
+}
+
 /** One task at a time. Leaving does not stop it: it goes on in its room. */
 export function useExecution(): Executing {
   const [execution, setExecution] = useState<Execution | null>(null)
-  const [isStopping, setIsStopping] = useState(false)
   const current = useRef<AbortController | null>(null)
   useEffect(() => () => current.current?.abort(), [])
 
@@ -29,37 +36,27 @@ export function useExecution(): Executing {
     const control = new AbortController()
     current.current = control
     setExecution(begun)
-    setIsStopping(false)
     void follow(agentId, task, control.signal, setExecution)
   }, [])
 
-  const stop = async (): Promise<void> => {
-    if (!execution?.runId) return
-    setIsStopping(true)
-    try {
-      await stopRun(execution.runId)
-    } catch (error) {
-      notify(`It was not stopped. ${explain(error)}`, 'problem')
-    }
-    setIsStopping(false)
-  }
-
-  const answer = async (approvalId: string, decision: 'allow' | 'deny'): Promise<void> => {
-    if (!execution?.runId) return
-    try {
-      await answerApproval(execution.runId, approvalId, decision)
-      setExecution((now) => now && withAnswered(now, approvalId))
-    } catch (error) {
-      notify(explain(error), 'problem')
-    }
-  }
+  const stop = useMutation({
+    mutationFn: stopRun,
+    onError: (error) => notify(`It was not stopped. ${explain(error)}`, 'problem'),
+  })
+  const answer = useMutation({
+    mutationFn: ({ runId, approvalId, decision }: ApprovalAnswer) => answerApproval(runId, approvalId, decision),
+    onSuccess: (_, { approvalId }) => setExecution((now) => now && withAnswered(now, approvalId)),
+    onError: (error) => notify(explain(error), 'problem'),
+  })
+  const runId = execution?.runId
 
   return {
     execution,
-    isStopping,
+    isStopping: stop.isPending && stop.variables === runId,
+    isAnswering: answer.isPending,
     start,
-    stop: () => void stop(),
-    answer: (approvalId, decision) => void answer(approvalId, decision),
+    stop: () => runId && stop.mutate(runId),
+    answer: (approvalId, decision) => runId && answer.mutate({ runId, approvalId, decision }),
     clear: () => {
       current.current?.abort()
       setExecution(null)

@@ -1,20 +1,21 @@
 import { queryOptions } from '@tanstack/react-query'
+import { answerOf, api, once } from '@/lib/api/client'
 import { queryKeys } from '@/lib/api/query-keys'
-import { request } from '@/lib/api/request'
-import type { CallResult, Entry, ImportOutcome, Listing, Logs, McpServer, TestReport } from '../model/types'
-
-const base = '/api/mcp-servers'
-const at = (name: string, door = ''): string => `${base}/${encodeURIComponent(name)}${door}`
+import type { McpCallResult, McpExport, McpFile, McpImported, McpServer, McpServerConfig, McpTestReport, MergePatch } from '@/lib/api/types'
 
 /** Health changes on its own, so it is polled while visible. */
 export const serversQuery = queryOptions({
   queryKey: queryKeys.mcpServers.all,
   refetchInterval: 5000,
-  queryFn: () => request<{ servers: McpServer[]; may_define_stdio: boolean }>('GET', base),
+  queryFn: () => answerOf(api.GET('/api/mcp-servers')),
 })
 
 export function serverQuery(name: string) {
-  return queryOptions({ queryKey: queryKeys.mcpServers.one(name), refetchInterval: 5000, queryFn: () => request<McpServer>('GET', at(name)) })
+  return queryOptions({
+    queryKey: queryKeys.mcpServers.one(name),
+    refetchInterval: 5000,
+    queryFn: () => answerOf(api.GET('/api/mcp-servers/{name}', { params: { path: { name } } })),
+  })
 }
 
 /** The request starts the server, so it is not refetched automatically. */
@@ -23,39 +24,48 @@ export function toolsQuery(name: string) {
     queryKey: queryKeys.mcpServers.tools(name),
     staleTime: 60_000,
     refetchOnWindowFocus: false,
-    queryFn: () => request<Listing>('GET', at(name, '/tools')),
+    queryFn: () => answerOf(api.GET('/api/mcp-servers/{name}/tools', { params: { path: { name } } })),
   })
 }
 
 export function logsQuery(name: string) {
-  return queryOptions({ queryKey: queryKeys.mcpServers.logs(name), refetchInterval: 3000, queryFn: () => request<Logs>('GET', at(name, '/logs')) })
+  return queryOptions({
+    queryKey: queryKeys.mcpServers.logs(name),
+    refetchInterval: 3000,
+    queryFn: () => answerOf(api.GET('/api/mcp-servers/{name}/logs', { params: { path: { name } } })),
+  })
 }
 
-export function createServer(name: string, entry: Partial<Entry>): Promise<McpServer> {
-  return request('POST', base, { name, ...entry })
+export function createServer(name: string, config: McpServerConfig): Promise<McpServer> {
+  return answerOf(api.POST('/api/mcp-servers', { params: { header: once() }, body: { name, ...config } }))
 }
 
-/** A merge patch: `null` clears. */
-export function changeServer(name: string, patch: Record<string, unknown>): Promise<McpServer> {
-  return request('PATCH', at(name), patch)
+export function changeServer(name: string, patch: MergePatch<McpServerConfig>): Promise<McpServer> {
+  // The document describes the settings; that `null` clears any of them is the meaning of a merge patch.
+  const body = patch as McpServerConfig
+  return answerOf(api.PATCH('/api/mcp-servers/{name}', { params: { path: { name }, header: once() }, body }))
 }
 
-export function deleteServer(name: string): Promise<void> {
-  return request('DELETE', at(name))
+export async function deleteServer(name: string): Promise<void> {
+  await answerOf(api.DELETE('/api/mcp-servers/{name}', { params: { path: { name }, header: once() } }))
 }
 
-export function testServer(name: string): Promise<TestReport> {
-  return request('POST', at(name, '/test'))
+export function testServer(name: string): Promise<McpTestReport> {
+  return answerOf(api.POST('/api/mcp-servers/{name}/test', { params: { path: { name }, header: once() } }))
 }
 
-export function callTool(name: string, tool: string, args: Record<string, unknown>): Promise<CallResult> {
-  return request('POST', at(name, '/call'), { tool, arguments: args })
+export function callTool(name: string, tool: string, args: Record<string, unknown>): Promise<McpCallResult> {
+  // The document says of the arguments only that they are an object.
+  const body = { tool, arguments: args as Record<string, never> }
+  return answerOf(api.POST('/api/mcp-servers/{name}/call', { params: { path: { name }, header: once() }, body }))
 }
 
-export async function importServers(file: unknown, replace: boolean): Promise<ImportOutcome[]> {
-  return (await request<{ servers: ImportOutcome[] }>('POST', `${base}/import${replace ? '?replace=true' : ''}`, file)).servers
+/** `file` is any JSON: the server says what is wrong with it. */
+export async function importServers(file: unknown, replace: boolean): Promise<McpImported[]> {
+  const body = file as McpFile
+  return (await answerOf(api.POST('/api/mcp-servers/import', { params: { query: { replace }, header: once() }, body }))).servers
 }
 
-export function exportServers(): Promise<unknown> {
-  return request('GET', `${base}/export`)
+export function exportServers(): Promise<McpExport> {
+  return answerOf(api.GET('/api/mcp-servers/export'))
 }

@@ -1,14 +1,14 @@
-import { useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { type ReactNode, useState } from 'react'
 import { Button } from '@/components/ui/button'
 import { ImportDialogFrame } from '@/components/ui/import-dialog-frame'
 import { explain } from '@/lib/api/client'
+import type { McpImported } from '@/lib/api/types'
 import { sentence } from '@/lib/format'
 import { importServers, serversQuery } from '../api/mcp-api'
-import type { ImportOutcome } from '../model/types'
 import styles from './import-dialog.module.css'
 
-const words: Record<ImportOutcome['outcome'], string> = {
+const words: Record<McpImported['outcome'], string> = {
   created: 'added',
   replaced: 'replaced',
   unchanged: 'was there already',
@@ -19,22 +19,13 @@ const words: Record<ImportOutcome['outcome'], string> = {
 export function ImportDialog({ onClose }: { onClose: () => void }): ReactNode {
   const [text, setText] = useState('')
   const [isReplacing, setIsReplacing] = useState(false)
-  const [problem, setProblem] = useState<string | null>(null)
-  const [outcomes, setOutcomes] = useState<readonly ImportOutcome[] | null>(null)
-  const [isBusy, setIsBusy] = useState(false)
   const queries = useQueryClient()
 
-  const take = async (): Promise<void> => {
-    setProblem(null)
-    setIsBusy(true)
-    try {
-      setOutcomes(await importServers(parsed(text), isReplacing))
-      await queries.invalidateQueries(serversQuery)
-    } catch (error) {
-      setProblem(explain(error))
-    }
-    setIsBusy(false)
-  }
+  const take = useMutation({
+    mutationFn: async () => importServers(parsed(text), isReplacing),
+    onSuccess: () => queries.invalidateQueries(serversQuery),
+  })
+  const outcomes = take.data
 
   return (
     <ImportDialogFrame
@@ -45,14 +36,14 @@ export function ImportDialog({ onClose }: { onClose: () => void }): ReactNode {
       rows={6}
       placeholder='{"mcpServers": {"files": {"command": "npx", "args": ["…"]}}}'
       hint="It may start programs on this machine: take only what you trust."
-      problem={problem}
+      problem={take.error && explain(take.error)}
       onText={setText}
       onFile={(file) => void file.text().then(setText)}
       onClose={onClose}
       actions={
         <>
           <Button onClick={onClose}>{outcomes ? 'Done' : 'Cancel'}</Button>
-          <Button look="primary" isBusy={isBusy} disabled={text.trim() === ''} onClick={() => void take()}>
+          <Button look="primary" isBusy={take.isPending} disabled={text.trim() === ''} onClick={() => take.mutate()}>
             Import
           </Button>
         </>

@@ -1,19 +1,19 @@
-import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link, useNavigate } from '@tanstack/react-router'
-import { type ReactNode, useEffect, useState } from 'react'
+import { type ReactNode, useEffect } from 'react'
 import { PageBar } from '@/components/layout/page-bar'
 import { PageColumn } from '@/components/layout/page-column'
 import { Trail } from '@/components/layout/trail'
 import { Segmented } from '@/components/ui/segmented'
 import { ApiError, explain } from '@/lib/api/client'
 import { queryKeys } from '@/lib/api/query-keys'
+import type { McpServer } from '@/lib/api/types'
 import { sentence } from '@/lib/format'
 import { notify } from '@/lib/notices'
 import { changeServer, createServer, serverQuery, serversQuery } from '../api/mcp-api'
 import { type EntryDraft, draftOf, entryOf, withoutNulls } from '../model/entry-draft'
 import { addressOf, healthOf } from '../model/health'
-import { type EntryProblem, problemOf } from '../model/problems'
-import type { McpServer } from '../model/types'
+import { problemOf } from '../model/problems'
 import styles from './mcp-server-page.module.css'
 import { ServerActions } from './server-actions'
 import { ServerForm } from './server-form'
@@ -70,7 +70,7 @@ function Summary({ server }: { server: McpServer }): ReactNode {
       {status && (
         <p className={styles.note}>
           {status.server ? `${status.server.title ?? status.server.name} ${status.server.version}. ` : ''}
-          {status.restarts > 0 && `Started anew ${status.restarts === 1 ? 'once' : `${status.restarts} times`}. `}
+          {status.restarts > 0 && `Restarted ${status.restarts === 1 ? 'once' : `${status.restarts} times`}. `}
           {status.calls > 0 && `${status.calls} ${status.calls === 1 ? 'call' : 'calls'}, ${status.failures} failed.`}
         </p>
       )}
@@ -79,7 +79,7 @@ function Summary({ server }: { server: McpServer }): ReactNode {
 }
 
 function Settings({ server }: { server: McpServer }): ReactNode {
-  const save = useSave()
+  const save = useSave((draft) => changeServer(server.name, entryOf(draft)), () => notify('Saved.'))
   if (!server.editable) {
     return <p className={styles.note}>This one stands in the file of the operator of this server and is changed there.</p>
   }
@@ -90,59 +90,40 @@ function Settings({ server }: { server: McpServer }): ReactNode {
       initial={draftOf(server)}
       isNew={false}
       mayStartPrograms
-      problem={save.problem}
-      isBusy={save.isBusy}
-      onSave={(draft) => void save.run(() => changeServer(server.name, entryOf(draft)), () => notify('Saved.'))}
+      problem={save.error && problemOf(save.error)}
+      isBusy={save.isPending}
+      onSave={save.mutate}
     />
   )
 }
 
 export function NewMcpServerPage(): ReactNode {
-  const save = useSave()
   const navigate = useNavigate()
+  const save = useSave(
+    (draft) => createServer(draft.name.trim(), withoutNulls(entryOf(draft))),
+    (created) => void navigate({ to: '/mcp-servers/$name', params: { name: created.name } }),
+  )
   const mayStartPrograms = useQuery(serversQuery).data?.may_define_stdio ?? true
   useEffect(() => {
     document.title = 'New MCP server · Greenroom'
   }, [])
-  const add = (draft: EntryDraft): Promise<void> =>
-    save.run(
-      () => createServer(draft.name.trim(), withoutNulls(entryOf(draft)) as Record<string, never>),
-      (made) => void navigate({ to: '/mcp-servers/$name', params: { name: made.name } }),
-    )
   return (
     <Frame title="New MCP server">
-      <ServerForm initial={draftOf(null)} isNew mayStartPrograms={mayStartPrograms} problem={save.problem} isBusy={save.isBusy} onSave={(draft) => void add(draft)} />
+      <ServerForm initial={draftOf(null)} isNew mayStartPrograms={mayStartPrograms} problem={save.error && problemOf(save.error)} isBusy={save.isPending} onSave={save.mutate} />
     </Frame>
   )
 }
 
-interface Saving {
-  problem: EntryProblem | null
-  isBusy: boolean
-  run: (write: () => Promise<McpServer>, then: (saved: McpServer) => void) => Promise<void>
-}
-
-function useSave(): Saving {
-  const [problem, setProblem] = useState<EntryProblem | null>(null)
-  const [isBusy, setIsBusy] = useState(false)
+function useSave(write: (draft: EntryDraft) => Promise<McpServer>, then: (saved: McpServer) => void) {
   const queries = useQueryClient()
-  return {
-    problem,
-    isBusy,
-    run: async (write, then) => {
-      setIsBusy(true)
-      setProblem(null)
-      try {
-        const saved = await write()
-        // Its tools and logs are of another server now.
-        then(saved)
-        await queries.invalidateQueries({ queryKey: queryKeys.mcpServers.all })
-      } catch (error) {
-        setProblem(problemOf(error))
-      }
-      setIsBusy(false)
+  return useMutation({
+    mutationFn: write,
+    onSuccess: async (saved) => {
+      then(saved)
+      // Its tools and logs belong to the old settings.
+      await queries.invalidateQueries({ queryKey: queryKeys.mcpServers.all })
     },
-  }
+  })
 }
 
 function Frame({ title, actions, children }: { title: string; actions?: ReactNode; children: ReactNode }): ReactNode {

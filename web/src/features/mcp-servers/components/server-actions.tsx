@@ -1,4 +1,4 @@
-import { useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { Ellipsis, Power, Stethoscope, Trash2 } from 'lucide-react'
 import { type ReactNode, useState } from 'react'
@@ -9,10 +9,10 @@ import dialogs from '@/components/ui/dialog-body.module.css'
 import { Menu } from '@/components/ui/menu'
 import { explain } from '@/lib/api/client'
 import { queryKeys } from '@/lib/api/query-keys'
+import type { McpServer, McpTestReport } from '@/lib/api/types'
 import { duration, sentence } from '@/lib/format'
 import { notify } from '@/lib/notices'
 import { changeServer, deleteServer, testServer } from '../api/mcp-api'
-import type { McpServer, TestReport } from '../model/types'
 import styles from './mcp-server-page.module.css'
 
 /** Test it, switch it off and on, delete it. */
@@ -20,22 +20,19 @@ export function ServerActions({ server }: { server: McpServer }): ReactNode {
   const [open, setOpen] = useState<'test' | 'delete' | null>(null)
   const queries = useQueryClient()
   const navigate = useNavigate()
-  const renew = (): Promise<void> => queries.invalidateQueries({ queryKey: queryKeys.mcpServers.all })
-
-  const attempt = async (write: () => Promise<unknown>): Promise<boolean> => {
-    try {
-      await write()
-      await renew()
-      return true
-    } catch (error) {
-      notify(explain(error), 'problem')
-      return false
-    }
-  }
-
-  const remove = async (): Promise<void> => {
-    if (await attempt(() => deleteServer(server.name))) await navigate({ to: '/mcp-servers' })
-  }
+  const refresh = (): Promise<void> => queries.invalidateQueries({ queryKey: queryKeys.mcpServers.all })
+  const toggle = useMutation({
+    mutationFn: () => changeServer(server.name, { disabled: !server.disabled }),
+    onSuccess: refresh,
+    onError: (error) => notify(explain(error), 'problem'),
+  })
+  const remove = useMutation({
+    mutationFn: () => deleteServer(server.name),
+    onSuccess: async () => {
+      await refresh()
+      await navigate({ to: '/mcp-servers' })
+    },
+  })
 
   return (
     <>
@@ -51,7 +48,7 @@ export function ServerActions({ server }: { server: McpServer }): ReactNode {
             {
               label: server.disabled ? 'Switch on' : 'Switch off',
               icon: <Power size={15} aria-hidden />,
-              onSelect: () => void attempt(() => changeServer(server.name, { disabled: !server.disabled })),
+              onSelect: () => toggle.mutate(),
             },
             { label: 'Delete', icon: <Trash2 size={15} aria-hidden />, onSelect: () => setOpen('delete'), isDangerous: true },
           ]}
@@ -59,7 +56,7 @@ export function ServerActions({ server }: { server: McpServer }): ReactNode {
       )}
       {open === 'test' && <TestDialog name={server.name} onClose={() => setOpen(null)} />}
       {open === 'delete' && (
-        <ConfirmDialog title={`Delete ${server.name}?`} keep="Keep it" confirm="Delete the server" onConfirm={() => void remove()} onClose={() => setOpen(null)}>
+        <ConfirmDialog title={`Delete ${server.name}?`} keep="Keep it" confirm="Delete the server" isBusy={remove.isPending} error={remove.error} onConfirm={() => remove.mutate()} onClose={() => setOpen(null)}>
           <p>Agents that name it fail until they no longer do, or it is there again. Its secrets are gone for good.</p>
         </ConfirmDialog>
       )}
@@ -69,29 +66,22 @@ export function ServerActions({ server }: { server: McpServer }): ReactNode {
 
 /** Starts a separate instance of the server once and shows the result. */
 function TestDialog({ name, onClose }: { name: string; onClose: () => void }): ReactNode {
-  const [report, setReport] = useState<TestReport | string | null>(null)
-  const [isBusy, setIsBusy] = useState(false)
-  const run = async (): Promise<void> => {
-    setIsBusy(true)
-    setReport(null)
-    setReport(await testServer(name).catch(explain))
-    setIsBusy(false)
-  }
+  const test = useMutation({ mutationFn: () => testServer(name) })
   return (
     <Dialog title={`Test ${name}`} width="wide" onClose={onClose}>
       <div className={dialogs.body}>
         <p className={styles.note}>It is started once on its own, asked for its tools and stopped again. That takes up to 50 seconds.</p>
-        {isBusy && <p role="status">Testing</p>}
-        {typeof report === 'string' && (
+        {test.isPending && <p role="status">Testing</p>}
+        {test.error && (
           <p className={styles.problem} role="alert">
-            {report}
+            {explain(test.error)}
           </p>
         )}
-        {report && typeof report !== 'string' && <Report report={report} />}
+        {test.data && <Report report={test.data} />}
         <div className={dialogs.actions}>
           <Button onClick={onClose}>Close</Button>
-          <Button look="primary" isBusy={isBusy} onClick={() => void run()}>
-            {report ? 'Test again' : 'Start the test'}
+          <Button look="primary" isBusy={test.isPending} onClick={() => test.mutate()}>
+            {test.data || test.error ? 'Test again' : 'Start the test'}
           </Button>
         </div>
       </div>
@@ -99,7 +89,7 @@ function TestDialog({ name, onClose }: { name: string; onClose: () => void }): R
   )
 }
 
-function Report({ report: { ok, millis, error, listing, stderr, noise_lines: noise } }: { report: TestReport }): ReactNode {
+function Report({ report: { ok, millis, error, listing, stderr, noise_lines: noise } }: { report: McpTestReport }): ReactNode {
   return (
     <>
       <div className={styles.report} data-ok={ok} role={ok ? 'status' : 'alert'}>

@@ -3,11 +3,10 @@ import type { ReactNode } from 'react'
 import { explain } from '@/lib/api/client'
 import { fullTime, timeOfDay } from '@/lib/format'
 import { logsQuery } from '../api/mcp-api'
-import type { Logs } from '../model/types'
 import styles from './mcp-server-page.module.css'
 
 /** The source of a line. */
-const sources: Record<Logs['lines'][number]['source'], string> = { server: 'its log', stdout: 'its output', manager: 'Greenroom' }
+const sources: Readonly<Record<string, string>> = { server: 'its log', stdout: 'its output', manager: 'Greenroom' }
 
 export function ServerLogs({ name }: { name: string }): ReactNode {
   const { data, error } = useQuery(logsQuery(name))
@@ -31,7 +30,7 @@ export function ServerLogs({ name }: { name: string }): ReactNode {
                 <time dateTime={line.at} title={fullTime(line.at)}>
                   {timeOfDay(line.at)}
                 </time>
-                <span>{sources[line.source]}</span>
+                <span>{sources[line.source] ?? line.source}</span>
                 {line.text}
               </li>
             ))}

@@ -4,9 +4,9 @@ import { type ReactNode, useEffect, useState } from 'react'
 import { Button } from '@/components/ui/button'
 import { CodeBlock } from '@/components/ui/code-block'
 import { explain } from '@/lib/api/client'
+import type { McpServer, McpTool } from '@/lib/api/types'
 import { sentence } from '@/lib/format'
 import { serverQuery, toolsQuery } from '../api/mcp-api'
-import type { McpServer, Tool } from '../model/types'
 import styles from './mcp-server-page.module.css'
 import { TryTool } from './try-tool'
 
@@ -52,7 +52,7 @@ export function ServerTools({ server }: { server: McpServer }): ReactNode {
   )
 }
 
-function ToolCard({ server, tool }: { server: string; tool: Tool }): ReactNode {
+function ToolCard({ server, tool }: { server: string; tool: McpTool }): ReactNode {
   const [isOpen, setIsOpen] = useState(false)
   const { read_only: readOnly, destructive } = tool.annotations
   const headline = tool.title ?? tool.description?.split('\n')[0]

@@ -1,13 +1,14 @@
 import type { ReactNode } from 'react'
+import type { McpCallResult } from '@/lib/api/types'
 import { duration } from '@/lib/format'
-import type { CallResult, Content } from '../model/types'
+import type { McpContent } from '../model/content'
 import styles from './mcp-server-page.module.css'
 
 /** Pictures that a browser shows without running anything. */
 const safePictures = ['image/png', 'image/jpeg', 'image/gif', 'image/webp']
 
 /** What a tool answered. It is somebody else's text: shown as it is, never as anything more. */
-export function ToolResult({ result }: { result: CallResult }): ReactNode {
+export function ToolResult({ result }: { result: McpCallResult }): ReactNode {
   return (
     <section className={styles.result} aria-label="Result">
       <p className={result.is_error ? styles.problem : styles.note} role="status">
@@ -18,7 +19,7 @@ export function ToolResult({ result }: { result: CallResult }): ReactNode {
           {notice}
         </p>
       ))}
-      {result.content.map((content, index) => (
+      {(result.content as readonly unknown[] as readonly McpContent[]).map((content, index) => (
         <Piece key={index} content={content} label={`Answer ${index + 1}`} />
       ))}
       {result.structured !== null && result.structured !== undefined && <Text label="Structured answer" text={JSON.stringify(result.structured, null, 2)} />}
@@ -26,7 +27,7 @@ export function ToolResult({ result }: { result: CallResult }): ReactNode {
   )
 }
 
-function Piece({ content, label }: { content: Content; label: string }): ReactNode {
+function Piece({ content, label }: { content: McpContent; label: string }): ReactNode {
   switch (content.type) {
     case 'text':
       return <Text label={label} text={content.text} />

@@ -1,35 +1,33 @@
-import { useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { Play } from 'lucide-react'
 import { type ReactNode, useState } from 'react'
 import { Button } from '@/components/ui/button'
 import { type ControlProps, FormField } from '@/components/ui/form-field'
 import { explain } from '@/lib/api/client'
+import type { McpTool } from '@/lib/api/types'
 import { callTool, serverQuery } from '../api/mcp-api'
 import { type ArgumentField, argumentsFromJson, argumentsOf, fieldsOf } from '../model/arguments-form'
-import type { CallResult, Tool } from '../model/types'
 import styles from './mcp-server-page.module.css'
 import { ToolResult } from './tool-result'
 
 /** A form made from the tool's schema; it really calls the tool. */
-export function TryTool({ server, tool }: { server: string; tool: Tool }): ReactNode {
+export function TryTool({ server, tool }: { server: string; tool: McpTool }): ReactNode {
   const queries = useQueryClient()
   const fields = fieldsOf(tool.input_schema)
   const [typed, setTyped] = useState<Readonly<Record<string, string>>>({})
   const [problems, setProblems] = useState<Readonly<Record<string, string>>>({})
-  const [result, setResult] = useState<CallResult | string | null>(null)
-  const [isBusy, setIsBusy] = useState(false)
   const put = (name: string) => (value: string) => setTyped({ ...typed, [name]: value })
 
-  const call = async (): Promise<void> => {
+  const call = useMutation({
+    mutationFn: (values: Record<string, unknown>) => callTool(server, tool.name, values),
+    // The server counts its calls, and may have ended in this one.
+    onSettled: () => void queries.invalidateQueries({ ...serverQuery(server), exact: true }),
+  })
+
+  const submit = (): void => {
     const read = fields ? argumentsOf(fields, typed) : argumentsFromJson(typed[''] ?? '')
     setProblems('problems' in read ? read.problems : {})
-    if ('problems' in read) return
-    setIsBusy(true)
-    setResult(null)
-    setResult(await callTool(server, tool.name, read.values).catch(explain))
-    setIsBusy(false)
-    // It counts its calls, and may have ended in this one.
-    void queries.invalidateQueries({ ...serverQuery(server), exact: true })
+    if ('values' in read) call.mutate(read.values)
   }
 
   return (
@@ -39,7 +37,7 @@ export function TryTool({ server, tool }: { server: string; tool: Tool }): React
       noValidate
       onSubmit={(event) => {
         event.preventDefault()
-        void call()
+        submit()
       }}
     >
       {fields?.map((field) => (
@@ -53,17 +51,17 @@ export function TryTool({ server, tool }: { server: string; tool: Tool }): React
         </FormField>
       )}
       <div>
-        <Button type="submit" isBusy={isBusy}>
+        <Button type="submit" isBusy={call.isPending}>
           <Play size={14} aria-hidden />
-          {isBusy ? 'Calling' : 'Call it'}
+          {call.isPending ? 'Calling' : 'Call it'}
         </Button>
       </div>
-      {typeof result === 'string' && (
+      {call.error && (
         <p className={styles.problem} role="alert">
-          {result}
+          {explain(call.error)}
         </p>
       )}
-      {result && typeof result !== 'string' && <ToolResult result={result} />}
+      {call.data && <ToolResult result={call.data} />}
     </form>
   )
 }

@@ -1,4 +1,7 @@
-import type { Entry, McpServer, Transport } from './types'
+import type { McpServer, McpServerConfig, MergePatch } from '@/lib/api/types'
+import { numberOf } from '@/lib/number-of'
+
+export type Transport = 'stdio' | 'http' | 'sse'
 
 /** One line of an environment or of headers. What is stored is never shown; left empty, it is kept. */
 export interface Pair {
@@ -24,10 +27,10 @@ export interface EntryDraft {
 
 const secret = '***'
 
-export function draftOf(server: (Partial<McpServer> & { type: Transport }) | null): EntryDraft {
+export function draftOf(server: Partial<McpServer> | null): EntryDraft {
   return {
     name: server?.name ?? '',
-    type: server?.type ?? 'stdio',
+    type: transportOf(server?.type),
     command: server?.command ?? '',
     args: (server?.args ?? []).join('\n'),
     cwd: server?.cwd ?? '',
@@ -40,7 +43,7 @@ export function draftOf(server: (Partial<McpServer> & { type: Transport }) | nul
 }
 
 /** What is sent: for a new one as it is; for a change, `null` clears what was left empty or belongs to another kind. */
-export function entryOf(draft: EntryDraft): Record<keyof Omit<Entry, 'disabled'>, unknown> {
+export function entryOf(draft: EntryDraft): MergePatch<Omit<McpServerConfig, 'disabled'>> {
   const isProgram = draft.type === 'stdio'
   const args = draft.args.split('\n').filter((line) => line.trim() !== '')
   return {
@@ -56,8 +59,13 @@ export function entryOf(draft: EntryDraft): Record<keyof Omit<Entry, 'disabled'>
   }
 }
 
-export function withoutNulls<T extends object>(entry: T): Partial<T> {
-  return Object.fromEntries(Object.entries(entry).filter(([, value]) => value !== null)) as Partial<T>
+export function withoutNulls<T extends object>(entry: MergePatch<T>): T {
+  return Object.fromEntries(Object.entries(entry).filter(([, value]) => value !== null)) as T
+}
+
+/** The server always names the transport; stdio is only the choice for a new entry. */
+function transportOf(type: string | null | undefined): Transport {
+  return type === 'http' || type === 'sse' ? type : 'stdio'
 }
 
 function pairsOf(record: Record<string, string> | undefined): Pair[] {
@@ -68,14 +76,6 @@ function recordOf(pairs: readonly Pair[]): Record<string, string> | null {
   const named = pairs.filter(({ key }) => key.trim() !== '')
   if (named.length === 0) return null
   return Object.fromEntries(named.map(({ key, value, isStored }) => [key.trim(), value === '' && isStored ? secret : value]))
-}
-
-/** Text that is not a number is sent unchanged, so that the server reports the error. */
-function numberOf(text: string): number | string | null {
-  const trimmed = text.trim()
-  if (trimmed === '') return null
-  const value = Number(trimmed)
-  return Number.isFinite(value) ? value : trimmed
 }
 
 /** `npx -y server` as it is typed in a terminal, taken apart into program and arguments. */

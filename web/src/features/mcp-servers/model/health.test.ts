@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { addressOf, healthOf } from './health'
-import type { Status } from './types'
+import type { McpStatus as Status } from '@/lib/api/types'
 
 const status = (changes: Partial<Status>): Status => ({ state: 'ready', tools: 2, retry_in_ms: null, last_error: null, ...changes }) as Status
 const of = (changes: Partial<Status>): ReturnType<typeof healthOf> => healthOf({ shadowed: false, problem: null, status: status(changes) })

@@ -1,5 +1,5 @@
+import type { McpServer } from '@/lib/api/types'
 import { duration } from '@/lib/format'
-import type { McpServer } from './types'
 
 export interface Health {
   tone: 'good' | 'quiet' | 'wait' | 'bad'
@@ -14,16 +14,16 @@ export function healthOf({ disabled, shadowed, problem, status }: Pick<McpServer
   if (problem) return { tone: 'bad', words: 'cannot be used', detail: problem.message }
   switch (status?.state) {
     case 'ready':
-      return { tone: 'good', words: toolWords(status.tools), detail: status.last_error }
+      return { tone: 'good', words: toolWords(status.tools ?? null), detail: status.last_error ?? null }
     case 'starting':
       return { tone: 'wait', words: 'starting', detail: null }
     case 'resting': {
-      const pause = status.retry_in_ms === null ? 'soon' : `in ${duration(status.retry_in_ms)}`
-      return { tone: 'wait', words: `failed; tries again ${pause}`, detail: status.last_error }
+      const pause = status.retry_in_ms == null ? 'soon' : `in ${duration(status.retry_in_ms)}`
+      return { tone: 'wait', words: `failed; tries again ${pause}`, detail: status.last_error ?? null }
     }
     case 'failed':
     case 'invalid':
-      return { tone: 'bad', words: 'failed', detail: status.last_error }
+      return { tone: 'bad', words: 'failed', detail: status.last_error ?? null }
     case 'disabled':
       return { tone: 'quiet', words: 'switched off', detail: null }
     default:
@@ -38,5 +38,5 @@ function toolWords(tools: number | null): string {
 
 /** What it starts or where it is. */
 export function addressOf({ command, args, url }: Pick<McpServer, 'command' | 'args' | 'url'>): string {
-  return command === undefined ? (url ?? '') : [command, ...(args ?? [])].join(' ')
+  return command == null ? (url ?? '') : [command, ...(args ?? [])].join(' ')
 }

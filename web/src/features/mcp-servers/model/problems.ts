@@ -12,6 +12,6 @@ export function problemOf(error: unknown): EntryProblem {
   const pointed = error instanceof ApiError ? error.pointer?.split('/')[1] : undefined
   // Some answers name the key in their first word, instead or as well: `timeout: it must be a number of milliseconds`.
   const [, word, rest] = /^([a-zA-Z]+): (.*)$/s.exec(text) ?? []
-  const told = (!pointed || pointed === word ? rest : undefined) ?? /^`[^`]*` does not fit: (.*)$/s.exec(text)?.[1] ?? text
-  return { place: pointed || (word ?? null), text: sentence(told) }
+  const detail = (!pointed || pointed === word ? rest : undefined) ?? /^`[^`]*` does not fit: (.*)$/s.exec(text)?.[1] ?? text
+  return { place: pointed || (word ?? null), text: sentence(detail) }
 }

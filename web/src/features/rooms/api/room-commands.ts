@@ -19,7 +19,7 @@ export function changeRoom(id: string, { name, agents, whenBusy }: RoomSettings)
 }
 
 /** Who answers in a room, in that order. */
-export function seatAgents(id: string, agents: string[]): Promise<Room> {
+export function setAgents(id: string, agents: string[]): Promise<Room> {
   return answerOf(api.PATCH('/api/rooms/{id}', { params: { path: { id }, header: once() }, body: { agents } }))
 }
 

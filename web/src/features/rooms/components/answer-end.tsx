@@ -1,5 +1,6 @@
+import { useMutation } from '@tanstack/react-query'
 import { RotateCcw } from 'lucide-react'
-import { type ReactNode, useState } from 'react'
+import type { ReactNode } from 'react'
 import { Button } from '@/components/ui/button'
 import type { Message, RunState } from '@/feed/state'
 import { endOf } from '../model/run-end'
@@ -20,14 +21,9 @@ export function AnswerEnd({ roomId, message, run }: { roomId: string; message: M
 }
 
 export function BadEnd({ roomId, run }: { roomId: string; run: RunState | undefined }): ReactNode {
-  const [isBusy, setIsBusy] = useState(false)
   const retry = useRetry(roomId, run)
+  const send = useMutation({ mutationFn: async () => retry?.() })
   const end = endOf(run)
-  const again = async (): Promise<void> => {
-    setIsBusy(true)
-    await retry?.()
-    setIsBusy(false)
-  }
   return (
     <div className={styles.end} data-kind={end.kind} role={end.kind === 'failed' ? 'alert' : undefined}>
       <div>
@@ -35,7 +31,7 @@ export function BadEnd({ roomId, run }: { roomId: string; run: RunState | undefi
         {end.detail && <p>{end.detail}</p>}
       </div>
       {retry && (
-        <Button size="small" isBusy={isBusy} onClick={() => void again()}>
+        <Button size="small" isBusy={send.isPending} onClick={() => send.mutate()}>
           <RotateCcw size={14} aria-hidden />
           Retry
         </Button>

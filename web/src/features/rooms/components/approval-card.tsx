@@ -1,4 +1,5 @@
-import { type ReactNode, useState } from 'react'
+import { useMutation } from '@tanstack/react-query'
+import type { ReactNode } from 'react'
 import type { Approval } from '@/feed/state'
 import { explain } from '@/lib/api/client'
 import { type ApprovalAnswer, answerApproval } from '../api/room-commands'
@@ -8,29 +9,19 @@ import { QuestionForm } from './question-form'
 
 /** A tool call that waits for a person, or a question to one; afterwards, what was decided. */
 export function ApprovalCard({ approval, isLive }: { approval: Approval; isLive: boolean }): ReactNode {
-  const [sent, setSent] = useState<ApprovalAnswer | null>(null)
-  const [problem, setProblem] = useState<string | null>(null)
+  const answer = useMutation({ mutationFn: (chosen: ApprovalAnswer) => answerApproval(approval.runId, approval.id, chosen) })
   if (approval.decision !== null) return <Decided approval={approval} />
   if (!isLive) return null
 
-  const answer = async (chosen: ApprovalAnswer): Promise<void> => {
-    setSent(chosen)
-    setProblem(null)
-    try {
-      await answerApproval(approval.runId, approval.id, chosen)
-    } catch (error) {
-      setProblem(explain(error))
-      setSent(null)
-    }
-  }
-
+  // An accepted answer stays until its event arrives.
+  const sent = (answer.isPending || answer.isSuccess) && answer.variables ? answer.variables : null
   const Form = approval.isQuestion ? QuestionForm : ApprovalChoice
   return (
     <section className={styles.card} aria-label={approval.isQuestion ? 'Question' : `Approval for ${approval.name}`}>
-      <Form approval={approval} sent={sent} onAnswer={(chosen) => void answer(chosen)} />
-      {problem && (
+      <Form approval={approval} sent={sent} onAnswer={answer.mutate} />
+      {answer.error && (
         <p className={styles.problem} role="alert">
-          {problem}
+          {explain(answer.error)}
         </p>
       )}
     </section>

@@ -18,10 +18,10 @@ export function BusyChoice({ agents, value, onChange }: BusyChoiceProps): ReactN
   const steers = (agent: Agent): boolean => providers.find(({ name }) => name === agent.provider)?.capabilities.steer ?? false
   const canSteer = agents.length > 0 && agents.every(steers)
   const choices: { value: Choice; label: string; hint: string }[] = [
-    { value: 'enqueue', label: 'Queue', hint: 'Wait until the answer under way is finished' },
-    { value: 'interrupt', label: 'Interrupt', hint: 'Stop the answer under way, keep what was said, and answer this' },
+    { value: 'enqueue', label: 'Queue', hint: 'Wait until the current answer is finished' },
+    { value: 'interrupt', label: 'Interrupt', hint: 'Stop the current answer, keep its text, and answer this' },
   ]
-  if (canSteer) choices.push({ value: 'steer', label: 'Steer', hint: 'Hand this to the answer under way' })
+  if (canSteer) choices.push({ value: 'steer', label: 'Steer', hint: 'Add this to the current answer' })
   const shown = choices.find((choice) => choice.value === value)?.value ?? 'enqueue'
   return <Segmented label="While an agent answers" choices={choices} value={shown} onChange={onChange} />
 }

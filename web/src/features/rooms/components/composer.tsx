@@ -37,7 +37,7 @@ export function Composer({ room, isLive }: { room: Room; isLive: boolean }): Rea
   const uploads = useStore(list.store)
   const skills = useQuery({ ...skillsQuery, staleTime: 30_000 }).data?.skills ?? []
   const everyone = useAgents()
-  const seated = everyone.filter((agent) => room.agents.includes(agent.id))
+  const members = everyone.filter((agent) => room.agents.includes(agent.id))
   const isBusy = useRoom(room.id, (view) => view.state !== null && unfinished(view.state.runs).length > 0)
   const whenBusy = chosenBusy ?? (room.policy.when_busy === 'reject' ? 'enqueue' : room.policy.when_busy)
   const files = readinessOf(uploads)
@@ -60,7 +60,7 @@ export function Composer({ room, isLive }: { room: Room; isLive: boolean }): Rea
     setIsDue(!canGo)
     if (!canGo) return
     const attachments = uploads.flatMap(({ attachment }) => attachment ?? [])
-    void feed.outbox(room.id).send({ text: text.trim(), attachments, mentions: mentionsIn(text, seated), whenBusy: isBusy ? whenBusy : null })
+    void feed.outbox(room.id).send({ text: text.trim(), attachments, mentions: mentionsIn(text, members), whenBusy: isBusy ? whenBusy : null })
     setText('')
     list.clear()
     setChosenBusy(null)
@@ -110,7 +110,7 @@ export function Composer({ room, isLive }: { room: Room; isLive: boolean }): Rea
         <MessageField
           ref={field}
           text={text}
-          agents={seated}
+          agents={members}
           skills={skills}
           onChange={setText}
           onSend={send}
@@ -132,7 +132,7 @@ export function Composer({ room, isLive }: { room: Room; isLive: boolean }): Rea
               event.target.value = ''
             }}
           />
-          {isBusy && <BusyChoice agents={seated} value={whenBusy} onChange={setChosenBusy} />}
+          {isBusy && <BusyChoice agents={members} value={whenBusy} onChange={setChosenBusy} />}
           <div className={styles.end}>
             <span role="status" className={styles.due}>
               {isDue && (isLive ? 'Goes when the files are there' : 'Goes when the room is read')}

@@ -4,7 +4,8 @@ import { type RenderResult, cleanup, configure, render, waitFor } from '@testing
 import { StrictMode } from 'react'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { createQueryClient, roomsQuery } from '@/lib/api/queries'
-import { type RoomSummary, summaryOf } from '@/lib/room-list'
+import type { RoomSummary } from '@/lib/api/types'
+import { summaryOf } from '@/lib/room-list'
 import { Landing } from './landing'
 
 const navigate = vi.hoisted(() => vi.fn())
@@ -44,7 +45,7 @@ it('leads to a room', async () => {
   await waitFor(() => expect(navigate).toHaveBeenCalledExactlyOnceWith({ to: '/rooms/$roomId', params: { roomId: 'lobby' }, replace: true }))
 })
 
-it('leaves alone whoever has gone elsewhere meanwhile', async () => {
+it('does not redirect a user who has gone elsewhere meanwhile', async () => {
   const { page, arrive } = landing()
   page.unmount()
   await arrive()

@@ -7,7 +7,7 @@ import { useRoom } from '@/feed/use-feed'
 import { explain } from '@/lib/api/client'
 import { roomsQuery } from '@/lib/api/queries'
 import type { Agent, Room } from '@/lib/api/types'
-import { seatAgents } from '../api/room-commands'
+import { setAgents } from '../api/room-commands'
 import { doingOf, toggleMembers } from '../model/members'
 import { useAgents } from '../model/use-agents'
 import styles from './members-panel.module.css'
@@ -16,13 +16,13 @@ import styles from './members-panel.module.css'
 export function MembersPanel({ room }: { room: Room }): ReactNode {
   const queries = useQueryClient()
   const agents = useAgents()
-  const seated = room.agents.flatMap((id) => agents.find((agent) => agent.id === id) ?? [])
+  const present = room.agents.flatMap((id) => agents.find((agent) => agent.id === id) ?? [])
   const others = agents.filter((agent) => !room.agents.includes(agent.id))
-  const seat = useMutation({
-    mutationFn: ({ members }: { agent: string; members: string[] }) => seatAgents(room.id, members),
+  const change = useMutation({
+    mutationFn: ({ members }: { agent: string; members: string[] }) => setAgents(room.id, members),
     onSuccess: () => queries.invalidateQueries(roomsQuery),
   })
-  const isMoving = (id: string): boolean => seat.isPending && seat.variables.agent === id
+  const isMoving = (id: string): boolean => change.isPending && change.variables.agent === id
 
   return (
     <aside className={styles.panel} aria-label="Members">
@@ -32,25 +32,25 @@ export function MembersPanel({ room }: { room: Room }): ReactNode {
           <X size={17} aria-hidden />
         </IconButton>
       </header>
-      <p className={styles.note}>{seated.length > 1 ? 'They answer in this order, unless a message names one.' : 'A message is answered by whoever is here.'}</p>
+      <p className={styles.note}>{present.length > 1 ? 'They answer in this order, unless a message names one.' : 'Every message is answered by the agent in this room.'}</p>
       <ul className={styles.list}>
-        {seated.map((agent) => (
+        {present.map((agent) => (
           <Member key={agent.id} roomId={room.id} agent={agent}>
             <IconButton
               label={`Take ${agent.name} out of the room`}
-              disabled={seat.isPending}
+              disabled={change.isPending}
               aria-busy={isMoving(agent.id)}
-              onClick={() => seat.mutate({ agent: agent.id, members: room.agents.filter((id) => id !== agent.id) })}
+              onClick={() => change.mutate({ agent: agent.id, members: room.agents.filter((id) => id !== agent.id) })}
             >
               <UserMinus size={16} aria-hidden />
             </IconButton>
           </Member>
         ))}
       </ul>
-      {seated.length === 0 && <p className={styles.note}>Nobody is here to answer. Ask someone in.</p>}
-      {seat.error && (
+      {present.length === 0 && <p className={styles.note}>Nobody is here to answer. Ask someone in.</p>}
+      {change.error && (
         <p className={styles.problem} role="alert">
-          {explain(seat.error)}
+          {explain(change.error)}
         </p>
       )}
       {others.length > 0 && (
@@ -61,9 +61,9 @@ export function MembersPanel({ room }: { room: Room }): ReactNode {
               <Member key={agent.id} roomId={room.id} agent={agent}>
                 <IconButton
                   label={`Ask ${agent.name} into the room`}
-                  disabled={seat.isPending}
+                  disabled={change.isPending}
                   aria-busy={isMoving(agent.id)}
-                  onClick={() => seat.mutate({ agent: agent.id, members: [...room.agents, agent.id] })}
+                  onClick={() => change.mutate({ agent: agent.id, members: [...room.agents, agent.id] })}
                 >
                   <UserPlus size={16} aria-hidden />
                 </IconButton>

@@ -61,11 +61,11 @@ export function ProjectServers({ roomId }: { roomId: string }): ReactNode {
 function words({ state, problem }: Project): string {
   switch (state) {
     case 'trusted':
-      return 'You trust this file as it is: agents in this room use what it names. Another content has to be trusted anew.'
+      return 'You trust this file as it is: agents in this room use what it names. A changed file has to be trusted again.'
     case 'unreadable':
       return sentence(`Its .mcp.json is not used: ${problem ?? 'it cannot be read'}`)
     default:
-      return 'Whoever can write to the folder can write its .mcp.json, agents too. Nothing in it is started until you trust it.'
+      return 'Everybody who can write to the folder can change its .mcp.json, agents too. Nothing in it is started until you trust it.'
   }
 }
 

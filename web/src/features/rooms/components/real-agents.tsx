@@ -1,6 +1,6 @@
-import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link, useNavigate } from '@tanstack/react-router'
-import { type ReactNode, useState } from 'react'
+import type { ReactNode } from 'react'
 import { Button } from '@/components/ui/button'
 import { answerOf, api, explain } from '@/lib/api/client'
 import { agentsQuery, providersQuery, roomsQuery } from '@/lib/api/queries'
@@ -14,22 +14,20 @@ export function RealAgents(): ReactNode {
   const providers = (useQuery(providersQuery).data ?? []).filter((provider) => provider.name !== 'scripted')
   const ready = providers.flatMap(({ name, inspection }) => (inspection.state === 'ready' ? [{ name, version: inspection.version }] : []))
   const missing = inOrder(providers).flatMap(({ inspection }) => (inspection.state === 'missing' ? [inspection.advice] : []))
-  const [isBusy, setIsBusy] = useState<string | null>(null)
   const queries = useQueryClient()
   const navigate = useNavigate()
 
-  const add = async (provider: string): Promise<void> => {
-    setIsBusy(provider)
-    try {
+  const add = useMutation({
+    mutationFn: async (provider: string) => {
       const agent = await answerOf(api.POST('/api/agents', { body: { name: provider, provider } }))
-      const room = await createRoom({ name: provider, agents: [agent.id], whenBusy: 'enqueue' })
+      return createRoom({ name: provider, agents: [agent.id], whenBusy: 'enqueue' })
+    },
+    onSuccess: async (room) => {
       await Promise.all([queries.invalidateQueries(agentsQuery), queries.invalidateQueries(roomsQuery)])
       await navigate({ to: '/rooms/$roomId', params: { roomId: room.id } })
-    } catch (error) {
-      notify(explain(error), 'problem')
-    }
-    setIsBusy(null)
-  }
+    },
+    onError: (error) => notify(explain(error), 'problem'),
+  })
 
   if (ready.length > 0) {
     return (
@@ -37,7 +35,7 @@ export function RealAgents(): ReactNode {
         <p>For an agent with a model behind it, open a room with what this machine already has:</p>
         <div className={styles.row}>
           {ready.map(({ name, version }) => (
-            <Button key={name} isBusy={isBusy === name} onClick={() => void add(name)}>
+            <Button key={name} isBusy={add.isPending && add.variables === name} onClick={() => add.mutate(name)}>
               {titles[name] ?? name}
               {version && <span className={styles.version}>{version}</span>}
             </Button>

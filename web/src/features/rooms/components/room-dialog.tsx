@@ -1,4 +1,4 @@
-import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useNavigate } from '@tanstack/react-router'
 import { type FormEvent, type ReactNode, useState } from 'react'
 import { AgentMark } from '@/components/ui/agent-mark'
@@ -9,7 +9,6 @@ import { Field } from '@/components/ui/field'
 import { ProblemText } from '@/components/ui/problem-text'
 import { Segmented } from '@/components/ui/segmented'
 import textStyles from '@/components/ui/text.module.css'
-import { explain } from '@/lib/api/client'
 import { agentsQuery, roomsQuery } from '@/lib/api/queries'
 import type { Room, WhenBusy } from '@/lib/api/types'
 import { changeRoom, createRoom } from '../api/room-commands'
@@ -19,7 +18,7 @@ import styles from './room-dialog.module.css'
 
 const busyChoices = [
   { value: 'enqueue', label: 'Queue', hint: 'A new message waits for its turn' },
-  { value: 'interrupt', label: 'Interrupt', hint: 'A new message stops the answer under way' },
+  { value: 'interrupt', label: 'Interrupt', hint: 'A new message stops the current answer' },
   { value: 'reject', label: 'Refuse', hint: 'A new message is refused' },
 ] as const
 
@@ -29,44 +28,44 @@ export function RoomDialog({ room, onClose }: { room?: Room; onClose: () => void
   const [name, setName] = useState(room?.name ?? '')
   const [chosen, setChosen] = useState<readonly string[] | null>(room?.agents ?? null)
   const [whenBusy, setWhenBusy] = useState<WhenBusy>(room?.policy.when_busy ?? 'enqueue')
-  const [problem, setProblem] = useState<string | null>(null)
-  const [isBusy, setIsBusy] = useState(false)
   const queries = useQueryClient()
   const navigate = useNavigate()
   // A new room begins with the first agent there is: one click less for most people.
-  const seated = chosen ?? agents.slice(0, 1).map((agent) => agent.id)
+  const members = chosen ?? agents.slice(0, 1).map((agent) => agent.id)
 
-  const toggle = (id: string): void => setChosen(seated.includes(id) ? seated.filter((other) => other !== id) : [...seated, id])
+  const toggle = (id: string): void => setChosen(members.includes(id) ? members.filter((other) => other !== id) : [...members, id])
 
-  const save = async (event: FormEvent): Promise<void> => {
-    event.preventDefault()
-    setIsBusy(true)
-    try {
-      const settings = { name, agents: [...seated], whenBusy }
-      const saved = await (room ? changeRoom(room.id, settings) : createRoom(settings))
+  const save = useMutation({
+    mutationFn: () => {
+      const settings = { name, agents: [...members], whenBusy }
+      return room ? changeRoom(room.id, settings) : createRoom(settings)
+    },
+    onSuccess: async (saved) => {
       await queries.invalidateQueries(roomsQuery)
       onClose()
       if (!room) await navigate({ to: '/rooms/$roomId', params: { roomId: saved.id } })
-    } catch (error) {
-      setProblem(explain(error))
-      setIsBusy(false)
-    }
+    },
+  })
+
+  const submit = (event: FormEvent): void => {
+    event.preventDefault()
+    save.mutate()
   }
 
   return (
     <Dialog title={room ? 'Room settings' : 'New room'} onClose={onClose}>
-      <form className={dialogs.body} onSubmit={(event) => void save(event)}>
+      <form className={dialogs.body} onSubmit={submit}>
         <Field label="Name" value={name} required maxLength={120} autoComplete="off" onChange={(event) => setName(event.target.value)} />
         <fieldset className={styles.agents}>
           <legend>Agents, in the order they answer</legend>
           {isPending && <p className={textStyles.detail}>Looking who is there</p>}
           {agents.map((agent) => (
             <label key={agent.id} className={styles.agent}>
-              <input type="checkbox" checked={seated.includes(agent.id)} onChange={() => toggle(agent.id)} />
+              <input type="checkbox" checked={members.includes(agent.id)} onChange={() => toggle(agent.id)} />
               <AgentMark id={agent.id} name={agent.name} size="small" />
               {agent.name}
               <span className={textStyles.detail}>{[agent.provider, agent.model].filter(Boolean).join(' · ')}</span>
-              {seated.includes(agent.id) && seated.length > 1 && <span className={styles.place}>{seated.indexOf(agent.id) + 1}</span>}
+              {members.includes(agent.id) && members.length > 1 && <span className={styles.place}>{members.indexOf(agent.id) + 1}</span>}
             </label>
           ))}
         </fieldset>
@@ -76,10 +75,10 @@ export function RoomDialog({ room, onClose }: { room?: Room; onClose: () => void
         </div>
         {room && <RememberedTools roomId={room.id} />}
         {room && <ProjectServers roomId={room.id} />}
-        <ProblemText text={problem} />
+        <ProblemText error={save.error} />
         <div className={styles.actions}>
           <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" look="primary" isBusy={isBusy} disabled={name.trim() === '' || isPending}>
+          <Button type="submit" look="primary" isBusy={save.isPending} disabled={name.trim() === '' || isPending}>
             {room ? 'Save' : 'Make the room'}
           </Button>
         </div>

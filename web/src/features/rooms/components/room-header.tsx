@@ -29,7 +29,7 @@ export function RoomHeader({ room }: { room: Room }): ReactNode {
   const [dialog, setDialog] = useState<'settings' | 'delete' | null>(null)
   const status = useRoom(room.id, (view) => statusOf(view.state))
   const agents = useAgents()
-  const seated = room.agents.flatMap((id) => agents.find((agent) => agent.id === id) ?? [])
+  const members = room.agents.flatMap((id) => agents.find((agent) => agent.id === id) ?? [])
   const isShowingMembers = useStore(membersStore)
   const queries = useQueryClient()
   const navigate = useNavigate()
@@ -63,7 +63,7 @@ export function RoomHeader({ room }: { room: Room }): ReactNode {
     >
       <StatusDot status={status} />
       <h1 className={styles.name}>{room.name}</h1>
-      <span className={styles.members}>{seated.map((agent) => agent.name).join(', ') || 'nobody here to answer'}</span>
+      <span className={styles.members}>{members.map((agent) => agent.name).join(', ') || 'nobody here to answer'}</span>
       <JournalPosition roomId={room.id} />
       {dialog === 'settings' && <RoomDialog room={room} onClose={() => setDialog(null)} />}
       {dialog === 'delete' && (

@@ -1,4 +1,5 @@
-import { type ReactNode, memo, useState } from 'react'
+import { useMutation } from '@tanstack/react-query'
+import { type ReactNode, memo } from 'react'
 import { AgentMark } from '@/components/ui/agent-mark'
 import { Button } from '@/components/ui/button'
 import { StatusDot } from '@/components/ui/status-dot'
@@ -42,26 +43,17 @@ export const RunRow = memo(function RunRow({ roomId, runId, previousId }: { room
 })
 
 function Waiting({ roomId, run }: { roomId: string; run: RunState }): ReactNode {
-  const [isStopping, setIsStopping] = useState(false)
   const place = useRoom(roomId, (view) => (view.state ? unfinished(view.state.runs).findIndex((other) => other.id === run.id) : 0))
   const isQueued = run.status === 'queued'
 
-  const drop = async (): Promise<void> => {
-    setIsStopping(true)
-    try {
-      await stopRun(run.id)
-    } catch (error) {
-      notify(explain(error), 'problem')
-      setIsStopping(false)
-    }
-  }
+  const drop = useMutation({ mutationFn: () => stopRun(run.id), onError: (error) => notify(explain(error), 'problem') })
 
   return (
     <div className={styles.waiting}>
       <StatusDot status={isQueued ? 'idle' : 'working'} />
       <span>{isQueued ? turn(place) : (run.activity ?? 'Begins')}</span>
       {isQueued && place > 0 && (
-        <Button size="small" look="quiet" isBusy={isStopping} onClick={() => void drop()}>
+        <Button size="small" look="quiet" isBusy={drop.isPending || drop.isSuccess} onClick={() => drop.mutate()}>
           Take back
         </Button>
       )}

@@ -1,5 +1,6 @@
+import { useMutation } from '@tanstack/react-query'
 import { Square } from 'lucide-react'
-import { type ReactNode, useEffect, useState } from 'react'
+import { type ReactNode, useEffect } from 'react'
 import { Button } from '@/components/ui/button'
 import { explain } from '@/lib/api/client'
 import { useCommands } from '@/lib/commands'
@@ -9,36 +10,29 @@ import styles from './stop-button.module.css'
 
 /** Stops all runs in the room, and reports it only after they have stopped. */
 export function StopButton({ roomId, isBusy }: { roomId: string; isBusy: boolean }): ReactNode {
-  const [isStopping, setIsStopping] = useState(false)
-  const [said, setSaid] = useState<string | null>(null)
+  const { mutate, reset, status, data, error, isPending: isStopping } = useMutation({ mutationFn: () => stopRoom(roomId) })
+  const result = error ? explain(error) : data && receiptOf(data)
 
+  // The result is shown for a moment.
   useEffect(() => {
-    if (said === null) return
-    const timer = setTimeout(() => setSaid(null), 8000)
+    if (status !== 'success' && status !== 'error') return
+    const timer = setTimeout(reset, 8000)
     return () => clearTimeout(timer)
-  }, [said])
+  }, [status, reset])
 
-  const stop = async (): Promise<void> => {
-    if (isStopping) return
-    setIsStopping(true)
-    setSaid(null)
-    try {
-      setSaid(receiptOf(await stopRoom(roomId)))
-    } catch (error) {
-      setSaid(explain(error))
-    }
-    setIsStopping(false)
+  const stop = (): void => {
+    if (!isStopping) mutate()
   }
 
-  useCommands([{ id: 'stop', title: 'Stop everything in this room', group: 'Room', keys: 'mod+.', run: () => void stop() }])
+  useCommands([{ id: 'stop', title: 'Stop everything in this room', group: 'Room', keys: 'mod+.', run: stop }])
 
   return (
     <>
-      <span role="status" className={styles.said}>
-        {isStopping ? 'Stopping; waiting until it really has' : said}
+      <span role="status" className={styles.result}>
+        {isStopping ? 'Stopping; waiting until it really has' : result}
       </span>
       {(isBusy || isStopping) && (
-        <Button look="danger" isBusy={isStopping} onClick={() => void stop()}>
+        <Button look="danger" isBusy={isStopping} onClick={stop}>
           <Square size={12} fill="currentColor" aria-hidden />
           <span className={styles.label}>{isStopping ? 'Stopping' : 'Stop'}</span>
         </Button>

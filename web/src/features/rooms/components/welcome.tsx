@@ -17,13 +17,13 @@ const scriptedIdeas = [
 /** An empty room: suggestions to click. */
 export function Welcome({ room }: { room: Room }): ReactNode {
   const feed = useFeed()
-  const seated = useAgents().filter((agent) => room.agents.includes(agent.id))
-  const scripted = seated.find((agent) => agent.provider === 'scripted')
+  const members = useAgents().filter((agent) => room.agents.includes(agent.id))
+  const scripted = members.find((agent) => agent.provider === 'scripted')
   const say = (text: string): void => void feed.outbox(room.id).send({ text, mentions: [], whenBusy: null })
 
   return (
     <div className={styles.welcome}>
-      <h2>{scripted ? `${scripted.name} is here and needs no key` : `${seated.map((agent) => agent.name).join(', ') || 'Nobody'} is here`}</h2>
+      <h2>{scripted ? `${scripted.name} is here and needs no key` : `${members.map((agent) => agent.name).join(', ') || 'Nobody'} is here`}</h2>
       {scripted ? (
         <>
           <p>It does what a message tells it to, which makes it good for trying things out. Type below, or begin with one of these:</p>
@@ -40,7 +40,7 @@ export function Welcome({ room }: { room: Room }): ReactNode {
           </ul>
         </>
       ) : (
-        <p>{seated.length > 0 ? 'Say something below.' : 'Add an agent in the room settings, in the menu at the top right.'}</p>
+        <p>{members.length > 0 ? 'Say something below.' : 'Add an agent in the room settings, in the menu at the top right.'}</p>
       )}
       <RealAgents />
     </div>

@@ -2,7 +2,7 @@ import type { QueryClient } from '@tanstack/react-query'
 import { ApiError, answerOf, api } from '@/lib/api/client'
 import { agentsQuery, roomsQuery } from '@/lib/api/queries'
 import type { Agent, Room } from '@/lib/api/types'
-import { heardOfRooms, summaryOf } from '@/lib/room-list'
+import { applyToRooms, summaryOf } from '@/lib/room-list'
 import { remembered } from '@/lib/storage'
 import { createRoom } from '../api/room-commands'
 
@@ -14,7 +14,7 @@ export async function firstRoom(queries: QueryClient): Promise<Room> {
   if (known) return known
   const made = await makeFirst(await someAgent(queries))
   // Known at once: asking for the list again would keep a newcomer waiting.
-  queries.setQueryData(roomsQuery.queryKey, (list = []) => heardOfRooms(list, { type: 'room', room: summaryOf(made) }))
+  queries.setQueryData(roomsQuery.queryKey, (list = []) => applyToRooms(list, { type: 'room', room: summaryOf(made) }))
   return made
 }
 

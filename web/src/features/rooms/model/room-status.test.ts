@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { type Message, emptyRoom, newRun } from '@/feed/state'
-import { type RoomSummary, summaryOf } from '@/lib/room-list'
+import type { RoomSummary } from '@/lib/api/types'
+import { summaryOf } from '@/lib/room-list'
 import { isUnread } from './read-marks'
 import { lineOf } from './room-status'
 

@@ -1,7 +1,7 @@
 import { type Status } from '@/components/ui/status-dot'
 import { unfinished } from '@/feed/rows'
 import { type Message, type RoomState, type RunState, textOf } from '@/feed/state'
-import type { RoomSummary } from '@/lib/room-list'
+import type { RoomSummary } from '@/lib/api/types'
 
 export function statusOf(state: RoomState | null): Status {
   if (!state) return 'idle'

@@ -50,5 +50,5 @@ export function SpanTable({ bars, chosen }: { bars: readonly Bar[]; chosen: numb
 
 function resultOf({ span }: Bar): string {
   if (span.is_error) return 'failed'
-  return span.to_ms === null || span.to_ms === undefined ? 'under way' : 'done'
+  return span.to_ms === null || span.to_ms === undefined ? 'running' : 'done'
 }

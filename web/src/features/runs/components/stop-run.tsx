@@ -1,6 +1,6 @@
-import { useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { Square } from 'lucide-react'
-import { type ReactNode, useState } from 'react'
+import type { ReactNode } from 'react'
 import { Button } from '@/components/ui/button'
 import { explain } from '@/lib/api/client'
 import { queryKeys } from '@/lib/api/query-keys'
@@ -9,22 +9,16 @@ import { stopRun } from '../api/runs'
 
 /** Reports the stop only after the server has confirmed it. */
 export function StopRun({ runId }: { runId: string }): ReactNode {
-  const [isBusy, setIsBusy] = useState(false)
   const queries = useQueryClient()
-  const stop = async (): Promise<void> => {
-    setIsBusy(true)
-    try {
-      await stopRun(runId)
-    } catch (error) {
-      notify(`The run was not stopped. ${explain(error)}`, 'problem')
-    }
-    await queries.invalidateQueries({ queryKey: queryKeys.runs.all })
-    setIsBusy(false)
-  }
+  const stop = useMutation({
+    mutationFn: () => stopRun(runId),
+    onError: (error) => notify(`The run was not stopped. ${explain(error)}`, 'problem'),
+    onSettled: () => queries.invalidateQueries({ queryKey: queryKeys.runs.all }),
+  })
   return (
-    <Button look="danger" isBusy={isBusy} onClick={() => void stop()}>
+    <Button look="danger" isBusy={stop.isPending} onClick={() => stop.mutate()}>
       <Square size={12} fill="currentColor" aria-hidden />
-      {isBusy ? 'Stopping' : 'Stop'}
+      {stop.isPending ? 'Stopping' : 'Stop'}
     </Button>
   )
 }

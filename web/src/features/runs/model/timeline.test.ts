@@ -23,7 +23,7 @@ group('the picture of a run', () => {
     expect(picture.lanes[0]?.rows).toBe(2)
   })
 
-  it('lets what is under way reach to now, and never backwards', () => {
+  it('draws unfinished spans up to now, and never backwards', () => {
     expect(drawTimeline([span('model', 0, 500), span('approval', 500, null)], 2000).bars[1]).toMatchObject({ width: 0.75, millis: 1500 })
     expect(drawTimeline([span('model', 900, null)], 100).bars[0]).toMatchObject({ width: 0, millis: 0 })
   })

@@ -1,4 +1,4 @@
-import { useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { type ReactNode, useEffect, useRef, useState } from 'react'
 import { Button } from '@/components/ui/button'
 import { CopyButton } from '@/components/ui/copy-button'
@@ -7,7 +7,6 @@ import dialogs from '@/components/ui/dialog-body.module.css'
 import { Field } from '@/components/ui/field'
 import notes from '@/components/ui/note-box.module.css'
 import { ProblemText } from '@/components/ui/problem-text'
-import { explain } from '@/lib/api/client'
 import { sessionQuery, signIn } from '@/lib/api/session'
 import { makeToken, tokensQuery } from '../api/settings'
 import styles from './settings.module.css'
@@ -15,9 +14,8 @@ import styles from './settings.module.css'
 /** `isFirst`: the server has no accounts yet, and this gives it some. */
 export function NewTokenDialog({ isFirst, onClose }: { isFirst: boolean; onClose: () => void }): ReactNode {
   const [name, setName] = useState('')
+  // Kept apart from the mutation: the token is shown even if the sign-in after its creation fails.
   const [token, setToken] = useState<string | null>(null)
-  const [isBusy, setIsBusy] = useState(false)
-  const [problem, setProblem] = useState<string | null>(null)
   const queries = useQueryClient()
   const form = useRef<HTMLFormElement>(null)
 
@@ -26,20 +24,15 @@ export function NewTokenDialog({ isFirst, onClose }: { isFirst: boolean; onClose
     form.current?.querySelector('input')?.focus()
   }, [])
 
-  const make = async (): Promise<void> => {
-    setIsBusy(true)
-    setProblem(null)
-    try {
-      const made = await makeToken(name.trim())
-      setToken(made.token)
+  const create = useMutation({
+    mutationFn: async () => {
+      const created = await makeToken(name.trim())
+      setToken(created.token)
       // From now on every request needs a token, including this page.
-      if (made.turned_accounts_on) await signIn(made.token)
-      await Promise.all([queries.invalidateQueries(tokensQuery), queries.invalidateQueries(sessionQuery)])
-    } catch (error) {
-      setProblem(explain(error))
-    }
-    setIsBusy(false)
-  }
+      if (created.turned_accounts_on) await signIn(created.token)
+    },
+    onSuccess: () => Promise.all([queries.invalidateQueries(tokensQuery), queries.invalidateQueries(sessionQuery)]),
+  })
 
   return (
     <Dialog title={token === null ? 'New token' : 'Your new token'} onClose={onClose}>
@@ -49,7 +42,7 @@ export function NewTokenDialog({ isFirst, onClose }: { isFirst: boolean; onClose
         onSubmit={(event) => {
           event.preventDefault()
           if (token !== null) onClose()
-          else if (name.trim() !== '') void make()
+          else if (name.trim() !== '') create.mutate()
         }}
       >
         {token === null ? (
@@ -71,10 +64,10 @@ export function NewTokenDialog({ isFirst, onClose }: { isFirst: boolean; onClose
         ) : (
           <ShownOnce token={token} />
         )}
-        <ProblemText text={problem} />
+        <ProblemText error={create.error} />
         <div className={styles.actions}>
           {token === null && <Button onClick={onClose}>Cancel</Button>}
-          <Button type="submit" look="primary" isBusy={isBusy} disabled={token === null && name.trim() === ''}>
+          <Button type="submit" look="primary" isBusy={create.isPending} disabled={token === null && name.trim() === ''}>
             {token === null ? 'Make the token' : 'I have kept it'}
           </Button>
         </div>

@@ -1,3 +1,4 @@
+import { useMutation } from '@tanstack/react-query'
 import { type ReactNode, useEffect, useRef, useState } from 'react'
 import { Button } from '@/components/ui/button'
 import { Field } from '@/components/ui/field'
@@ -7,26 +8,19 @@ import styles from './sign-in.module.css'
 
 export function SignInForm({ onSignedIn }: { onSignedIn: () => Promise<void> }): ReactNode {
   const [token, setToken] = useState('')
-  const [isBusy, setIsBusy] = useState(false)
-  const [problem, setProblem] = useState<string | null>(null)
   const form = useRef<HTMLFormElement>(null)
 
   useEffect(() => {
     form.current?.querySelector('input')?.focus()
   }, [])
 
-  const submit = async (): Promise<void> => {
-    setIsBusy(true)
-    setProblem(null)
-    try {
+  const enter = useMutation({
+    mutationFn: async () => {
       await signIn(token.trim())
       await onSignedIn()
-    } catch (error) {
-      setProblem(problemOf(error))
-      setIsBusy(false)
-      form.current?.querySelector('input')?.focus()
-    }
-  }
+    },
+    onError: () => form.current?.querySelector('input')?.focus(),
+  })
 
   return (
     <form
@@ -34,7 +28,7 @@ export function SignInForm({ onSignedIn }: { onSignedIn: () => Promise<void> }):
       className={styles.form}
       onSubmit={(event) => {
         event.preventDefault()
-        if (token.trim() !== '' && !isBusy) void submit()
+        if (token.trim() !== '' && !enter.isPending) enter.mutate()
       }}
     >
       <Field
@@ -50,13 +44,13 @@ export function SignInForm({ onSignedIn }: { onSignedIn: () => Promise<void> }):
           </>
         }
       />
-      {problem && (
+      {enter.error && (
         <p className={styles.problem} role="alert">
-          {problem}
+          {problemOf(enter.error)}
         </p>
       )}
-      <Button type="submit" look="primary" isBusy={isBusy} disabled={token.trim() === ''}>
-        {isBusy ? 'Signing in' : 'Sign in'}
+      <Button type="submit" look="primary" isBusy={enter.isPending} disabled={token.trim() === ''}>
+        {enter.isPending ? 'Signing in' : 'Sign in'}
       </Button>
     </form>
   )

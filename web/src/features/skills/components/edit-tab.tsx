@@ -1,56 +1,53 @@
-import { useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { type ReactNode, useEffect, useRef, useState } from 'react'
 import { Button } from '@/components/ui/button'
-import { LeaveDialog } from '@/components/ui/leave-guard'
+import { LeaveGuard } from '@/components/ui/leave-guard'
 import { ProblemNote } from '@/components/ui/problem-note'
-import { useLeaveGuard } from '@/components/ui/use-leave-guard'
 import { queryKeys } from '@/lib/api/query-keys'
 import type { Skill } from '@/lib/api/types'
 import { notify } from '@/lib/notices'
-import { useAction } from '@/lib/use-action'
 import { changeSkill, skillQuery } from '../api/skills'
 import { specOf } from '../model/draft'
 import { type Editing, follow, isDirty, specOnly, startEditing } from '../model/editing'
 import { hasErrors } from '../model/findings'
 import { mergePatch } from '../model/merge-patch'
 import { checkDraft, useCheck } from '../model/use-check'
-import { SaveBar, showFirstFinding } from './save-bar'
 import { SkillForm } from './skill-form'
 import styles from './skill-page.module.css'
+import { SkillSaveBar, showFirstFinding } from './skill-save-bar'
 
 export function EditTab({ skill }: { skill: Skill }): ReactNode {
   const [editing, setEditing] = useState<Editing>(() => startEditing(skill))
   const [note, setNote] = useState('')
   const form = useRef<HTMLDivElement>(null)
   const queries = useQueryClient()
-  const { isBusy, problem, run } = useAction()
   const check = useCheck(editing.draft)
   const followed = follow(editing, skill)
   const isConflict = followed === 'conflict'
   const dirty = isDirty(editing)
-  const guard = useLeaveGuard(dirty)
 
   useEffect(() => {
     if (followed !== 'conflict' && followed !== editing) setEditing(followed)
   }, [followed, editing])
 
-  const save = (): void => {
-    void run(async () => {
-      if (hasErrors(await checkDraft(editing.draft))) return showFirstFinding(form.current)
+  const save = useMutation({
+    mutationFn: async () => {
+      if (hasErrors(await checkDraft(editing.draft))) return null
       const base = isConflict ? { spec: specOnly(skill), version: skill.version } : editing.base
       const patch = mergePatch({ ...base.spec }, { ...specOf(editing.draft).spec })
-      const saved = await changeSkill(skill.name, patch, base.version, note).catch(async (error: unknown) => {
-        // It may have been changed elsewhere; then that is what has to be seen next.
-        await queries.invalidateQueries(skillQuery(skill.name))
-        throw error
-      })
+      return changeSkill(skill.name, patch, base.version, note)
+    },
+    onSuccess: async (saved) => {
+      if (saved === null) return showFirstFinding(form.current)
       setEditing(startEditing(saved))
       setNote('')
       queries.setQueryData(skillQuery(skill.name).queryKey, saved)
       notify(`Saved as version ${saved.version}.`)
       await queries.invalidateQueries({ queryKey: queryKeys.skills.all })
-    })
-  }
+    },
+    // The skill may have been changed elsewhere; its new version shows the conflict.
+    onError: () => queries.invalidateQueries(skillQuery(skill.name)),
+  })
 
   return (
     <div className={styles.edit} ref={form}>
@@ -66,20 +63,19 @@ export function EditTab({ skill }: { skill: Skill }): ReactNode {
       )}
       <SkillForm draft={editing.draft} isNew={false} findings={check.findings} preview={check.preview} onChange={(draft) => setEditing({ ...editing, draft })} />
       {check.error != null && <ProblemNote title="The skill could not be checked" error={check.error} />}
-      {problem != null && <ProblemNote title="The skill was not saved" error={problem} />}
-      <SaveBar
+      {save.error && <ProblemNote title="The skill was not saved" error={save.error} />}
+      <SkillSaveBar
         status={dirty ? 'Unsaved changes' : `As in version ${editing.base.version}`}
         findings={check.findings}
+        form={form}
         label={isConflict ? 'Save mine' : 'Save'}
-        isBusy={isBusy}
+        isBusy={save.isPending}
         isDisabled={!dirty}
-        onSave={save}
+        onSave={() => save.mutate()}
       >
-        {dirty && <input aria-label="Why it was changed" placeholder="Why? (kept with the version)" maxLength={200} value={note} onChange={(event) => setNote(event.target.value)} />}
-      </SaveBar>
-      <LeaveDialog leaving={guard.leaving} keep="Stay here" confirm="Leave without saving">
-        What you changed on this page is not saved yet and would be lost.
-      </LeaveDialog>
+        {dirty && <input className={styles.note} aria-label="Why it was changed" placeholder="Why? (kept with the version)" maxLength={200} value={note} onChange={(event) => setNote(event.target.value)} />}
+      </SkillSaveBar>
+      <LeaveGuard isChanged={dirty} isSaving={save.isPending} />
     </div>
   )
 }

@@ -1,15 +1,13 @@
-import { useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { Download, FileText, SquareTerminal, Trash2 } from 'lucide-react'
 import { type ReactNode, useState } from 'react'
 import { IconButton } from '@/components/ui/button'
 import { ConfirmDialog } from '@/components/ui/confirm-dialog'
 import iconLink from '@/components/ui/icon-link.module.css'
-import { ProblemNote } from '@/components/ui/problem-note'
 import { queryKeys } from '@/lib/api/query-keys'
 import type { Skill, SkillFile } from '@/lib/api/types'
 import { bytes } from '@/lib/format'
 import { notify } from '@/lib/notices'
-import { useAction } from '@/lib/use-action'
 import { deleteFile, fileAddress } from '../api/skill-files'
 import { skillQuery } from '../api/skills'
 import styles from './files-tab.module.css'
@@ -44,20 +42,18 @@ export function FileList({ skill }: { skill: Skill }): ReactNode {
 
 function DeleteFile({ skill, file, onClose }: { skill: Skill; file: SkillFile; onClose: () => void }): ReactNode {
   const queries = useQueryClient()
-  const { isBusy, problem, run } = useAction()
-  const remove = async (): Promise<void> => {
-    const isDone = await run(async () => {
-      queries.setQueryData(skillQuery(skill.name).queryKey, await deleteFile(skill.name, file.path))
+  const remove = useMutation({
+    mutationFn: () => deleteFile(skill.name, file.path),
+    onSuccess: async (changed) => {
+      queries.setQueryData(skillQuery(skill.name).queryKey, changed)
       await queries.invalidateQueries({ queryKey: queryKeys.skills.all })
-    })
-    if (!isDone) return
-    notify(`${file.path} was deleted.`)
-    onClose()
-  }
+      notify(`${file.path} was deleted.`)
+      onClose()
+    },
+  })
   return (
-    <ConfirmDialog title={`Delete ${file.path}?`} keep="Keep it" confirm="Delete the file" isBusy={isBusy} onConfirm={() => void remove()} onClose={onClose}>
+    <ConfirmDialog title={`Delete ${file.path}?`} keep="Keep it" confirm="Delete the file" isBusy={remove.isPending} error={remove.error} onConfirm={() => remove.mutate()} onClose={onClose}>
       <p>The skill gets a new version without it. Earlier versions keep the file and can be restored.</p>
-      {problem != null && <ProblemNote title="It was not done" error={problem} />}
     </ConfirmDialog>
   )
 }

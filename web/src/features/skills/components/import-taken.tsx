@@ -13,7 +13,7 @@ export function ImportTaken({ bringIn }: { bringIn: ReturnType<typeof useImport>
       confirm="Import it as a new version"
       isDangerous={false}
       isBusy={bringIn.isBusy}
-      onConfirm={() => void bringIn.start(taken.source, true)}
+      onConfirm={() => bringIn.start(taken.source, true)}
       onClose={bringIn.forget}
     >
       <p>{taken.detail}</p>

@@ -1,4 +1,4 @@
-import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { type ReactNode, useState } from 'react'
 import { Button } from '@/components/ui/button'
 import notes from '@/components/ui/note-box.module.css'
@@ -7,7 +7,6 @@ import { queryKeys } from '@/lib/api/query-keys'
 import type { Proposal, Skill } from '@/lib/api/types'
 import { fullTime, shortTime } from '@/lib/format'
 import { notify } from '@/lib/notices'
-import { useAction } from '@/lib/use-action'
 import { acceptProposal, dropProposal, proposalQuery } from '../api/training'
 import { TextField } from './found'
 import styles from './training.module.css'
@@ -17,21 +16,23 @@ export function ProposalCard({ skill, proposal }: { skill: Skill; proposal: Prop
   const { data, error, refetch } = useQuery(proposalQuery(skill.name, proposal.id))
   const [why, setWhy] = useState<string | null>(null)
   const queries = useQueryClient()
-  const { isBusy, problem, run } = useAction()
   const isOutdated = proposal.base_version !== skill.version
 
-  const accept = (): Promise<boolean> =>
-    run(async () => {
-      const accepted = await acceptProposal(skill.name, proposal.id)
+  const accept = useMutation({
+    mutationFn: () => acceptProposal(skill.name, proposal.id),
+    onSuccess: async (accepted) => {
       await queries.invalidateQueries({ queryKey: queryKeys.skills.all })
       notify(`Accepted as version ${accepted.accepted_version ?? ''}.`)
-    })
-  const drop = (): Promise<boolean> =>
-    run(async () => {
-      await dropProposal(skill.name, proposal.id, why ?? '')
+    },
+  })
+  const drop = useMutation({
+    mutationFn: () => dropProposal(skill.name, proposal.id, why ?? ''),
+    onSuccess: async () => {
       await queries.invalidateQueries({ queryKey: queryKeys.skills.all })
       notify('The proposal was dropped.')
-    })
+    },
+  })
+  const failure = accept.error ?? drop.error
 
   return (
     <div className={styles.card}>
@@ -45,20 +46,20 @@ export function ProposalCard({ skill, proposal }: { skill: Skill; proposal: Prop
       {isOutdated && <p className={notes.warning}>The skill is version {skill.version} by now, so this cannot be accepted any more. Ask for a new proposal.</p>}
       {error && <ProblemNote title="The proposal could not be read" error={error} onRetry={() => void refetch()} />}
       {data && <UnifiedDiff diff={data.diff ?? ''} label={`Proposed changes of ${fullTime(proposal.created_at)}`} />}
-      {problem != null && <ProblemNote title="It was not done" error={problem} />}
+      {failure && <ProblemNote title="It was not done" error={failure} />}
       {why !== null && <TextField label="Why is it dropped?" value={why} maxLength={500} findings={[]} hint="Kept in the training history. May be left empty." onChange={setWhy} />}
       <div className={styles.actions}>
         {why === null ? (
           <>
             <Button onClick={() => setWhy('')}>Drop</Button>
-            <Button look="primary" isBusy={isBusy} disabled={isOutdated} onClick={() => void accept()}>
+            <Button look="primary" isBusy={accept.isPending} disabled={isOutdated} onClick={() => accept.mutate()}>
               Accept as a new version
             </Button>
           </>
         ) : (
           <>
             <Button onClick={() => setWhy(null)}>Back</Button>
-            <Button look="danger" isBusy={isBusy} onClick={() => void drop()}>
+            <Button look="danger" isBusy={drop.isPending} onClick={() => drop.mutate()}>
               Drop the proposal
             </Button>
           </>

@@ -1,4 +1,4 @@
-import { useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { type FormEvent, type ReactNode, useState } from 'react'
 import { Button } from '@/components/ui/button'
 import { ProblemNote } from '@/components/ui/problem-note'
@@ -6,7 +6,6 @@ import { Segmented } from '@/components/ui/segmented'
 import { queryKeys } from '@/lib/api/query-keys'
 import type { Skill } from '@/lib/api/types'
 import { notify } from '@/lib/notices'
-import { useAction } from '@/lib/use-action'
 import { rate } from '../api/training'
 import { linesOf } from '../model/draft'
 import { AreaField, TextField } from './found'
@@ -28,22 +27,23 @@ export function RateForm({ skill, messageId, onClose }: { skill: Skill; messageI
   const [issues, setIssues] = useState('')
   const [improvements, setImprovements] = useState('')
   const queries = useQueryClient()
-  const { isBusy, problem, run } = useAction()
-
-  const save = async (event: FormEvent): Promise<void> => {
-    event.preventDefault()
-    if (score === null) return
-    const isDone = await run(async () => {
-      await rate(skill.name, { messageId, score: Number(score), comment, issues: linesOf(issues), improvements: linesOf(improvements) })
+  const save = useMutation({
+    mutationFn: (given: Score) =>
+      rate(skill.name, { messageId, score: Number(given), comment, issues: linesOf(issues), improvements: linesOf(improvements) }),
+    onSuccess: async () => {
       await queries.invalidateQueries({ queryKey: queryKeys.skills.all })
-    })
-    if (!isDone) return
-    notify('The answer was rated.')
-    onClose()
+      notify('The answer was rated.')
+      onClose()
+    },
+  })
+
+  const submit = (event: FormEvent): void => {
+    event.preventDefault()
+    if (score !== null) save.mutate(score)
   }
 
   return (
-    <form className={styles.rate} aria-label="Rate the answer" onSubmit={(event) => void save(event)}>
+    <form className={styles.rate} aria-label="Rate the answer" onSubmit={submit}>
       <div className={styles.score}>
         <Segmented label="Score" choices={scores} value={score ?? ('' as Score)} onChange={setScore} />
         <span className={styles.meta}>{scores.find(({ value }) => value === score)?.hint ?? '1 is useless, 5 is as it should be.'}</span>
@@ -53,10 +53,10 @@ export function RateForm({ skill, messageId, onClose }: { skill: Skill; messageI
         <AreaField label="What was wrong, one in each line" rows={2} value={issues} findings={[]} onChange={setIssues} />
         <AreaField label="What would be better, one in each line" rows={2} value={improvements} findings={[]} onChange={setImprovements} />
       </div>
-      {problem != null && <ProblemNote title="The rating was not kept" error={problem} />}
+      {save.error && <ProblemNote title="The rating was not kept" error={save.error} />}
       <div className={styles.actions}>
         <Button onClick={onClose}>Cancel</Button>
-        <Button type="submit" look="primary" isBusy={isBusy} disabled={score === null}>
+        <Button type="submit" look="primary" isBusy={save.isPending} disabled={score === null}>
           Keep the rating
         </Button>
       </div>

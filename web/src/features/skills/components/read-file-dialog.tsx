@@ -1,10 +1,10 @@
+import { useMutation } from '@tanstack/react-query'
 import { type ReactNode, useState } from 'react'
 import { Button } from '@/components/ui/button'
 import { Dialog } from '@/components/ui/dialog'
 import styles from '@/components/ui/dialog-body.module.css'
 import { ProblemNote } from '@/components/ui/problem-note'
-import type { Finding, SkillSpec } from '@/lib/api/types'
-import { useAction } from '@/lib/use-action'
+import type { SkillSpec } from '@/lib/api/types'
 import { checkSkill } from '../api/skills'
 import { AreaField, Findings } from './found'
 
@@ -13,18 +13,12 @@ const example = '---\nname: code-review\ndescription: Finds bugs in a change. Us
 /** Reads a SKILL.md, shows errors in its frontmatter, and fills the form from it. */
 export function ReadFileDialog({ onRead, onClose }: { onRead: (spec: SkillSpec) => void; onClose: () => void }): ReactNode {
   const [text, setText] = useState('')
-  const [findings, setFindings] = useState<Finding[]>([])
-  const [ready, setReady] = useState<SkillSpec | null>(null)
-  const { isBusy, problem, run } = useAction()
-
-  const read = (): Promise<boolean> =>
-    run(async () => {
-      const check = await checkSkill({ text })
-      setFindings(check.findings)
-      // Findings are shown first; a second press imports anyway.
-      if (check.skill && check.findings.length === 0) onRead(check.skill)
-      else setReady(check.skill ?? null)
-    })
+  const check = useMutation({
+    mutationFn: () => checkSkill({ text }),
+    // Findings are shown first; a second press imports anyway.
+    onSuccess: ({ skill, findings }) => skill && findings.length === 0 && onRead(skill),
+  })
+  const ready = check.data?.skill
 
   return (
     <Dialog title="Read a SKILL.md" width="wide" onClose={onClose}>
@@ -39,11 +33,11 @@ export function ReadFileDialog({ onRead, onClose }: { onRead: (spec: SkillSpec) 
           findings={[]}
           onChange={(changed) => {
             setText(changed)
-            setReady(null)
+            check.reset()
           }}
         />
-        <Findings findings={findings} />
-        {problem != null && <ProblemNote title="It could not be read" error={problem} />}
+        <Findings findings={check.data?.findings ?? []} />
+        {check.error && <ProblemNote title="It could not be read" error={check.error} />}
         <div className={styles.actions}>
           <Button onClick={onClose}>Cancel</Button>
           {ready ? (
@@ -51,7 +45,7 @@ export function ReadFileDialog({ onRead, onClose }: { onRead: (spec: SkillSpec) 
               Take it over all the same
             </Button>
           ) : (
-            <Button look="primary" isBusy={isBusy} disabled={text.trim() === ''} onClick={() => void read()}>
+            <Button look="primary" isBusy={check.isPending} disabled={text.trim() === ''} onClick={() => check.mutate()}>
               Check and take it over
             </Button>
           )}

@@ -23,7 +23,7 @@ const searchFrom = 8
 export function SkillsPage(): ReactNode {
   const { data, error, refetch } = useQuery(skillsQuery)
   const bringIn = useImport()
-  const drop = useFileDrop(([archive]) => archive && void bringIn.start({ archive }))
+  const drop = useFileDrop(([archive]) => archive && bringIn.start({ archive }))
   return (
     <PageBody title="Skills">
       <div className={styles.page} data-over={drop.isOver || undefined} {...drop.handlers}>
@@ -32,14 +32,14 @@ export function SkillsPage(): ReactNode {
             What agents know how to do: instructions that they take up when a task calls for them, or when a message begins with <code>/name</code>.
           </p>
           <div className={styles.actions}>
-            <FileButton label="Import a zip" accept=".zip,application/zip" isBusy={bringIn.isBusy} onFiles={([archive]) => archive && void bringIn.start({ archive })} />
+            <FileButton label="Import a zip" accept=".zip,application/zip" isBusy={bringIn.isBusy} onFiles={([archive]) => archive && bringIn.start({ archive })} />
             <Link to="/skills/new" className={primaryLink.link}>
               <Plus size={15} aria-hidden />
               New skill
             </Link>
           </div>
         </div>
-        {bringIn.problem != null && <ProblemNote title="The skill was not imported" error={bringIn.problem} />}
+        {bringIn.error != null && <ProblemNote title="The skill was not imported" error={bringIn.error} />}
         {error && <ProblemNote title="The skills could not be read" error={error} onRetry={() => void refetch()} />}
         {!data && !error && (
           <p className={loading.loading} role="status">
@@ -47,7 +47,7 @@ export function SkillsPage(): ReactNode {
           </p>
         )}
         {data && <Found skills={data.skills} />}
-        {data && data.folders.length > 0 && <FolderList folders={data.folders} isBusy={bringIn.isBusy} onImport={(folder) => void bringIn.start({ folder })} />}
+        {data && data.folders.length > 0 && <FolderList folders={data.folders} isBusy={bringIn.isBusy} onImport={(folder) => bringIn.start({ folder })} />}
         {drop.isOver && <p className={styles.over}>Let go to import the skill</p>}
       </div>
       <ImportTaken bringIn={bringIn} />

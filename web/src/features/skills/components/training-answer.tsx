@@ -1,4 +1,4 @@
-import { useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { GitPullRequestArrow, Star } from 'lucide-react'
 import { type ReactNode, useState } from 'react'
 import { Button } from '@/components/ui/button'
@@ -6,7 +6,6 @@ import { Markdown } from '@/components/ui/markdown'
 import { ProblemNote } from '@/components/ui/problem-note'
 import type { Message, Skill, Training } from '@/lib/api/types'
 import { notify } from '@/lib/notices'
-import { useAction } from '@/lib/use-action'
 import { propose, trainingQuery } from '../api/training'
 import { holdsProposal } from '../model/score'
 import { RateForm } from './rate-form'
@@ -22,16 +21,16 @@ interface TrainingAnswerProps {
 export function TrainingAnswer({ skill, message, training }: TrainingAnswerProps): ReactNode {
   const [isRating, setIsRating] = useState(false)
   const queries = useQueryClient()
-  const { isBusy, problem, run } = useAction()
   const ratings = training.rounds.filter((round) => round.kind === 'rating' && round.message_id === message.id)
   const proposal = training.proposals.find((one) => one.message_id === message.id)
   const isGrowing = message.status === 'streaming'
-  const take = (): Promise<boolean> =>
-    run(async () => {
-      await propose(skill.name, message.id)
+  const take = useMutation({
+    mutationFn: () => propose(skill.name, message.id),
+    onSuccess: async () => {
       await queries.invalidateQueries(trainingQuery(skill.name))
       notify('The proposal stands above, as a diff.')
-    })
+    },
+  })
 
   return (
     <article className={styles.card} aria-label={`Answer of ${message.author.name}`}>
@@ -39,7 +38,7 @@ export function TrainingAnswer({ skill, message, training }: TrainingAnswerProps
       <div className={styles.answer} tabIndex={0} role="group" aria-label="Its text">
         {message.text === '' ? <p className={styles.meta}>{isGrowing ? 'It is at work.' : 'It said nothing.'}</p> : <Markdown text={message.text} isGrowing={isGrowing} />}
       </div>
-      {problem != null && <ProblemNote title="No proposal was made of it" error={problem} />}
+      {take.error && <ProblemNote title="No proposal was made of it" error={take.error} />}
       {isRating ? (
         <RateForm skill={skill} messageId={message.id} onClose={() => setIsRating(false)} />
       ) : (
@@ -47,7 +46,7 @@ export function TrainingAnswer({ skill, message, training }: TrainingAnswerProps
           {ratings.length > 0 && <p className={styles.rated}>Rated {ratings.map((round) => round.score).join(', ')} of 5</p>}
           {proposal && <p className={styles.rated}>Its proposal is {proposal.status}</p>}
           {!proposal && holdsProposal(message.text) && (
-            <Button size="small" isBusy={isBusy} disabled={isGrowing} onClick={() => void take()}>
+            <Button size="small" isBusy={take.isPending} disabled={isGrowing} onClick={() => take.mutate()}>
               <GitPullRequestArrow size={14} aria-hidden />
               Look at its proposal
             </Button>

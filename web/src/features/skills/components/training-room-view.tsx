@@ -1,11 +1,10 @@
-import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { Link } from '@tanstack/react-router'
 import { type ReactNode, useState } from 'react'
 import { Button } from '@/components/ui/button'
 import { ProblemNote } from '@/components/ui/problem-note'
 import { ApiError } from '@/lib/api/client'
 import type { Skill, Training, TrainingRoom } from '@/lib/api/types'
-import { useAction } from '@/lib/use-action'
 import { giveTask, trainingMessagesQuery } from '../api/training'
 import { AreaField } from './found'
 import { TrainingAnswer } from './training-answer'
@@ -24,12 +23,13 @@ export function TrainingRoomView({ skill, room, agent, training }: TrainingRoomV
   const messages = useQuery(trainingMessagesQuery(room.room_id))
   const [task, setTask] = useState('')
   const queries = useQueryClient()
-  const { isBusy, problem, run } = useAction()
-  const say = async (text: string): Promise<boolean> =>
-    run(async () => {
-      await giveTask(room.room_id, text)
+  const send = useMutation({
+    mutationFn: (text: string) => giveTask(room.room_id, text),
+    onSuccess: async (_, text) => {
+      if (text === task) setTask('')
       await queries.invalidateQueries(trainingMessagesQuery(room.room_id))
-    })
+    },
+  })
 
   if (messages.error instanceof ApiError && messages.error.status === 404) {
     return <p className={styles.meta}>This room was deleted. What was rated in it stays in the history.</p>
@@ -58,13 +58,13 @@ export function TrainingRoomView({ skill, room, agent, training }: TrainingRoomV
           </li>
         ))}
       </ul>
-      {problem != null && <ProblemNote title="It was not sent" error={problem} />}
+      {send.error && <ProblemNote title="It was not sent" error={send.error} />}
       <AreaField label={`A task for ${agent}`} rows={2} value={task} findings={[]} onChange={setTask} />
       <div className={styles.actions}>
-        <Button isBusy={isBusy} onClick={() => void say(askForMore)}>
+        <Button isBusy={send.isPending} onClick={() => send.mutate(askForMore)}>
           Ask for a proposal
         </Button>
-        <Button look="primary" isBusy={isBusy} disabled={task.trim() === ''} onClick={() => void say(task).then((isSent) => isSent && setTask(''))}>
+        <Button look="primary" isBusy={send.isPending} disabled={task.trim() === ''} onClick={() => send.mutate(task)}>
           Give the task
         </Button>
       </div>

@@ -1,4 +1,4 @@
-import { useQuery, useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { RotateCcw } from 'lucide-react'
 import { type ReactNode, useState } from 'react'
 import { Button } from '@/components/ui/button'
@@ -7,7 +7,6 @@ import { Select } from '@/components/ui/select'
 import { queryKeys } from '@/lib/api/query-keys'
 import type { Skill } from '@/lib/api/types'
 import { notify } from '@/lib/notices'
-import { useAction } from '@/lib/use-action'
 import { restoreVersion, skillQuery, versionQuery } from '../api/skills'
 import { UnifiedDiff } from './unified-diff'
 import styles from './versions-tab.module.css'
@@ -23,14 +22,14 @@ export function VersionChanges({ skill, version, others }: VersionChangesProps):
   const [against, setAgainst] = useState<number | null>(others.find((other) => other < version) ?? others.at(-1) ?? null)
   const { data, error, refetch } = useQuery(versionQuery(skill.name, version, against))
   const queries = useQueryClient()
-  const { isBusy, problem, run } = useAction()
-  const restore = (): Promise<boolean> =>
-    run(async () => {
-      const restored = await restoreVersion(skill.name, version)
+  const restore = useMutation({
+    mutationFn: () => restoreVersion(skill.name, version),
+    onSuccess: async (restored) => {
       queries.setQueryData(skillQuery(skill.name).queryKey, restored)
       await queries.invalidateQueries({ queryKey: queryKeys.skills.all })
       notify(restored.version === skill.version ? `Version ${version} is what is here already.` : `Version ${version} is back, as version ${restored.version}.`)
-    })
+    },
+  })
   return (
     <div className={styles.changes}>
       <div className={styles.tools}>
@@ -43,13 +42,13 @@ export function VersionChanges({ skill, version, others }: VersionChangesProps):
           />
         )}
         {version !== skill.version && (
-          <Button isBusy={isBusy} onClick={() => void restore()}>
+          <Button isBusy={restore.isPending} onClick={() => restore.mutate()}>
             <RotateCcw size={14} aria-hidden />
             Restore version {version}
           </Button>
         )}
       </div>
-      {problem != null && <ProblemNote title="It was not restored" error={problem} />}
+      {restore.error && <ProblemNote title="It was not restored" error={restore.error} />}
       {error && <ProblemNote title="The version could not be read" error={error} onRetry={() => void refetch()} />}
       {data && (against === null ? <p className={styles.first}>This is the only version there is.</p> : <UnifiedDiff diff={data.diff} label={`Changes from version ${against} to ${version}`} />)}
     </div>

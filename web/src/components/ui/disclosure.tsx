@@ -1,8 +1,8 @@
 import { ChevronRight } from 'lucide-react'
 import { type ReactNode, useState } from 'react'
-import styles from './section.module.css'
+import styles from './disclosure.module.css'
 
-interface SectionProps {
+interface DisclosureProps {
   title: string
   /** What is in it, for those who leave it closed. */
   summary: string
@@ -11,7 +11,8 @@ interface SectionProps {
   children: ReactNode
 }
 
-export function Section({ title, summary, isOpen, children }: SectionProps): ReactNode {
+/** A section that can be closed. */
+export function Disclosure({ title, summary, isOpen, children }: DisclosureProps): ReactNode {
   const [choice, setChoice] = useState<boolean | null>(null)
   const [wanted, setWanted] = useState(isOpen)
   if (isOpen !== wanted) {

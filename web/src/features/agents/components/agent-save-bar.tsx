@@ -1,0 +1,47 @@
+import type { ReactNode } from 'react'
+import { Button } from '@/components/ui/button'
+import { SaveBar } from '@/components/ui/save-bar'
+import textStyles from '@/components/ui/text.module.css'
+import type { FormProblem } from '../model/problems'
+
+interface AgentSaveBarProps {
+  isNew: boolean
+  isChanged: boolean
+  isSaving: boolean
+  problem: FormProblem | null
+  onSave: () => void
+  onTest: () => void
+  onDiscard: () => void
+}
+
+/** Below the form while there is something to save. */
+export function AgentSaveBar({ isNew, isChanged, isSaving, problem, onSave, onTest, onDiscard }: AgentSaveBarProps): ReactNode {
+  if (!isNew && !isChanged) return null
+  return (
+    <SaveBar
+      layout="docked"
+      status={problem ? <Problem problem={problem} /> : isNew ? 'Not created yet' : 'Unsaved changes'}
+      label={isNew ? 'Make the agent' : isSaving ? 'Saving' : 'Save'}
+      isBusy={isSaving}
+      onSave={onSave}
+    >
+      {isNew ? (
+        <Button isBusy={isSaving} onClick={onTest}>
+          Make and test it
+        </Button>
+      ) : (
+        <Button disabled={isSaving} onClick={onDiscard}>
+          Discard
+        </Button>
+      )}
+    </SaveBar>
+  )
+}
+
+function Problem({ problem }: { problem: FormProblem }): ReactNode {
+  return (
+    <p className={textStyles.problem} role={problem.place === null ? 'alert' : undefined}>
+      {problem.place === null ? problem.text : 'It was not saved: see what is marked above.'}
+    </p>
+  )
+}
