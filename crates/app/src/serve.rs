@@ -8,8 +8,8 @@ use crate::{
     provider_setup, test_hooks,
 };
 use anyhow::Context as _;
-use domain::{agent::AgentSpec, name::Name, owner::Owner};
-use engine::{Engine, Worker};
+use domain::{actor::Actor, agent::AgentSpec, name::Name, owner::Owner};
+use engine::{Engine, EngineError, Worker};
 use std::{io::Write as _, net::SocketAddr, path::Path, time::Duration};
 use store::{Backend, Store, StoreAccess};
 use tokio::{
@@ -20,6 +20,10 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use workbench::process::Supervisor;
 
+/// From the start of a request to the head of its response.
+const REQUEST_DEADLINE: Duration = Duration::from_secs(60);
+/// How long a request head may take to arrive, and how long an idle connection is kept.
+const HEADER_READ_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a provider may take to stop a turn gracefully.
 const STOP_GRACE: Duration = Duration::from_secs(10);
 /// Keepers kill their programs at once; this allows for an overloaded machine.
@@ -87,15 +91,15 @@ impl RunningServer {
         let supervisor = Supervisor::new(config.keeper.clone());
         let store = Store::open(&store_config(config)?, StoreAccess::Server, &mut store_tasks, &store_cancel).await?;
         server::auth::refuse_open_bind(address, store.accounts_exist().await?).map_err(anyhow::Error::msg)?;
-        create_first_agent(&store).await?;
         let mcp = provider_setup::mcp_manager(config, &supervisor)?;
         let providers = provider_setup::registry(config, &supervisor, &mcp, address);
         let engine = Engine::new(store.clone(), providers, mcp, engine_config(config)?);
+        create_first_agent(&store, &engine).await?;
         engine.sweep_uploads().await;
         let worker = Worker::new(engine.clone());
         // Before the HTTP server starts, so that clients never see an unfinished run without a worker.
         worker.recover_at_start().await?;
-        let examine = doctor::server_checks(config, &engine, address);
+        let examine = doctor::server_checks(config, &store, &engine, address);
         let app = server::AppState::new(server_config(config, address)?, engine.clone(), examine, http_cancel.clone())?;
         let mut http_server = JoinSet::new();
         http_server.spawn(server::serve(app, listener));
@@ -205,24 +209,25 @@ fn server_config(config: &AppConfig, address: SocketAddr) -> anyhow::Result<serv
         max_connections: config.server.max_connections,
         requests_per_second: config.limits.requests_per_second,
         request_burst: config.limits.burst,
+        request_deadline: REQUEST_DEADLINE,
+        header_read_timeout: HEADER_READ_TIMEOUT,
         heartbeat: config.feed.heartbeat,
         write_stall: config.feed.stall,
         stop_deadline: config.server.shutdown,
         mcp_session_idle: config.mcp_server.session_idle,
         mcp_max_sessions: config.mcp_server.max_sessions,
         mcp_handler: test_hooks::mcp_handler()?,
-        ..server::HttpServerConfig::default()
     })
 }
 
 /// Creates an agent in a fresh store. It is not created again after it was deleted.
-async fn create_first_agent(store: &Store) -> anyhow::Result<()> {
+async fn create_first_agent(store: &Store, engine: &Engine) -> anyhow::Result<()> {
     if !store.is_fresh().await? {
         return Ok(());
     }
     let spec = AgentSpec::new(Name::parse("scripted")?, "scripted");
-    match store.create_agent(&Owner::local(), spec, None).await {
-        Ok(_) | Err(store::StoreError::AgentNameTaken(_)) => Ok(store.mark_used().await?),
+    match engine.create_agent(&Actor::system(Owner::local()), spec, None).await {
+        Ok(_) | Err(EngineError::Conflict(_)) => Ok(store.mark_used().await?),
         Err(error) => Err(error.into()),
     }
 }

@@ -59,6 +59,11 @@ impl Actor {
         Self { workspace, user: None, role: Role::Owner, credential: Credential::System }
     }
 
+    /// A process of an agent's run. It changes what the agent itself keeps, and may ask for nothing else.
+    pub fn agent(workspace: Owner, run: RunId) -> Self {
+        Self { workspace, user: None, role: Role::Viewer, credential: Credential::Agent(run) }
+    }
+
     /// Returns the workspace, if the actor's role has a permission in it. Every command begins with this.
     pub fn require(&self, permission: Permission) -> Result<&Owner, Forbidden> {
         match self.may(permission) {

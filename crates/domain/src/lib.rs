@@ -5,6 +5,7 @@
 
 pub mod actor;
 pub mod agent;
+pub mod audit;
 pub mod event;
 pub mod fold;
 pub mod ids;

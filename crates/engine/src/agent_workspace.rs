@@ -16,23 +16,16 @@ use domain::{
 use providers::AgentWorkspace;
 
 impl Engine {
-    /// Checks that this server can provide everything that an agent's settings ask for.
-    pub async fn check_agent(&self, owner: &Owner, spec: &AgentSpec) -> Result<(), EngineError> {
-        self.check_skills(owner, spec).await?;
+    /// Checks that the MCP servers that an agent names exist.
+    pub(crate) async fn check_servers(&self, owner: &Owner, spec: &AgentSpec) -> Result<(), EngineError> {
         let resolved = self.resolve_servers(owner, spec, Vec::new(), None).await?;
-        if let Some(name) = resolved.first_missing() {
-            return Err(EngineError::Refused {
+        match resolved.first_missing() {
+            Some(name) => Err(EngineError::Refused {
                 pointer: "/mcp_servers",
                 detail: self.unknown_server_message(owner, name).await?,
-            });
+            }),
+            None => Ok(()),
         }
-        let Some(provider) = self.providers().get(&spec.provider) else { return Ok(()) };
-        if spec.model_options.is_some() && !provider.supports_model_options() {
-            let detail =
-                format!("the provider {} has its own settings for models; leave model_options out", spec.provider);
-            return Err(EngineError::Refused { pointer: "/model_options", detail });
-        }
-        provider.check(spec).map_err(|detail| EngineError::Refused { pointer: "/provider", detail })
     }
 
     /// Prepares the workspace of an agent in a room. Returns it with the notices to show in the room; the error ends

@@ -9,6 +9,9 @@ pub enum EngineError {
     /// The caller's mistake; the text tells what to change.
     #[error("{0}")]
     Invalid(String),
+    /// The same, with the part of the body that is at fault.
+    #[error("{detail}")]
+    InvalidField { pointer: &'static str, detail: String },
     /// A valid request that this server cannot carry out; `pointer` is the part of the body that is at fault.
     #[error("{detail}")]
     Refused { pointer: &'static str, detail: String },

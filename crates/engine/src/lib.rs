@@ -3,12 +3,14 @@
 //! `turn` and `tape` hold the pure decisions; `run` executes them; `work` claims, renews and recovers runs; `commands`
 //! is the API that HTTP, WebSocket, CLI and MCP call. Must not know HTTP or SQL.
 
+mod accounts;
 mod agent_workspace;
 mod attachments;
 pub mod commands;
 mod error;
 mod folders;
 mod mcp_servers;
+mod queries;
 mod run;
 mod skills;
 mod tape;
@@ -16,10 +18,12 @@ mod turn;
 mod uploads;
 mod work;
 
+pub use accounts::Accounts;
 pub use error::EngineError;
 pub use folders::Folders;
 pub use mcp_servers::{McpServerSource, McpVariables, ServerProblem, VariableUse, skill_layer};
 pub use providers::host_tools;
+pub use queries::Queries;
 pub use uploads::IncomingUpload;
 pub use work::Worker;
 
@@ -57,6 +61,7 @@ pub struct Engine(Arc<EngineInner>);
 
 struct EngineInner {
     store: Store,
+    queries: Queries,
     providers: ProviderRegistry,
     mcp: McpManager,
     active_runs: ActiveRuns,
@@ -79,6 +84,7 @@ impl Engine {
     pub fn new(store: Store, providers: ProviderRegistry, mcp: McpManager, mut config: EngineConfig) -> Self {
         config.folders = config.folders.absolute();
         Self(Arc::new(EngineInner {
+            queries: Queries::new(store.clone()),
             store,
             providers,
             mcp,
@@ -115,7 +121,17 @@ impl Engine {
         }
     }
 
-    pub fn store(&self) -> &Store {
+    /// What endpoints read.
+    pub fn queries(&self) -> &Queries {
+        &self.0.queries
+    }
+
+    /// Fails if nothing can be stored at the moment.
+    pub async fn check_writable(&self) -> Result<(), EngineError> {
+        Ok(self.store().check_writable().await?)
+    }
+
+    pub(crate) fn store(&self) -> &Store {
         &self.0.store
     }
 

@@ -70,8 +70,8 @@ impl Engine {
         id: UploadId,
         attempt: Option<&IdempotentRequest>,
     ) -> Result<(), EngineError> {
-        let owner = actor.require(Permission::Post)?;
-        self.store().delete_upload(owner, id, attempt).await?;
+        actor.require(Permission::Post)?;
+        self.store().delete_upload(actor, id, attempt).await?;
         if let Err(error) = tokio::fs::remove_file(self.upload_file(id)).await {
             tracing::warn!(upload = %id, %error, "an upload was deleted, but its file could not be removed");
         }
@@ -159,11 +159,10 @@ impl IncomingUpload {
         media_type: String,
         attempt: Option<&IdempotentRequest>,
     ) -> Result<Upload, EngineError> {
-        let owner = &actor.workspace;
         let whole = self.engine.upload_file(self.id);
         self.move_into_place(&whole).await.map_err(|error| write_error(&error))?;
         let upload = Upload { id: self.id, name, media_type, bytes: self.bytes, created_at: Timestamp::now() };
-        if let Err(error) = self.engine.store().add_upload(owner, &upload, attempt).await {
+        if let Err(error) = self.engine.store().add_upload(actor, &upload, attempt).await {
             // If it was recorded although the response got lost, its owner finds no file: better than a file without an
             // owner.
             if let Err(error) = tokio::fs::remove_file(&whole).await {

@@ -3,6 +3,7 @@
 
 use crate::tools::McpToolError;
 use domain::{agent::Agent, owner::Owner};
+use engine::Queries;
 use futures_util::{
     FutureExt as _,
     future::{BoxFuture, Shared, WeakShared},
@@ -11,7 +12,6 @@ use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
-use store::Store;
 
 type AgentsResult = Result<Arc<[Agent]>, McpToolError>;
 type AgentsRead = BoxFuture<'static, AgentsResult>;
@@ -38,10 +38,10 @@ impl SharedAgentList {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub async fn agents(&self, store: &Store, owner: &Owner) -> AgentsResult {
+    pub async fn agents(&self, queries: &Queries, owner: &Owner) -> AgentsResult {
         let shared = self.shared_read(owner, |owner| {
-            let store = store.clone();
-            async move { Ok(store.agents(&owner).await?.into()) }.boxed()
+            let queries = queries.clone();
+            async move { Ok(queries.agents(&owner).await?.into()) }.boxed()
         });
         shared.await
     }

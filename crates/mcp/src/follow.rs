@@ -48,10 +48,10 @@ pub struct RunFollow {
 impl RunFollow {
     /// Follows the run from its first event.
     pub async fn start(shared: &Arc<HandlerShared>, owner: &Owner, run: RunId) -> Result<Self, store::StoreError> {
-        let store = shared.engine.store();
-        let found = store.run(owner, run).await?;
+        let queries = shared.engine.queries();
+        let found = queries.run(owner, run).await?;
         let after = Position { epoch: None, seq: found.queued_seq.saturating_sub(1) };
-        let follower = store.follow(owner, found.room_id, &after, Arc::new(Notifier::default())).await?;
+        let follower = queries.follow(owner, found.room_id, &after, Arc::new(Notifier::default())).await?;
         let (answer, open) = (Answer::default(), Vec::new());
         Ok(Self { shared: Arc::clone(shared), owner: owner.clone(), run, follower, answer, open_approvals: open })
     }
@@ -93,7 +93,7 @@ impl RunFollow {
                 }
             }
         }
-        let run = self.shared.engine.store().run(&self.owner, self.run).await?;
+        let run = self.shared.engine.queries().run(&self.owner, self.run).await?;
         Ok(FollowedRun { run, answer: self.answer, open_approvals: self.open_approvals })
     }
 

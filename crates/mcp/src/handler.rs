@@ -165,7 +165,7 @@ pub struct McpRequestContext<'a> {
 impl McpRequestContext<'_> {
     /// Lists the owner's agents.
     pub async fn agents(&self) -> Result<Arc<[Agent]>, tools::McpToolError> {
-        self.shared.agents.agents(self.shared.engine.store(), &self.actor.workspace).await
+        self.shared.agents.agents(self.shared.engine.queries(), &self.actor.workspace).await
     }
 }
 

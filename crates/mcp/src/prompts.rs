@@ -14,7 +14,7 @@ use rmcp::{
 const MAX_COMPLETIONS: usize = CompletionInfo::MAX_VALUES;
 
 pub async fn list(ctx: &McpRequestContext<'_>) -> Result<ListPromptsResult, ErrorData> {
-    let skills = ctx.shared.engine.store().skills(&ctx.actor.workspace).await.map_err(store_failure)?;
+    let skills = ctx.shared.engine.queries().skills(&ctx.actor.workspace).await.map_err(store_failure)?;
     let prompt = |skill: &Skill| {
         let spec = &skill.spec;
         let arguments: Vec<PromptArgument> = spec.parameters.iter().map(argument).collect();
@@ -63,7 +63,7 @@ fn value_of(kind: Option<ParameterKind>, text: String) -> ParameterValue {
 async fn find(ctx: &McpRequestContext<'_>, name: &str) -> Result<Skill, ErrorData> {
     let missing = || ErrorData::invalid_params("unknown prompt; prompts/list shows the available prompts", None);
     let name: SkillName = name.parse().map_err(|_| missing())?;
-    match ctx.shared.engine.store().skill(&ctx.actor.workspace, &name).await {
+    match ctx.shared.engine.queries().skill(&ctx.actor.workspace, &name).await {
         Err(store::StoreError::NotFound) => Err(missing()),
         found => found.map_err(store_failure),
     }
@@ -74,7 +74,7 @@ pub async fn complete(
     ctx: &McpRequestContext<'_>,
     request: CompleteRequestParams,
 ) -> Result<CompleteResult, ErrorData> {
-    let store = ctx.shared.engine.store();
+    let queries = ctx.shared.engine.queries();
     let wanted = request.argument;
     let all: Vec<String> = match &request.r#ref {
         Reference::Prompt(prompt) => {
@@ -84,11 +84,11 @@ pub async fn complete(
         }
         Reference::Resource(resource) => match (resource.uri.as_str(), wanted.name.as_str()) {
             (uri, "name") if uri.starts_with("greenroom://skills/") => {
-                let skills = store.skills(&ctx.actor.workspace).await.map_err(store_failure)?;
+                let skills = queries.skills(&ctx.actor.workspace).await.map_err(store_failure)?;
                 skills.into_iter().map(|skill| skill.spec.name.to_string()).collect()
             }
             (uri, "id") if uri.starts_with("greenroom://rooms/") => {
-                let rooms = store.rooms(&ctx.actor.workspace, 1000).await.map_err(store_failure)?;
+                let rooms = queries.rooms(&ctx.actor.workspace, 1000).await.map_err(store_failure)?;
                 rooms.into_iter().map(|summary| summary.room.id.to_string()).collect()
             }
             _ => Vec::new(),

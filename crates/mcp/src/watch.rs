@@ -52,9 +52,9 @@ struct SubscribedRun {
 
 impl SubscribedResource {
     pub async fn find(ctx: &McpRequestContext<'_>, uri: &str) -> Result<Self, ErrorData> {
-        let store = ctx.shared.engine.store();
+        let queries = ctx.shared.engine.queries();
         let found = match ResourceAddress::parse(uri) {
-            Some(ResourceAddress::Room(id)) => store.room(&ctx.actor.workspace, id).await.map(|room| (room, None)),
+            Some(ResourceAddress::Room(id)) => queries.room(&ctx.actor.workspace, id).await.map(|room| (room, None)),
             Some(ResourceAddress::Run(id)) => Self::of_run(ctx, id).await,
             _ => {
                 let why = "only rooms and runs can be subscribed to: greenroom://rooms/{id} and greenroom://runs/{id}";
@@ -72,10 +72,10 @@ impl SubscribedResource {
         ctx: &McpRequestContext<'_>,
         id: RunId,
     ) -> Result<(Room, Option<SubscribedRun>), store::StoreError> {
-        let (store, owner) = (ctx.shared.engine.store(), &ctx.actor.workspace);
+        let (queries, owner) = (ctx.shared.engine.queries(), &ctx.actor.workspace);
         // Reads the head before the status: a change in between is reported twice rather than never.
-        let room = store.room(owner, store.run(owner, id).await?.room_id).await?;
-        let is_live = !store.run(owner, id).await?.status.is_terminal();
+        let room = queries.room(owner, queries.run(owner, id).await?.room_id).await?;
+        let is_live = !queries.run(owner, id).await?.status.is_terminal();
         Ok((room, Some(SubscribedRun { id, is_live })))
     }
 }
@@ -240,7 +240,7 @@ struct SubscriptionWatcher {
 
 impl SubscriptionWatcher {
     fn new(shared: &Arc<HandlerShared>, owner: Owner, subscriptions: Arc<Subscriptions>) -> Self {
-        let watch = shared.engine.store().watch(&owner);
+        let watch = shared.engine.queries().watch(&owner);
         Self { shared: Arc::clone(shared), owner, subscriptions, watch, heads: HashMap::new(), ended: HashSet::new() }
     }
 
@@ -299,7 +299,7 @@ impl SubscriptionWatcher {
             notifier.resources_changed().await?;
         }
         for room in moved.rooms {
-            let head = match self.shared.engine.store().room(&self.owner, room).await {
+            let head = match self.shared.engine.queries().room(&self.owner, room).await {
                 Ok(found) => found.head,
                 // A deleted room is reported once.
                 Err(store::StoreError::NotFound) => u64::MAX,
@@ -331,7 +331,7 @@ impl SubscriptionWatcher {
                     continue;
                 }
                 // Runs of a room are sequential: while this run is unfinished, changes of the room are mostly its own.
-                match self.shared.engine.store().run(&self.owner, id).await {
+                match self.shared.engine.queries().run(&self.owner, id).await {
                     Ok(run) if run.status.is_terminal() => drop(self.ended.insert(id)),
                     Ok(_) => {}
                     Err(_) => continue,

@@ -156,6 +156,7 @@ impl From<engine::EngineError> for Problem {
         match error {
             E::NotFound => Self::not_found(),
             E::Invalid(detail) => Self::invalid(detail),
+            E::InvalidField { pointer, detail } => Self::invalid(detail).with("pointer", pointer),
             E::Refused { pointer, detail } => Self::new(Code::Unprocessable, detail).with("pointer", pointer),
             E::Findings(findings) => {
                 let pointer = findings.first().map(|finding| finding.pointer.clone()).unwrap_or_default();

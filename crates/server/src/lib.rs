@@ -42,6 +42,7 @@ const HOUSEKEEPING: Duration = Duration::from_secs(5);
 /// How long background work may take after the last connection was closed.
 const LAST_WORK: Duration = Duration::from_secs(2);
 
+/// The wiring sets every field: the only defaults are those of its configuration file.
 #[derive(Clone, Debug)]
 pub struct HttpServerConfig {
     pub listen: SocketAddr,
@@ -66,29 +67,6 @@ pub struct HttpServerConfig {
     pub mcp_max_sessions: usize,
     /// Tests may replace the handler of MCP clients.
     pub mcp_handler: McpHandlerKind,
-}
-
-impl Default for HttpServerConfig {
-    fn default() -> Self {
-        const RATE: NonZeroU32 = NonZeroU32::new(1000).unwrap();
-        const BURST: NonZeroU32 = NonZeroU32::new(5000).unwrap();
-        Self {
-            listen: SocketAddr::from(([127, 0, 0, 1], 7878)),
-            public_hosts: Vec::new(),
-            max_body_bytes: 2 * 1024 * 1024,
-            max_connections: 20_000,
-            requests_per_second: RATE,
-            request_burst: BURST,
-            request_deadline: Duration::from_secs(60),
-            header_read_timeout: Duration::from_secs(10),
-            heartbeat: Duration::from_secs(15),
-            write_stall: Duration::from_secs(120),
-            stop_deadline: Duration::from_secs(10),
-            mcp_session_idle: Duration::from_secs(30 * 60),
-            mcp_max_sessions: 10_000,
-            mcp_handler: McpHandlerKind::default(),
-        }
-    }
 }
 
 /// The shared state of all handlers. Every field is a cheap handle.
@@ -118,11 +96,10 @@ impl AppState {
         examine: RunDoctorChecks,
         stopping: CancellationToken,
     ) -> Result<App, HttpServerError> {
-        let store = engine.store().clone();
-        let accounts = Box::new(store.clone());
+        let (accounts, probed) = (Box::new(engine.accounts()), engine.clone());
         let probe: ReadinessProbe = Box::new(move || {
-            let store = store.clone();
-            Box::pin(async move { Ok(store.check_writable().await?) })
+            let engine = probed.clone();
+            Box::pin(async move { Ok(engine.check_writable().await?) })
         });
         Self::with_accounts_and_probe(config, engine, accounts, probe, examine, stopping)
     }

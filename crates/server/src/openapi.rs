@@ -5,7 +5,7 @@ use crate::{
     App,
     auth::session_cookie,
     error::ProblemSchema,
-    routing::{AccessPolicy, RouteInfo},
+    routing::{Policy, RouteInfo},
 };
 use axum::{
     extract::State,
@@ -99,8 +99,9 @@ fn register_schema<T: ToSchema>(components: &mut Components) {
     components.schemas.extend(schemas);
 }
 
-fn complete_operation(operation: &mut Operation, method: &Method, path: &str, policy: Option<AccessPolicy>) {
-    let mut errors = vec![("403", "The Host or the Origin does not belong to this server")];
+fn complete_operation(operation: &mut Operation, method: &Method, path: &str, policy: Option<Policy>) {
+    let mut errors =
+        vec![("403", "The Host or the Origin does not belong to this server, or your role does not allow this")];
     let is_query = |one: &RefOr<Parameter>| matches!(one, RefOr::T(one) if one.parameter_in != ParameterIn::Path);
     if operation.parameters.iter().flatten().any(is_query) || operation.request_body.is_some() {
         errors.push(("400", "The request is not valid; `detail` says why"));
@@ -114,7 +115,7 @@ fn complete_operation(operation: &mut Operation, method: &Method, path: &str, po
             errors.push(("415", "The body is not JSON"));
         }
     }
-    if policy == Some(AccessPolicy::Owner) {
+    if policy.is_some_and(|policy| policy != Policy::Public) {
         errors.push(("401", "A valid token is required"));
         operation.security = Some(vec![
             SecurityRequirement::new(BEARER, Vec::<String>::new()),

@@ -1,4 +1,4 @@
-//! The only way to add a route. Every route has an access policy, and every route is listed, so that a test can check
+//! The only way to add a route. Every route has a policy, and every route is listed, so that a test can check
 //! them all (invariant 15).
 
 use crate::{
@@ -12,26 +12,37 @@ use axum::{
     Router, extract::DefaultBodyLimit, handler::Handler, http::Method, middleware::from_fn_with_state,
     routing::MethodRouter,
 };
+use domain::permission::Permission;
 use std::sync::Arc;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 
 /// Who may call a route.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum AccessPolicy {
+pub enum Policy {
     /// Anyone who can reach the server. Such a route shows no owner's data and changes nothing but the browser session.
     Public,
-    /// A caller with a valid token or session, or the local owner while no account exists. Handlers take it as
-    /// [`crate::auth::Caller`].
-    Owner,
-    /// The same, or an agent's program with the agent token of its process. Handlers take either as
+    /// A person whose role has the permission: with a token or a session, or on loopback while no account exists.
+    /// Handlers take the person as [`crate::auth::Caller`].
+    Needs(Permission),
+    /// The same, or an agent's program with the agent token of its process, for its host tools. Handlers take either as
     /// [`crate::auth::Requester`].
-    OwnerOrAgent,
+    NeedsOrHostTools(Permission),
+}
+
+impl Policy {
+    /// The permission that a person needs; `None` if the route is public.
+    pub fn permission(self) -> Option<Permission> {
+        match self {
+            Self::Public => None,
+            Self::Needs(permission) | Self::NeedsOrHostTools(permission) => Some(permission),
+        }
+    }
 }
 
 /// The checks before a handler: access policy and body size.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RouteGuard {
-    pub policy: AccessPolicy,
+    pub policy: Policy,
     pub max_body_bytes: usize,
 }
 
@@ -40,7 +51,7 @@ pub struct RouteInfo {
     pub method: Method,
     /// The path template, such as `/api/rooms/{id}`.
     pub path: String,
-    pub policy: AccessPolicy,
+    pub policy: Policy,
 }
 
 pub struct RouterBuilder {
@@ -54,8 +65,9 @@ impl RouterBuilder {
         Self { app: Arc::clone(app), router: OpenApiRouter::default(), routes: Vec::new() }
     }
 
-    /// Adds the operations of one path: `builder.add(AccessPolicy::Owner, routes!(list, create))`.
-    pub fn add(self, policy: AccessPolicy, routes: UtoipaMethodRouter<App>) -> Self {
+    /// Adds the operations of one path: `builder.add(Policy::Needs(Permission::Read), routes!(list))`. A path with several policies is
+    /// added once for each.
+    pub fn add(self, policy: Policy, routes: UtoipaMethodRouter<App>) -> Self {
         let body_bytes = self.app.config.max_body_bytes;
         self.add_guarded(RouteGuard { policy, max_body_bytes: body_bytes }, routes)
     }
@@ -75,14 +87,14 @@ impl RouterBuilder {
     }
 
     /// Adds a page for people. It is not part of the OpenAPI document.
-    pub fn add_page(self, policy: AccessPolicy, path: &str, handlers: MethodRouter<App>) -> Self {
+    pub fn add_page(self, policy: Policy, path: &str, handlers: MethodRouter<App>) -> Self {
         self.add_undocumented(policy, path, &[Method::GET], handlers)
     }
 
     /// Adds a path with its own protocol. It is not part of the OpenAPI document.
     pub fn add_undocumented(
         mut self,
-        policy: AccessPolicy,
+        policy: Policy,
         path: &str,
         methods: &[Method],
         handlers: MethodRouter<App>,
@@ -106,7 +118,7 @@ impl RouterBuilder {
         let Self { app, router, routes: list } = self;
         let (router, api) = router.split_for_parts();
         app.openapi.get_or_init(|| openapi::document(api, &list));
-        let gate = RouteGuard { policy: AccessPolicy::Public, max_body_bytes: app.config.max_body_bytes };
+        let gate = RouteGuard { policy: Policy::Public, max_body_bytes: app.config.max_body_bytes };
         let anyone = || from_fn_with_state((Arc::clone(&app), gate), guard);
         let router = router
             .fallback(not_found.layer(anyone()))

@@ -6,7 +6,7 @@
 use crate::{
     App,
     error::{Code, Problem},
-    routing::{AccessPolicy, RouterBuilder},
+    routing::{Policy, RouterBuilder},
 };
 use axum::{
     extract::Path,
@@ -53,18 +53,15 @@ const REVALIDATE: &str = "no-cache";
 const IMMUTABLE: &str = "public, max-age=31536000, immutable";
 
 pub fn add_routes(builder: RouterBuilder) -> RouterBuilder {
-    let builder = builder.add_page(AccessPolicy::Public, "/docs", page(DOCS)).add_page(
-        AccessPolicy::Public,
-        "/assets/{name}",
-        get(asset),
-    );
+    let builder =
+        builder.add_page(Policy::Public, "/docs", page(DOCS)).add_page(Policy::Public, "/assets/{name}", get(asset));
     let paths = if WEB_APP.is_empty() { &APP_PATHS[..1] } else { APP_PATHS };
-    let builder = paths.iter().fold(builder, |builder, path| builder.add_page(AccessPolicy::Public, path, get(app)));
+    let builder = paths.iter().fold(builder, |builder, path| builder.add_page(Policy::Public, path, get(app)));
     // Files at the top level that browsers request themselves, such as the icon.
     let root_files = WEB_APP.iter().map(|(path, _)| *path).filter(|path| is_root_file(path));
     root_files.fold(builder, |builder, path| {
         let serve = move |headers: HeaderMap| async move { built(path, &headers, REVALIDATE) };
-        builder.add_page(AccessPolicy::Public, &format!("/{path}"), get(serve))
+        builder.add_page(Policy::Public, &format!("/{path}"), get(serve))
     })
 }
 

@@ -16,10 +16,12 @@ mod row;
 mod upgrade;
 
 pub use catalog::{
+    audit::AuditRecord,
     browser_sessions::BROWSER_SESSION_LIFETIME,
     idempotency::EarlierResult,
     mcp_servers::{McpServerImport, McpServerRecord},
     mcp_trust::TrustedFile,
+    members::Membership,
     memory::{MAX_MEMORIES, MemoryRecord},
     messages::MessageHistory,
     provider_sessions::RunStartState,

@@ -17,6 +17,7 @@ macro_rules! files {
             "0005_uploads_and_visits.sql",
             "0006_memory.sql",
             "0007_signals_and_cells.sql",
+            "0008_workspaces.sql",
         )
     };
     ($dialect:literal, $($name:literal,)*) => {

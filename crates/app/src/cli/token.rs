@@ -5,9 +5,9 @@
 use super::{DataArgs, Exit, store_access::open_store_at};
 use crate::terminal::table;
 use clap::{Args, Subcommand};
-use domain::{ids::TokenId, name::Name, owner::Owner};
+use domain::{actor::Actor, ids::TokenId, name::Name, owner::Owner, permission::Role};
 use std::io::{self, Write};
-use store::TokenRecord;
+use store::{Membership, TokenRecord};
 
 #[derive(Args, Debug)]
 pub struct TokenArgs {
@@ -27,9 +27,16 @@ enum TokenCommand {
 
 #[derive(Args, Debug)]
 pub struct CreateTokenArgs {
-    /// Whose rooms and agents the token opens.
+    /// The user as whom the token acts; created if there is none of this name.
     #[arg(long, default_value = domain::owner::LOCAL, value_parser = Name::parse)]
     user: Name,
+    /// The workspace whose rooms and agents the token opens; by default the user's own, of the same name.
+    #[arg(long, value_name = "NAME", value_parser = Name::parse)]
+    workspace: Option<Name>,
+    /// The user's role in the workspace: owner, admin, member or viewer. By default the role stays; a new member is the
+    /// owner of a new workspace, and a member of another.
+    #[arg(long)]
+    role: Option<Role>,
     /// What it is for, as shown in the list.
     #[arg(long, value_name = "LABEL", value_parser = Name::parse)]
     name: Option<Name>,
@@ -51,20 +58,25 @@ pub async fn run(arguments: TokenArgs) -> anyhow::Result<Exit> {
         TokenCommand::Create(create) => {
             let store = open_store_at(&create.data).await?;
             let (secret, hash) = server::auth::token::generate()?;
-            let owner = Owner::new(create.user.clone());
+            let workspace = Owner::new(create.workspace.unwrap_or_else(|| create.user.clone()));
+            let member = Membership { workspace, user: create.user.clone(), role: create.role };
             let label = match create.name {
                 Some(name) => name,
                 None => Name::parse("token")?,
             };
-            let id = store.create_token(&owner, &label, &hash).await?;
+            let id = store.create_token(&Actor::local(), &member, &label, &hash).await?;
             print_created(&mut out, &mut side, secret.reveal(), id, &create.user)?;
         }
         TokenCommand::List(data) => print_list(&mut out, &open_store_at(&data).await?.tokens().await?)?,
-        TokenCommand::Revoke(revoke) => match open_store_at(&revoke.data).await?.revoke_token(revoke.id).await {
-            Ok(()) => print_revoked(&mut out, revoke.id)?,
-            Err(store::StoreError::NotFound) => anyhow::bail!("there is no token {} that could be revoked", revoke.id),
-            Err(error) => return Err(error.into()),
-        },
+        TokenCommand::Revoke(revoke) => {
+            match open_store_at(&revoke.data).await?.revoke_token(&Actor::local(), revoke.id).await {
+                Ok(()) => print_revoked(&mut out, revoke.id)?,
+                Err(store::StoreError::NotFound) => {
+                    anyhow::bail!("there is no token {} that could be revoked", revoke.id)
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
     }
     Ok(Exit::Success)
 }
@@ -88,6 +100,7 @@ pub fn print_list(out: &mut impl Write, tokens: &[TokenRecord]) -> io::Result<()
         let state = token.revoked_at.map_or_else(|| "valid".to_owned(), |at| format!("revoked {at}"));
         vec![
             token.id.to_string(),
+            token.user.clone(),
             token.owner.as_str().to_owned(),
             token.label.clone(),
             token.created_at.to_string(),
@@ -95,7 +108,7 @@ pub fn print_list(out: &mut impl Write, tokens: &[TokenRecord]) -> io::Result<()
         ]
     };
     let rows: Vec<Vec<String>> = tokens.iter().map(row).collect();
-    table::print(out, &["id", "user", "name", "created", "state"], &rows)
+    table::print(out, &["id", "user", "workspace", "name", "created", "state"], &rows)
 }
 
 pub fn print_revoked(out: &mut impl Write, id: TokenId) -> io::Result<()> {
@@ -116,8 +129,8 @@ mod tests {
         assert_eq!(out, b"grm_secret\n");
         assert!(!String::from_utf8(side).unwrap().contains("grm_secret"));
         let (created_at, revoked_at) = (Timestamp::from_millis(0), None);
-        let (label, last_used_at) = ("laptop".into(), None);
-        let record = TokenRecord { id, owner: Owner::local(), label, created_at, last_used_at, revoked_at };
+        let (user, label, last_used_at) = ("ann".into(), "laptop".into(), None);
+        let record = TokenRecord { id, owner: Owner::local(), user, label, created_at, last_used_at, revoked_at };
         let mut out = Vec::new();
         print_list(&mut out, &[record]).unwrap();
         let text = String::from_utf8(out).unwrap();

@@ -3,6 +3,7 @@
 use crate::{Engine, EngineError};
 use domain::{
     actor::Actor,
+    audit::{AuditAction, AuditEntry, AuditedObject},
     event::{Decision, Event, EventBody, EventType},
     ids::{AgentId, ApprovalId, RoomId, RunId},
     permission::Permission,
@@ -48,7 +49,11 @@ impl Engine {
             status if status.is_terminal() => SignalOutcome::RunEnded,
             // It has not asked for anything yet.
             RunStatus::Queued => return Err(EngineError::NotFound),
-            _ => self.answer(&run, SignalBody::AnswerApproval { approval_id: id, decision, input, remember }).await?,
+            _ => {
+                let entry = AuditEntry::new(actor, AuditAction::Approve, AuditedObject::Approval, id);
+                let answer = SignalBody::AnswerApproval { approval_id: id, decision, input, remember };
+                self.answer(&run, answer, entry.in_room(run.room_id)).await?
+            }
         };
         match outcome {
             SignalOutcome::CarriedOut => Ok(()),
@@ -69,8 +74,8 @@ impl Engine {
         }
     }
 
-    async fn answer(&self, run: &Run, answer: SignalBody) -> Result<SignalOutcome, EngineError> {
-        let signal = match self.send_signal(run.room_id, run.id, answer).await {
+    async fn answer(&self, run: &Run, answer: SignalBody, entry: AuditEntry) -> Result<SignalOutcome, EngineError> {
+        let signal = match self.send_signal(run.room_id, run.id, answer, Some(entry)).await {
             Err(EngineError::RunEnded) => return Ok(SignalOutcome::RunEnded),
             sent => sent?,
         };
@@ -116,11 +121,11 @@ impl Engine {
         tool: &str,
     ) -> Result<(), EngineError> {
         let owner = actor.require(Permission::Approve)?;
-        self.store().forget_tool(owner, room, agent, tool).await?;
+        self.store().forget_tool(actor, room, agent, tool).await?;
         // A run that is claimed from now on reads the tools without this one.
         let held = self.store().held_runs(owner, room).await?;
         for (run, _) in held.into_iter().filter(|(_, of)| *of == agent) {
-            match self.send_signal(room, run, SignalBody::ForgetTool { tool: tool.to_owned() }).await {
+            match self.send_signal(room, run, SignalBody::ForgetTool { tool: tool.to_owned() }, None).await {
                 Ok(signal) => drop(self.wait_for_outcome(&signal, FORGET_TIMEOUT).await?),
                 Err(EngineError::RunEnded) => {}
                 Err(error) => return Err(error),

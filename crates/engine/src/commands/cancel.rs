@@ -33,7 +33,7 @@ impl Engine {
         let owner = actor.require(Permission::Post)?;
         let run = self.store().run(owner, run).await?;
         if !run.status.is_terminal() {
-            self.request_cancel(&[run.id]).await?;
+            self.request_cancel(actor, &[run.id]).await?;
         }
         self.wait_for_end(actor, run.id, CANCEL_TIMEOUT).await.map(stopped_run)
     }
@@ -43,7 +43,7 @@ impl Engine {
         let owner = actor.require(Permission::Post)?;
         let room = self.store().room(owner, room).await?;
         let runs = self.store().unfinished_runs(owner, room.id).await?;
-        self.request_cancel(&runs).await?;
+        self.request_cancel(actor, &runs).await?;
         let mut all = Vec::with_capacity(runs.len());
         for run in runs {
             all.push(stopped_run(self.wait_for_end(actor, run, CANCEL_TIMEOUT).await?));
@@ -51,11 +51,11 @@ impl Engine {
         Ok(all)
     }
 
-    async fn request_cancel(&self, runs: &[RunId]) -> Result<(), EngineError> {
+    async fn request_cancel(&self, actor: &Actor, runs: &[RunId]) -> Result<(), EngineError> {
         if runs.is_empty() {
             return Ok(());
         }
-        self.store().request_stop(runs, StopRequest::Cancel).await?;
+        self.store().request_stop(actor, runs, StopRequest::Cancel).await?;
         for run in runs {
             self.active_runs().halt(*run, Halt::Cancel);
         }

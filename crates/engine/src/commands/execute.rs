@@ -2,11 +2,12 @@
 
 use super::{
     post::{CommitPrelude, NewPost, PostResult, PostTarget},
-    rooms::{NewRoom, new_room_prelude, push_join},
+    rooms::{NewRoom, audit, new_room_prelude, push_join},
 };
 use crate::{Engine, EngineError};
 use domain::{
     actor::Actor,
+    audit::AuditAction,
     ids::{AgentId, RoomId},
     name::{MAX_CHARS, Name},
     permission::Permission,
@@ -46,13 +47,14 @@ impl Engine {
                 let mut prelude = CommitPrelude { events: Vec::new(), changes: Vec::new() };
                 if !room.agents.contains(&agent.id) {
                     push_join(&agent, &mut prelude.events, &mut prelude.changes);
+                    prelude.changes.push(audit(actor, AuditAction::Update, room.id));
                 }
                 (room, prelude)
             }
             None => {
                 let name = title(&post.text).unwrap_or_else(|| agent.spec.name.clone());
                 let new = NewRoom { name, agents: vec![agent.id], project_id: None, policy: RoomPolicy::default() };
-                new_room_prelude(owner, new, std::slice::from_ref(&agent))
+                new_room_prelude(actor, new, std::slice::from_ref(&agent))
             }
         };
         let target = PostTarget { room: room.id, policy: &room.policy, agents: std::slice::from_ref(&agent) };

@@ -79,7 +79,7 @@ impl Engine {
             report.push(ImportedServer { name: shorten_name(name), outcome, problem });
         }
         let result = serde_json::to_string(&report).map_err(unreadable)?;
-        match self.store().import_mcp_servers(owner, &storing, &result, attempt).await {
+        match self.store().import_mcp_servers(actor, &storing, &result, attempt).await {
             Ok(()) => {}
             // A concurrent request with the same key was first: return its result.
             Err(store::StoreError::KeyUsed) => {

@@ -53,7 +53,7 @@ impl Engine {
         if self.store().mcp_servers(owner).await?.len() >= MAX_STORED {
             return Err(EngineError::Conflict(limit_reached()));
         }
-        self.store().create_mcp_server(owner, name, &config, attempt).await?;
+        self.store().create_mcp_server(actor, name, &config, attempt).await?;
         Ok(self.view(actor, self.stored_server(owner, name).await?))
     }
 
@@ -80,7 +80,7 @@ impl Engine {
             }
         }
         let config = self.parse_config(actor, name, settings, current.as_ref())?;
-        self.store().update_mcp_server(owner, name, &config, attempt).await?;
+        self.store().update_mcp_server(actor, name, &config, attempt).await?;
         if before.as_ref() != Some(&config) {
             self.stop_server(owner, &known);
         }
@@ -96,7 +96,7 @@ impl Engine {
     ) -> Result<(), EngineError> {
         let owner = actor.require(Permission::ManageMcpServers)?;
         let known = self.editable_server(owner, name).await?;
-        self.store().delete_mcp_server(owner, name, attempt).await?;
+        self.store().delete_mcp_server(actor, name, attempt).await?;
         self.stop_server(owner, &known);
         Ok(())
     }

@@ -79,7 +79,7 @@ impl Engine {
             ));
         }
         let folder = self.config().folders.workspace(room);
-        let record = self.store().trust_file(owner, folder_key(&folder), &seen).await?;
+        let record = self.store().trust_file(actor, room, folder_key(&folder), &seen).await?;
         let trusted = WorkspaceMcpFile { state: WorkspaceMcpFileState::Trusted(record.trusted_at), ..file };
         Ok(self.trust_view(owner, &trusted))
     }
@@ -88,7 +88,7 @@ impl Engine {
         let owner = actor.require(Permission::ManageMcpServers)?;
         self.store().room(owner, room).await?;
         let folder = self.config().folders.workspace(room);
-        Ok(self.store().distrust_file(owner, folder_key(&folder)).await?)
+        Ok(self.store().distrust_file(actor, room, folder_key(&folder)).await?)
     }
 
     pub(super) fn trust_view(&self, owner: &Owner, file: &WorkspaceMcpFile) -> McpTrustView {

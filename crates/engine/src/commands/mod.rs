@@ -1,6 +1,7 @@
-//! The commands of the engine: every way to change a room or a run, on behalf of an owner. HTTP, WebSocket, CLI and MCP
+//! The commands of the engine: every change that someone can ask for, on behalf of an actor. HTTP, WebSocket, CLI and MCP
 //! call the same commands.
 
+mod agents;
 mod approve;
 mod cancel;
 mod disconnect;
@@ -20,6 +21,7 @@ mod skill_training;
 mod skill_transfer;
 mod skills;
 mod steer;
+mod tokens;
 
 pub use approve::ApprovalResponse;
 pub use cancel::StoppedRun;
@@ -39,7 +41,7 @@ pub use mcp_views::{
     McpServerView, McpStatusView, McpTestView, McpToolView,
 };
 pub use post::{NewPost, PostResult, RunRef};
-pub use rooms::NewRoom;
+pub use rooms::{NewRoom, RoomPatch};
 pub use skill_training::{NewRating, ProposalSource};
 pub use skills::{CheckedSkill, ComparedVersion, SkillRevision, check_document, check_spec};
 

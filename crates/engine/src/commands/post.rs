@@ -9,6 +9,7 @@ use crate::{
 use domain::{
     actor::Actor,
     agent::Agent,
+    audit::{AuditAction, AuditEntry, AuditedObject},
     event::{Interruption, MessagePosted, NewEvent, RunQueued, TapePlanned},
     ids::{AgentId, MessageId, RoomId, RunId},
     message::{Attachment, Author, MAX_TEXT_BYTES, Message, MessageStatus, Part},
@@ -242,6 +243,8 @@ impl PostDraft<'_> {
             attachments: post.attachments.clone(),
             created_at: Timestamp::now(),
         };
+        let entry = AuditEntry::new(actor, AuditAction::Post, AuditedObject::Message, message_id);
+        changes.push(RowChange::Audit(entry.in_room(room)));
         changes.push(RowChange::PutMessage { message: message.clone(), seq: SeqRef::Event(posted_at) });
         let steer = |run: &RunRef| Signal::new(run.id, SignalBody::Steer { message_id });
         let signals: Vec<Signal> = steerable.iter().map(steer).collect();

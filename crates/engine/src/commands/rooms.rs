@@ -1,10 +1,11 @@
-//! Creates and deletes rooms, and sets their participants.
+//! Creates, updates and deletes rooms.
 
 use super::post::CommitPrelude;
 use crate::{Engine, EngineError};
 use domain::{
     actor::Actor,
     agent::Agent,
+    audit::{AuditAction, AuditEntry, AuditedObject},
     event::{NewEvent, ParticipantJoined, ParticipantLeft},
     ids::{AgentId, ProjectId, RoomId},
     name::Name,
@@ -26,6 +27,15 @@ pub struct NewRoom {
     pub policy: RoomPolicy,
 }
 
+/// What to change in a room; `None` keeps it.
+#[derive(Debug, Clone, Default)]
+pub struct RoomPatch {
+    pub name: Option<Name>,
+    pub policy: Option<RoomPolicy>,
+    /// The new list of participants.
+    pub agents: Option<Vec<AgentId>>,
+}
+
 impl Engine {
     pub async fn create_room(
         &self,
@@ -38,7 +48,7 @@ impl Engine {
             return Ok(self.store().room(owner, room.parse().map_err(|_| EngineError::KeyConflict)?).await?);
         }
         let agents = self.find_agents(owner, &new.agents).await?;
-        let (room, prelude) = new_room_prelude(owner, new, &agents);
+        let (room, prelude) = new_room_prelude(actor, new, &agents);
         let CommitPrelude { events, mut changes } = prelude;
         if let Some(attempt) = attempt {
             let result = room.id.to_string();
@@ -58,23 +68,38 @@ impl Engine {
         }
     }
 
-    /// Sets the agents of a room; new ones join in this order.
-    pub async fn set_participants(&self, actor: &Actor, room: RoomId, agents: &[AgentId]) -> Result<Room, EngineError> {
+    /// Changes a room and its participants in one commit; new agents join in the given order.
+    pub async fn update_room(
+        &self,
+        actor: &Actor,
+        id: RoomId,
+        patch: RoomPatch,
+        attempt: Option<&IdempotentRequest>,
+    ) -> Result<(), EngineError> {
         let owner = actor.require(Permission::Post)?;
-        let room = self.store().room(owner, room).await?;
-        let wanted = self.find_agents(owner, agents).await?;
+        let room = self.store().room(owner, id).await?;
+        let RoomPatch { name, policy, agents } = patch;
+        let wanted = match &agents {
+            Some(agents) => Some(self.find_agents(owner, agents).await?),
+            None => None,
+        };
         let (mut events, mut changes) = (Vec::new(), Vec::new());
-        for &agent_id in room.agents.iter().filter(|id| !agents.contains(id)) {
+        if let Some(attempt) = attempt {
+            let (owner, attempt, result) = (owner.clone(), attempt.clone(), id.to_string());
+            changes.push(RowChange::StoreIdempotencyKey { owner, attempt, result });
+        }
+        changes.push(RowChange::UpdateRoom { owner: owner.clone(), name, policy });
+        changes.push(audit(actor, AuditAction::Update, id));
+        let is_wanted = |id: &AgentId| agents.as_ref().is_none_or(|agents| agents.contains(id));
+        for &agent_id in room.agents.iter().filter(|id| !is_wanted(id)) {
             events.push(NewEvent::new(ParticipantLeft { agent_id }));
             changes.push(RowChange::Leave { agent_id });
         }
-        let joining: Vec<&Agent> = wanted.iter().filter(|agent| !room.agents.contains(&agent.id)).collect();
+        let joining: Vec<&Agent> = wanted.iter().flatten().filter(|agent| !room.agents.contains(&agent.id)).collect();
         joining.iter().for_each(|agent| push_join(agent, &mut events, &mut changes));
-        if !changes.is_empty() {
-            self.store().commit(Commit { room_id: room.id, guard: Guard::None, events, changes }).await?;
-            self.prepare_agents(owner, room.id, &joining).await;
-        }
-        Ok(self.store().room(owner, room.id).await?)
+        self.store().commit(Commit { room_id: id, guard: Guard::None, events, changes }).await?;
+        self.prepare_agents(owner, id, &joining).await;
+        Ok(())
     }
 
     /// Deletes a room after cancelling its runs.
@@ -84,9 +109,9 @@ impl Engine {
         room: RoomId,
         attempt: Option<&IdempotentRequest>,
     ) -> Result<(), EngineError> {
-        let owner = actor.require(Permission::Post)?;
+        actor.require(Permission::Post)?;
         self.cancel_room(actor, room).await?;
-        Ok(self.store().delete_room(owner, room, attempt).await?)
+        Ok(self.store().delete_room(actor, room, attempt).await?)
     }
 
     pub(super) async fn find_agents(&self, owner: &Owner, ids: &[AgentId]) -> Result<Vec<Agent>, EngineError> {
@@ -112,13 +137,18 @@ impl Engine {
     }
 }
 
+/// Who changed a room, as a change of the same commit.
+pub(super) fn audit(actor: &Actor, action: AuditAction, room: RoomId) -> RowChange {
+    RowChange::Audit(AuditEntry::new(actor, action, AuditedObject::Room, room).in_room(room))
+}
+
 pub(super) fn push_join(agent: &Agent, events: &mut Vec<NewEvent>, changes: &mut Vec<RowChange>) {
     events.push(NewEvent::new(ParticipantJoined { agent_id: agent.id, name: agent.spec.name.clone() }));
     changes.push(RowChange::Join { agent_id: agent.id });
 }
 
 /// A new room and its first participants, as the first events and changes of a commit.
-pub(super) fn new_room_prelude(owner: &Owner, new: NewRoom, agents: &[Agent]) -> (Room, CommitPrelude) {
+pub(super) fn new_room_prelude(actor: &Actor, new: NewRoom, agents: &[Agent]) -> (Room, CommitPrelude) {
     let now = Timestamp::now();
     let room = Room {
         id: RoomId::generate(),
@@ -131,7 +161,10 @@ pub(super) fn new_room_prelude(owner: &Owner, new: NewRoom, agents: &[Agent]) ->
         updated_at: now,
     };
     let mut events = Vec::new();
-    let mut changes = vec![RowChange::CreateRoom { owner: owner.clone(), room: room.clone() }];
+    let mut changes = vec![
+        RowChange::CreateRoom { owner: actor.workspace.clone(), room: room.clone() },
+        audit(actor, AuditAction::Create, room.id),
+    ];
     for agent in agents {
         push_join(agent, &mut events, &mut changes);
     }

@@ -2,6 +2,7 @@
 
 use crate::{Engine, EngineError};
 use domain::{
+    audit::AuditEntry,
     ids::{RoomId, RunId},
     signal::{MAX_SIGNAL_BYTES, Signal, SignalBody, SignalOutcome},
 };
@@ -13,14 +14,22 @@ use tokio::time::{Instant, timeout};
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 impl Engine {
-    /// Stores a signal and wakes the run. Fails with `RunEnded` if the run has ended.
-    pub(super) async fn send_signal(&self, room: RoomId, run: RunId, body: SignalBody) -> Result<Signal, EngineError> {
+    /// Stores a signal and wakes the run. Fails with `RunEnded` if the run has ended. `entry` says who sent it, unless
+    /// the change that caused it has an entry of its own.
+    pub(super) async fn send_signal(
+        &self,
+        room: RoomId,
+        run: RunId,
+        body: SignalBody,
+        entry: Option<AuditEntry>,
+    ) -> Result<Signal, EngineError> {
         let bytes = serde_json::to_string(&body).map_err(store::StoreError::from)?.len();
         if bytes > MAX_SIGNAL_BYTES {
             return Err(EngineError::Invalid(format!("a request to a run has at most {MAX_SIGNAL_BYTES} bytes")));
         }
         let signal = Signal::new(run, body);
-        let changes = vec![RowChange::StoreSignal { signal: signal.clone() }];
+        let mut changes = vec![RowChange::StoreSignal { signal: signal.clone() }];
+        changes.extend(entry.map(RowChange::Audit));
         self.store().commit(Commit { room_id: room, guard: Guard::None, events: Vec::new(), changes }).await?;
         self.active_runs().wake(run);
         Ok(signal)

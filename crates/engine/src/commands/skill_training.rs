@@ -49,7 +49,7 @@ impl Engine {
         let name = Name::parse(&title).map_err(|error| EngineError::Invalid(error.to_string()))?;
         let new = NewRoom { name, agents: vec![agent], project_id: None, policy: RoomPolicy::default() };
         let room = self.create_room(actor, new, attempt).await?;
-        self.store().add_training_room(owner, skill, room.id, agent).await?;
+        self.store().add_training_room(actor, skill, room.id, agent).await?;
         Ok(TrainingRoom { room_id: room.id, agent_id: agent, created_at: room.created_at })
     }
 
@@ -68,7 +68,7 @@ impl Engine {
             None => None,
         };
         let NewRating { score, remarks, message_id } = rating;
-        Ok(self.store().rate_skill(owner, skill, NewRound { score, remarks, room_id, message_id }, attempt).await?)
+        Ok(self.store().rate_skill(actor, skill, NewRound { score, remarks, room_id, message_id }, attempt).await?)
     }
 
     pub async fn propose_skill(
@@ -103,7 +103,7 @@ impl Engine {
         improved.body.clone_from(&body);
         reject_invalid(&improved)?;
         let new = NewProposal { base_version: current.version, body, note, message_id };
-        Ok(self.store().create_proposal(owner, skill, new, attempt).await?)
+        Ok(self.store().create_proposal(actor, skill, new, attempt).await?)
     }
 
     /// Returns a proposal with the diff to its base version.
@@ -138,7 +138,7 @@ impl Engine {
         let mut spec = self.store().skill_version(owner, skill, proposal.base_version).await?.spec;
         spec.body.clone_from(&proposal.body);
         reject_invalid(&spec)?;
-        Ok(self.store().accept_proposal(owner, skill, &proposal, &spec, attempt).await?)
+        Ok(self.store().accept_proposal(actor, skill, &proposal, &spec, attempt).await?)
     }
 
     pub async fn drop_proposal(
@@ -153,7 +153,7 @@ impl Engine {
         let remarks = Remarks { comment, ..Remarks::default() };
         check_remarks(&remarks)?;
         let proposal = self.open_proposal(owner, skill, id).await?;
-        Ok(self.store().drop_proposal(owner, skill, &proposal, remarks, attempt).await?)
+        Ok(self.store().drop_proposal(actor, skill, &proposal, remarks, attempt).await?)
     }
 
     async fn open_proposal(&self, owner: &Owner, skill: &SkillName, id: ProposalId) -> Result<Proposal, EngineError> {

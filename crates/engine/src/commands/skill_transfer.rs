@@ -105,10 +105,10 @@ impl Engine {
             Some(current) if replace => {
                 let name = spec.name.clone();
                 let change = SkillChange { base_version: current.version, spec, files, note: Some(note.to_owned()) };
-                Ok(self.store().change_skill(owner, &name, change, attempt).await?)
+                Ok(self.store().change_skill(actor, &name, change, attempt).await?)
             }
             // The store reports a conflict if the name is taken.
-            _ => Ok(self.store().create_skill(owner, &spec, files, Some(note), attempt).await?),
+            _ => Ok(self.store().create_skill(actor, &spec, files, Some(note), attempt).await?),
         }
     }
 }

@@ -48,9 +48,9 @@ impl Engine {
         spec: SkillSpec,
         attempt: Option<&IdempotentRequest>,
     ) -> Result<Skill, EngineError> {
-        let owner = actor.require(Permission::ManageSkills)?;
+        actor.require(Permission::ManageSkills)?;
         reject_invalid(&spec)?;
-        Ok(self.store().create_skill(owner, &spec, SkillFilesChange::All(Vec::new()), None, attempt).await?)
+        Ok(self.store().create_skill(actor, &spec, SkillFilesChange::All(Vec::new()), None, attempt).await?)
     }
 
     /// Stores a new version; an identical spec changes nothing.
@@ -62,7 +62,7 @@ impl Engine {
         revision: SkillRevision,
         attempt: Option<&IdempotentRequest>,
     ) -> Result<Skill, EngineError> {
-        let owner = actor.require(Permission::ManageSkills)?;
+        actor.require(Permission::ManageSkills)?;
         if spec.name != current.spec.name {
             let detail =
                 "a skill cannot be renamed, because agents refer to it by name; create another one instead".into();
@@ -75,7 +75,7 @@ impl Engine {
         }
         let change =
             SkillChange { base_version: base, spec, files: SkillFilesChange::SameAs(base), note: revision.note };
-        Ok(self.store().change_skill(owner, &current.spec.name, change, attempt).await?)
+        Ok(self.store().change_skill(actor, &current.spec.name, change, attempt).await?)
     }
 
     pub async fn put_skill_file(
@@ -92,7 +92,7 @@ impl Engine {
         let note = revision.note.or_else(|| Some(format!("wrote {}", file.path)));
         let change =
             SkillChange { base_version: base, spec: current.spec, files: SkillFilesChange::Put(base, file), note };
-        Ok(self.store().change_skill(owner, name, change, attempt).await?)
+        Ok(self.store().change_skill(actor, name, change, attempt).await?)
     }
 
     pub async fn remove_skill_file(
@@ -112,7 +112,18 @@ impl Engine {
         let note = revision.note.or_else(|| Some(format!("removed {path}")));
         let change =
             SkillChange { base_version: base, spec: current.spec, files: SkillFilesChange::Remove(base, path), note };
-        Ok(self.store().change_skill(owner, name, change, attempt).await?)
+        Ok(self.store().change_skill(actor, name, change, attempt).await?)
+    }
+
+    /// Deletes a skill with its versions, files and training history; its training rooms stay.
+    pub async fn delete_skill(
+        &self,
+        actor: &Actor,
+        name: &SkillName,
+        attempt: Option<&IdempotentRequest>,
+    ) -> Result<(), EngineError> {
+        actor.require(Permission::ManageSkills)?;
+        Ok(self.store().delete_skill(actor, name, attempt).await?)
     }
 
     /// Restores an old version as a new version.
@@ -133,7 +144,7 @@ impl Engine {
             files: SkillFilesChange::SameAs(version),
             note,
         };
-        Ok(self.store().change_skill(owner, name, change, attempt).await?)
+        Ok(self.store().change_skill(actor, name, change, attempt).await?)
     }
 
     /// Returns a version with its diff to another, by default the one before it.

@@ -147,7 +147,7 @@ async fn prepare_turn(
         Ok(prompt) => prompt,
         Err(error) => return Ok(Err(error)),
     };
-    let memory = StoredAgentMemory::of(engine.store(), &claim.owner, agent.id);
+    let memory = StoredAgentMemory::of(engine.store(), &claim.owner, run.id, agent.id);
     let request =
         TurnRequest { run_id: run.id, workspace: place, prompt, history: transcript.history(), session, memory };
     Ok(Ok(PreparedTurn { provider, request, session_marks, notices }))

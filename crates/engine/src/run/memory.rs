@@ -1,6 +1,10 @@
 //! An agent's memory across rooms: implements the providers' trait on the store.
 
-use domain::{ids::AgentId, owner::Owner};
+use domain::{
+    actor::Actor,
+    ids::{AgentId, RunId},
+    owner::Owner,
+};
 use providers::memory::{Note, NoteFuture, NoteStore};
 use store::{MAX_MEMORIES, Store};
 
@@ -12,24 +16,26 @@ const MAX_RECALLED: usize = 50;
 #[derive(Clone)]
 pub(super) struct StoredAgentMemory {
     store: Store,
-    owner: Owner,
+    /// The agent's process: its notes are its own changes.
+    actor: Actor,
     agent: AgentId,
 }
 
 impl StoredAgentMemory {
-    pub(super) fn of(store: &Store, owner: &Owner, agent: AgentId) -> providers::MemoryHandle {
-        providers::MemoryHandle::new(Self { store: store.clone(), owner: owner.clone(), agent })
+    pub(super) fn of(store: &Store, owner: &Owner, run: RunId, agent: AgentId) -> providers::MemoryHandle {
+        let (store, actor) = (store.clone(), Actor::agent(owner.clone(), run));
+        providers::MemoryHandle::new(Self { store, actor, agent })
     }
 }
 
 impl NoteStore for StoredAgentMemory {
     fn save(&self, text: String) -> NoteFuture<()> {
-        let Self { store, owner, agent } = self.clone();
+        let Self { store, actor, agent } = self.clone();
         Box::pin(async move {
             if text.len() > MAX_NOTE_BYTES {
                 return Err(format!("the note is too long; save at most {MAX_NOTE_BYTES} bytes at once"));
             }
-            match store.save_memory(&owner, agent, &text).await {
+            match store.save_memory(&actor, agent, &text).await {
                 Ok(true) => Ok(()),
                 Ok(false) => Err(format!("the limit of {MAX_MEMORIES} notes is reached; no more can be saved")),
                 Err(error) => Err(unavailable(agent, &error)),
@@ -38,9 +44,9 @@ impl NoteStore for StoredAgentMemory {
     }
 
     fn recall(&self, about: String) -> NoteFuture<Vec<Note>> {
-        let Self { store, owner, agent } = self.clone();
+        let Self { store, actor, agent } = self.clone();
         Box::pin(async move {
-            let all = store.memories(&owner, agent).await.map_err(|error| unavailable(agent, &error))?;
+            let all = store.memories(&actor.workspace, agent).await.map_err(|error| unavailable(agent, &error))?;
             let note =
                 |memory: store::MemoryRecord| Note { saved_at: memory.created_at.to_string(), text: memory.text };
             Ok(best_matches(all, &about, |memory| &memory.text).into_iter().map(note).collect())

@@ -83,13 +83,19 @@ impl Worker {
                 _ = poll.tick() => self.claim_runs().await,
                 _ = signals.tick() => self.wake_signalled_runs().await,
                 _ = renew.tick() => self.renew().await,
-                _ = cleanup.tick() => self.engine.store().delete_expired_keys().await,
+                _ = cleanup.tick() => self.clean_up().await,
             };
             if let Err(error) = done {
                 tracing::warn!(%error, "the worker could not reach the store; retrying");
             }
         }
         self.stop().await;
+    }
+
+    /// Deletes what has expired.
+    async fn clean_up(&self) -> Result<(), store::StoreError> {
+        self.engine.store().delete_expired_keys().await?;
+        self.engine.store().delete_expired_audit().await
     }
 
     async fn claim_runs(&mut self) -> Result<(), store::StoreError> {

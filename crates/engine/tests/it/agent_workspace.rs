@@ -2,7 +2,10 @@
 
 use crate::harness::{EngineHarness, me};
 use domain::{agent::AgentSpec, name::Name, run::RunStatus};
-use engine::{EngineError, commands::ExecuteRequest};
+use engine::{
+    EngineError,
+    commands::{ExecuteRequest, RoomPatch},
+};
 use std::{fs, os::unix::fs::PermissionsExt as _};
 use testkit::database::TestDatabase;
 
@@ -48,7 +51,7 @@ async fn a_run_gets_its_folders_skills_and_servers(database: TestDatabase) {
 
 async fn unknown_skills_and_servers_are_refused_on_agent_creation(database: TestDatabase) {
     let harness = harness_with_skill(database).await;
-    harness.engine.check_agent(&me().workspace, &spec("Ann", &["review"], &["files"])).await.unwrap();
+    harness.engine.create_agent(&me(), spec("Ann", &["review"], &["files"]), None).await.unwrap();
     let impossible = AgentSpec { model: Some("impossible".into()), ..spec("Ann", &[], &[]) };
     for (spec, at, expected) in [
         (spec("Ann", &["review", "revue"], &[]), "/skills", "no skill \"revue\"; it has: review"),
@@ -56,7 +59,7 @@ async fn unknown_skills_and_servers_are_refused_on_agent_creation(database: Test
         (spec("Ann", &[], &["mail"]), "/mcp_servers", "no MCP server \"mail\"; it has: files"),
         (impossible, "/provider", "this provider has no such model"),
     ] {
-        match harness.engine.check_agent(&me().workspace, &spec).await {
+        match harness.engine.create_agent(&me(), spec, None).await {
             Err(EngineError::Refused { pointer, detail }) => {
                 assert!(pointer == at && detail.contains(expected), "{detail}")
             }
@@ -96,8 +99,10 @@ async fn providers_warm_up_agents_that_join_a_room(database: TestDatabase) {
     let mut harness = harness_with_skill(database).await;
     let (ann, bob) = (harness.agent("Ann", "p").await, harness.agent("Bob", "q").await);
     let room = harness.room(&[&ann]).await;
-    harness.engine.set_participants(&me(), room, &[ann.id, bob.id]).await.unwrap();
-    harness.engine.set_participants(&me(), room, &[ann.id, bob.id]).await.unwrap();
+    for _ in 0..2 {
+        let both = RoomPatch { agents: Some(vec![ann.id, bob.id]), ..RoomPatch::default() };
+        harness.engine.update_room(&me(), room, both, None).await.unwrap();
+    }
     let prepared = || -> Vec<_> {
         let prepared = harness.seen.prepared.lock().unwrap();
         prepared.iter().map(|place| (place.room_id, place.agent.id, place.folder.is_dir())).collect()

@@ -227,7 +227,7 @@ impl EngineHarness {
     }
 
     pub async fn agent_of(&self, spec: AgentSpec) -> Agent {
-        self.store.create_agent(&me().workspace, spec, None).await.unwrap()
+        self.store.create_agent(&me(), spec, None).await.unwrap()
     }
 
     pub async fn room(&self, agents: &[&Agent]) -> RoomId {

@@ -20,6 +20,7 @@ macro_rules! contract {
     };
 }
 
+mod actors;
 mod agent_workspace;
 mod approvals;
 mod clocks;

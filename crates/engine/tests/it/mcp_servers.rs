@@ -281,7 +281,7 @@ async fn only_the_operator_may_configure_programs(database: TestDatabase) {
     assert!(matches!(turned, Err(EngineError::OperatorOnly(_))), "{turned:?}");
 
     // Nor through a trusted `.mcp.json` in the workspace.
-    let ann = harness.store.create_agent(&eve().workspace, spec("Ann", &[], &["files"]), None).await.unwrap();
+    let ann = harness.store.create_agent(&eve(), spec("Ann", &[], &["files"]), None).await.unwrap();
     let name = Name::parse("A room").unwrap();
     let new = NewRoom { name, agents: vec![ann.id], project_id: None, policy: RoomPolicy::default() };
     let room = harness.engine.create_room(&eve(), new, None).await.unwrap().id;
@@ -306,11 +306,7 @@ async fn the_operators_file_overrides_stored_servers(database: TestDatabase) {
     assert!(matches!(taken, Err(EngineError::Conflict(_))), "{taken:?}");
     // A server stored before the file had this name is listed as shadowed and can still be deleted.
     let transport = McpTransport::Http { url: "http://127.0.0.1:2/".into(), headers: [].into() };
-    harness
-        .store
-        .create_mcp_server(&me().workspace, "files", &domain::mcp::McpServerConfig::new(transport), None)
-        .await
-        .unwrap();
+    harness.store.create_mcp_server(&me(), "files", &domain::mcp::McpServerConfig::new(transport), None).await.unwrap();
     let listed: Vec<(String, bool, bool)> = harness
         .engine
         .mcp_servers(&me())

@@ -167,7 +167,7 @@ async fn after_an_interruption_the_session_receives_what_it_lost(database: TestD
         turn.text(" and what came too late").await;
         turn.end(TurnEnd::Stopped, kept);
         let turn = harness.turn().await;
-        let ended = harness.engine.store().run(&me().workspace, interrupted).await.unwrap();
+        let ended = harness.store.run(&me().workspace, interrupted).await.unwrap();
         assert_eq!(ended.status, RunStatus::Interrupted, "it has ended before the next run starts");
         assert_eq!(
             (turn.request.prompt.as_str(), missed_messages(&turn).as_slice()),
@@ -263,7 +263,7 @@ async fn each_provider_has_its_own_session(database: TestDatabase) {
     let room = harness.room(&[&ann]).await;
     let switch = async |harness: &EngineHarness, provider: &str| {
         let spec = AgentSpec { provider: provider.into(), ..ann.spec.clone() };
-        harness.store.update_agent(&me().workspace, ann.id, spec, None).await.unwrap();
+        harness.store.update_agent(&me(), ann.id, spec, None).await.unwrap();
     };
     harness.post_and_answer(room, "one", "with p", "1").await;
     switch(&harness, "q").await;

@@ -75,7 +75,6 @@ async fn a_filled_in_skill_is_written_for_the_run_and_removed_afterwards(databas
         SkillFile { path: "scripts/run.sh".parse().unwrap(), executable: true, content: b"#!/bin/sh".to_vec() };
     harness.engine.put_skill_file(&me(), &name("greet"), script, SkillRevision::default(), None).await.unwrap();
     let spec = agent(&["greet"], &[("word", "{{times}} hello")]);
-    harness.engine.check_agent(&me().workspace, &spec).await.unwrap();
     let (_, room) = agent_in_room(&harness, spec).await;
     let run = harness.post(room, "hi").await.runs[0].id;
     let turn = harness.turn().await;
@@ -175,7 +174,7 @@ async fn an_invalid_skill_call_is_refused_before_it_is_stored(database: TestData
     }
     assert_eq!(harness.store.history(&me().workspace, room, 0, None, 10).await.unwrap().messages.len(), 0);
     for (given, expected) in [(("nope", "x"), "unknown parameter"), (("times", "x"), "must be a number")] {
-        match harness.engine.check_agent(&me().workspace, &agent(&["greet"], &[given])).await {
+        match harness.engine.create_agent(&me(), agent(&["greet"], &[given]), None).await {
             Err(EngineError::Refused { pointer: "/skill_parameters", detail }) => {
                 assert!(detail.contains(expected), "{detail}")
             }

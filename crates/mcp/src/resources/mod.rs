@@ -36,13 +36,13 @@ pub async fn list(
     ctx: &McpRequestContext<'_>,
     page: Option<PaginatedRequestParams>,
 ) -> Result<ListResourcesResult, ErrorData> {
-    let store = ctx.shared.engine.store();
+    let queries = ctx.shared.engine.queries();
     let from: usize = match page.and_then(|page| page.cursor) {
         Some(cursor) => cursor.parse().map_err(|_| ErrorData::invalid_params("cursor: unknown value", None))?,
         None => 0,
     };
     let (rooms, skills) =
-        tokio::try_join!(store.rooms(&ctx.actor.workspace, MAX_ROOMS), store.skills(&ctx.actor.workspace))
+        tokio::try_join!(queries.rooms(&ctx.actor.workspace, MAX_ROOMS), queries.skills(&ctx.actor.workspace))
             .map_err(store_failure)?;
     let rooms = rooms.iter().map(|summary| {
         let it = &summary.room;
@@ -111,11 +111,11 @@ pub async fn conversation(
     before: Option<u64>,
     limit: u32,
 ) -> Result<Value, store::StoreError> {
-    let store = ctx.shared.engine.store();
+    let queries = ctx.shared.engine.queries();
     // One extra message shows whether there are more.
     let (found, history) = tokio::try_join!(
-        store.room(&ctx.actor.workspace, id),
-        store.history(&ctx.actor.workspace, id, 0, before, limit + 1)
+        queries.room(&ctx.actor.workspace, id),
+        queries.history(&ctx.actor.workspace, id, 0, before, limit + 1)
     )?;
     let (all, mut bytes) = (history.messages.len(), 0);
     let fits = |message: &Message| {
@@ -164,7 +164,7 @@ async fn run(ctx: &McpRequestContext<'_>, id: RunId) -> Result<Value, store::Sto
 }
 
 async fn document(ctx: &McpRequestContext<'_>, name: &SkillName) -> Result<String, store::StoreError> {
-    let spec = ctx.shared.engine.store().skill(&ctx.actor.workspace, name).await?.spec;
+    let spec = ctx.shared.engine.queries().skill(&ctx.actor.workspace, name).await?.spec;
     Ok(spec.document(&spec.body, Audience::People))
 }
 
@@ -173,9 +173,9 @@ async fn skill_content(
     name: &SkillName,
     path: &FilePath,
 ) -> Result<Vec<u8>, store::StoreError> {
-    let store = ctx.shared.engine.store();
-    let version = store.skill(&ctx.actor.workspace, name).await?.version;
-    Ok(store.skill_file(&ctx.actor.workspace, name, version, path).await?.content)
+    let queries = ctx.shared.engine.queries();
+    let version = queries.skill(&ctx.actor.workspace, name).await?.version;
+    Ok(queries.skill_file(&ctx.actor.workspace, name, version, path).await?.content)
 }
 
 async fn file(

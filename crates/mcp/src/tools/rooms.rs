@@ -21,7 +21,7 @@ pub struct ListRoomsArguments {
 
 pub async fn list(ctx: &McpRequestContext<'_>, args: ListRoomsArguments) -> Result<Value, McpToolError> {
     let limit = check_range("limit", args.limit.unwrap_or(50), 1..=MAX_MESSAGES)?;
-    let rooms = ctx.shared.engine.store().rooms(&ctx.actor.workspace, limit as u32).await?;
+    let rooms = ctx.shared.engine.queries().rooms(&ctx.actor.workspace, limit as u32).await?;
     let rooms: Vec<Value> = rooms
         .iter()
         .map(|summary| {
@@ -68,7 +68,7 @@ pub async fn post(ctx: &McpRequestContext<'_>, args: PostMessageArguments) -> Re
     let mut mentions = Vec::with_capacity(args.mentions.len().min(64));
     if !args.mentions.is_empty() {
         let (_, participants) =
-            engine.store().room_with_agents(&actor.workspace, room).await.map_err(|error| no_room()(error.into()))?;
+            engine.queries().room_with_agents(&actor.workspace, room).await.map_err(|error| no_room()(error.into()))?;
         for wanted in &args.mentions {
             mentions.push(find_agent(&participants, wanted)?.id);
         }

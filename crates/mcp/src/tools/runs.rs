@@ -125,7 +125,7 @@ pub async fn answer_approval(
     let what = format!("open approval {approval} of run {run}");
     let answered = engine.approve(actor, run, approval, answer).await;
     answered.map_err(McpToolError::not_found(&what, "wait_for_run shows the open approvals"))?;
-    let status = engine.store().run(&actor.workspace, run).await?.status;
+    let status = engine.queries().run(&actor.workspace, run).await?.status;
     Ok(json!({"run_id": run, "status": status, "next": "call wait_for_run for the rest of the answer"}))
 }
 

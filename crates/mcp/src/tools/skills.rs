@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 pub async fn list(ctx: &McpRequestContext<'_>, _: NoArguments) -> Result<Value, McpToolError> {
-    let skills = ctx.shared.engine.store().skills(&ctx.actor.workspace).await?;
+    let skills = ctx.shared.engine.queries().skills(&ctx.actor.workspace).await?;
     let shown = |skill: &Skill| {
         let spec = &skill.spec;
         json!({"name": spec.name, "title": spec.title(), "description": spec.description, "version": skill.version,
@@ -26,7 +26,7 @@ pub async fn get(ctx: &McpRequestContext<'_>, args: GetSkillArguments) -> Result
     let missing =
         || McpToolError(format!("there is no skill {:?}; list_skills shows the available skills", excerpt(&args.name)));
     let name = args.name.parse::<SkillName>().map_err(|_| missing())?;
-    let skill = match ctx.shared.engine.store().skill(&ctx.actor.workspace, &name).await {
+    let skill = match ctx.shared.engine.queries().skill(&ctx.actor.workspace, &name).await {
         Err(store::StoreError::NotFound) => return Err(missing()),
         found => found?,
     };

@@ -10,7 +10,9 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use domain::{
     actor::{Actor, Credential},
     ids::{BrowserSessionId, TokenId},
+    permission::Role,
 };
+use engine::Accounts;
 use engine::host_tools::agent_token::{AGENT_TOKEN_PREFIX, AgentToken, AgentTokens};
 use futures_util::future::BoxFuture;
 use std::{
@@ -26,48 +28,61 @@ const ACCOUNTS_CACHE: Duration = Duration::from_secs(1);
 pub trait AccountStore: Send + Sync {
     fn accounts_exist(&self) -> BoxFuture<'_, Result<bool, BoxError>>;
 
-    fn is_token_valid(&self, id: TokenId) -> BoxFuture<'_, Result<bool, BoxError>>;
+    /// The current role of a token; `None` if the token is no longer valid.
+    fn role_of_token(&self, id: TokenId) -> BoxFuture<'_, Result<Option<Role>, BoxError>>;
 
     /// The actor of the token with this hash; `None` if it is unknown or revoked.
     fn actor_for_token(&self, token_sha256: [u8; 32]) -> BoxFuture<'_, Result<Option<Actor>, BoxError>>;
 
-    fn begin_browser_session(&self, token: TokenId, cookie_sha256: [u8; 32]) -> BoxFuture<'_, Result<(), BoxError>>;
+    /// Starts a browser session of the actor, whose token this is.
+    fn begin_browser_session(
+        &self,
+        actor: Actor,
+        token: TokenId,
+        cookie_sha256: [u8; 32],
+    ) -> BoxFuture<'_, Result<(), BoxError>>;
 
-    fn end_browser_session(&self, cookie_sha256: [u8; 32]) -> BoxFuture<'_, Result<(), BoxError>>;
+    fn end_browser_session(&self, actor: Actor, cookie_sha256: [u8; 32]) -> BoxFuture<'_, Result<(), BoxError>>;
 
-    fn is_browser_session_valid(&self, id: BrowserSessionId) -> BoxFuture<'_, Result<bool, BoxError>>;
+    /// The current role of a browser session; `None` if the session is no longer valid.
+    fn role_of_browser_session(&self, id: BrowserSessionId) -> BoxFuture<'_, Result<Option<Role>, BoxError>>;
 
     /// The actor of the browser session whose cookie has this hash; `None` once it is signed out.
     fn actor_for_cookie(&self, cookie_sha256: [u8; 32]) -> BoxFuture<'_, Result<Option<Actor>, BoxError>>;
 }
 
-impl AccountStore for store::Store {
+impl AccountStore for Accounts {
     fn accounts_exist(&self) -> BoxFuture<'_, Result<bool, BoxError>> {
-        Box::pin(async { Ok(self.accounts_exist().await?) })
+        Box::pin(async { Ok(self.exist().await?) })
     }
 
-    fn is_token_valid(&self, id: TokenId) -> BoxFuture<'_, Result<bool, BoxError>> {
-        Box::pin(async move { Ok(self.is_token_valid(id).await?) })
+    fn role_of_token(&self, id: TokenId) -> BoxFuture<'_, Result<Option<Role>, BoxError>> {
+        Box::pin(async move { Ok(self.role_of_token(id).await?) })
     }
 
     fn actor_for_token(&self, token_sha256: [u8; 32]) -> BoxFuture<'_, Result<Option<Actor>, BoxError>> {
         Box::pin(async move { Ok(self.actor_for_token(&token_sha256).await?) })
     }
 
-    fn begin_browser_session(&self, token: TokenId, cookie_sha256: [u8; 32]) -> BoxFuture<'_, Result<(), BoxError>> {
-        Box::pin(async move { Ok(self.create_browser_session(token, &cookie_sha256).await.map(drop)?) })
+    fn begin_browser_session(
+        &self,
+        actor: Actor,
+        token: TokenId,
+        cookie_sha256: [u8; 32],
+    ) -> BoxFuture<'_, Result<(), BoxError>> {
+        Box::pin(async move { Ok(self.sign_in(&actor, token, &cookie_sha256).await?) })
     }
 
-    fn end_browser_session(&self, cookie_sha256: [u8; 32]) -> BoxFuture<'_, Result<(), BoxError>> {
-        Box::pin(async move { Ok(self.delete_browser_session(&cookie_sha256).await?) })
+    fn end_browser_session(&self, actor: Actor, cookie_sha256: [u8; 32]) -> BoxFuture<'_, Result<(), BoxError>> {
+        Box::pin(async move { Ok(self.sign_out(&actor, &cookie_sha256).await?) })
     }
 
-    fn is_browser_session_valid(&self, id: BrowserSessionId) -> BoxFuture<'_, Result<bool, BoxError>> {
-        Box::pin(async move { Ok(self.is_browser_session_valid(id).await?) })
+    fn role_of_browser_session(&self, id: BrowserSessionId) -> BoxFuture<'_, Result<Option<Role>, BoxError>> {
+        Box::pin(async move { Ok(self.role_of_browser_session(id).await?) })
     }
 
     fn actor_for_cookie(&self, cookie_sha256: [u8; 32]) -> BoxFuture<'_, Result<Option<Actor>, BoxError>> {
-        Box::pin(async move { Ok(self.actor_for_browser_session(&cookie_sha256).await?) })
+        Box::pin(async move { Ok(self.actor_for_cookie(&cookie_sha256).await?) })
     }
 }
 
@@ -111,31 +126,37 @@ impl Authenticator {
         Err(unauthorized())
     }
 
-    /// Checks that a actor still has access. For streams, which outlive the check of their request.
+    /// Checks that an actor still has access, with the same role. For streams, which outlive the check of their request.
     pub async fn recheck(&self, actor: &Actor) -> Result<(), Problem> {
-        let has_access = match actor.credential {
-            Credential::BrowserSession { session, .. } => self.accounts.is_browser_session_valid(session).await,
-            Credential::Token(token) => self.accounts.is_token_valid(token).await,
-            Credential::Local => self.accounts_exist().await.map(|exist| !exist),
+        let role = match actor.credential {
+            Credential::BrowserSession { session, .. } => self.accounts.role_of_browser_session(session).await,
+            Credential::Token(token) => self.accounts.role_of_token(token).await,
+            Credential::Local => self.accounts_exist().await.map(|exist| (!exist).then_some(actor.role)),
             // These never authenticate a request of a person.
-            Credential::Agent(_) | Credential::System => Ok(false),
+            Credential::Agent(_) | Credential::System => Ok(None),
         };
-        if has_access.map_err(Problem::unavailable)? { Ok(()) } else { Err(unauthorized()) }
+        match role.map_err(Problem::unavailable)? {
+            Some(role) if role == actor.role => Ok(()),
+            _ => Err(unauthorized()),
+        }
     }
 
     /// Starts a browser session with a token and returns its cookie.
     pub async fn sign_in(&self, secret: &str) -> Result<token::TokenSecret, Problem> {
         let sha256 = token::hash(secret.trim().as_bytes());
         let actor = self.accounts.actor_for_token(sha256).await.map_err(Problem::unavailable)?;
-        let Some(token) = actor.and_then(|actor| actor.credential.token()) else { return Err(unauthorized()) };
+        let token = actor.as_ref().and_then(|actor| actor.credential.token());
+        let Some((actor, token)) = actor.zip(token) else { return Err(unauthorized()) };
         let (cookie, hash) = token::generate().map_err(Problem::internal)?;
-        self.accounts.begin_browser_session(token, hash).await.map_err(Problem::unavailable)?;
+        self.accounts.begin_browser_session(actor, token, hash).await.map_err(Problem::unavailable)?;
         Ok(cookie)
     }
 
     pub async fn sign_out(&self, headers: &HeaderMap) -> Result<(), Problem> {
-        match session_cookie::cookie_value(headers) {
-            Some(cookie) => self.accounts.end_browser_session(token::hash(cookie)).await.map_err(Problem::unavailable),
+        let Some(cookie) = session_cookie::cookie_value(headers) else { return Ok(()) };
+        let hash = token::hash(cookie);
+        match self.accounts.actor_for_cookie(hash).await.map_err(Problem::unavailable)? {
+            Some(actor) => self.accounts.end_browser_session(actor, hash).await.map_err(Problem::unavailable),
             None => Ok(()),
         }
     }

@@ -19,9 +19,9 @@ impl LastUsed {
         if !self.is_due(token) {
             return;
         }
-        let store = app.engine.store().clone();
+        let accounts = app.engine.accounts();
         app.background.spawn(async move {
-            if let Err(error) = store.record_token_use(token).await {
+            if let Err(error) = accounts.record_token_use(token).await {
                 tracing::debug!(%token, %error, "could not record the last use of a token");
             }
         });

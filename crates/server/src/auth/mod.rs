@@ -16,7 +16,7 @@ use crate::{
     error::Problem,
     extract,
     listen::ConnectionAddrs,
-    routing::{AccessPolicy, RouteGuard},
+    routing::{Policy, RouteGuard},
 };
 use axum::{
     extract::{FromRequestParts, Request, State},
@@ -30,7 +30,7 @@ use std::{net::SocketAddr, ops::Deref, sync::Arc};
 
 pub use authenticator::{AccountStore, Authenticator};
 
-/// The caller of this request, for routes with [`AccessPolicy::Owner`].
+/// The caller of this request, for routes with [`Policy::Needs`].
 #[derive(Clone, Debug)]
 pub struct Caller(pub Actor);
 
@@ -54,7 +54,7 @@ impl FromRequestParts<App> for Caller {
     }
 }
 
-/// The caller of this request, for routes with [`AccessPolicy::OwnerOrAgent`].
+/// The caller of this request, for routes with [`Policy::NeedsOrHostTools`].
 #[derive(Clone, Debug)]
 pub enum Requester {
     Owner(Actor),
@@ -80,13 +80,13 @@ pub async fn guard(
 ) -> Result<Response, Problem> {
     let peer = request.extensions().get::<ConnectionAddrs>().copied();
     let by_address = rate_limit::RateLimitKey::for_address(peer.map(|peer| peer.remote.ip()));
-    match gate.policy {
-        AccessPolicy::Public => app.rate_limiter.check(&by_address)?,
-        AccessPolicy::Owner | AccessPolicy::OwnerOrAgent => {
+    match gate.policy.permission() {
+        None => app.rate_limiter.check(&by_address)?,
+        Some(permission) => {
             origin::refuse_cross_site(request.headers())?;
             let host_kind = request.extensions().get::<origin::HostKind>().copied();
             let requester = match authenticator::agent_token(request.headers()) {
-                Some(token) if gate.policy == AccessPolicy::OwnerOrAgent => {
+                Some(token) if matches!(gate.policy, Policy::NeedsOrHostTools(_)) => {
                     let tokens = app.engine.providers().agent_tokens();
                     authenticator::authenticate_agent(tokens, token, request.headers(), peer, host_kind)
                         .map(Requester::Agent)
@@ -103,6 +103,7 @@ pub async fn guard(
                     }
                     app.rate_limiter
                         .check(&actor.credential.token().map_or(by_address, rate_limit::RateLimitKey::Token))?;
+                    actor.require(permission)?;
                     request.extensions_mut().insert(Caller(actor));
                 }
                 Ok(Requester::Agent(token)) => {

@@ -3,12 +3,13 @@
 //! twice a second, with its newest state.
 
 use domain::{ids::RoomId, owner::Owner, room::RoomSummary};
+use engine::Queries;
 use std::{
     collections::{BTreeMap, BTreeSet},
     hash::{DefaultHasher, Hash as _, Hasher as _},
     time::Duration,
 };
-use store::{Store, StoreError, journal::OwnerWatch};
+use store::{StoreError, journal::OwnerWatch};
 use tokio::time::{Instant, sleep_until};
 
 /// Only the newest rooms are watched.
@@ -20,7 +21,7 @@ const MAX_SINGLE_READS: usize = 16;
 const MAX_LISTINGS: usize = 4;
 
 pub struct RoomListFeed {
-    store: Store,
+    queries: Queries,
     owner: Owner,
     watch: OwnerWatch,
     /// A hash of the summary that the client has of each room. A hash, because rooms and connections may be many.
@@ -37,9 +38,9 @@ pub enum RoomListChange {
 
 impl RoomListFeed {
     /// Starts watching, and returns the current list.
-    pub async fn open(store: &Store, owner: &Owner) -> Result<(Self, Vec<RoomSummary>), StoreError> {
-        let (store, owner, watch) = (store.clone(), owner.clone(), store.watch(owner));
-        let mut feed = Self { store, owner, watch, sent_hashes: BTreeMap::new(), not_before: None, stale: false };
+    pub async fn open(queries: &Queries, owner: &Owner) -> Result<(Self, Vec<RoomSummary>), StoreError> {
+        let (queries, owner, watch) = (queries.clone(), owner.clone(), queries.watch(owner));
+        let mut feed = Self { queries, owner, watch, sent_hashes: BTreeMap::new(), not_before: None, stale: false };
         let rooms = feed.list().await?;
         feed.sent_hashes = rooms.iter().map(|summary| (summary.room.id, hash(summary))).collect();
         Ok((feed, rooms))
@@ -81,7 +82,7 @@ impl RoomListFeed {
     async fn check_rooms(&mut self, rooms: BTreeSet<RoomId>) -> Result<Vec<RoomListChange>, StoreError> {
         let mut changes = Vec::new();
         for room in rooms {
-            match self.store.room_summary(&self.owner, room).await {
+            match self.queries.room_summary(&self.owner, room).await {
                 Ok(summary) => changes.extend(self.change_for(summary)),
                 Err(StoreError::NotFound) => {
                     changes.extend(self.sent_hashes.remove(&room).map(|_| RoomListChange::Deleted(room)))
@@ -103,7 +104,7 @@ impl RoomListFeed {
         let mut rooms = Vec::new();
         // If rooms are created faster than they are listed, the list stays incomplete; later rooms cause a wake-up.
         for _ in 0..MAX_LISTINGS {
-            rooms = self.store.rooms(&self.owner, MAX_ROOMS).await?;
+            rooms = self.queries.rooms(&self.owner, MAX_ROOMS).await?;
             let listed: BTreeSet<RoomId> = rooms.iter().map(|summary| summary.room.id).collect();
             let watched = listed.is_subset(self.watch.rooms());
             self.watch.set_rooms(listed);

@@ -35,7 +35,8 @@ pub struct RoomReader {
 
 impl RoomReader {
     pub async fn open(app: &App, actor: &Actor, room: RoomId, after: &Position) -> Result<Self, store::StoreError> {
-        let follower = app.engine.store().follow(&actor.workspace, room, after, Arc::new(Notifier::default())).await?;
+        let follower =
+            app.engine.queries().follow(&actor.workspace, room, after, Arc::new(Notifier::default())).await?;
         let every = app.config.heartbeat;
         Ok(Self {
             app: app.clone(),

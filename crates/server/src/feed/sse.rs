@@ -52,7 +52,7 @@ pub fn run(app: &App, live: RoomReader, run: RunId) -> Response {
 }
 
 fn stream_of(app: &App, live: RoomReader, run: Option<RunId>) -> Response {
-    let state = SseState { live, epoch: app.engine.store().epoch().clone(), run, started: false, ended: false };
+    let state = SseState { live, epoch: app.engine.queries().epoch().clone(), run, started: false, ended: false };
     respond(bytes_of(state))
 }
 

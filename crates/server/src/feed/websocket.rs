@@ -164,7 +164,7 @@ impl SocketConnection {
     /// Sends one batch for each room that is behind, in one write. Returns whether there is more to send.
     async fn deliver(&mut self) -> Result<bool, SocketEnd> {
         let (mut sent, mut failed) = (false, Vec::new());
-        let epoch = self.app.engine.store().epoch().clone();
+        let epoch = self.app.engine.queries().epoch().clone();
         for (room, subscription) in self.rooms.iter_mut().filter(|(_, subscription)| !subscription.caught_up) {
             match subscription.follower.next().await {
                 Ok(Batch::Frames(frames)) => {
@@ -241,7 +241,7 @@ impl SocketConnection {
         self.mark_rooms_behind();
         self.send_room_changes(true).await?;
         let heads: BTreeMap<RoomId, Seq> = self.rooms.iter().map(|(room, s)| (*room, s.follower.head())).collect();
-        let epoch = self.app.engine.store().epoch();
+        let epoch = self.app.engine.queries().epoch();
         let beat = json!({"type": "heartbeat", "epoch": epoch, "heads": heads});
         self.socket.feed(Message::text(beat.to_string())).await?;
         self.socket.feed(Message::Ping(Bytes::new())).await?;
@@ -269,7 +269,7 @@ impl SocketConnection {
     async fn handle(&mut self, request: SocketRequest) -> Result<(), SocketEnd> {
         match request {
             SocketRequest::WatchRooms {} => {
-                match RoomListFeed::open(self.app.engine.store(), &self.actor.workspace).await {
+                match RoomListFeed::open(self.app.engine.queries(), &self.actor.workspace).await {
                     Ok((room_list, rooms)) => {
                         self.room_list = Some(room_list);
                         let list = json!({"type": "rooms", "rooms": rooms});
@@ -295,10 +295,10 @@ impl SocketConnection {
                 self.send_error(&Problem::invalid(what), Some(room)).await
             }
             SocketRequest::Subscribe { room, after } => {
-                let store = self.app.engine.store().clone();
-                match store.follow(&self.actor.workspace, room, &after, self.notifier.clone()).await {
+                let queries = self.app.engine.queries().clone();
+                match queries.follow(&self.actor.workspace, room, &after, self.notifier.clone()).await {
                     Ok(follower) => {
-                        let done = json!({"type": "subscribed", "room": room, "epoch": store.epoch(),
+                        let done = json!({"type": "subscribed", "room": room, "epoch": queries.epoch(),
                                           "head": follower.head()});
                         self.socket.send(Message::text(done.to_string())).await?;
                         self.rooms.insert(room, Box::new(RoomSubscription { follower, caught_up: false }));

@@ -60,7 +60,7 @@ pub async fn read(
         _ => return Err(Problem::invalid(format!("limit: a number from 1 to {}.", page::MAX_LIMIT))),
     };
     let raw = after.raw.unwrap_or(false);
-    let read = app.engine.store().page(&caller.workspace, room, &position, limit, raw).await?;
+    let read = app.engine.queries().page(&caller.workspace, room, &position, limit, raw).await?;
     if read.reset {
         let detail = "This position is not in the room's journal, which was restored or is shorter; discard what you \
                       have and read again with after=0.";

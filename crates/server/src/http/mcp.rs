@@ -8,7 +8,7 @@ use crate::{
     error::{Code, Problem},
     extract::{BodyBytes, QueryParams},
     feed::sse,
-    routing::{AccessPolicy, RouterBuilder},
+    routing::{Policy, RouterBuilder},
 };
 use ::mcp::{AuxiliaryEventFormat, McpResponse};
 use axum::{
@@ -18,19 +18,25 @@ use axum::{
     response::Response,
     routing::{get, post},
 };
+use domain::permission::Permission;
 use serde::Deserialize;
 
 pub fn add_routes(builder: RouterBuilder) -> RouterBuilder {
     let streamable = get(streamable).post(streamable).delete(streamable);
     builder
-        .add_undocumented(AccessPolicy::OwnerOrAgent, "/mcp", &[Method::GET, Method::POST, Method::DELETE], streamable)
         .add_undocumented(
-            AccessPolicy::Owner,
+            Policy::NeedsOrHostTools(Permission::Read),
+            "/mcp",
+            &[Method::GET, Method::POST, Method::DELETE],
+            streamable,
+        )
+        .add_undocumented(
+            Policy::Needs(Permission::Read),
             "/sse",
             &[Method::GET, Method::DELETE],
             get(stream).head(no_head).delete(end),
         )
-        .add_undocumented(AccessPolicy::Owner, "/message", &[Method::POST], post(message))
+        .add_undocumented(Policy::Needs(Permission::Read), "/message", &[Method::POST], post(message))
 }
 
 fn respond(reply: McpResponse) -> Response {

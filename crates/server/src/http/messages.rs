@@ -90,6 +90,6 @@ pub async fn history(
         _ => return Err(Problem::invalid("limit: a number from 1 to 1000.")),
     };
     let since = range.since.unwrap_or(0);
-    let history = app.engine.store().history(&caller.workspace, room, since, range.before, limit).await?;
+    let history = app.engine.queries().history(&caller.workspace, room, since, range.before, limit).await?;
     Ok(Json(HistoryView { epoch: history.epoch, head: history.head, messages: history.messages }))
 }

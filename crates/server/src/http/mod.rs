@@ -31,60 +31,75 @@ use crate::{
     error::{Code, Problem},
     extract::{Fingerprint, IdempotencyKey},
     metrics, openapi,
-    routing::{AccessPolicy, RouteGuard, RouterBuilder},
+    routing::{
+        Policy::{Needs, Public},
+        RouteGuard, RouterBuilder,
+    },
     web,
 };
-use domain::actor::Actor;
+use domain::{
+    actor::Actor,
+    permission::Permission::{Approve, ManageAgents, ManageMcpServers, ManageTokens, Post, Read},
+};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use store::IdempotentRequest;
 use utoipa_axum::routes;
 
 pub fn add_routes(builder: RouterBuilder) -> RouterBuilder {
-    let for_files = RouteGuard { policy: AccessPolicy::Owner, max_body_bytes: uploads::MAX_BYTES };
+    let for_files = RouteGuard { policy: Needs(Post), max_body_bytes: uploads::MAX_BYTES };
     let builder = builder
-        .add(AccessPolicy::Public, routes!(health::healthz))
-        .add(AccessPolicy::Public, routes!(health::readyz))
-        .add(AccessPolicy::Public, routes!(openapi::openapi_json))
+        .add(Public, routes!(health::healthz))
+        .add(Public, routes!(health::readyz))
+        .add(Public, routes!(openapi::openapi_json))
         // Public, because this is how a browser signs in.
-        .add(AccessPolicy::Public, routes!(session::show, session::sign_in, session::sign_out))
+        .add(Public, routes!(session::show, session::sign_in, session::sign_out))
         // Not public: route names and counts reveal how the server is used.
-        .add(AccessPolicy::Owner, routes!(metrics::prometheus))
-        .add(AccessPolicy::Owner, routes!(providers::list))
-        .add(AccessPolicy::Owner, routes!(agents::list, agents::create))
-        .add(AccessPolicy::Owner, routes!(agents::show, agents::change, agents::delete))
-        .add(AccessPolicy::Owner, routes!(effective::effective))
-        .add(AccessPolicy::Owner, routes!(mcp_servers::list, mcp_servers::create))
-        .add(AccessPolicy::Owner, routes!(mcp_servers::import))
-        .add(AccessPolicy::Owner, routes!(mcp_servers::export))
-        .add(AccessPolicy::Owner, routes!(mcp_servers::show, mcp_servers::change, mcp_servers::delete))
-        .add(AccessPolicy::Owner, routes!(mcp_servers_live::status))
-        .add(AccessPolicy::Owner, routes!(mcp_servers_live::test))
-        .add(AccessPolicy::Owner, routes!(mcp_servers_live::tools))
-        .add(AccessPolicy::Owner, routes!(mcp_servers_live::call))
-        .add(AccessPolicy::Owner, routes!(mcp_servers_live::logs))
-        .add(AccessPolicy::Owner, routes!(rooms::list, rooms::create))
-        .add(AccessPolicy::Owner, routes!(rooms::show, rooms::change, rooms::delete))
-        .add(AccessPolicy::Owner, routes!(rooms::cancel))
-        .add(AccessPolicy::Owner, routes!(remembered_tools::remembered))
-        .add(AccessPolicy::Owner, routes!(remembered_tools::forget))
-        .add(AccessPolicy::Owner, routes!(mcp_trust::mcp_trust, mcp_trust::trust_mcp, mcp_trust::distrust_mcp))
-        .add(AccessPolicy::Owner, routes!(messages::history, messages::post))
-        .add(AccessPolicy::Owner, routes!(events::read))
-        .add(AccessPolicy::Owner, routes!(events::socket))
-        .add(AccessPolicy::Owner, routes!(runs::list))
-        .add(AccessPolicy::Owner, routes!(runs::show))
-        .add(AccessPolicy::Owner, routes!(runs::timeline))
-        .add(AccessPolicy::Owner, routes!(runs::stream))
-        .add(AccessPolicy::Owner, routes!(runs::cancel))
-        .add(AccessPolicy::Owner, routes!(runs::approve))
+        .add(Needs(Read), routes!(metrics::prometheus))
+        .add(Needs(Read), routes!(providers::list))
+        .add(Needs(Read), routes!(agents::list))
+        .add(Needs(ManageAgents), routes!(agents::create))
+        .add(Needs(Read), routes!(agents::show))
+        .add(Needs(ManageAgents), routes!(agents::change, agents::delete))
+        .add(Needs(Read), routes!(effective::effective))
+        .add(Needs(Read), routes!(mcp_servers::list))
+        .add(Needs(ManageMcpServers), routes!(mcp_servers::create))
+        .add(Needs(ManageMcpServers), routes!(mcp_servers::import))
+        .add(Needs(Read), routes!(mcp_servers::export))
+        .add(Needs(Read), routes!(mcp_servers::show))
+        .add(Needs(ManageMcpServers), routes!(mcp_servers::change, mcp_servers::delete))
+        .add(Needs(Read), routes!(mcp_servers_live::status))
+        .add(Needs(ManageMcpServers), routes!(mcp_servers_live::test))
+        .add(Needs(Read), routes!(mcp_servers_live::tools))
+        .add(Needs(ManageMcpServers), routes!(mcp_servers_live::call))
+        .add(Needs(ManageMcpServers), routes!(mcp_servers_live::logs))
+        .add(Needs(Read), routes!(rooms::list))
+        .add(Needs(Post), routes!(rooms::create))
+        .add(Needs(Read), routes!(rooms::show))
+        .add(Needs(Post), routes!(rooms::change, rooms::delete))
+        .add(Needs(Post), routes!(rooms::cancel))
+        .add(Needs(Read), routes!(remembered_tools::remembered))
+        .add(Needs(Approve), routes!(remembered_tools::forget))
+        .add(Needs(Read), routes!(mcp_trust::mcp_trust))
+        .add(Needs(ManageMcpServers), routes!(mcp_trust::trust_mcp, mcp_trust::distrust_mcp))
+        .add(Needs(Read), routes!(messages::history))
+        .add(Needs(Post), routes!(messages::post))
+        .add(Needs(Read), routes!(events::read))
+        .add(Needs(Read), routes!(events::socket))
+        .add(Needs(Read), routes!(runs::list))
+        .add(Needs(Read), routes!(runs::show))
+        .add(Needs(Read), routes!(runs::timeline))
+        .add(Needs(Read), routes!(runs::stream))
+        .add(Needs(Post), routes!(runs::cancel))
+        .add(Needs(Approve), routes!(runs::approve))
         .add_guarded(for_files, routes!(uploads::create))
-        .add(AccessPolicy::Owner, routes!(uploads::show, uploads::delete))
-        .add(AccessPolicy::Owner, routes!(usage::usage))
-        .add(AccessPolicy::Owner, routes!(tokens::list, tokens::create))
-        .add(AccessPolicy::Owner, routes!(tokens::revoke))
-        .add(AccessPolicy::Owner, routes!(doctor::examine))
-        .add(AccessPolicy::Owner, routes!(execute::get, execute::post));
+        .add(Needs(Read), routes!(uploads::show))
+        .add(Needs(Post), routes!(uploads::delete))
+        .add(Needs(Read), routes!(usage::usage))
+        .add(Needs(ManageTokens), routes!(tokens::list, tokens::create))
+        .add(Needs(ManageTokens), routes!(tokens::revoke))
+        .add(Needs(Read), routes!(doctor::examine))
+        .add(Needs(Post), routes!(execute::get, execute::post));
     web::add_routes(mcp::add_routes(skills::add_routes(builder)))
 }
 

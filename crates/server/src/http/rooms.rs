@@ -13,7 +13,7 @@ use domain::{
     name::Name,
     room::{RoomPolicy, RoomSummary},
 };
-use engine::commands::{NewRoom, StoppedRun};
+use engine::commands::{NewRoom, RoomPatch, StoppedRun};
 use serde::{Deserialize, Serialize};
 
 #[derive(Serialize, utoipa::ToSchema)]
@@ -31,7 +31,7 @@ pub async fn list(
     caller: Caller,
     QueryParams(limit): LimitParams,
 ) -> Result<Json<RoomList>, Problem> {
-    Ok(Json(RoomList { rooms: app.engine.store().rooms(&caller.workspace, limit.get()?).await? }))
+    Ok(Json(RoomList { rooms: app.engine.queries().rooms(&caller.workspace, limit.get()?).await? }))
 }
 
 #[derive(Deserialize, utoipa::ToSchema)]
@@ -61,14 +61,14 @@ pub async fn create(
     }
     let new = NewRoom { name: spec.name, agents: spec.agents, project_id: None, policy: spec.policy };
     let room = app.engine.create_room(&caller, new, attempt(key, fingerprint).as_ref()).await?;
-    Ok((StatusCode::CREATED, Json(app.engine.store().room_summary(&caller.workspace, room.id).await?)))
+    Ok((StatusCode::CREATED, Json(app.engine.queries().room_summary(&caller.workspace, room.id).await?)))
 }
 
 /// Get a room
 #[utoipa::path(get, path = "/api/rooms/{id}", tag = "rooms", params(("id" = RoomId, Path)),
                responses((status = 200, body = RoomSummary)))]
 pub async fn show(State(app): State<App>, caller: Caller, Id(id): Id<RoomId>) -> Result<Json<RoomSummary>, Problem> {
-    Ok(Json(app.engine.store().room_summary(&caller.workspace, id).await?))
+    Ok(Json(app.engine.queries().room_summary(&caller.workspace, id).await?))
 }
 
 #[derive(Deserialize, utoipa::ToSchema)]
@@ -95,18 +95,12 @@ pub async fn change(
     key: IdempotencyKey,
     JsonBody(change, fingerprint): JsonBody<RoomChange>,
 ) -> Result<Json<RoomSummary>, Problem> {
-    let (store, actor, attempt) = (app.engine.store(), &*caller, attempt(key, fingerprint));
-    let write = async {
-        let room = store.room(&actor.workspace, id).await?;
-        if let Some(agents) = &change.agents {
-            app.engine.set_participants(actor, id, agents).await?;
-        }
-        let name = change.name.unwrap_or(room.name);
-        let policy = change.policy.unwrap_or(room.policy);
-        Ok(store.update_room(&actor.workspace, id, &name, &policy, attempt.as_ref()).await?)
-    };
+    let (actor, attempt) = (&*caller, attempt(key, fingerprint));
+    let RoomChange { name, policy, agents } = change;
+    let write =
+        async { Ok(app.engine.update_room(actor, id, RoomPatch { name, policy, agents }, attempt.as_ref()).await?) };
     run_once(&app, actor, attempt.as_ref(), write).await?;
-    Ok(Json(store.room_summary(&actor.workspace, id).await?))
+    Ok(Json(app.engine.queries().room_summary(&actor.workspace, id).await?))
 }
 
 /// Delete a room

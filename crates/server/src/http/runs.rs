@@ -78,7 +78,7 @@ pub async fn list(
     let before = before.map_err(|error: InvalidRunCursor| Problem::invalid(format!("before: {error}.")))?;
     // One extra row shows whether there is a next page.
     let filter = RunFilter { room_id, agent_id, message_id, status, before, limit: limit + 1 };
-    let mut found = app.engine.store().named_runs(&caller.workspace, &filter).await?;
+    let mut found = app.engine.queries().named_runs(&caller.workspace, &filter).await?;
     let more = found.len() > limit as usize;
     found.truncate(limit as usize);
     let next = found.last().filter(|_| more).map(|last| RunCursor::of(&last.run).to_string());
@@ -90,7 +90,7 @@ pub async fn list(
 #[utoipa::path(get, path = "/api/runs/{id}", tag = "runs", params(("id" = RunId, Path)),
                responses((status = 200, body = Run)))]
 pub async fn show(State(app): State<App>, caller: Caller, Id(id): Id<RunId>) -> Result<Json<Run>, Problem> {
-    Ok(Json(app.engine.store().run(&caller.workspace, id).await?))
+    Ok(Json(app.engine.queries().run(&caller.workspace, id).await?))
 }
 
 /// Get a run's timeline
@@ -99,9 +99,9 @@ pub async fn show(State(app): State<App>, caller: Caller, Id(id): Id<RunId>) -> 
 #[utoipa::path(get, path = "/api/runs/{id}/timeline", tag = "runs", params(("id" = RunId, Path)),
                responses((status = 200, body = Timeline)))]
 pub async fn timeline(State(app): State<App>, caller: Caller, Id(id): Id<RunId>) -> Result<Json<Timeline>, Problem> {
-    let store = app.engine.store();
-    let run = store.run(&caller.workspace, id).await?;
-    Ok(Json(domain::timeline::timeline(id, &store.run_milestones(&run).await?)))
+    let queries = app.engine.queries();
+    let run = queries.run(&caller.workspace, id).await?;
+    Ok(Json(domain::timeline::timeline(id, &queries.run_milestones(&run).await?)))
 }
 
 /// Stream a run's events
@@ -116,14 +116,14 @@ pub async fn stream(
     Id(id): Id<RunId>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let store = app.engine.store();
-    let run = store.run(&caller.workspace, id).await?;
+    let queries = app.engine.queries();
+    let run = queries.run(&caller.workspace, id).await?;
     let mut position = sse::position(&headers, None)?;
     if position == Position::START {
         position.seq = run.queued_seq.saturating_sub(1);
     } else if run.status.is_terminal()
-        && position.epoch.as_ref().is_none_or(|epoch| epoch == store.epoch())
-        && store.run_events(run.room_id, id, position.seq.saturating_add(1)).await?.is_empty()
+        && position.epoch.as_ref().is_none_or(|epoch| epoch == queries.epoch())
+        && queries.run_events(run.room_id, id, position.seq.saturating_add(1)).await?.is_empty()
     {
         // Nothing more will come; this status tells a browser's EventSource not to reconnect.
         return Ok(StatusCode::NO_CONTENT.into_response());

@@ -37,12 +37,12 @@ pub async fn read(
     Id((name, path)): Id<(SkillName, FilePath)>,
     QueryParams(VersionParams { version }): QueryParams<VersionParams>,
 ) -> Result<Response, Problem> {
-    let store = app.engine.store();
+    let queries = app.engine.queries();
     let version = match version {
         Some(version) => version,
-        None => store.skill(&caller.workspace, &name).await?.version,
+        None => queries.skill(&caller.workspace, &name).await?.version,
     };
-    let file = store.skill_file(&caller.workspace, &name, version, &path).await?;
+    let file = queries.skill_file(&caller.workspace, &name, version, &path).await?;
     Ok(download("application/octet-stream", file.content))
 }
 

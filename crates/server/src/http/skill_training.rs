@@ -73,12 +73,12 @@ pub async fn training(
     caller: Caller,
     Id(name): Id<SkillName>,
 ) -> Result<Json<TrainingView>, Problem> {
-    let (store, actor) = (app.engine.store(), &*caller);
+    let (queries, owner) = (app.engine.queries(), &caller.workspace);
     let (skill, rooms, rounds, proposals) = tokio::try_join!(
-        store.skill(&actor.workspace, &name),
-        store.training_rooms(&actor.workspace, &name),
-        store.training_rounds(&actor.workspace, &name, ROUNDS),
-        store.proposals(&actor.workspace, &name)
+        queries.skill(owner, &name),
+        queries.training_rooms(owner, &name),
+        queries.training_rounds(owner, &name, ROUNDS),
+        queries.proposals(owner, &name)
     )?;
     let proposals = proposals.into_iter().map(ProposalView::brief).collect();
     Ok(Json(TrainingView { experience: skill.experience, rooms, rounds, proposals }))
@@ -144,7 +144,7 @@ pub async fn rate(
         WriteOutcome::Done(round) => round,
         WriteOutcome::AlreadyDone(id) => {
             let id: RoundId = id.parse().map_err(Problem::internal)?;
-            app.engine.store().training_round(&actor.workspace, &name, id).await?
+            app.engine.queries().training_round(&actor.workspace, &name, id).await?
         }
     };
     Ok((StatusCode::CREATED, Json(round)))
@@ -192,7 +192,7 @@ pub async fn proposal(
     caller: Caller,
     Id((name, id)): Id<(SkillName, ProposalId)>,
 ) -> Result<Json<ProposalView>, Problem> {
-    let proposal = app.engine.store().proposal(&caller.workspace, &name, id).await?;
+    let proposal = app.engine.queries().proposal(&caller.workspace, &name, id).await?;
     ProposalView::whole(&app, &caller, &name, proposal).await
 }
 
@@ -253,7 +253,7 @@ async fn written_proposal(
         WriteOutcome::Done(proposal) => proposal,
         WriteOutcome::AlreadyDone(id) => {
             let id: ProposalId = id.parse().map_err(Problem::internal)?;
-            app.engine.store().proposal(&actor.workspace, skill, id).await?
+            app.engine.queries().proposal(&actor.workspace, skill, id).await?
         }
     };
     ProposalView::whole(app, actor, skill, proposal).await

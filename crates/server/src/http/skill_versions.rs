@@ -39,7 +39,7 @@ pub async fn versions(
     caller: Caller,
     Id(name): Id<SkillName>,
 ) -> Result<Json<VersionList>, Problem> {
-    let versions = app.engine.store().skill_versions(&caller.workspace, &name).await?.into_iter();
+    let versions = app.engine.queries().skill_versions(&caller.workspace, &name).await?.into_iter();
     let summary = |SkillVersion { version, spec, note, created_at, .. }| VersionSummary {
         version,
         label: spec.label,

@@ -8,13 +8,14 @@ use crate::{
     http::{
         WriteOutcome, apply_merge_patch, attempt, run_once, skill_files, skill_training, skill_transfer, skill_versions,
     },
-    routing::{AccessPolicy, RouterBuilder},
+    routing::{Policy::Needs, RouterBuilder},
 };
 use axum::{Json, extract::State, http::StatusCode};
 use domain::{
     actor::Actor,
     ids::SkillId,
     name::Name,
+    permission::Permission::{ManageSkills, Read},
     skill::{FileEntry, FindingLevel, Parameter, ParameterValues, Skill, SkillFinding, SkillName, SkillSpec},
     time::Timestamp,
 };
@@ -26,21 +27,25 @@ use utoipa_axum::routes;
 
 pub fn add_routes(builder: RouterBuilder) -> RouterBuilder {
     builder
-        .add(AccessPolicy::Owner, routes!(list, create))
-        .add(AccessPolicy::Owner, routes!(check))
-        .add(AccessPolicy::Owner, routes!(skill_transfer::import))
-        .add(AccessPolicy::Owner, routes!(show, change, delete))
-        .add(AccessPolicy::Owner, routes!(skill_versions::versions))
-        .add(AccessPolicy::Owner, routes!(skill_versions::version))
-        .add(AccessPolicy::Owner, routes!(skill_versions::restore))
-        .add(AccessPolicy::Owner, routes!(skill_files::read, skill_files::write, skill_files::remove))
-        .add(AccessPolicy::Owner, routes!(skill_transfer::export))
-        .add(AccessPolicy::Owner, routes!(skill_training::training, skill_training::begin))
-        .add(AccessPolicy::Owner, routes!(skill_training::rate))
-        .add(AccessPolicy::Owner, routes!(skill_training::propose))
-        .add(AccessPolicy::Owner, routes!(skill_training::proposal))
-        .add(AccessPolicy::Owner, routes!(skill_training::accept))
-        .add(AccessPolicy::Owner, routes!(skill_training::reject))
+        .add(Needs(Read), routes!(list))
+        .add(Needs(ManageSkills), routes!(create))
+        .add(Needs(Read), routes!(check))
+        .add(Needs(ManageSkills), routes!(skill_transfer::import))
+        .add(Needs(Read), routes!(show))
+        .add(Needs(ManageSkills), routes!(change, delete))
+        .add(Needs(Read), routes!(skill_versions::versions))
+        .add(Needs(Read), routes!(skill_versions::version))
+        .add(Needs(ManageSkills), routes!(skill_versions::restore))
+        .add(Needs(Read), routes!(skill_files::read))
+        .add(Needs(ManageSkills), routes!(skill_files::write, skill_files::remove))
+        .add(Needs(Read), routes!(skill_transfer::export))
+        .add(Needs(Read), routes!(skill_training::training))
+        .add(Needs(ManageSkills), routes!(skill_training::begin))
+        .add(Needs(ManageSkills), routes!(skill_training::rate))
+        .add(Needs(ManageSkills), routes!(skill_training::propose))
+        .add(Needs(Read), routes!(skill_training::proposal))
+        .add(Needs(ManageSkills), routes!(skill_training::accept))
+        .add(Needs(ManageSkills), routes!(skill_training::reject))
 }
 
 /// The current version of a skill
@@ -106,8 +111,9 @@ pub struct FolderSkill {
 /// List skills
 #[utoipa::path(get, path = "/api/skills", tag = "skills", responses((status = 200, body = SkillList)))]
 pub async fn list(State(app): State<App>, caller: Caller) -> Result<Json<SkillList>, Problem> {
-    let store = app.engine.store();
-    let (skills, figures) = tokio::try_join!(store.skills(&caller.workspace), store.skill_stats(&caller.workspace))?;
+    let queries = app.engine.queries();
+    let (skills, figures) =
+        tokio::try_join!(queries.skills(&caller.workspace), queries.skill_stats(&caller.workspace))?;
     let summary = |skill: Skill| {
         let usage = figures.get(&skill.id).copied().map_or_else(SkillUsage::default, usage);
         let Skill { id, spec, version, files, experience, created_at, updated_at } = skill;
@@ -155,7 +161,7 @@ pub async fn create(
 #[utoipa::path(get, path = "/api/skills/{name}", tag = "skills", params(("name" = String, Path)),
                responses((status = 200, body = SkillView)))]
 pub async fn show(State(app): State<App>, caller: Caller, Id(name): Id<SkillName>) -> Result<Json<SkillView>, Problem> {
-    let skill = app.engine.store().skill(&caller.workspace, &name).await?;
+    let skill = app.engine.queries().skill(&caller.workspace, &name).await?;
     Ok(Json(view(&app, &caller, skill).await?))
 }
 
@@ -197,7 +203,7 @@ pub async fn change(
 ) -> Result<Json<SkillView>, Problem> {
     let (actor, attempt) = (&*caller, attempt(key, fingerprint));
     let write = async {
-        let current = app.engine.store().skill(&actor.workspace, &name).await?;
+        let current = app.engine.queries().skill(&actor.workspace, &name).await?;
         let spec: SkillSpec = apply_merge_patch(&current.spec, patch)?;
         Ok(app.engine.change_skill(actor, current, spec, params.into(), attempt.as_ref()).await?)
     };
@@ -218,7 +224,7 @@ pub async fn delete(
     fingerprint: Fingerprint,
 ) -> Result<StatusCode, Problem> {
     let (actor, attempt) = (&*caller, attempt(key, fingerprint));
-    let write = async { Ok(app.engine.store().delete_skill(&actor.workspace, &name, attempt.as_ref()).await?) };
+    let write = async { Ok(app.engine.delete_skill(actor, &name, attempt.as_ref()).await?) };
     run_once(&app, actor, attempt.as_ref(), write).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -277,14 +283,14 @@ pub(super) async fn written_skill(app: &App, actor: &Actor, done: WriteOutcome<S
         WriteOutcome::Done(skill) => skill,
         WriteOutcome::AlreadyDone(name) => {
             let name = name.parse().map_err(|_| Problem::new(Code::NotFound, "The skill was deleted."))?;
-            app.engine.store().skill(&actor.workspace, &name).await?
+            app.engine.queries().skill(&actor.workspace, &name).await?
         }
     };
     view(app, actor, skill).await
 }
 
 async fn view(app: &App, actor: &Actor, skill: Skill) -> Result<SkillView, Problem> {
-    let figures = app.engine.store().skill_stats(&actor.workspace).await?;
+    let figures = app.engine.queries().skill_stats(&actor.workspace).await?;
     let usage = figures.get(&skill.id).copied().map_or_else(SkillUsage::default, usage);
     let Skill { id, spec, version, files, experience, created_at, updated_at } = skill;
     let findings = spec.findings().into_iter().filter(|finding| finding.level == FindingLevel::Warning).collect();

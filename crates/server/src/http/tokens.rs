@@ -34,7 +34,7 @@ pub struct TokenView {
 /// Valid tokens only, without their secrets.
 #[utoipa::path(get, path = "/api/tokens", tag = "tokens", responses((status = 200, body = TokenList)))]
 pub async fn list(State(app): State<App>, caller: Caller) -> Result<Json<TokenList>, Problem> {
-    let found = app.engine.store().owner_tokens(&caller.workspace).await?.into_iter();
+    let found = app.engine.tokens(&caller).await?.into_iter();
     let view = |TokenRecord { id, label, created_at, last_used_at, .. }| {
         let current = caller.credential.token() == Some(id);
         TokenView { id, name: label, created_at, last_used_at, current }
@@ -73,10 +73,10 @@ pub async fn create(
     key: IdempotencyKey,
     JsonBody(NewToken { name }, fingerprint): JsonBody<NewToken>,
 ) -> Result<(StatusCode, Json<CreatedToken>), Problem> {
-    let (store, actor, attempt) = (app.engine.store(), &*caller, attempt(key, fingerprint));
+    let (actor, attempt) = (&*caller, attempt(key, fingerprint));
     let (secret, hash) = token::generate().map_err(Problem::internal)?;
-    let first = !store.accounts_exist().await?;
-    let write = async { Ok(store.add_token(&actor.workspace, &name, &hash, attempt.as_ref()).await?) };
+    let first = !app.engine.accounts().exist().await?;
+    let write = async { Ok(app.engine.create_token(actor, &name, &hash, attempt.as_ref()).await?) };
     match run_once(&app, actor, attempt.as_ref(), write).await? {
         WriteOutcome::Done(id) => {
             app.authenticator.clear_accounts_cache();
@@ -106,7 +106,7 @@ pub async fn revoke(
     fingerprint: Fingerprint,
 ) -> Result<StatusCode, Problem> {
     let (actor, attempt) = (&*caller, attempt(key, fingerprint));
-    let write = async { Ok(app.engine.store().revoke_own_token(&actor.workspace, id, attempt.as_ref()).await?) };
+    let write = async { Ok(app.engine.revoke_token(actor, id, attempt.as_ref()).await?) };
     run_once(&app, actor, attempt.as_ref(), write).await?;
     Ok(StatusCode::NO_CONTENT)
 }

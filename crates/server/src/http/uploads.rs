@@ -103,7 +103,7 @@ pub async fn create(
     let upload = match run_once(&app, actor, attempt.as_ref(), write).await? {
         WriteOutcome::Done(upload) => upload,
         WriteOutcome::AlreadyDone(id) => {
-            app.engine.store().upload(&actor.workspace, id.parse().map_err(Problem::internal)?).await?
+            app.engine.queries().upload(&actor.workspace, id.parse().map_err(Problem::internal)?).await?
         }
     };
     Ok((StatusCode::CREATED, Json(upload.into())))

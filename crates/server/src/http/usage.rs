@@ -153,7 +153,7 @@ pub async fn usage(
         UsageGroupParam::Room => UsageGrouping::Room,
     };
     let query = UsageQuery { from, to, by, bucket: bucket.length() };
-    let rows = app.engine.store().usage(&caller.workspace, &query).await?;
+    let rows = app.engine.queries().usage(&caller.workspace, &query).await?;
     Ok(Json(report(rows, from, to, bucket)))
 }
 

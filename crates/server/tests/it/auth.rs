@@ -1,4 +1,4 @@
-use crate::test_app::{TOKEN, TestApp, header};
+use crate::test_app::{TOKEN, TestApp, config, header};
 use axum::http::Request;
 use server::{HttpServerConfig, listen::ConnectionAddrs};
 use std::{num::NonZeroU32, sync::atomic::Ordering};
@@ -31,10 +31,7 @@ async fn without_accounts_a_local_request_is_the_local_owner() {
 
 #[tokio::test]
 async fn a_proxy_on_this_machine_is_not_the_local_owner() {
-    let test_app = TestApp::with(HttpServerConfig {
-        public_hosts: vec!["green.example.org".into()],
-        ..HttpServerConfig::default()
-    });
+    let test_app = TestApp::with(HttpServerConfig { public_hosts: vec!["green.example.org".into()], ..config() });
     for name in ["forwarded", "x-forwarded-for"] {
         let answer = test_app.send("/test/whoami", |request| header(request, name, "for=203.0.113.9")).await;
         assert_eq!(answer.problem(401), "unauthorized", "{name}");
@@ -83,8 +80,7 @@ async fn a_broken_store_refuses_everyone_and_reveals_nothing() {
 #[tokio::test]
 async fn too_many_requests_are_a_429_with_retry_after() {
     let two = NonZeroU32::new(2).unwrap();
-    let slow =
-        HttpServerConfig { requests_per_second: NonZeroU32::MIN, request_burst: two, ..HttpServerConfig::default() };
+    let slow = HttpServerConfig { requests_per_second: NonZeroU32::MIN, request_burst: two, ..config() };
     let test_app = TestApp::with(slow.clone());
     assert_eq!(test_app.get("/healthz").await.status, 200);
     assert_eq!(test_app.get("/test/whoami").await.status, 200);

@@ -1,9 +1,9 @@
-use crate::test_app::{TestApp, header};
+use crate::test_app::{TestApp, config, header};
 use axum::{body::Body, http::Method};
 use server::HttpServerConfig;
 
 fn small() -> TestApp {
-    TestApp::with(HttpServerConfig { max_body_bytes: 100_000, ..HttpServerConfig::default() })
+    TestApp::with(HttpServerConfig { max_body_bytes: 100_000, ..config() })
 }
 
 #[tokio::test]

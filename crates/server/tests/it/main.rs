@@ -5,6 +5,7 @@
 mod auth;
 mod bodies;
 mod origin;
+mod roles;
 mod routes;
 mod sockets;
 mod test_app;

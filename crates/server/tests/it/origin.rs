@@ -1,11 +1,8 @@
-use crate::test_app::{TestApp, header};
+use crate::test_app::{TestApp, config, header};
 use server::HttpServerConfig;
 
 async fn status_of(host: Option<&str>, more: &[(&'static str, &str)], target: &str) -> Result<u16, String> {
-    let test_app = TestApp::with(HttpServerConfig {
-        public_hosts: vec!["green.example.org".into()],
-        ..HttpServerConfig::default()
-    });
+    let test_app = TestApp::with(HttpServerConfig { public_hosts: vec!["green.example.org".into()], ..config() });
     let answer = test_app
         .send(target, |mut request| {
             request.headers_mut().clear();

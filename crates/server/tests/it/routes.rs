@@ -1,9 +1,9 @@
-use crate::test_app::{TOKEN, TestApp, header};
+use crate::test_app::{TOKEN, TestApp, config, header};
 use axum::http::Method;
 use server::{
     HttpServerConfig,
     error::Code,
-    routing::{AccessPolicy, RouteInfo},
+    routing::{Policy, RouteInfo},
 };
 use std::{collections::BTreeSet, sync::atomic::Ordering, time::Duration};
 
@@ -17,9 +17,9 @@ async fn invariant_15_every_documented_route_has_a_policy_and_every_owner_route_
             let method_name = method.to_uppercase();
             let listed =
                 test_app.routes.iter().filter(|route| route.path == *path && route.method.as_str() == method_name);
-            let policies: Vec<AccessPolicy> = listed.map(|route| route.policy).collect();
+            let policies: Vec<Policy> = listed.map(|route| route.policy).collect();
             assert_eq!(policies.len(), 1, "{method} {path}: {policies:?}");
-            assert_eq!(operation["security"].is_array(), policies[0] == AccessPolicy::Owner, "{method} {path}");
+            assert_eq!(operation["security"].is_array(), policies[0] != Policy::Public, "{method} {path}");
             for status in ["403", "429", "default"] {
                 assert!(operation["responses"][status].is_object(), "{method} {path} lacks {status}");
             }
@@ -37,15 +37,13 @@ async fn invariant_15_every_documented_route_has_a_policy_and_every_owner_route_
     // The number of pages depends on whether the web app is embedded in this build.
     assert!(documented >= 11 && undocumented.len() >= 3 && test_app.routes.len() == documented + undocumented.len());
     for route in undocumented {
-        let is_page =
-            route.method == Method::GET && route.policy == AccessPolicy::Public && !route.path.starts_with("/api");
+        let is_page = route.method == Method::GET && route.policy == Policy::Public && !route.path.starts_with("/api");
         // These have their own protocol, described in `docs/mcp-server.md`.
-        let is_mcp =
-            route.policy != AccessPolicy::Public && ["/mcp", "/sse", "/message"].contains(&route.path.as_str());
+        let is_mcp = route.policy != Policy::Public && ["/mcp", "/sse", "/message"].contains(&route.path.as_str());
         assert!(is_page || is_mcp, "only pages and MCP may be undocumented: {route:?}");
     }
 
-    for route in test_app.routes.iter().filter(|route| route.policy != AccessPolicy::Public) {
+    for route in test_app.routes.iter().filter(|route| route.policy != Policy::Public) {
         let target = route.path.replace(['{', '}'], "");
         for token in [
             None,
@@ -145,8 +143,7 @@ async fn a_panic_is_a_problem_without_its_message() {
 
 #[tokio::test(start_paused = true)]
 async fn a_handler_that_hangs_times_out() {
-    let test_app =
-        TestApp::with(HttpServerConfig { request_deadline: Duration::from_secs(5), ..HttpServerConfig::default() });
+    let test_app = TestApp::with(HttpServerConfig { request_deadline: Duration::from_secs(5), ..config() });
     let answer = test_app.get("/test/hang").await;
     assert_eq!(answer.problem(503), "unavailable");
     assert_eq!(answer.header("retry-after"), "1");

@@ -12,21 +12,23 @@ use domain::{
     ids::{BrowserSessionId, RoomId, RunId, TokenId, UserId},
     name::Name,
     owner::Owner,
-    permission::Role,
+    permission::{Permission, Role},
 };
 use engine::Engine;
 use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use server::{
-    App, AppState, HttpServerConfig,
+    App, AppState, HttpServerConfig, McpHandlerKind,
     auth::{AccountStore, Caller, token},
     error::{BoxError, Problem},
     extract::{Id, IdempotencyKey, JsonBody, QueryParams},
     listen::ConnectionAddrs,
-    routing::{AccessPolicy, RouteInfo, RouterBuilder},
+    routing::{Policy, RouteInfo, RouterBuilder},
 };
 use std::{
+    num::NonZeroU32,
+    path::Path,
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -66,33 +68,41 @@ impl AccountStore for SharedAccounts {
         })
     }
 
-    fn is_token_valid(&self, _: TokenId) -> BoxFuture<'_, Result<bool, BoxError>> {
-        Box::pin(async { Ok(self.0.exist.load(Ordering::SeqCst)) })
+    fn role_of_token(&self, _: TokenId) -> BoxFuture<'_, Result<Option<Role>, BoxError>> {
+        Box::pin(async { Ok(self.0.exist.load(Ordering::SeqCst).then_some(Role::Owner)) })
     }
 
     fn actor_for_token(&self, sha256: [u8; 32]) -> BoxFuture<'_, Result<Option<Actor>, BoxError>> {
         Box::pin(async move {
-            let known = self.0.exist.load(Ordering::SeqCst) && sha256 == token::hash(TOKEN.as_bytes());
-            Ok(known.then(|| ada(Credential::Token(TokenId::generate()))))
+            if !self.0.exist.load(Ordering::SeqCst) {
+                return Ok(None);
+            }
+            if sha256 == token::hash(TOKEN.as_bytes()) {
+                return Ok(Some(ada(Credential::Token(TokenId::generate()))));
+            }
+            let members = ["ada", "eve"].into_iter().flat_map(|workspace| Role::ALL.map(|role| (workspace, role)));
+            let mut found =
+                members.filter(|(workspace, role)| sha256 == token::hash(token_of(workspace, *role).as_bytes()));
+            Ok(found.next().map(|(workspace, role)| member(workspace, role, Credential::Token(TokenId::generate()))))
         })
     }
 
-    fn begin_browser_session(&self, token: TokenId, cookie: [u8; 32]) -> BoxFuture<'_, Result<(), BoxError>> {
+    fn begin_browser_session(&self, _: Actor, token: TokenId, cookie: [u8; 32]) -> BoxFuture<'_, Result<(), BoxError>> {
         Box::pin(async move {
             *self.0.session.lock().unwrap() = Some((token, cookie));
             Ok(())
         })
     }
 
-    fn end_browser_session(&self, cookie: [u8; 32]) -> BoxFuture<'_, Result<(), BoxError>> {
+    fn end_browser_session(&self, _: Actor, cookie: [u8; 32]) -> BoxFuture<'_, Result<(), BoxError>> {
         Box::pin(async move {
             self.0.session.lock().unwrap().take_if(|(_, known)| *known == cookie);
             Ok(())
         })
     }
 
-    fn is_browser_session_valid(&self, _: BrowserSessionId) -> BoxFuture<'_, Result<bool, BoxError>> {
-        Box::pin(async { Ok(self.0.session.lock().unwrap().is_some()) })
+    fn role_of_browser_session(&self, _: BrowserSessionId) -> BoxFuture<'_, Result<Option<Role>, BoxError>> {
+        Box::pin(async { Ok(self.0.session.lock().unwrap().is_some().then_some(Role::Owner)) })
     }
 
     fn actor_for_cookie(&self, cookie: [u8; 32]) -> BoxFuture<'_, Result<Option<Actor>, BoxError>> {
@@ -105,9 +115,18 @@ impl AccountStore for SharedAccounts {
 }
 
 fn ada(credential: Credential) -> Actor {
-    let name = Name::parse("ada").unwrap();
-    let user = User { id: UserId::generate(), name: name.clone() };
-    Actor { workspace: Owner::new(name), user: Some(user), role: Role::Owner, credential }
+    member("ada", Role::Owner, credential)
+}
+
+fn member(workspace: &str, role: Role, credential: Credential) -> Actor {
+    let name = Name::parse(workspace).unwrap();
+    let user = User { id: UserId::LOCAL, name: name.clone() };
+    Actor { workspace: Owner::new(name), user: Some(user), role, credential }
+}
+
+/// The token of a member with a role, in the workspace `ada` or `eve`.
+pub fn token_of(workspace: &str, role: Role) -> String {
+    format!("grm_{workspace}_{role}")
 }
 
 /// Doctor checks without findings.
@@ -130,23 +149,49 @@ fn engine() -> Engine {
             };
             let store =
                 Store::open(&config, StoreAccess::Tool, &mut JoinSet::new(), &CancellationToken::new()).await.unwrap();
-            let settings = engine::EngineConfig {
-                concurrency: 1,
-                lease: Duration::from_secs(15),
-                limits: Limits::default(),
-                stop_grace: Duration::from_secs(1),
-                folders: engine::Folders { data: folder.path().to_owned(), shared_workspace: None },
-                mcp_servers: std::collections::BTreeMap::new(),
-                mcp_variables: engine::McpVariables::default(),
-            };
-            let mcp = workbench::mcp::McpManager::new(
-                workbench::process::Supervisor::new("greenroom".into()),
-                workbench::mcp::McpClientSettings::new(folder.path().to_owned()),
-            );
-            Engine::new(store, providers::ProviderRegistry::default(), mcp, settings)
+            engine_on(store, folder.path())
         })
     });
     opened.join().unwrap()
+}
+
+pub fn engine_on(store: Store, folder: &Path) -> Engine {
+    let settings = engine::EngineConfig {
+        concurrency: 1,
+        lease: Duration::from_secs(15),
+        limits: Limits::default(),
+        stop_grace: Duration::from_secs(1),
+        folders: engine::Folders { data: folder.to_owned(), shared_workspace: None },
+        mcp_servers: std::collections::BTreeMap::new(),
+        mcp_variables: engine::McpVariables::default(),
+    };
+    let mcp = workbench::mcp::McpManager::new(
+        workbench::process::Supervisor::new("greenroom".into()),
+        workbench::mcp::McpClientSettings::new(folder.to_owned()),
+    );
+    let scripted = vec![Arc::new(providers::scripted::ScriptedProvider) as _];
+    Engine::new(store, providers::ProviderRegistry::new(scripted), mcp, settings)
+}
+
+/// Limits that no test reaches, unless it sets its own.
+pub fn config() -> HttpServerConfig {
+    let many = NonZeroU32::new(1_000_000).unwrap();
+    HttpServerConfig {
+        listen: ([127, 0, 0, 1], 7878).into(),
+        public_hosts: Vec::new(),
+        max_body_bytes: 2 * 1024 * 1024,
+        max_connections: 1000,
+        requests_per_second: many,
+        request_burst: many,
+        request_deadline: Duration::from_secs(60),
+        header_read_timeout: Duration::from_secs(10),
+        heartbeat: Duration::from_secs(15),
+        write_stall: Duration::from_secs(120),
+        stop_deadline: Duration::from_secs(10),
+        mcp_session_idle: Duration::from_secs(1800),
+        mcp_max_sessions: 1000,
+        mcp_handler: McpHandlerKind::default(),
+    }
 }
 
 pub struct TestApp {
@@ -158,7 +203,7 @@ pub struct TestApp {
 
 impl TestApp {
     pub fn new() -> Self {
-        Self::with(HttpServerConfig::default())
+        Self::with(config())
     }
 
     pub fn with_accounts() -> Self {
@@ -168,6 +213,10 @@ impl TestApp {
     }
 
     pub fn with(config: HttpServerConfig) -> Self {
+        Self::with_engine(config, engine())
+    }
+
+    pub fn with_engine(config: HttpServerConfig, engine: Engine) -> Self {
         let accounts = Arc::new(FakeAccounts::default());
         let probed = Arc::clone(&accounts);
         let probe = move || -> BoxFuture<'static, Result<(), BoxError>> {
@@ -180,7 +229,7 @@ impl TestApp {
         let shared = Box::new(SharedAccounts(Arc::clone(&accounts)));
         let app = AppState::with_accounts_and_probe(
             config,
-            engine(),
+            engine,
             shared,
             Box::new(probe),
             no_checks(),
@@ -259,13 +308,13 @@ impl TestResponse {
 
 fn add_test_routes(builder: RouterBuilder) -> RouterBuilder {
     builder
-        .add(AccessPolicy::Owner, routes!(whoami))
-        .add(AccessPolicy::Owner, routes!(post))
-        .add(AccessPolicy::Owner, routes!(show))
-        .add(AccessPolicy::Owner, routes!(pair))
-        .add(AccessPolicy::Owner, routes!(list))
-        .add(AccessPolicy::Public, routes!(explode))
-        .add(AccessPolicy::Public, routes!(hang))
+        .add(Policy::Needs(Permission::Read), routes!(whoami))
+        .add(Policy::Needs(Permission::Read), routes!(post))
+        .add(Policy::Needs(Permission::Read), routes!(show))
+        .add(Policy::Needs(Permission::Read), routes!(pair))
+        .add(Policy::Needs(Permission::Read), routes!(list))
+        .add(Policy::Public, routes!(explode))
+        .add(Policy::Public, routes!(hang))
 }
 
 #[utoipa::path(get, path = "/test/whoami")]

@@ -1,6 +1,6 @@
 //! Agents and the participants of a room.
 
-use super::{idempotency::store_key, owned::must_exist};
+use super::{audit::store_audit, idempotency::store_key, owned::must_exist};
 use crate::{
     IdempotentRequest, Store, StoreError,
     database::{reading, writing},
@@ -9,7 +9,9 @@ use crate::{
     row::row,
 };
 use domain::{
+    actor::Actor,
     agent::{Agent, AgentSpec},
+    audit::{AuditAction, AuditEntry, AuditedObject},
     ids::{AgentId, RoomId},
     owner::Owner,
     room::RoomPolicy,
@@ -111,16 +113,18 @@ impl Store {
 
     pub async fn create_agent(
         &self,
-        owner: &Owner,
+        actor: &Actor,
         spec: AgentSpec,
         attempt: Option<&IdempotentRequest>,
     ) -> Result<Agent> {
+        let owner = &actor.workspace;
         let now = Timestamp::now();
         let agent = Agent { id: AgentId::generate(), spec, created_at: now, updated_at: now };
         let json = serde_json::to_string(&agent.spec)?;
         let name = agent.spec.name.as_str();
         writing!(self.database(), |transaction| {
             store_key!(transaction, owner, attempt, agent.id, now);
+            store_audit!(transaction, AuditEntry::new(actor, AuditAction::Create, AuditedObject::Agent, agent.id), now);
             sqlx::query(
                 "INSERT INTO agents (id, owner, name, spec, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $5)",
             )
@@ -139,15 +143,17 @@ impl Store {
 
     pub async fn update_agent(
         &self,
-        owner: &Owner,
+        actor: &Actor,
         id: AgentId,
         spec: AgentSpec,
         attempt: Option<&IdempotentRequest>,
     ) -> Result<Agent> {
+        let owner = &actor.workspace;
         let now = Timestamp::now();
         let json = serde_json::to_string(&spec)?;
         writing!(self.database(), |transaction| {
             store_key!(transaction, owner, attempt, id, now);
+            store_audit!(transaction, AuditEntry::new(actor, AuditAction::Update, AuditedObject::Agent, id), now);
             let changed = sqlx::query(
                 "UPDATE agents SET name = $3, spec = $4, updated_at = $5 WHERE id = $1 AND owner = $2 \
                  AND deleted_at IS NULL",
@@ -167,9 +173,11 @@ impl Store {
     }
 
     /// Deletes an agent. It leaves every room; its messages stay.
-    pub async fn delete_agent(&self, owner: &Owner, id: AgentId, attempt: Option<&IdempotentRequest>) -> Result<()> {
+    pub async fn delete_agent(&self, actor: &Actor, id: AgentId, attempt: Option<&IdempotentRequest>) -> Result<()> {
+        let owner = &actor.workspace;
         let statement = "UPDATE agents SET deleted_at = $3 WHERE id = $1 AND owner = $2 AND deleted_at IS NULL";
-        self.set_time(statement, owner, id.0, attempt).await?;
+        let entry = AuditEntry::new(actor, AuditAction::Delete, AuditedObject::Agent, id);
+        self.set_time(statement, id.0, entry, attempt).await?;
         self.watch_registry().list_changed(owner, WatchedList::Agents);
         Ok(())
     }

@@ -1,14 +1,21 @@
 //! Browser sessions: browsers that are signed in with a token. Only the SHA-256 of the cookie is stored (invariant 17).
 //! A session ends with its token, when it expires, or when the user signs out.
 
+use super::{
+    audit::store_audit,
+    members::{ActorRow, parse_role},
+};
 use crate::{
     Store, StoreError,
     database::{reading, writing},
     error::Result,
+    row::row,
 };
 use domain::{
     actor::{Actor, Credential},
+    audit::{AuditAction, AuditEntry, AuditedObject},
     ids::{BrowserSessionId, TokenId},
+    permission::Role,
     time::Timestamp,
 };
 use std::time::Duration;
@@ -19,8 +26,22 @@ pub const BROWSER_SESSION_LIFETIME: Duration = Duration::from_secs(30 * 24 * 360
 /// The maximum number of browser sessions per token; a new one replaces the oldest.
 const MAX_BROWSER_SESSIONS: i64 = 50;
 
+row! {
+    struct SessionActorRow {
+        ..actor: ActorRow,
+        id: Uuid,
+        token_id: Uuid,
+    }
+}
+
 impl Store {
-    pub async fn create_browser_session(&self, token: TokenId, hash: &[u8; 32]) -> Result<BrowserSessionId> {
+    /// Signs a browser in with the token of the actor.
+    pub async fn create_browser_session(
+        &self,
+        actor: &Actor,
+        token: TokenId,
+        hash: &[u8; 32],
+    ) -> Result<BrowserSessionId> {
         let (id, now) = (BrowserSessionId::generate(), Timestamp::now());
         writing!(self.database(), |transaction| {
             // Expired sessions are deleted here, because the table only grows here.
@@ -44,15 +65,19 @@ impl Store {
             .bind(MAX_BROWSER_SESSIONS)
             .execute(&mut *transaction)
             .await?;
+            let entry = AuditEntry::new(actor, AuditAction::SignIn, AuditedObject::BrowserSession, id);
+            store_audit!(transaction, entry, now);
         });
         Ok::<_, StoreError>(id)
     }
 
-    /// Returns the actor of a browser session, if it and its token are valid.
+    /// Returns the actor of a browser session, if the session and its token are valid.
     pub async fn actor_for_browser_session(&self, hash: &[u8; 32]) -> Result<Option<Actor>> {
-        let row: Option<(Uuid, Uuid, String)> = reading!(self.database(), |pool| {
+        let row: Option<SessionActorRow> = reading!(self.database(), |pool| {
             sqlx::query_as(
-                "SELECT v.id, t.id, t.owner FROM visits v JOIN tokens t ON t.id = v.token_id \
+                "SELECT v.id, v.token_id, t.owner AS workspace, u.id AS user_id, u.name AS user_name, m.role \
+                 FROM visits v JOIN tokens t ON t.id = v.token_id JOIN users u ON u.id = t.user_id \
+                 JOIN members m ON m.workspace = t.owner AND m.user_id = t.user_id \
                  WHERE v.hash = $1 AND v.expires_at > $2 AND t.revoked_at IS NULL",
             )
             .bind(hash.as_slice())
@@ -60,18 +85,18 @@ impl Store {
             .fetch_optional(pool)
             .await
         })?;
-        let actor = |(visit, token, name): (Uuid, Uuid, String)| {
-            let credential = Credential::BrowserSession { session: BrowserSessionId(visit), token: TokenId(token) };
-            Ok(super::tokens::owner_actor(super::tokens::parse_owner(&name)?, credential))
+        let actor = |SessionActorRow { actor, id, token_id }| {
+            actor.actor(Credential::BrowserSession { session: BrowserSessionId(id), token: TokenId(token_id) })
         };
         row.map(actor).transpose()
     }
 
-    /// Returns whether a browser session is still valid. Used by open streams.
-    pub async fn is_browser_session_valid(&self, id: BrowserSessionId) -> Result<bool> {
-        let found: Option<i64> = reading!(self.database(), |pool| {
+    /// Returns the current role of a valid browser session. Used by open streams.
+    pub async fn role_of_browser_session(&self, id: BrowserSessionId) -> Result<Option<Role>> {
+        let role: Option<String> = reading!(self.database(), |pool| {
             sqlx::query_scalar(
-                "SELECT v.created_at FROM visits v JOIN tokens t ON t.id = v.token_id \
+                "SELECT m.role FROM visits v JOIN tokens t ON t.id = v.token_id \
+                 JOIN members m ON m.workspace = t.owner AND m.user_id = t.user_id \
                  WHERE v.id = $1 AND v.expires_at > $2 AND t.revoked_at IS NULL",
             )
             .bind(id.0)
@@ -79,13 +104,21 @@ impl Store {
             .fetch_optional(pool)
             .await
         })?;
-        Ok(found.is_some())
+        role.as_deref().map(parse_role).transpose()
     }
 
     /// Deletes a browser session. Succeeds if it does not exist.
-    pub async fn delete_browser_session(&self, hash: &[u8; 32]) -> Result<()> {
+    pub async fn delete_browser_session(&self, actor: &Actor, hash: &[u8; 32]) -> Result<()> {
+        let now = Timestamp::now();
         writing!(self.database(), |transaction| {
-            sqlx::query("DELETE FROM visits WHERE hash = $1").bind(hash.as_slice()).execute(&mut *transaction).await?;
+            let deleted: Option<Uuid> = sqlx::query_scalar("DELETE FROM visits WHERE hash = $1 RETURNING id")
+                .bind(hash.as_slice())
+                .fetch_optional(&mut *transaction)
+                .await?;
+            if let Some(id) = deleted {
+                let entry = AuditEntry::new(actor, AuditAction::SignOut, AuditedObject::BrowserSession, id);
+                store_audit!(transaction, entry, now);
+            }
         });
         Ok::<(), StoreError>(())
     }

@@ -1,6 +1,6 @@
 //! Configured MCP servers, by name. Configurations contain secrets: callers must mask them before showing them.
 
-use super::{idempotency::store_key, owned::must_exist};
+use super::{audit::store_audit, idempotency::store_key, owned::must_exist};
 use crate::{
     IdempotentRequest, Store, StoreError,
     database::{reading, writing},
@@ -8,6 +8,8 @@ use crate::{
     row::row,
 };
 use domain::{
+    actor::Actor,
+    audit::{AuditAction, AuditEntry, AuditedObject},
     mcp::{McpEntryError, McpServerConfig, McpServerEntry},
     owner::Owner,
     time::Timestamp,
@@ -89,34 +91,35 @@ impl Store {
 
     pub async fn create_mcp_server(
         &self,
-        owner: &Owner,
+        actor: &Actor,
         name: &str,
         config: &McpServerConfig,
         attempt: Option<&IdempotentRequest>,
     ) -> Result<()> {
         let server = McpServerImport { name: name.to_owned(), config: config.clone(), replaces: false };
-        self.import_mcp_servers(owner, &[server], name, attempt).await
+        self.import_mcp_servers(actor, &[server], name, attempt).await
     }
 
     pub async fn update_mcp_server(
         &self,
-        owner: &Owner,
+        actor: &Actor,
         name: &str,
         config: &McpServerConfig,
         attempt: Option<&IdempotentRequest>,
     ) -> Result<()> {
         let server = McpServerImport { name: name.to_owned(), config: config.clone(), replaces: true };
-        self.import_mcp_servers(owner, &[server], name, attempt).await
+        self.import_mcp_servers(actor, &[server], name, attempt).await
     }
 
     /// Stores all servers, or none if one conflicts or is missing. `result` is returned to a repeated request.
     pub async fn import_mcp_servers(
         &self,
-        owner: &Owner,
+        actor: &Actor,
         servers: &[McpServerImport],
         result: &str,
         attempt: Option<&IdempotentRequest>,
     ) -> Result<()> {
+        let owner = &actor.workspace;
         let now = Timestamp::now();
         let configs: Vec<String> = servers
             .iter()
@@ -137,6 +140,9 @@ impl Store {
                     (0, false) => return Err(StoreError::McpServerExists(server.name.clone())),
                     _ => {}
                 }
+                let action = if server.replaces { AuditAction::Update } else { AuditAction::Create };
+                let entry = AuditEntry::new(actor, action, AuditedObject::McpServer, &server.name);
+                store_audit!(transaction, entry, now);
             }
         });
         Ok(())
@@ -144,13 +150,15 @@ impl Store {
 
     pub async fn delete_mcp_server(
         &self,
-        owner: &Owner,
+        actor: &Actor,
         name: &str,
         attempt: Option<&IdempotentRequest>,
     ) -> Result<()> {
+        let owner = &actor.workspace;
         let now = Timestamp::now();
         writing!(self.database(), |transaction| {
             store_key!(transaction, owner, attempt, name, now);
+            store_audit!(transaction, AuditEntry::new(actor, AuditAction::Delete, AuditedObject::McpServer, name), now);
             let deleted = sqlx::query("DELETE FROM mcp_servers WHERE owner = $1 AND name = $2")
                 .bind(owner.as_str())
                 .bind(name)

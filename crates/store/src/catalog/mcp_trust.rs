@@ -1,11 +1,18 @@
 //! Trusted `.mcp.json` files: a folder and the digest of the file's content. Changed content is not trusted.
 
+use super::audit::store_audit;
 use crate::{
     Store, StoreError,
     database::{reading, writing},
     error::Result,
 };
-use domain::{owner::Owner, time::Timestamp};
+use domain::{
+    actor::Actor,
+    audit::{AuditAction, AuditEntry, AuditedObject},
+    ids::RoomId,
+    owner::Owner,
+    time::Timestamp,
+};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TrustedFile {
@@ -32,8 +39,14 @@ impl Store {
     }
 
     /// Trusts a file, replacing the trusted file of the folder.
-    pub async fn trust_file(&self, owner: &Owner, folder: &[u8], digest: &[u8; 32]) -> Result<TrustedFile> {
-        let trusted_at = Timestamp::now();
+    pub async fn trust_file(
+        &self,
+        actor: &Actor,
+        room: RoomId,
+        folder: &[u8],
+        digest: &[u8; 32],
+    ) -> Result<TrustedFile> {
+        let (owner, trusted_at) = (&actor.workspace, Timestamp::now());
         writing!(self.database(), |transaction| {
             sqlx::query(
                 "INSERT INTO mcp_trust (owner, folder, digest, trusted_at) VALUES ($1, $2, $3, $4) \
@@ -45,18 +58,23 @@ impl Store {
             .bind(trusted_at.as_millis())
             .execute(&mut *transaction)
             .await?;
+            let entry = AuditEntry::new(actor, AuditAction::Trust, AuditedObject::McpFile, room).in_room(room);
+            store_audit!(transaction, entry, trusted_at);
         });
         Ok::<_, StoreError>(TrustedFile { digest: *digest, trusted_at })
     }
 
     /// Removes trust. Succeeds if the folder had no trusted file.
-    pub async fn distrust_file(&self, owner: &Owner, folder: &[u8]) -> Result<()> {
+    pub async fn distrust_file(&self, actor: &Actor, room: RoomId, folder: &[u8]) -> Result<()> {
+        let owner = &actor.workspace;
         writing!(self.database(), |transaction| {
             sqlx::query("DELETE FROM mcp_trust WHERE owner = $1 AND folder = $2")
                 .bind(owner.as_str())
                 .bind(folder)
                 .execute(&mut *transaction)
                 .await?;
+            let entry = AuditEntry::new(actor, AuditAction::Distrust, AuditedObject::McpFile, room).in_room(room);
+            store_audit!(transaction, entry, Timestamp::now());
         });
         Ok::<(), StoreError>(())
     }

@@ -1,11 +1,18 @@
 //! Memories: notes that an agent saves for itself, across all rooms.
 
+use super::audit::store_audit;
 use crate::{
     Store, StoreError,
     database::{snapshot, writing},
     error::Result,
 };
-use domain::{ids::AgentId, owner::Owner, time::Timestamp};
+use domain::{
+    actor::Actor,
+    audit::{AuditAction, AuditEntry, AuditedObject},
+    ids::AgentId,
+    owner::Owner,
+    time::Timestamp,
+};
 use uuid::Uuid;
 
 /// The limit per agent; old memories are not deleted automatically.
@@ -21,9 +28,10 @@ const AGENT: &str = "SELECT created_at FROM agents WHERE id = $1 AND owner = $2 
 
 impl Store {
     /// Saves a memory unless the same text is already saved. Returns false if the limit is reached.
-    pub async fn save_memory(&self, owner: &Owner, agent: AgentId, text: &str) -> Result<bool> {
+    pub async fn save_memory(&self, actor: &Actor, agent: AgentId, text: &str) -> Result<bool> {
+        let owner = &actor.workspace;
         // PostgreSQL text cannot contain NUL.
-        let text = text.replace('\0', "");
+        let (id, now, text) = (Uuid::now_v7(), Timestamp::now(), text.replace('\0', ""));
         let saved = writing!(self.database(), |transaction| {
             let _: i64 =
                 sqlx::query_scalar(AGENT).bind(agent.0).bind(owner.as_str()).fetch_one(&mut *transaction).await?;
@@ -40,12 +48,13 @@ impl Store {
             let has_room = usize::try_from(count).is_ok_and(|count| count < MAX_MEMORIES);
             if known.is_none() && has_room {
                 sqlx::query("INSERT INTO memories (id, agent_id, text, created_at) VALUES ($1, $2, $3, $4)")
-                    .bind(Uuid::now_v7())
+                    .bind(id)
                     .bind(agent.0)
                     .bind(&text)
-                    .bind(Timestamp::now().as_millis())
+                    .bind(now.as_millis())
                     .execute(&mut *transaction)
                     .await?;
+                store_audit!(transaction, AuditEntry::new(actor, AuditAction::Create, AuditedObject::Memory, id), now);
             }
             known.is_some() || has_room
         });

@@ -2,11 +2,13 @@
 //! unknown id look the same (invariant 15). Functions that return a `Statement` are row changes, committed with events.
 
 pub(crate) mod agents;
+pub(crate) mod audit;
 pub(crate) mod browser_sessions;
 pub(crate) mod events;
 pub(crate) mod idempotency;
 pub(crate) mod mcp_servers;
 pub(crate) mod mcp_trust;
+pub(crate) mod members;
 pub(crate) mod memory;
 pub(crate) mod messages;
 mod owned;

@@ -1,8 +1,8 @@
 //! What the writes of several objects have in common: a row that belongs to an owner must exist.
 
-use super::idempotency::store_key;
+use super::{audit::store_audit, idempotency::store_key};
 use crate::{IdempotentRequest, Store, StoreError, database::writing, error::Result};
-use domain::{owner::Owner, time::Timestamp};
+use domain::{audit::AuditEntry, time::Timestamp};
 use uuid::Uuid;
 
 impl Store {
@@ -10,15 +10,16 @@ impl Store {
     pub(super) async fn set_time(
         &self,
         statement: &'static str,
-        owner: &Owner,
         id: Uuid,
+        entry: AuditEntry,
         attempt: Option<&IdempotentRequest>,
     ) -> Result<()> {
-        let now = Timestamp::now();
+        let (owner, now) = (&entry.actor.workspace, Timestamp::now());
         writing!(self.database(), |transaction| {
             store_key!(transaction, owner, attempt, id, now);
             let changed = sqlx::query(statement).bind(id).bind(owner.as_str()).bind(now.as_millis());
             must_exist(changed.execute(&mut *transaction).await?.rows_affected())?;
+            store_audit!(transaction, entry, now);
         });
         Ok(())
     }

@@ -1,15 +1,16 @@
 //! Rooms and their participants.
 
-use super::{idempotency::store_key, owned::must_exist};
 use crate::{
     Store, StoreError,
-    commit::{ChangeContext, IdempotentRequest, Statement},
-    database::{snapshot, writing},
+    commit::{ChangeContext, IdempotentRequest, Refusal, Statement},
+    database::snapshot,
     error::{Result, unsigned},
     journal::WatchedList,
     row::row,
 };
 use domain::{
+    actor::Actor,
+    audit::{AuditAction, AuditEntry, AuditedObject},
     ids::{AgentId, ProjectId, RoomId},
     message::{Author, Message},
     name::Name,
@@ -129,6 +130,26 @@ pub(crate) fn create(context: &ChangeContext, owner: &Owner, room: &Room) -> Res
     Ok([row, Statement::new("INSERT INTO journals (room_id, head) VALUES ($1, 0)").with(room.id.0)])
 }
 
+pub(crate) fn update(
+    context: &ChangeContext,
+    owner: &Owner,
+    name: Option<&Name>,
+    policy: Option<&RoomPolicy>,
+) -> Result<Statement> {
+    let policy = policy.map(serde_json::to_string).transpose()?;
+    let statement = Statement::new(
+        "UPDATE rooms SET name = COALESCE($3, name), policy = COALESCE($4, policy), updated_at = $5 \
+         WHERE id = $1 AND owner = $2 AND deleted_at IS NULL",
+    );
+    Ok(statement
+        .with(context.room.0)
+        .with(owner.as_str())
+        .with(name.map(Name::as_str))
+        .with(policy)
+        .with(context.now.as_millis())
+        .must_change_or(Refusal::NotFound))
+}
+
 /// Adds a participant as the last one; a participant keeps its position.
 pub(crate) fn join(context: &ChangeContext, agent_id: AgentId) -> Statement {
     Statement::new(
@@ -218,38 +239,11 @@ impl Store {
         row.with(participants.into_iter().map(|(agent,)| AgentId(agent)).collect())
     }
 
-    pub async fn update_room(
-        &self,
-        owner: &Owner,
-        id: RoomId,
-        name: &Name,
-        policy: &RoomPolicy,
-        attempt: Option<&IdempotentRequest>,
-    ) -> Result<Room> {
-        let now = Timestamp::now();
-        let policy = serde_json::to_string(policy)?;
-        writing!(self.database(), |transaction| {
-            store_key!(transaction, owner, attempt, id, now);
-            let changed = sqlx::query(
-                "UPDATE rooms SET name = $3, policy = $4, updated_at = $5 WHERE id = $1 AND owner = $2 \
-                 AND deleted_at IS NULL",
-            )
-            .bind(id.0)
-            .bind(owner.as_str())
-            .bind(name.as_str())
-            .bind(policy.as_str())
-            .bind(now.as_millis())
-            .execute(&mut *transaction)
-            .await?;
-            must_exist(changed.rows_affected())?;
-        });
-        self.watch_registry().list_changed(owner, WatchedList::Rooms);
-        self.room(owner, id).await
-    }
-
-    pub async fn delete_room(&self, owner: &Owner, id: RoomId, attempt: Option<&IdempotentRequest>) -> Result<()> {
+    pub async fn delete_room(&self, actor: &Actor, id: RoomId, attempt: Option<&IdempotentRequest>) -> Result<()> {
+        let owner = &actor.workspace;
         let statement = "UPDATE rooms SET deleted_at = $3 WHERE id = $1 AND owner = $2 AND deleted_at IS NULL";
-        self.set_time(statement, owner, id.0, attempt).await?;
+        let entry = AuditEntry::new(actor, AuditAction::Delete, AuditedObject::Room, id).in_room(id);
+        self.set_time(statement, id.0, entry, attempt).await?;
         self.watch_registry().list_changed(owner, WatchedList::Rooms);
         Ok(())
     }

@@ -2,6 +2,7 @@
 //! are serialized.
 
 use super::{
+    audit::store_audit,
     idempotency::store_key,
     skill_files::{SkillFilesChange, change_files},
     skills::{checked_number, write_version},
@@ -13,6 +14,8 @@ use crate::{
     row::row,
 };
 use domain::{
+    actor::Actor,
+    audit::{AuditAction, AuditEntry, AuditedObject},
     ids::{AgentId, MessageId, ProposalId, RoomId, RoundId, SkillId},
     owner::Owner,
     skill::{
@@ -200,7 +203,8 @@ macro_rules! decide {
 
 impl Store {
     /// Adds a training room of a skill. The room must belong to the owner.
-    pub async fn add_training_room(&self, owner: &Owner, name: &SkillName, room: RoomId, agent: AgentId) -> Result<()> {
+    pub async fn add_training_room(&self, actor: &Actor, name: &SkillName, room: RoomId, agent: AgentId) -> Result<()> {
+        let owner = &actor.workspace;
         let now = Timestamp::now();
         writing!(self.database(), |transaction| {
             let (skill, ..) = lock_skill!(transaction, owner, name);
@@ -215,6 +219,8 @@ impl Store {
             .bind(owner.as_str())
             .execute(&mut *transaction)
             .await?;
+            let entry = AuditEntry::new(actor, AuditAction::Update, AuditedObject::Skill, name).in_room(room);
+            store_audit!(transaction, entry, now);
         });
         Ok::<(), StoreError>(())
     }
@@ -272,14 +278,20 @@ impl Store {
 
     pub async fn rate_skill(
         &self,
-        owner: &Owner,
+        actor: &Actor,
         name: &SkillName,
         new: NewRound,
         attempt: Option<&IdempotentRequest>,
     ) -> Result<Round> {
+        let owner = &actor.workspace;
         let (id, created_at) = (RoundId::generate(), Timestamp::now());
         let round = writing!(self.database(), |transaction| {
             store_key!(transaction, owner, attempt, id, created_at);
+            store_audit!(
+                transaction,
+                AuditEntry::new(actor, AuditAction::Rate, AuditedObject::Skill, name),
+                created_at
+            );
             let (skill, version, _) = lock_skill!(transaction, owner, name);
             let scores: Vec<i64> = sqlx::query_scalar(
                 "SELECT score FROM skill_rounds WHERE skill_id = $1 AND score IS NOT NULL ORDER BY id",
@@ -334,14 +346,16 @@ impl Store {
 
     pub async fn create_proposal(
         &self,
-        owner: &Owner,
+        actor: &Actor,
         name: &SkillName,
         new: NewProposal,
         attempt: Option<&IdempotentRequest>,
     ) -> Result<Proposal> {
+        let owner = &actor.workspace;
         let (id, now) = (ProposalId::generate(), Timestamp::now());
         writing!(self.database(), |transaction| {
             store_key!(transaction, owner, attempt, id, now);
+            store_audit!(transaction, AuditEntry::new(actor, AuditAction::Propose, AuditedObject::Proposal, id), now);
             let (skill, ..) = lock_skill!(transaction, owner, name);
             sqlx::query(
                 "INSERT INTO skill_proposals (id, skill_id, status, base_version, body, note, message_id, created_at) \
@@ -365,15 +379,21 @@ impl Store {
     /// Creates a new version with the proposed body and adds a training round, in one transaction.
     pub async fn accept_proposal(
         &self,
-        owner: &Owner,
+        actor: &Actor,
         name: &SkillName,
         proposal: &Proposal,
         spec: &SkillSpec,
         attempt: Option<&IdempotentRequest>,
     ) -> Result<Proposal> {
+        let owner = &actor.workspace;
         let (now, json) = (Timestamp::now(), serde_json::to_string(spec)?);
         writing!(self.database(), |transaction| {
             store_key!(transaction, owner, attempt, proposal.id, now);
+            store_audit!(
+                transaction,
+                AuditEntry::new(actor, AuditAction::Accept, AuditedObject::Proposal, proposal.id),
+                now
+            );
             let (skill, base, experience) = lock_skill!(transaction, owner, name);
             if base != i64::from(proposal.base_version) {
                 return Err(StoreError::SkillChanged);
@@ -397,15 +417,21 @@ impl Store {
 
     pub async fn drop_proposal(
         &self,
-        owner: &Owner,
+        actor: &Actor,
         name: &SkillName,
         proposal: &Proposal,
         remarks: Remarks,
         attempt: Option<&IdempotentRequest>,
     ) -> Result<Proposal> {
+        let owner = &actor.workspace;
         let now = Timestamp::now();
         writing!(self.database(), |transaction| {
             store_key!(transaction, owner, attempt, proposal.id, now);
+            store_audit!(
+                transaction,
+                AuditEntry::new(actor, AuditAction::Reject, AuditedObject::Proposal, proposal.id),
+                now
+            );
             let (skill, version, experience) = lock_skill!(transaction, owner, name);
             decide!(transaction, proposal.id, ProposalStatus::Dropped, None::<i64>, now);
             let round = decision(proposal, RoundKind::Dropped, remarks.clone(), version, experience, now)?;

@@ -1,6 +1,7 @@
 //! Skills and their versions. A version never changes; the newest [`KEPT_VERSIONS`] are kept.
 
 use super::{
+    audit::store_audit,
     idempotency::store_key,
     skill_files::{FileRow, SkillFilesChange, change_files},
 };
@@ -12,6 +13,8 @@ use crate::{
     row::row,
 };
 use domain::{
+    actor::Actor,
+    audit::{AuditAction, AuditEntry, AuditedObject},
     ids::SkillId,
     owner::Owner,
     skill::{FileEntry, Skill, SkillName, SkillSpec},
@@ -202,16 +205,18 @@ impl Store {
 
     pub async fn create_skill(
         &self,
-        owner: &Owner,
+        actor: &Actor,
         spec: &SkillSpec,
         files: SkillFilesChange,
         note: Option<&str>,
         attempt: Option<&IdempotentRequest>,
     ) -> Result<Skill> {
+        let owner = &actor.workspace;
         let (id, now, json) = (SkillId::generate(), Timestamp::now(), serde_json::to_string(spec)?);
         let name = spec.name.as_str();
         writing!(self.database(), |transaction| {
             store_key!(transaction, owner, attempt, name, now);
+            store_audit!(transaction, AuditEntry::new(actor, AuditAction::Create, AuditedObject::Skill, name), now);
             let inserted = sqlx::query(
                 "INSERT INTO skills (id, owner, name, version, created_at, updated_at) SELECT $1, $2, $3, 1, $4, $4 \
                  WHERE (SELECT COUNT(*) FROM skills WHERE owner = $2) < $5",
@@ -236,15 +241,17 @@ impl Store {
 
     pub async fn change_skill(
         &self,
-        owner: &Owner,
+        actor: &Actor,
         name: &SkillName,
         change: SkillChange,
         attempt: Option<&IdempotentRequest>,
     ) -> Result<Skill> {
+        let owner = &actor.workspace;
         let SkillChange { base_version: base, spec, files, note } = change;
         let (now, json) = (Timestamp::now(), serde_json::to_string(&spec)?);
         writing!(self.database(), |transaction| {
             store_key!(transaction, owner, attempt, name, now);
+            store_audit!(transaction, AuditEntry::new(actor, AuditAction::Update, AuditedObject::Skill, name), now);
             let advanced = sqlx::query(ADVANCE)
                 .bind(owner.as_str())
                 .bind(name.as_str())
@@ -271,13 +278,15 @@ impl Store {
     /// Deletes a skill with its versions, files and training history; its training rooms stay.
     pub async fn delete_skill(
         &self,
-        owner: &Owner,
+        actor: &Actor,
         name: &SkillName,
         attempt: Option<&IdempotentRequest>,
     ) -> Result<()> {
+        let owner = &actor.workspace;
         let now = Timestamp::now();
         writing!(self.database(), |transaction| {
             store_key!(transaction, owner, attempt, name, now);
+            store_audit!(transaction, AuditEntry::new(actor, AuditAction::Delete, AuditedObject::Skill, name), now);
             let id: Uuid = sqlx::query_scalar("DELETE FROM skills WHERE owner = $1 AND name = $2 RETURNING id")
                 .bind(owner.as_str())
                 .bind(name.as_str())

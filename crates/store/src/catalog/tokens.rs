@@ -1,6 +1,11 @@
 //! Bearer tokens. Only their SHA-256 is stored (invariant 17).
 
-use super::{idempotency::store_key, owned::must_exist};
+use super::{
+    audit::store_audit,
+    idempotency::store_key,
+    members::{ActorRow, Membership, ensure_member, parse_role},
+    owned::must_exist,
+};
 use crate::{
     IdempotentRequest, Store, StoreError,
     database::{reading, writing},
@@ -9,6 +14,7 @@ use crate::{
 };
 use domain::{
     actor::{Actor, Credential},
+    audit::{AuditAction, AuditEntry, AuditedObject},
     ids::TokenId,
     name::Name,
     owner::Owner,
@@ -20,7 +26,10 @@ use uuid::Uuid;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenRecord {
     pub id: TokenId,
+    /// The workspace in which the token acts.
     pub owner: Owner,
+    /// The name of the user as whom it acts.
+    pub user: String,
     pub label: String,
     pub created_at: Timestamp,
     pub last_used_at: Option<Timestamp>,
@@ -31,10 +40,18 @@ row! {
     struct TokenRow {
         id: Uuid,
         owner: String,
+        user_name: String,
         label: String,
         created_at: i64,
         last_used_at: Option<i64>,
         revoked_at: Option<i64>,
+    }
+}
+
+row! {
+    struct TokenActorRow {
+        ..actor: ActorRow,
+        id: Uuid,
     }
 }
 
@@ -44,6 +61,7 @@ impl TryFrom<TokenRow> for TokenRecord {
         Ok(Self {
             id: TokenId(row.id),
             owner: parse_owner(&row.owner)?,
+            user: row.user_name,
             label: row.label,
             created_at: Timestamp::from_millis(row.created_at),
             last_used_at: row.last_used_at.map(Timestamp::from_millis),
@@ -55,71 +73,99 @@ impl TryFrom<TokenRow> for TokenRecord {
 /// The maximum number of valid tokens per owner.
 pub const MAX_TOKENS: i64 = 100;
 
-/// The only user of a workspace.
-pub(super) fn owner_actor(workspace: Owner, credential: Credential) -> Actor {
-    Actor { workspace, user: None, role: Role::Owner, credential }
-}
-
 pub(super) fn parse_owner(text: &str) -> Result<Owner> {
     Name::parse(text).map(Owner::new).map_err(|error| StoreError::Unreadable(error.to_string()))
 }
 
-impl Store {
-    /// Creates a token for any owner. Only for the operator.
-    pub async fn create_token(&self, owner: &Owner, label: &Name, hash: &[u8; 32]) -> Result<TokenId> {
-        self.add_token(owner, label, hash, None).await
-    }
+/// All columns of a token with the name of its user.
+macro_rules! select_tokens {
+    ($rest:literal) => {
+        concat!(
+            "SELECT t.id, t.owner, u.name AS user_name, t.label, t.created_at, t.last_used_at, t.revoked_at ",
+            "FROM tokens t JOIN users u ON u.id = t.user_id ",
+            $rest
+        )
+    };
+}
 
-    /// Creates a token for the owner, up to the limit.
-    pub async fn add_token(
+const INSERT: &str = "INSERT INTO tokens (id, owner, user_id, label, hash, created_at) VALUES ($1, $2, $3, $4, $5, $6)";
+
+/// Stores a token, and fails if its workspace has too many.
+macro_rules! insert_token {
+    ($transaction:ident, $id:expr, $owner:expr, $user:expr, $label:expr, $hash:expr, $now:expr) => {
+        sqlx::query(INSERT)
+            .bind($id.0)
+            .bind($owner.as_str())
+            .bind($user.0)
+            .bind($label.as_str())
+            .bind($hash.as_slice())
+            .bind($now.as_millis())
+            .execute(&mut *$transaction)
+            .await?;
+        let valid: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM tokens WHERE owner = $1 AND revoked_at IS NULL")
+            .bind($owner.as_str())
+            .fetch_one(&mut *$transaction)
+            .await?;
+        if valid > MAX_TOKENS {
+            return Err(StoreError::LimitReached(format!(
+                "the limit of {MAX_TOKENS} tokens is reached; revoke one first"
+            )));
+        }
+    };
+}
+
+impl Store {
+    /// Creates a token for any user; creates the user and the workspace if needed. Only for the operator.
+    pub async fn create_token(
         &self,
-        owner: &Owner,
+        actor: &Actor,
+        member: &Membership,
         label: &Name,
         hash: &[u8; 32],
-        attempt: Option<&IdempotentRequest>,
     ) -> Result<TokenId> {
         let (id, now) = (TokenId::generate(), Timestamp::now());
         writing!(self.database(), |transaction| {
-            store_key!(transaction, owner, attempt, id, now);
-            sqlx::query("INSERT INTO tokens (id, owner, label, hash, created_at) VALUES ($1, $2, $3, $4, $5)")
-                .bind(id.0)
-                .bind(owner.as_str())
-                .bind(label.as_str())
-                .bind(hash.as_slice())
-                .bind(now.as_millis())
-                .execute(&mut *transaction)
-                .await?;
-            let valid: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM tokens WHERE owner = $1 AND revoked_at IS NULL")
-                .bind(owner.as_str())
-                .fetch_one(&mut *transaction)
-                .await?;
-            if valid > MAX_TOKENS {
-                return Err(StoreError::LimitReached(format!(
-                    "the limit of {MAX_TOKENS} tokens is reached; revoke one first"
-                )));
-            }
+            let user = ensure_member!(transaction, member, now);
+            insert_token!(transaction, id, member.workspace, user, label, hash, now);
+            store_audit!(transaction, AuditEntry::new(actor, AuditAction::Create, AuditedObject::Token, id), now);
         });
         Ok(id)
     }
 
-    /// Returns the tokens of all owners. Only for the operator.
+    /// Creates a token for the actor's own user, with the actor's role.
+    pub async fn add_token(
+        &self,
+        actor: &Actor,
+        label: &Name,
+        hash: &[u8; 32],
+        attempt: Option<&IdempotentRequest>,
+    ) -> Result<TokenId> {
+        let (owner, user) = (&actor.workspace, actor.user_id().ok_or(StoreError::NotFound)?);
+        let (id, now) = (TokenId::generate(), Timestamp::now());
+        writing!(self.database(), |transaction| {
+            store_key!(transaction, owner, attempt, id, now);
+            insert_token!(transaction, id, owner, user, label, hash, now);
+            store_audit!(transaction, AuditEntry::new(actor, AuditAction::Create, AuditedObject::Token, id), now);
+        });
+        Ok(id)
+    }
+
+    /// Returns the tokens of all workspaces. Only for the operator.
     pub async fn tokens(&self) -> Result<Vec<TokenRecord>> {
         let rows: Vec<TokenRow> = reading!(self.database(), |pool| {
-            sqlx::query_as("SELECT id, owner, label, created_at, last_used_at, revoked_at FROM tokens ORDER BY id")
-                .fetch_all(pool)
-                .await
+            sqlx::query_as(select_tokens!("ORDER BY t.id")).fetch_all(pool).await
         })?;
         rows.into_iter().map(TokenRecord::try_from).collect()
     }
 
-    /// Returns the valid tokens of one owner, oldest first.
-    pub async fn owner_tokens(&self, owner: &Owner) -> Result<Vec<TokenRecord>> {
+    /// Returns the valid tokens of the actor's own user in this workspace, oldest first.
+    pub async fn own_tokens(&self, actor: &Actor) -> Result<Vec<TokenRecord>> {
         let rows: Vec<TokenRow> = reading!(self.database(), |pool| {
-            sqlx::query_as(
-                "SELECT id, owner, label, created_at, last_used_at, revoked_at FROM tokens \
-                 WHERE owner = $1 AND revoked_at IS NULL ORDER BY id",
-            )
-            .bind(owner.as_str())
+            sqlx::query_as(select_tokens!(
+                "WHERE t.owner = $1 AND t.user_id = $2 AND t.revoked_at IS NULL ORDER BY t.id"
+            ))
+            .bind(actor.workspace.as_str())
+            .bind(actor.user_id().map(|user| user.0))
             .fetch_all(pool)
             .await
         })?;
@@ -127,7 +173,7 @@ impl Store {
     }
 
     /// Revokes any token and signs out its browser sessions. Only for the operator.
-    pub async fn revoke_token(&self, id: TokenId) -> Result<()> {
+    pub async fn revoke_token(&self, actor: &Actor, id: TokenId) -> Result<()> {
         let now = Timestamp::now();
         writing!(self.database(), |transaction| {
             let changed = sqlx::query("UPDATE tokens SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL")
@@ -136,19 +182,34 @@ impl Store {
                 .execute(&mut *transaction)
                 .await?;
             must_exist(changed.rows_affected())?;
+            store_audit!(transaction, AuditEntry::new(actor, AuditAction::Revoke, AuditedObject::Token, id), now);
         });
         Ok(())
     }
 
-    /// Revokes one of the owner's tokens.
+    /// Revokes a token of the actor's own user.
     pub async fn revoke_own_token(
         &self,
-        owner: &Owner,
+        actor: &Actor,
         id: TokenId,
         attempt: Option<&IdempotentRequest>,
     ) -> Result<()> {
-        let statement = "UPDATE tokens SET revoked_at = $3 WHERE id = $1 AND owner = $2 AND revoked_at IS NULL";
-        self.set_time(statement, owner, id.0, attempt).await
+        let (owner, now) = (&actor.workspace, Timestamp::now());
+        writing!(self.database(), |transaction| {
+            store_key!(transaction, owner, attempt, id, now);
+            let changed = sqlx::query(
+                "UPDATE tokens SET revoked_at = $4 WHERE id = $1 AND owner = $2 AND user_id = $3 AND revoked_at IS NULL",
+            )
+            .bind(id.0)
+            .bind(owner.as_str())
+            .bind(actor.user_id().map(|user| user.0))
+            .bind(now.as_millis())
+            .execute(&mut *transaction)
+            .await?;
+            must_exist(changed.rows_affected())?;
+            store_audit!(transaction, AuditEntry::new(actor, AuditAction::Revoke, AuditedObject::Token, id), now);
+        });
+        Ok(())
     }
 
     pub async fn record_token_use(&self, id: TokenId) -> Result<()> {
@@ -162,26 +223,34 @@ impl Store {
         Ok::<(), StoreError>(())
     }
 
-    /// Returns the actor of a token, if the token is valid.
+    /// Returns the actor of a token, if the token is valid and its user is a member of the workspace.
     pub async fn actor_for_token(&self, hash: &[u8; 32]) -> Result<Option<Actor>> {
-        let row: Option<(Uuid, String)> = reading!(self.database(), |pool| {
-            sqlx::query_as("SELECT id, owner FROM tokens WHERE hash = $1 AND revoked_at IS NULL")
-                .bind(hash.as_slice())
-                .fetch_optional(pool)
-                .await
+        let row: Option<TokenActorRow> = reading!(self.database(), |pool| {
+            sqlx::query_as(
+                "SELECT t.id, t.owner AS workspace, u.id AS user_id, u.name AS user_name, m.role FROM tokens t \
+                 JOIN users u ON u.id = t.user_id \
+                 JOIN members m ON m.workspace = t.owner AND m.user_id = t.user_id \
+                 WHERE t.hash = $1 AND t.revoked_at IS NULL",
+            )
+            .bind(hash.as_slice())
+            .fetch_optional(pool)
+            .await
         })?;
-        row.map(|(id, name)| Ok(owner_actor(parse_owner(&name)?, Credential::Token(TokenId(id))))).transpose()
+        row.map(|TokenActorRow { actor, id }| actor.actor(Credential::Token(TokenId(id)))).transpose()
     }
 
-    /// Returns whether a token is still valid. Used by open streams.
-    pub async fn is_token_valid(&self, id: TokenId) -> Result<bool> {
-        let created: Option<i64> = reading!(self.database(), |pool| {
-            sqlx::query_scalar("SELECT created_at FROM tokens WHERE id = $1 AND revoked_at IS NULL")
-                .bind(id.0)
-                .fetch_optional(pool)
-                .await
+    /// Returns the current role of a valid token. Used by open streams.
+    pub async fn role_of_token(&self, id: TokenId) -> Result<Option<Role>> {
+        let role: Option<String> = reading!(self.database(), |pool| {
+            sqlx::query_scalar(
+                "SELECT m.role FROM tokens t JOIN members m ON m.workspace = t.owner AND m.user_id = t.user_id \
+                 WHERE t.id = $1 AND t.revoked_at IS NULL",
+            )
+            .bind(id.0)
+            .fetch_optional(pool)
+            .await
         })?;
-        Ok(created.is_some())
+        role.as_deref().map(parse_role).transpose()
     }
 
     /// Returns whether a token was ever created. Revoking the last token must not turn authentication off.

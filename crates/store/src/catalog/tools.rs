@@ -1,5 +1,6 @@
 //! Tools that a user has always allowed, for one agent in one room.
 
+use super::audit::store_audit;
 use crate::{
     Store, StoreError,
     commit::{ChangeContext, Statement, without_nul},
@@ -7,6 +8,8 @@ use crate::{
     error::Result,
 };
 use domain::{
+    actor::Actor,
+    audit::{AuditAction, AuditEntry, AuditedObject},
     ids::{AgentId, RoomId},
     owner::Owner,
     time::Timestamp,
@@ -61,7 +64,8 @@ impl Store {
     }
 
     /// Removes a tool. Succeeds if it was not remembered.
-    pub async fn forget_tool(&self, owner: &Owner, room: RoomId, agent: AgentId, tool: &str) -> Result<()> {
+    pub async fn forget_tool(&self, actor: &Actor, room: RoomId, agent: AgentId, tool: &str) -> Result<()> {
+        let owner = &actor.workspace;
         writing!(self.database(), |transaction| {
             let _: i64 =
                 sqlx::query_scalar(ROOM).bind(room.0).bind(owner.as_str()).fetch_one(&mut *transaction).await?;
@@ -71,6 +75,8 @@ impl Store {
                 .bind(without_nul(tool))
                 .execute(&mut *transaction)
                 .await?;
+            let entry = AuditEntry::new(actor, AuditAction::Forget, AuditedObject::Tool, tool).in_room(room);
+            store_audit!(transaction, entry, Timestamp::now());
         });
         Ok::<(), StoreError>(())
     }

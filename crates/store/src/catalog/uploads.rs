@@ -1,7 +1,7 @@
 //! Metadata of uploads. Their content is stored as files in the data folder, not in the database: 25 MB in a
 //! transaction would delay every journal.
 
-use super::{idempotency::store_key, owned::must_exist};
+use super::{audit::store_audit, idempotency::store_key, owned::must_exist};
 use crate::{
     IdempotentRequest, Store, StoreError,
     database::{reading, writing},
@@ -9,6 +9,8 @@ use crate::{
     row::row,
 };
 use domain::{
+    actor::Actor,
+    audit::{AuditAction, AuditEntry, AuditedObject},
     ids::UploadId,
     name::Name,
     owner::Owner,
@@ -42,10 +44,16 @@ impl TryFrom<UploadRow> for Upload {
 
 impl Store {
     /// Adds an upload whose file is on disk. Fails if the owner's total would exceed the limit.
-    pub async fn add_upload(&self, owner: &Owner, upload: &Upload, attempt: Option<&IdempotentRequest>) -> Result<()> {
+    pub async fn add_upload(&self, actor: &Actor, upload: &Upload, attempt: Option<&IdempotentRequest>) -> Result<()> {
+        let owner = &actor.workspace;
         let now = upload.created_at;
         writing!(self.database(), |transaction| {
             store_key!(transaction, owner, attempt, upload.id, now);
+            store_audit!(
+                transaction,
+                AuditEntry::new(actor, AuditAction::Create, AuditedObject::Upload, upload.id),
+                now
+            );
             sqlx::query(
                 "INSERT INTO uploads (id, owner, name, media_type, bytes, created_at) VALUES ($1, $2, $3, $4, $5, $6)",
             )
@@ -83,10 +91,12 @@ impl Store {
         row.try_into()
     }
 
-    pub async fn delete_upload(&self, owner: &Owner, id: UploadId, attempt: Option<&IdempotentRequest>) -> Result<()> {
+    pub async fn delete_upload(&self, actor: &Actor, id: UploadId, attempt: Option<&IdempotentRequest>) -> Result<()> {
+        let owner = &actor.workspace;
         let now = Timestamp::now();
         writing!(self.database(), |transaction| {
             store_key!(transaction, owner, attempt, id, now);
+            store_audit!(transaction, AuditEntry::new(actor, AuditAction::Delete, AuditedObject::Upload, id), now);
             let deleted = sqlx::query("DELETE FROM uploads WHERE id = $1 AND owner = $2")
                 .bind(id.0)
                 .bind(owner.as_str())

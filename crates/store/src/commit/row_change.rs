@@ -2,12 +2,14 @@
 
 use super::{SeqRef, statement::without_nul};
 use domain::{
+    audit::AuditEntry,
     event::NewEvent,
     ids::{AgentId, MessageId, RunId, SignalId},
     message::Message,
+    name::Name,
     owner::Owner,
     position::Seq,
-    room::Room,
+    room::{Room, RoomPolicy},
     run::{Receipt, RunError, RunStatus},
     signal::{Signal, SignalOutcome},
     usage::{Cost, Usage},
@@ -20,6 +22,12 @@ pub enum RowChange {
     CreateRoom {
         owner: Owner,
         room: Room,
+    },
+    /// Replaces what is given. A room that was deleted meanwhile rejects the commit.
+    UpdateRoom {
+        owner: Owner,
+        name: Option<Name>,
+        policy: Option<RoomPolicy>,
     },
     /// Adds the agent as the last participant; a participant keeps its position.
     Join {
@@ -83,6 +91,8 @@ pub enum RowChange {
         attempt: IdempotentRequest,
         result: String,
     },
+    /// Who made this commit, for the audit log.
+    Audit(AuditEntry),
 }
 
 /// An offer of a worker with a free slot to start a run as soon as it is queued.

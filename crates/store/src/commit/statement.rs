@@ -16,16 +16,18 @@ pub(crate) struct Statement {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refusal {
     KeyUsed,
+    NotFound,
     RunStatus,
 }
 
 impl Refusal {
-    pub(crate) const ALL: [Self; 2] = [Self::KeyUsed, Self::RunStatus];
+    pub(crate) const ALL: [Self; 3] = [Self::KeyUsed, Self::NotFound, Self::RunStatus];
 
     /// The name that SQLite reports, see `journal::sqlite`.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::KeyUsed => "key_used",
+            Self::NotFound => "not_found",
             Self::RunStatus => "run_status",
         }
     }
@@ -35,6 +37,7 @@ impl From<Refusal> for StoreError {
     fn from(refusal: Refusal) -> Self {
         match refusal {
             Refusal::KeyUsed => Self::KeyUsed,
+            Refusal::NotFound => Self::NotFound,
             Refusal::RunStatus => Self::RunStatusRefused,
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::{
     catalog::{
-        idempotency, messages, provider_sessions, rooms,
+        audit, idempotency, messages, provider_sessions, rooms,
         runs::{self, NewRun},
         signals, tools,
     },
@@ -14,6 +14,9 @@ use crate::{
 pub(super) fn statements(context: &ChangeContext, change: &RowChange) -> Result<Vec<Statement>> {
     Ok(match change {
         RowChange::CreateRoom { owner, room } => rooms::create(context, owner, room)?.into(),
+        RowChange::UpdateRoom { owner, name, policy } => {
+            vec![rooms::update(context, owner, name.as_ref(), policy.as_ref())?]
+        }
         RowChange::Join { agent_id } => vec![rooms::join(context, *agent_id)],
         RowChange::Leave { agent_id } => vec![rooms::leave(context, *agent_id)],
         RowChange::PutMessage { message, seq } => {
@@ -47,5 +50,6 @@ pub(super) fn statements(context: &ChangeContext, change: &RowChange) -> Result<
         RowChange::StoreIdempotencyKey { owner, attempt, result } => {
             vec![idempotency::insert(context, owner, attempt, result)]
         }
+        RowChange::Audit(entry) => vec![audit::insert(entry, context.now)],
     })
 }

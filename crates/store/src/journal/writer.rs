@@ -178,7 +178,7 @@ impl JournalWriter {
         let watches = self.store.watch_registry();
         watches.rooms_changed(commits.iter().map(|commit| commit.room_id));
         for change in commits.iter().flat_map(|commit| &commit.changes) {
-            if let RowChange::CreateRoom { owner, .. } = change {
+            if let RowChange::CreateRoom { owner, .. } | RowChange::UpdateRoom { owner, .. } = change {
                 watches.list_changed(owner, WatchedList::Rooms);
             }
         }

@@ -11,12 +11,15 @@ pub(crate) use changes::{insert, remove, stop_earlier};
 
 use crate::{
     Store, StoreError,
+    catalog::audit::store_audit,
     commit::StopRequest,
     database::{Database, reading, writing},
     error::{Result, signed, unsigned},
     row::row,
 };
 use domain::{
+    actor::Actor,
+    audit::{AuditAction, AuditEntry, AuditedObject},
     ids::{AgentId, RoomId, RunId},
     name::Name,
     owner::Owner,
@@ -159,16 +162,22 @@ impl Store {
     }
 
     /// Requests unfinished runs to stop, durably. Their holder is notified at once or with its next renewal.
-    pub async fn request_stop(&self, runs: &[RunId], stop: StopRequest) -> Result<()> {
-        let mut runs = runs.to_vec();
+    pub async fn request_stop(&self, actor: &Actor, runs: &[RunId], stop: StopRequest) -> Result<()> {
+        let (mut runs, now) = (runs.to_vec(), Timestamp::now());
         runs.sort_unstable();
         writing!(self.database(), |transaction| {
             for run in &runs {
-                sqlx::query("UPDATE queue SET stop = $2 WHERE run_id = $1 AND stop IS NULL")
-                    .bind(run.0)
-                    .bind(stop.as_str())
-                    .execute(&mut *transaction)
-                    .await?;
+                let room: Option<Uuid> = sqlx::query_scalar(
+                    "UPDATE queue SET stop = $2 WHERE run_id = $1 AND stop IS NULL RETURNING room_id",
+                )
+                .bind(run.0)
+                .bind(stop.as_str())
+                .fetch_optional(&mut *transaction)
+                .await?;
+                if let Some(room) = room {
+                    let entry = AuditEntry::new(actor, AuditAction::Cancel, AuditedObject::Run, run);
+                    store_audit!(transaction, entry.in_room(RoomId(room)), now);
+                }
             }
         });
         self.queue_notify().notify_one();

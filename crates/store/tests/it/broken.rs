@@ -1,10 +1,10 @@
 //! The database is unavailable for a moment, or another process writes to it: no event is lost, duplicated or missed.
 
-use crate::scene::{append, at, follow, journal, me, name, room, said, says, within};
+use crate::scene::{append, at, by, follow, journal, me, name, room, said, says, within};
 use domain::{event::NewEvent, ids::RoomId, position::Seq};
 use std::{collections::BTreeMap, sync::Arc};
 use store::{
-    Store, StoreAccess, StoreError,
+    Membership, Store, StoreAccess, StoreError,
     journal::{Batch, Notifier},
 };
 use testkit::database::TestDatabase;
@@ -111,7 +111,7 @@ async fn a_tool_that_writes_while_the_server_runs_breaks_nothing(database: TestD
     let mut tasks = JoinSet::new();
     tasks.spawn(async move {
         for n in 0..40_u8 {
-            tool.create_token(&me(), &name("made beside"), &[n; 32]).await.unwrap();
+            tool.create_token(&by(&me()), &Membership::alone(&me()), &name("made beside"), &[n; 32]).await.unwrap();
         }
         tool.close().await;
     });

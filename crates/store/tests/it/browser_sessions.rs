@@ -1,9 +1,9 @@
 //! Browser sessions: valid until the token is revoked, the session expires, or the user signs out.
 
-use crate::scene::{me, name, stranger};
+use crate::scene::{by, me, name, stranger};
 use domain::actor::Credential;
 use sqlx::Connection as _;
-use store::Backend;
+use store::{Backend, Membership};
 use testkit::database::TestDatabase;
 
 contract! {
@@ -15,32 +15,33 @@ contract! {
 
 async fn a_browser_session_ends_with_its_token_or_on_sign_out(database: TestDatabase) {
     let store = database.open().await;
-    let mine = store.create_token(&me(), &name("laptop"), &[1; 32]).await.unwrap();
-    let theirs = store.create_token(&stranger(), &name("phone"), &[2; 32]).await.unwrap();
-    let visit = store.create_browser_session(mine, &[11; 32]).await.unwrap();
-    let other = store.create_browser_session(theirs, &[12; 32]).await.unwrap();
+    let mine = store.create_token(&by(&me()), &Membership::alone(&me()), &name("laptop"), &[1; 32]).await.unwrap();
+    let theirs =
+        store.create_token(&by(&me()), &Membership::alone(&stranger()), &name("phone"), &[2; 32]).await.unwrap();
+    let visit = store.create_browser_session(&by(&me()), mine, &[11; 32]).await.unwrap();
+    let other = store.create_browser_session(&by(&me()), theirs, &[12; 32]).await.unwrap();
     let expected = Credential::BrowserSession { session: visit, token: mine };
     let actor = store.actor_for_browser_session(&[11; 32]).await.unwrap().unwrap();
     assert_eq!((actor.workspace, actor.credential), (me(), expected));
     assert_eq!(store.actor_for_browser_session(&[12; 32]).await.unwrap().unwrap().workspace, stranger());
     assert_eq!(store.actor_for_browser_session(&[1; 32]).await.unwrap(), None, "a token is not a cookie");
     assert_eq!(store.actor_for_token(&[11; 32]).await.unwrap(), None, "a cookie is not a token");
-    assert!(store.is_browser_session_valid(visit).await.unwrap());
+    assert!(store.role_of_browser_session(visit).await.unwrap().is_some());
 
-    store.delete_browser_session(&[11; 32]).await.unwrap();
-    store.delete_browser_session(&[99; 32]).await.unwrap();
+    store.delete_browser_session(&by(&me()), &[11; 32]).await.unwrap();
+    store.delete_browser_session(&by(&me()), &[99; 32]).await.unwrap();
     assert_eq!(store.actor_for_browser_session(&[11; 32]).await.unwrap(), None);
-    assert!(!store.is_browser_session_valid(visit).await.unwrap());
-    assert!(store.is_browser_session_valid(other).await.unwrap(), "others stay");
-    store.revoke_token(theirs).await.unwrap();
+    assert!(store.role_of_browser_session(visit).await.unwrap().is_none());
+    assert!(store.role_of_browser_session(other).await.unwrap().is_some(), "others stay");
+    store.revoke_token(&by(&me()), theirs).await.unwrap();
     assert_eq!(store.actor_for_browser_session(&[12; 32]).await.unwrap(), None);
-    assert!(!store.is_browser_session_valid(other).await.unwrap());
+    assert!(store.role_of_browser_session(other).await.unwrap().is_none());
 }
 
 async fn a_browser_session_expires(database: TestDatabase) {
     let store = database.open().await;
-    let token = store.create_token(&me(), &name("laptop"), &[1; 32]).await.unwrap();
-    let visit = store.create_browser_session(token, &[11; 32]).await.unwrap();
+    let token = store.create_token(&by(&me()), &Membership::alone(&me()), &name("laptop"), &[1; 32]).await.unwrap();
+    let visit = store.create_browser_session(&by(&me()), token, &[11; 32]).await.unwrap();
     let past = "UPDATE visits SET expires_at = 1";
     match database.backend() {
         Backend::Sqlite { file } => {
@@ -51,15 +52,18 @@ async fn a_browser_session_expires(database: TestDatabase) {
         Backend::Postgres { .. } => database.execute_sql(past),
     }
     assert_eq!(store.actor_for_browser_session(&[11; 32]).await.unwrap(), None);
-    assert!(!store.is_browser_session_valid(visit).await.unwrap());
-    store.create_browser_session(token, &[11; 32]).await.expect("an expired session is deleted, so its hash is free");
+    assert!(store.role_of_browser_session(visit).await.unwrap().is_none());
+    store
+        .create_browser_session(&by(&me()), token, &[11; 32])
+        .await
+        .expect("an expired session is deleted, so its hash is free");
 }
 
 async fn browser_sessions_per_token_are_limited_and_the_newest_stay(database: TestDatabase) {
     let store = database.open().await;
-    let token = store.create_token(&me(), &name("laptop"), &[255; 32]).await.unwrap();
+    let token = store.create_token(&by(&me()), &Membership::alone(&me()), &name("laptop"), &[255; 32]).await.unwrap();
     for n in 0..60 {
-        store.create_browser_session(token, &[n; 32]).await.unwrap();
+        store.create_browser_session(&by(&me()), token, &[n; 32]).await.unwrap();
     }
     let mut good = 0;
     for n in 0..60 {

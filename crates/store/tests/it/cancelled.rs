@@ -3,7 +3,8 @@
 use crate::{
     idempotent::spec,
     scene::{
-        LEASE, TestRun, append, at, attempt, claim, follow, held, journal, me, name, read_until, room, says, within,
+        LEASE, TestRun, append, at, attempt, by, claim, follow, held, journal, me, name, read_until, renaming, room,
+        says, within,
     },
 };
 use domain::{position::Seq, room::RoomPolicy};
@@ -71,18 +72,18 @@ async fn open_transactions(database: &TestDatabase) -> i64 {
 async fn cancelled_writers_leave_no_open_transaction(database: TestDatabase) {
     let store = database.open().await;
     let room = room(&store).await;
-    let agent = store.create_agent(&me(), spec("agent"), None).await.unwrap().id;
+    let agent = store.create_agent(&by(&me()), spec("agent"), None).await.unwrap().id;
     let run = TestRun::queued(&store, room).await;
     let policy = RoomPolicy::default();
     for polls in 0..60 {
         let key = attempt(&format!("key {polls}"), 1);
         let text = name(&format!("name {polls}"));
-        abandon(store.create_agent(&me(), spec(&format!("agent {polls}")), Some(&key)), polls).await;
-        abandon(store.update_agent(&me(), agent, spec(text.as_str()), None), polls).await;
-        abandon(store.update_room(&me(), room, &text, &policy, None), polls).await;
+        abandon(store.create_agent(&by(&me()), spec(&format!("agent {polls}")), Some(&key)), polls).await;
+        abandon(store.update_agent(&by(&me()), agent, spec(text.as_str()), None), polls).await;
+        abandon(store.commit(renaming(room, &text, &policy, None)), polls).await;
         abandon(store.renew_leases("w", LEASE), polls).await;
         abandon(store.take_over("w", DeadLeases::Expired, LEASE), polls).await;
-        abandon(store.request_stop(&[TestRun::new().id], StopRequest::Cancel), polls).await;
+        abandon(store.request_stop(&by(&me()), &[TestRun::new().id], StopRequest::Cancel), polls).await;
         abandon(store.check_writable(), polls).await;
         // All other writers still succeed.
         store.commit(append(room, vec![says(polls.to_string())])).await.unwrap();

@@ -2,7 +2,7 @@
 
 use crate::{
     idempotent::spec,
-    scene::{TestRun, append, claim, follow, held, journal, me, name, read_until, room, says, within},
+    scene::{TestRun, append, by, claim, follow, held, journal, me, name, read_until, room, says, within},
 };
 use domain::{
     event::{ContentDelta, EventBody, MessagePosted, NewEvent, StreamEnd, StreamStart, ThinkingDelta, ToolUse},
@@ -79,7 +79,7 @@ impl AnsweringRun {
     async fn begin(store: &Store, room: RoomId) -> Self {
         let agent = match store.agents(&me()).await.unwrap().into_iter().next() {
             Some(agent) => agent.id,
-            None => store.create_agent(&me(), spec("Speaker"), None).await.unwrap().id,
+            None => store.create_agent(&by(&me()), spec("Speaker"), None).await.unwrap().id,
         };
         let run = TestRun { agent, ..TestRun::new() };
         store.commit(run.queueing(room)).await.unwrap();
@@ -249,7 +249,7 @@ async fn messages_before_a_run_are_posts_queued_earlier(database: TestDatabase) 
     assert_eq!(said.iter().map(|message| message.text.as_str()).collect::<Vec<_>>(), ["1", "2", "3"]);
     let nothing = store.messages_before_run(&me(), room, 0, None, 3).await.unwrap();
     assert!(nothing.is_empty(), "an empty room exists");
-    store.delete_room(&me(), room, None).await.unwrap();
+    store.delete_room(&by(&me()), room, None).await.unwrap();
     for seq in [0, last.seq] {
         let said = store.messages_before_run(&me(), room, seq, None, 3).await;
         assert!(matches!(said, Err(store::StoreError::NotFound)), "{said:?}");

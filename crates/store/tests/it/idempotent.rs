@@ -1,6 +1,6 @@
 //! Repeating an event id or an Idempotency-Key has one result (invariant 7).
 
-use crate::scene::{append, attempt, journal, me, name, room, said, says, stranger, together, within};
+use crate::scene::{append, attempt, by, journal, me, name, renaming, room, said, says, stranger, together, within};
 use domain::{agent::AgentSpec, room::RoomPolicy};
 use std::collections::HashSet;
 use store::{
@@ -139,37 +139,37 @@ async fn invariant_07_idempotent_a_key_is_stored_with_its_result(database: TestD
 async fn invariant_07_idempotent_catalog_writes_store_their_key(database: TestDatabase) {
     let store = database.open().await;
     let room = room(&store).await;
-    let agent = store.create_agent(&me(), spec("a"), Some(&attempt("create", 1))).await.unwrap();
-    let again = store.create_agent(&me(), spec("b"), Some(&attempt("create", 1))).await;
+    let agent = store.create_agent(&by(&me()), spec("a"), Some(&attempt("create", 1))).await.unwrap();
+    let again = store.create_agent(&by(&me()), spec("b"), Some(&attempt("create", 1))).await;
     assert!(matches!(again, Err(StoreError::KeyUsed)));
     assert_eq!(store.agents(&me()).await.unwrap().len(), 1);
     let remembered = store.earlier_result(&me(), &attempt("create", 1)).await.unwrap().unwrap();
     assert_eq!(remembered.result, agent.id.to_string());
 
-    store.update_agent(&me(), agent.id, spec("c"), Some(&attempt("update", 1))).await.unwrap();
-    let again = store.update_agent(&me(), agent.id, spec("d"), Some(&attempt("update", 1))).await;
+    store.update_agent(&by(&me()), agent.id, spec("c"), Some(&attempt("update", 1))).await.unwrap();
+    let again = store.update_agent(&by(&me()), agent.id, spec("d"), Some(&attempt("update", 1))).await;
     assert!(matches!(again, Err(StoreError::KeyUsed)));
     assert_eq!(store.agent(&me(), agent.id).await.unwrap().spec.name, name("c"));
 
     let policy = RoomPolicy::default();
-    store.update_room(&me(), room, &name("new"), &policy, Some(&attempt("room", 1))).await.unwrap();
-    let again = store.update_room(&me(), room, &name("newer"), &policy, Some(&attempt("room", 1))).await;
+    store.commit(renaming(room, &name("new"), &policy, Some(attempt("room", 1)))).await.unwrap();
+    let again = store.commit(renaming(room, &name("newer"), &policy, Some(attempt("room", 1)))).await;
     assert!(matches!(again, Err(StoreError::KeyUsed)));
     assert_eq!(store.room(&me(), room).await.unwrap().name, name("new"));
 }
 
 async fn invariant_07_idempotent_a_failed_write_does_not_use_its_key(database: TestDatabase) {
     let store = database.open().await;
-    store.create_agent(&me(), spec("taken"), None).await.unwrap();
-    let failed = store.create_agent(&me(), spec("taken"), Some(&attempt("k", 1))).await;
+    store.create_agent(&by(&me()), spec("taken"), None).await.unwrap();
+    let failed = store.create_agent(&by(&me()), spec("taken"), Some(&attempt("k", 1))).await;
     assert!(matches!(failed, Err(StoreError::AgentNameTaken(name)) if name == "taken"));
     assert_eq!(store.earlier_result(&me(), &attempt("k", 1)).await.unwrap(), None);
-    store.create_agent(&me(), spec("free"), Some(&attempt("k", 1))).await.unwrap();
+    store.create_agent(&by(&me()), spec("free"), Some(&attempt("k", 1))).await.unwrap();
 }
 
 async fn expired_keys_are_deleted(database: TestDatabase) {
     let store = database.open().await;
-    store.create_agent(&me(), spec("a"), Some(&attempt("k", 1))).await.unwrap();
+    store.create_agent(&by(&me()), spec("a"), Some(&attempt("k", 1))).await.unwrap();
     store.delete_expired_keys().await.unwrap();
     assert!(store.earlier_result(&me(), &attempt("k", 1)).await.unwrap().is_some(), "a key is valid for a day");
 }

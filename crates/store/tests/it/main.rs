@@ -28,6 +28,7 @@ macro_rules! contract {
 
 mod agents;
 mod append;
+mod audit;
 mod broken;
 mod browser_sessions;
 mod cancelled;

@@ -1,7 +1,10 @@
 //! Configured MCP servers, and trusted project files.
 
-use crate::scene::{attempt, me, stranger};
-use domain::mcp::{McpServerConfig, McpTransport};
+use crate::scene::{attempt, by, me, stranger};
+use domain::{
+    ids::RoomId,
+    mcp::{McpServerConfig, McpTransport},
+};
 use store::{McpServerImport, Store, StoreError};
 use testkit::database::TestDatabase;
 
@@ -35,42 +38,42 @@ async fn names(store: &Store) -> Vec<String> {
 async fn a_server_reads_back_as_created(database: TestDatabase) {
     let store = database.open().await;
     for (name, config) in [("b", stdio("npx")), ("B", http("http://h")), ("a-b", http("https://h/x"))] {
-        store.create_mcp_server(&me(), name, &config, None).await.unwrap();
+        store.create_mcp_server(&by(&me()), name, &config, None).await.unwrap();
         assert_eq!(store.mcp_server(&me(), name).await.unwrap().config, Ok(config));
     }
     assert_eq!(names(&store).await, ["B", "a-b", "b"], "sorted by bytes, on every database");
     let made = store.mcp_server(&me(), "b").await.unwrap();
-    store.update_mcp_server(&me(), "b", &http("http://other"), None).await.unwrap();
+    store.update_mcp_server(&by(&me()), "b", &http("http://other"), None).await.unwrap();
     let changed = store.mcp_server(&me(), "b").await.unwrap();
     assert_eq!((changed.config, changed.created_at), (Ok(http("http://other")), made.created_at));
     assert!(changed.updated_at >= made.updated_at);
-    store.delete_mcp_server(&me(), "b", None).await.unwrap();
+    store.delete_mcp_server(&by(&me()), "b", None).await.unwrap();
     assert!(matches!(store.mcp_server(&me(), "b").await, Err(StoreError::NotFound)));
-    assert!(matches!(store.delete_mcp_server(&me(), "b", None).await, Err(StoreError::NotFound)));
-    assert!(matches!(store.update_mcp_server(&me(), "b", &stdio("x"), None).await, Err(StoreError::NotFound)));
+    assert!(matches!(store.delete_mcp_server(&by(&me()), "b", None).await, Err(StoreError::NotFound)));
+    assert!(matches!(store.update_mcp_server(&by(&me()), "b", &stdio("x"), None).await, Err(StoreError::NotFound)));
     assert_eq!(names(&store).await, ["B", "a-b"]);
 }
 
 async fn server_names_are_unique_per_owner(database: TestDatabase) {
     let store = database.open().await;
-    store.create_mcp_server(&me(), "one", &stdio("x"), None).await.unwrap();
-    let taken = store.create_mcp_server(&me(), "one", &stdio("y"), None).await;
+    store.create_mcp_server(&by(&me()), "one", &stdio("x"), None).await.unwrap();
+    let taken = store.create_mcp_server(&by(&me()), "one", &stdio("y"), None).await;
     assert!(matches!(taken, Err(StoreError::McpServerExists(name)) if name == "one"));
     assert_eq!(store.mcp_server(&me(), "one").await.unwrap().config, Ok(stdio("x")));
-    store.create_mcp_server(&stranger(), "one", &stdio("y"), None).await.unwrap();
+    store.create_mcp_server(&by(&stranger()), "one", &stdio("y"), None).await.unwrap();
 }
 
 async fn an_import_is_atomic(database: TestDatabase) {
     let store = database.open().await;
-    store.create_mcp_server(&me(), "there", &stdio("x"), None).await.unwrap();
+    store.create_mcp_server(&by(&me()), "there", &stdio("x"), None).await.unwrap();
     let one = |name: &str, replaces| McpServerImport { name: name.into(), config: stdio("new"), replaces };
     let in_the_way = [one("fresh", false), one("there", false)];
-    let refused = store.import_mcp_servers(&me(), &in_the_way, "", None).await;
+    let refused = store.import_mcp_servers(&by(&me()), &in_the_way, "", None).await;
     assert!(matches!(refused, Err(StoreError::McpServerExists(_))));
-    let gone = store.import_mcp_servers(&me(), &[one("fresh", false), one("gone", true)], "", None).await;
+    let gone = store.import_mcp_servers(&by(&me()), &[one("fresh", false), one("gone", true)], "", None).await;
     assert!(matches!(gone, Err(StoreError::NotFound)));
     assert_eq!(names(&store).await, ["there"]);
-    store.import_mcp_servers(&me(), &[one("fresh", false), one("there", true)], "", None).await.unwrap();
+    store.import_mcp_servers(&by(&me()), &[one("fresh", false), one("there", true)], "", None).await.unwrap();
     assert_eq!(names(&store).await, ["fresh", "there"]);
     assert_eq!(store.mcp_server(&me(), "there").await.unwrap().config, Ok(stdio("new")));
 }
@@ -78,30 +81,33 @@ async fn an_import_is_atomic(database: TestDatabase) {
 async fn invariant_07_idempotent_a_server_is_created_once_per_key(database: TestDatabase) {
     let store = database.open().await;
     let key = attempt("key", 1);
-    store.create_mcp_server(&me(), "one", &stdio("x"), Some(&key)).await.unwrap();
-    let again = store.create_mcp_server(&me(), "two", &stdio("x"), Some(&key)).await;
+    store.create_mcp_server(&by(&me()), "one", &stdio("x"), Some(&key)).await.unwrap();
+    let again = store.create_mcp_server(&by(&me()), "two", &stdio("x"), Some(&key)).await;
     assert!(matches!(again, Err(StoreError::KeyUsed)));
     assert_eq!(names(&store).await, ["one"]);
     assert_eq!(store.earlier_result(&me(), &key).await.unwrap().unwrap().result, "one");
-    assert!(matches!(store.delete_mcp_server(&me(), "one", Some(&key)).await, Err(StoreError::KeyUsed)));
-    assert!(matches!(store.update_mcp_server(&me(), "one", &stdio("y"), Some(&key)).await, Err(StoreError::KeyUsed)));
+    assert!(matches!(store.delete_mcp_server(&by(&me()), "one", Some(&key)).await, Err(StoreError::KeyUsed)));
+    assert!(matches!(
+        store.update_mcp_server(&by(&me()), "one", &stdio("y"), Some(&key)).await,
+        Err(StoreError::KeyUsed)
+    ));
     // A rejected write does not use its key.
     let other = attempt("other", 1);
-    assert!(store.create_mcp_server(&me(), "one", &stdio("x"), Some(&other)).await.is_err());
+    assert!(store.create_mcp_server(&by(&me()), "one", &stdio("x"), Some(&other)).await.is_err());
     assert_eq!(store.earlier_result(&me(), &other).await.unwrap(), None);
 }
 
 async fn invariant_15_owner_foreign_servers_and_files_are_unknown(database: TestDatabase) {
     let store = database.open().await;
-    store.create_mcp_server(&me(), "mine", &stdio("x"), None).await.unwrap();
-    store.trust_file(&me(), b"/folder", &[1; 32]).await.unwrap();
+    store.create_mcp_server(&by(&me()), "mine", &stdio("x"), None).await.unwrap();
+    store.trust_file(&by(&me()), RoomId::generate(), b"/folder", &[1; 32]).await.unwrap();
     let them = stranger();
     assert!(store.mcp_servers(&them).await.unwrap().is_empty());
     assert!(matches!(store.mcp_server(&them, "mine").await, Err(StoreError::NotFound)));
-    assert!(matches!(store.update_mcp_server(&them, "mine", &stdio("y"), None).await, Err(StoreError::NotFound)));
-    assert!(matches!(store.delete_mcp_server(&them, "mine", None).await, Err(StoreError::NotFound)));
+    assert!(matches!(store.update_mcp_server(&by(&them), "mine", &stdio("y"), None).await, Err(StoreError::NotFound)));
+    assert!(matches!(store.delete_mcp_server(&by(&them), "mine", None).await, Err(StoreError::NotFound)));
     assert_eq!(store.trusted_file(&them, b"/folder").await.unwrap(), None);
-    store.distrust_file(&them, b"/folder").await.unwrap();
+    store.distrust_file(&by(&them), RoomId::generate(), b"/folder").await.unwrap();
     assert_eq!(store.mcp_server(&me(), "mine").await.unwrap().config, Ok(stdio("x")), "nothing was changed");
     assert!(store.trusted_file(&me(), b"/folder").await.unwrap().is_some());
 }
@@ -111,12 +117,12 @@ async fn a_file_is_trusted_by_its_content(database: TestDatabase) {
     let digest = async || store.trusted_file(&me(), b"/a\xff").await.unwrap().map(|file| file.digest);
     assert_eq!(digest().await, None);
     for content in [[1; 32], [2; 32], [2; 32]] {
-        let file = store.trust_file(&me(), b"/a\xff", &content).await.unwrap();
+        let file = store.trust_file(&by(&me()), RoomId::generate(), b"/a\xff", &content).await.unwrap();
         assert_eq!((file.digest, digest().await), (content, Some(content)));
     }
     assert_eq!(store.trusted_file(&me(), b"/a").await.unwrap(), None);
     for _ in 0..2 {
-        store.distrust_file(&me(), b"/a\xff").await.unwrap();
+        store.distrust_file(&by(&me()), RoomId::generate(), b"/a\xff").await.unwrap();
         assert_eq!(digest().await, None);
     }
 }

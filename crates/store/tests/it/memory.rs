@@ -2,7 +2,7 @@
 
 use crate::{
     idempotent::spec,
-    scene::{me, stranger},
+    scene::{by, me, stranger},
 };
 use store::{MAX_MEMORIES, StoreError};
 use testkit::database::TestDatabase;
@@ -16,9 +16,9 @@ contract! {
 
 async fn memories_are_saved_once_and_listed_newest_first(database: TestDatabase) {
     let store = database.open().await;
-    let agent = store.create_agent(&me(), spec("Ann"), None).await.unwrap().id;
+    let agent = store.create_agent(&by(&me()), spec("Ann"), None).await.unwrap().id;
     for text in ["likes tea ☕", "works at night\u{0}", "likes tea ☕"] {
-        assert!(store.save_memory(&me(), agent, text).await.unwrap());
+        assert!(store.save_memory(&by(&me()), agent, text).await.unwrap());
     }
     let texts: Vec<String> =
         store.memories(&me(), agent).await.unwrap().into_iter().map(|memory| memory.text).collect();
@@ -27,23 +27,23 @@ async fn memories_are_saved_once_and_listed_newest_first(database: TestDatabase)
 
 async fn memories_belong_to_one_agent_and_one_owner(database: TestDatabase) {
     let store = database.open().await;
-    let ann = store.create_agent(&me(), spec("Ann"), None).await.unwrap().id;
-    let bob = store.create_agent(&me(), spec("Bob"), None).await.unwrap().id;
-    store.save_memory(&me(), ann, "a secret").await.unwrap();
+    let ann = store.create_agent(&by(&me()), spec("Ann"), None).await.unwrap().id;
+    let bob = store.create_agent(&by(&me()), spec("Bob"), None).await.unwrap().id;
+    store.save_memory(&by(&me()), ann, "a secret").await.unwrap();
     assert!(store.memories(&me(), bob).await.unwrap().is_empty());
     assert!(matches!(store.memories(&stranger(), ann).await, Err(StoreError::NotFound)));
-    assert!(matches!(store.save_memory(&stranger(), ann, "x").await, Err(StoreError::NotFound)));
-    store.delete_agent(&me(), ann, None).await.unwrap();
+    assert!(matches!(store.save_memory(&by(&stranger()), ann, "x").await, Err(StoreError::NotFound)));
+    store.delete_agent(&by(&me()), ann, None).await.unwrap();
     assert!(matches!(store.memories(&me(), ann).await, Err(StoreError::NotFound)));
 }
 
 async fn memories_are_limited(database: TestDatabase) {
     let store = database.open().await;
-    let agent = store.create_agent(&me(), spec("Ann"), None).await.unwrap().id;
+    let agent = store.create_agent(&by(&me()), spec("Ann"), None).await.unwrap().id;
     for number in 0..MAX_MEMORIES {
-        assert!(store.save_memory(&me(), agent, &number.to_string()).await.unwrap());
+        assert!(store.save_memory(&by(&me()), agent, &number.to_string()).await.unwrap());
     }
-    assert!(!store.save_memory(&me(), agent, "one more").await.unwrap());
-    assert!(store.save_memory(&me(), agent, "0").await.unwrap(), "an existing memory is accepted");
+    assert!(!store.save_memory(&by(&me()), agent, "one more").await.unwrap());
+    assert!(store.save_memory(&by(&me()), agent, "0").await.unwrap(), "an existing memory is accepted");
     assert_eq!(store.memories(&me(), agent).await.unwrap().len(), MAX_MEMORIES);
 }

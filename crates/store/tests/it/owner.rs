@@ -2,13 +2,12 @@
 
 use crate::{
     idempotent::spec,
-    scene::{TestRun, append, at, attempt, me, name, room, says, stranger},
+    scene::{TestRun, append, at, attempt, by, me, name, room, says, stranger},
 };
 use domain::{
     ids::{AgentId, MessageId, RoomId, RunId},
     message::{Author, Message, MessageStatus},
     owner::Owner,
-    room::RoomPolicy,
     time::Timestamp,
 };
 use std::{fmt::Debug, sync::Arc};
@@ -33,7 +32,7 @@ struct OwnedObjects {
 
 async fn owned_objects(store: &Store) -> OwnedObjects {
     let room = room(store).await;
-    let agent = store.create_agent(&me(), spec("mine"), Some(&attempt("key", 1))).await.unwrap().id;
+    let agent = store.create_agent(&by(&me()), spec("mine"), Some(&attempt("key", 1))).await.unwrap().id;
     let run = TestRun { agent, ..TestRun::new() };
     let message = Message {
         id: run.message,
@@ -76,7 +75,6 @@ async fn invariant_15_owner_a_foreign_id_looks_like_an_unknown_id(database: Test
     let store = database.open().await;
     let mine = owned_objects(&store).await;
     let them: &Owner = &stranger();
-    let (policy, other) = (RoomPolicy::default(), name("other"));
     let (no_room, no_agent) = (RoomId::generate(), AgentId::generate());
     let bell = || Arc::new(Notifier::default());
     same! {
@@ -88,13 +86,12 @@ async fn invariant_15_owner_a_foreign_id_looks_like_an_unknown_id(database: Test
         "follow beyond": |id in [mine.room, no_room]| store.follow(them, id, &at(99), bell()).await.map(|_| ());
         "room": |id in [mine.room, no_room]| store.room(them, id).await;
         "seating": |id in [mine.room, no_room]| store.room_with_agents(them, id).await;
-        "update_room": |id in [mine.room, no_room]| store.update_room(them, id, &other, &policy, None).await;
-        "delete_room": |id in [mine.room, no_room]| store.delete_room(them, id, None).await;
+        "delete_room": |id in [mine.room, no_room]| store.delete_room(&by(them), id, None).await;
         "remembered_tools": |id in [mine.room, no_room]| store.remembered_tools(them, id).await;
-        "forget_tool": |id in [mine.room, no_room]| store.forget_tool(them, id, mine.agent, "Bash").await;
+        "forget_tool": |id in [mine.room, no_room]| store.forget_tool(&by(them), id, mine.agent, "Bash").await;
         "agent": |id in [mine.agent, no_agent]| store.agent(them, id).await;
-        "update_agent": |id in [mine.agent, no_agent]| store.update_agent(them, id, spec("x"), None).await;
-        "delete_agent": |id in [mine.agent, no_agent]| store.delete_agent(them, id, None).await;
+        "update_agent": |id in [mine.agent, no_agent]| store.update_agent(&by(them), id, spec("x"), None).await;
+        "delete_agent": |id in [mine.agent, no_agent]| store.delete_agent(&by(them), id, None).await;
         "run": |id in [mine.run, RunId::generate()]| store.run(them, id).await;
         "message": |id in [mine.message, MessageId::generate()]| store.message(them, mine.room, id).await;
         "room_of_message": |id in [mine.message, MessageId::generate()]| store.room_of_message(them, id).await;
@@ -124,7 +121,7 @@ async fn invariant_15_owner_lists_contain_only_own_objects(database: TestDatabas
     assert_eq!(store.unfinished_runs(&me(), mine.room).await.unwrap(), [mine.run]);
     assert_eq!(store.room_with_agents(&me(), mine.room).await.unwrap().1.len(), 1);
     // Being a participant of a foreign room does not reveal it either.
-    let theirs = store.create_agent(&them, spec("theirs"), None).await.unwrap();
+    let theirs = store.create_agent(&by(&them), spec("theirs"), None).await.unwrap();
     let join = Commit { changes: vec![RowChange::Join { agent_id: theirs.id }], ..append(mine.room, Vec::new()) };
     store.commit(join).await.unwrap();
     assert!(store.rooms(&them, 100).await.unwrap().is_empty());

@@ -1,6 +1,6 @@
 //! The queue: claims, leases, and the runs of dead workers (invariants 4 and 11).
 
-use crate::scene::{LEASE, TestRun, append, claim, held, journal, me, room, says, within};
+use crate::scene::{LEASE, TestRun, append, by, claim, held, journal, me, room, says, within};
 use domain::{
     event::{EventType, RunStarted},
     ids::{RoomId, RunId},
@@ -248,7 +248,7 @@ async fn concurrent_claims_renewals_stops_and_commits_do_not_deadlock(database: 
                 if round % 2 == 0 {
                     runs.reverse();
                 }
-                stopping.request_stop(&runs, StopRequest::Cancel).await?;
+                stopping.request_stop(&by(&me()), &runs, StopRequest::Cancel).await?;
             }
             Ok(())
         });
@@ -272,7 +272,7 @@ async fn renewal_returns_held_runs_and_stop_requests(database: TestDatabase) {
     assert_eq!(claims.len(), 4);
     assert!(store.renew_leases("someone else", LEASE).await.unwrap().is_empty());
     let [(_, kept), (_, stopped), (ended_room, ended), (_, lost)] = &runs[..] else { unreachable!() };
-    store.request_stop(&[stopped.id], StopRequest::Cancel).await.unwrap();
+    store.request_stop(&by(&me()), &[stopped.id], StopRequest::Cancel).await.unwrap();
     let lease = claims.iter().find(|claim| claim.run_id == ended.id).unwrap();
     store.commit(ended.ending(*ended_room, held(lease))).await.unwrap();
     // One lease expires and is taken over.
@@ -331,7 +331,7 @@ async fn a_run_stopped_in_the_queue_is_not_claimed(database: TestDatabase) {
     let (one, two) = (room(&store).await, room(&store).await);
     let (stopped, behind) = (TestRun::queued(&store, one).await, TestRun::queued(&store, one).await);
     let other = TestRun::queued(&store, two).await;
-    store.request_stop(&[stopped.id, RunId::generate()], StopRequest::Cancel).await.unwrap();
+    store.request_stop(&by(&me()), &[stopped.id, RunId::generate()], StopRequest::Cancel).await.unwrap();
     assert_eq!(ids(&claim(&store, "w").await), [other.id], "a run behind it still waits");
     let waiting = store.stopped_before_claim().await.unwrap();
     assert_eq!((ids(&waiting), waiting[0].stop), (vec![stopped.id], Some(StopRequest::Cancel)));
@@ -346,8 +346,8 @@ async fn the_first_stop_request_wins(database: TestDatabase) {
     let room = room(&store).await;
     let run = TestRun::queued(&store, room).await;
     claim(&store, "w").await;
-    store.request_stop(&[run.id], StopRequest::Interrupt).await.unwrap();
-    store.request_stop(&[run.id], StopRequest::Cancel).await.unwrap();
+    store.request_stop(&by(&me()), &[run.id], StopRequest::Interrupt).await.unwrap();
+    store.request_stop(&by(&me()), &[run.id], StopRequest::Cancel).await.unwrap();
     assert_eq!(store.renew_leases("w", LEASE).await.unwrap()[0].stop, Some(StopRequest::Interrupt));
 }
 
@@ -363,7 +363,7 @@ async fn workers_are_notified_when_the_queue_has_work(database: TestDatabase) {
     assert!(quiet().await);
     let run = TestRun::queued(&store, room).await;
     within(bell.notified()).await;
-    store.request_stop(&[run.id], StopRequest::Cancel).await.unwrap();
+    store.request_stop(&by(&me()), &[run.id], StopRequest::Cancel).await.unwrap();
     within(bell.notified()).await;
     let unclaimed = store::journal::Guard::Unclaimed { run_id: run.id };
     store.commit(run.ending(room, unclaimed)).await.unwrap();

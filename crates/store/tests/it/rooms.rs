@@ -1,6 +1,6 @@
 //! Rooms: list, rename, delete; and pages of their journals.
 
-use crate::scene::{TestRun, append, at, creating, journal, me, name, room, says};
+use crate::scene::{TestRun, append, at, by, creating, journal, me, name, renaming, room, says};
 use domain::{
     ids::{MessageId, ProjectId},
     message::{Author, Message, MessageStatus},
@@ -42,9 +42,9 @@ async fn a_room_reads_back_as_created(database: TestDatabase) {
     assert_eq!(store.rooms(&me(), 10).await.unwrap()[0].room, room);
 
     let policy = RoomPolicy { when_busy: WhenBusy::Interrupt };
-    let changed = store.update_room(&me(), id, &name("Other"), &policy, None).await.unwrap();
+    store.commit(renaming(id, &name("Other"), &policy, None)).await.unwrap();
+    let changed = store.room(&me(), id).await.unwrap();
     assert_eq!((&changed.name, &changed.policy, changed.head), (&name("Other"), &policy, 1));
-    assert_eq!(store.room(&me(), id).await.unwrap(), changed);
     let twice = Commit { room_id: id, ..creating(&me()) };
     let RowChange::CreateRoom { room: mut again, owner } = twice.changes.into_iter().next().unwrap() else {
         unreachable!()
@@ -90,15 +90,15 @@ async fn a_deleted_room_is_not_found(database: TestDatabase) {
     let room = room(&store).await;
     store.commit(append(room, vec![says("1")])).await.unwrap();
     let run = TestRun::queued(&store, room).await;
-    store.delete_room(&me(), room, None).await.unwrap();
-    assert!(matches!(store.delete_room(&me(), room, None).await, Err(StoreError::NotFound)));
+    store.delete_room(&by(&me()), room, None).await.unwrap();
+    assert!(matches!(store.delete_room(&by(&me()), room, None).await, Err(StoreError::NotFound)));
     assert!(matches!(store.room(&me(), room).await, Err(StoreError::NotFound)));
     assert!(matches!(store.head(&me(), room).await, Err(StoreError::NotFound)));
     assert!(matches!(store.page(&me(), room, &at(0), 10, false).await, Err(StoreError::NotFound)));
     assert!(matches!(store.history(&me(), room, 0, None, 10).await, Err(StoreError::NotFound)));
     assert!(store.rooms(&me(), 10).await.unwrap().is_empty());
     let policy = RoomPolicy::default();
-    assert!(matches!(store.update_room(&me(), room, &name("x"), &policy, None).await, Err(StoreError::NotFound)));
+    assert!(matches!(store.commit(renaming(room, &name("x"), &policy, None)).await, Err(StoreError::NotFound)));
     let unclaimed = store::journal::Guard::Unclaimed { run_id: run.id };
     store.commit(run.ending(room, unclaimed)).await.expect("an unfinished run can still be ended");
 }

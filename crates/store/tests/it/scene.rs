@@ -1,6 +1,7 @@
 //! Shared helpers of the cases: rooms, events, runs, and waiting with a deadline.
 
 use domain::{
+    actor::Actor,
     event::{Event, EventBody, NewEvent, RunCompleted, RunQueued, Status},
     ids::{AgentId, MessageId, RoomId, RunId},
     name::Name,
@@ -38,6 +39,11 @@ pub fn stranger() -> Owner {
     Owner::new(name("stranger"))
 }
 
+/// An owner of a workspace.
+pub fn by(owner: &Owner) -> Actor {
+    Actor { workspace: owner.clone(), ..Actor::local() }
+}
+
 pub fn at(seq: Seq) -> Position {
     Position { epoch: None, seq }
 }
@@ -60,6 +66,16 @@ pub fn said(event: &Event) -> String {
 
 pub fn append(room: RoomId, events: Vec<NewEvent>) -> Commit {
     Commit { room_id: room, guard: Guard::None, events, changes: Vec::new() }
+}
+
+/// Renames a room and sets its policy.
+pub fn renaming(room: RoomId, name: &Name, policy: &RoomPolicy, attempt: Option<IdempotentRequest>) -> Commit {
+    let mut changes = Vec::new();
+    if let Some(attempt) = attempt {
+        changes.push(RowChange::StoreIdempotencyKey { owner: me(), attempt, result: room.to_string() });
+    }
+    changes.push(RowChange::UpdateRoom { owner: me(), name: Some(name.clone()), policy: Some(policy.clone()) });
+    Commit { room_id: room, guard: Guard::None, events: Vec::new(), changes }
 }
 
 pub fn creating(owner: &Owner) -> Commit {

@@ -1,14 +1,19 @@
 //! Bearer tokens: only their hash is stored (invariant 17).
 
-use crate::scene::{append, me, name, room, says, stranger};
-use domain::{actor::Credential, ids::TokenId};
+use crate::scene::{append, by, me, name, room, says, stranger};
+use domain::{
+    actor::Credential,
+    ids::{TokenId, UserId},
+    permission::Role,
+};
 use sha2::{Digest as _, Sha256};
-use store::StoreError;
+use store::{Membership, StoreError};
 use testkit::database::TestDatabase;
 
 contract! {
     one thread:
         a_token_is_valid_until_it_is_revoked,
+        a_token_acts_as_its_user_with_the_current_role,
         accounts_stay_on_after_the_first_token,
         invariant_17_secrets_stay_out_of_the_database;
 }
@@ -20,8 +25,9 @@ fn hash(secret: &str) -> [u8; 32] {
 async fn a_token_is_valid_until_it_is_revoked(database: TestDatabase) {
     let store = database.open().await;
     assert_eq!(store.actor_for_token(&hash("secret")).await.unwrap(), None);
-    let id = store.create_token(&me(), &name("laptop"), &hash("secret")).await.unwrap();
-    let theirs = store.create_token(&stranger(), &name("phone"), &hash("other")).await.unwrap();
+    let id = store.create_token(&by(&me()), &Membership::alone(&me()), &name("laptop"), &hash("secret")).await.unwrap();
+    let theirs =
+        store.create_token(&by(&me()), &Membership::alone(&stranger()), &name("phone"), &hash("other")).await.unwrap();
     let actor = store.actor_for_token(&hash("secret")).await.unwrap().unwrap();
     assert_eq!((actor.workspace, actor.credential), (me(), Credential::Token(id)));
     assert_eq!(store.actor_for_token(&hash("other")).await.unwrap().unwrap().workspace, stranger());
@@ -31,22 +37,55 @@ async fn a_token_is_valid_until_it_is_revoked(database: TestDatabase) {
         listed.iter().map(|token| (token.id, token.label.as_str())).collect::<Vec<_>>(),
         [(id, "laptop"), (theirs, "phone")]
     );
-    assert!(store.create_token(&me(), &name("again"), &hash("secret")).await.is_err(), "hashes are unique");
+    assert!(
+        store.create_token(&by(&me()), &Membership::alone(&me()), &name("again"), &hash("secret")).await.is_err(),
+        "hashes are unique"
+    );
 
-    store.revoke_token(id).await.unwrap();
+    store.revoke_token(&by(&me()), id).await.unwrap();
     assert_eq!(store.actor_for_token(&hash("secret")).await.unwrap(), None);
-    assert!(matches!(store.revoke_token(id).await, Err(StoreError::NotFound)));
-    assert!(matches!(store.revoke_token(TokenId::generate()).await, Err(StoreError::NotFound)));
+    assert!(matches!(store.revoke_token(&by(&me()), id).await, Err(StoreError::NotFound)));
+    assert!(matches!(store.revoke_token(&by(&me()), TokenId::generate()).await, Err(StoreError::NotFound)));
     assert!(store.tokens().await.unwrap()[0].revoked_at.is_some());
     assert!(store.actor_for_token(&hash("other")).await.unwrap().is_some());
+}
+
+async fn a_token_acts_as_its_user_with_the_current_role(database: TestDatabase) {
+    let store = database.open().await;
+    let token = async |user: &str, role, secret: &str| {
+        let member = Membership { workspace: stranger(), user: name(user), role };
+        store.create_token(&by(&me()), &member, &name("a token"), &hash(secret)).await.unwrap()
+    };
+    token("stranger", None, "1").await;
+    let first = token("bob", None, "2").await;
+    let actor = async |secret: &str| store.actor_for_token(&hash(secret)).await.unwrap().unwrap();
+    let (owner, bob) = (actor("1").await, actor("2").await);
+    assert_eq!((owner.role, bob.role), (Role::Owner, Role::Member), "the first user of a workspace owns it");
+    assert_eq!((bob.workspace, bob.user.unwrap().name), (stranger(), name("bob")));
+    assert_ne!(owner.user.as_ref().unwrap().id, UserId::LOCAL);
+
+    token("bob", Some(Role::Viewer), "3").await;
+    assert_eq!(store.role_of_token(first).await.unwrap(), Some(Role::Viewer), "a role is the user's, not the token's");
+    let (viewer, own) = (actor("2").await, actor("1").await);
+    assert_eq!((viewer.role, store.own_tokens(&viewer).await.unwrap().len()), (Role::Viewer, 2));
+    assert_eq!(store.own_tokens(&own).await.unwrap().len(), 1);
+    let foreign = store.revoke_own_token(&own, first, None).await;
+    assert!(matches!(foreign, Err(StoreError::NotFound)), "a token of another user of the workspace: {foreign:?}");
+    store.revoke_own_token(&viewer, first, None).await.unwrap();
+    assert_eq!(store.role_of_token(first).await.unwrap(), None);
+
+    let local = Membership::alone(&me());
+    store.create_token(&by(&me()), &local, &name("mine"), &hash("4")).await.unwrap();
+    let mine = actor("4").await;
+    assert_eq!((mine.user_id(), mine.role), (Some(UserId::LOCAL), Role::Owner), "the operator exists from the start");
 }
 
 async fn accounts_stay_on_after_the_first_token(database: TestDatabase) {
     let store = database.open().await;
     assert!(!store.accounts_exist().await.unwrap());
-    let id = store.create_token(&me(), &name("only"), &hash("x")).await.unwrap();
+    let id = store.create_token(&by(&me()), &Membership::alone(&me()), &name("only"), &hash("x")).await.unwrap();
     assert!(store.accounts_exist().await.unwrap());
-    store.revoke_token(id).await.unwrap();
+    store.revoke_token(&by(&me()), id).await.unwrap();
     assert!(store.accounts_exist().await.unwrap(), "revoking the last token keeps authentication on");
 }
 
@@ -54,7 +93,7 @@ async fn invariant_17_secrets_stay_out_of_the_database(database: TestDatabase) {
     const SECRET: &str = "gr_a-secret-that-must-not-be-found";
     let store = database.open().await;
     let room = room(&store).await;
-    store.create_token(&me(), &name("laptop"), &hash(SECRET)).await.unwrap();
+    store.create_token(&by(&me()), &Membership::alone(&me()), &name("laptop"), &hash(SECRET)).await.unwrap();
     store.actor_for_token(&hash(SECRET)).await.unwrap();
     store.commit(append(room, vec![says("a marker that is found")])).await.unwrap();
     if !database.is_sqlite() {

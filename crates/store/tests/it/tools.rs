@@ -1,6 +1,6 @@
 //! Tools that a user has always allowed.
 
-use crate::scene::{append, creating, me, room, says};
+use crate::scene::{append, by, creating, me, room, says};
 use domain::{
     ids::{AgentId, RoomId},
     time::Timestamp,
@@ -40,14 +40,14 @@ async fn a_tool_is_remembered_per_room_and_agent_until_it_is_forgotten(database:
     assert!(tools(&store, there).await.is_empty());
 
     for (room, agent, tool) in [(there, one, "Bash"), (here, one, "bash"), (here, AgentId::generate(), "Bash")] {
-        store.forget_tool(&me(), room, agent, tool).await.unwrap();
+        store.forget_tool(&by(&me()), room, agent, tool).await.unwrap();
     }
     assert_eq!(tools(&store, here).await, all, "other tools are not affected");
     for _ in 0..2 {
-        store.forget_tool(&me(), here, one, "Bash").await.unwrap();
+        store.forget_tool(&by(&me()), here, one, "Bash").await.unwrap();
         assert_eq!(tools(&store, here).await, all[1..]);
     }
-    store.delete_room(&me(), here, None).await.unwrap();
+    store.delete_room(&by(&me()), here, None).await.unwrap();
     assert!(matches!(store.remembered_tools(&me(), here).await, Err(StoreError::NotFound)));
 }
 

@@ -1,6 +1,6 @@
 //! Uploads: per owner, with a limit.
 
-use crate::scene::{attempt, me, name, stranger};
+use crate::scene::{attempt, by, me, name, stranger};
 use domain::{
     ids::UploadId,
     time::Timestamp,
@@ -21,25 +21,25 @@ fn upload(bytes: u64) -> Upload {
 async fn an_upload_belongs_to_its_owner(database: TestDatabase) {
     let store = database.open().await;
     let file = upload(7);
-    store.add_upload(&me(), &file, Some(&attempt("key", 1))).await.unwrap();
+    store.add_upload(&by(&me()), &file, Some(&attempt("key", 1))).await.unwrap();
     assert_eq!(store.upload(&me(), file.id).await.unwrap(), file);
     assert!(matches!(store.upload(&stranger(), file.id).await, Err(StoreError::NotFound)));
-    assert!(matches!(store.delete_upload(&stranger(), file.id, None).await, Err(StoreError::NotFound)));
+    assert!(matches!(store.delete_upload(&by(&stranger()), file.id, None).await, Err(StoreError::NotFound)));
     let again = upload(7);
-    assert!(matches!(store.add_upload(&me(), &again, Some(&attempt("key", 1))).await, Err(StoreError::KeyUsed)));
+    assert!(matches!(store.add_upload(&by(&me()), &again, Some(&attempt("key", 1))).await, Err(StoreError::KeyUsed)));
     assert!(matches!(store.upload(&me(), again.id).await, Err(StoreError::NotFound)), "nothing was stored");
-    store.delete_upload(&me(), file.id, None).await.unwrap();
+    store.delete_upload(&by(&me()), file.id, None).await.unwrap();
     assert!(matches!(store.upload(&me(), file.id).await, Err(StoreError::NotFound)));
 }
 
 async fn uploads_are_limited_per_owner(database: TestDatabase) {
     let store = database.open().await;
     let large = upload(MAX_OWNER_BYTES);
-    store.add_upload(&me(), &large, None).await.unwrap();
+    store.add_upload(&by(&me()), &large, None).await.unwrap();
     let more = upload(1);
-    assert!(matches!(store.add_upload(&me(), &more, None).await, Err(StoreError::LimitReached(_))));
+    assert!(matches!(store.add_upload(&by(&me()), &more, None).await, Err(StoreError::LimitReached(_))));
     assert!(matches!(store.upload(&me(), more.id).await, Err(StoreError::NotFound)), "it was rolled back");
-    store.add_upload(&stranger(), &upload(1), None).await.expect("the limit is per owner");
-    store.delete_upload(&me(), large.id, None).await.unwrap();
-    store.add_upload(&me(), &more, None).await.unwrap();
+    store.add_upload(&by(&stranger()), &upload(1), None).await.expect("the limit is per owner");
+    store.delete_upload(&by(&me()), large.id, None).await.unwrap();
+    store.add_upload(&by(&me()), &more, None).await.unwrap();
 }

@@ -1,6 +1,6 @@
 //! A watch of all rooms of an owner reports which of them changed.
 
-use crate::scene::{append, me, name, room, room_of, says, stranger, within};
+use crate::scene::{append, by, me, name, renaming, room, room_of, says, stranger, within};
 use domain::{ids::RoomId, room::RoomPolicy};
 use std::collections::BTreeSet;
 use testkit::database::TestDatabase;
@@ -27,9 +27,9 @@ async fn a_watch_reports_its_rooms_and_list_changes(database: TestDatabase) {
     moved(&[two], false).await;
     let made = room(&store).await;
     moved(&[], true).await;
-    store.update_room(&me(), made, &name("new name"), &RoomPolicy::default(), None).await.unwrap();
+    store.commit(renaming(made, &name("new name"), &RoomPolicy::default(), None)).await.unwrap();
     moved(&[], true).await;
-    store.delete_room(&me(), made, None).await.unwrap();
+    store.delete_room(&by(&me()), made, None).await.unwrap();
     moved(&[], true).await;
 
     let mut watch = watch;

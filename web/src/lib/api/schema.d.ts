@@ -2478,7 +2478,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -2543,7 +2543,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -2621,7 +2621,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -2682,7 +2682,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -2758,7 +2758,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -2859,7 +2859,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -2917,7 +2917,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -2984,7 +2984,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3060,7 +3060,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3136,7 +3136,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3201,7 +3201,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3286,7 +3286,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3354,7 +3354,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3423,7 +3423,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3484,7 +3484,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3569,7 +3569,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3681,7 +3681,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3768,7 +3768,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3828,7 +3828,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3891,7 +3891,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3951,7 +3951,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4018,7 +4018,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4079,7 +4079,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4144,7 +4144,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4213,7 +4213,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4274,7 +4274,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4350,7 +4350,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4431,7 +4431,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4511,7 +4511,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4571,7 +4571,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4647,7 +4647,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4744,7 +4744,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4820,7 +4820,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4896,7 +4896,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4974,7 +4974,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5047,7 +5047,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5124,7 +5124,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5175,7 +5175,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5250,7 +5250,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5340,7 +5340,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5407,7 +5407,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5467,7 +5467,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5516,7 +5516,7 @@ export interface operations {
                     "application/json": components["schemas"]["Session"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5577,7 +5577,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5633,7 +5633,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5682,7 +5682,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5747,7 +5747,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5839,7 +5839,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -5927,7 +5927,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6005,7 +6005,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6066,7 +6066,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6147,7 +6147,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6255,7 +6255,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6328,7 +6328,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6411,7 +6411,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6507,7 +6507,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6567,7 +6567,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6643,7 +6643,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6737,7 +6737,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6825,7 +6825,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6889,7 +6889,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -6975,7 +6975,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7078,7 +7078,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7165,7 +7165,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7238,7 +7238,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7302,7 +7302,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7360,7 +7360,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7425,7 +7425,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7504,7 +7504,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7581,7 +7581,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7650,7 +7650,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7711,7 +7711,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7787,7 +7787,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7834,7 +7834,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7874,7 +7874,7 @@ export interface operations {
                     "application/json": components["schemas"]["Health"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7923,7 +7923,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7963,7 +7963,7 @@ export interface operations {
                     "application/json": unknown;
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -8003,7 +8003,7 @@ export interface operations {
                     "application/json": components["schemas"]["Health"];
                 };
             };
-            /** @description The Host or the Origin does not belong to this server */
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {
                 headers: {
                     [name: string]: unknown;

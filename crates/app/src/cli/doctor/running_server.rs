@@ -6,21 +6,19 @@ use crate::config::AppConfig;
 use engine::Engine;
 use server::http::doctor::{CheckStatus, DoctorCheck, RunDoctorChecks};
 use std::net::SocketAddr;
+use store::Store;
 
-pub fn server_checks(config: &AppConfig, engine: &Engine, address: SocketAddr) -> RunDoctorChecks {
-    let (config, engine) = (config.clone(), engine.clone());
+pub fn server_checks(config: &AppConfig, store: &Store, engine: &Engine, address: SocketAddr) -> RunDoctorChecks {
+    let (config, store, engine) = (config.clone(), store.clone(), engine.clone());
     Box::new(move || {
-        let (config, engine) = (config.clone(), engine.clone());
-        Box::pin(async move { run_checks(&config, &engine, address).await })
+        let (config, store, engine) = (config.clone(), store.clone(), engine.clone());
+        Box::pin(async move { run_checks(&config, &store, &engine, address).await })
     })
 }
 
-async fn run_checks(config: &AppConfig, engine: &Engine, address: SocketAddr) -> Vec<DoctorCheck> {
-    let (database, providers, programs) = tokio::join!(
-        database::check_running_server(engine.store()),
-        agents::check_running_server(engine),
-        programs::check()
-    );
+async fn run_checks(config: &AppConfig, store: &Store, engine: &Engine, address: SocketAddr) -> Vec<DoctorCheck> {
+    let (database, providers, programs) =
+        tokio::join!(database::check_running_server(store), agents::check_running_server(engine), programs::check());
     let data = config.store.data_dir.clone();
     let disk = tokio::task::spawn_blocking(move || machine::data_directory(&data)).await;
     let disk =

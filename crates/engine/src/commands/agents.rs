@@ -1,0 +1,108 @@
+//! Creates, updates and deletes agents. The rules for an agent's settings are here, so that every endpoint has them.
+
+use crate::{Engine, EngineError};
+use domain::{
+    actor::Actor,
+    agent::{Agent, AgentSpec, MAX_SYSTEM_PROMPT_BYTES},
+    ids::AgentId,
+    owner::Owner,
+    permission::Permission,
+};
+use store::IdempotentRequest;
+
+/// The maximum length of a list of names, and of a name in it.
+const MAX_LIST: usize = 200;
+const MAX_NAME: usize = 200;
+
+impl Engine {
+    pub async fn create_agent(
+        &self,
+        actor: &Actor,
+        spec: AgentSpec,
+        attempt: Option<&IdempotentRequest>,
+    ) -> Result<Agent, EngineError> {
+        let owner = actor.require(Permission::ManageAgents)?;
+        self.check_agent(owner, &spec).await?;
+        Ok(self.store().create_agent(actor, spec, attempt).await?)
+    }
+
+    /// Replaces the settings of an agent. Runs that have started keep the old ones.
+    pub async fn update_agent(
+        &self,
+        actor: &Actor,
+        id: AgentId,
+        spec: AgentSpec,
+        attempt: Option<&IdempotentRequest>,
+    ) -> Result<Agent, EngineError> {
+        let owner = actor.require(Permission::ManageAgents)?;
+        self.check_agent(owner, &spec).await?;
+        Ok(self.store().update_agent(actor, id, spec, attempt).await?)
+    }
+
+    /// Deletes an agent. It leaves every room; its messages stay.
+    pub async fn delete_agent(
+        &self,
+        actor: &Actor,
+        id: AgentId,
+        attempt: Option<&IdempotentRequest>,
+    ) -> Result<(), EngineError> {
+        actor.require(Permission::ManageAgents)?;
+        Ok(self.store().delete_agent(actor, id, attempt).await?)
+    }
+
+    /// Checks the settings, and that this server can provide everything that they ask for.
+    async fn check_agent(&self, owner: &Owner, spec: &AgentSpec) -> Result<(), EngineError> {
+        let Some(provider) = self.providers().get(&spec.provider) else {
+            let detail = format!(
+                "provider: this server has no provider {:?}; choose one of: {}.",
+                spec.provider,
+                self.providers().names()
+            );
+            return Err(EngineError::InvalidField { pointer: "/provider", detail });
+        };
+        check_settings(spec)?;
+        self.check_skills(owner, spec).await?;
+        self.check_servers(owner, spec).await?;
+        if spec.model_options.is_some() && !provider.supports_model_options() {
+            let detail =
+                format!("the provider {} has its own settings for models; leave model_options out", spec.provider);
+            return Err(EngineError::Refused { pointer: "/model_options", detail });
+        }
+        provider.check(spec).map_err(|detail| EngineError::Refused { pointer: "/provider", detail })
+    }
+}
+
+/// The rules that need no look at the server.
+fn check_settings(spec: &AgentSpec) -> Result<(), EngineError> {
+    let invalid = |detail: String| Err(EngineError::Invalid(detail));
+    if spec.system_prompt.as_ref().is_some_and(|prompt| prompt.len() > MAX_SYSTEM_PROMPT_BYTES) {
+        return invalid(format!("system_prompt: at most {MAX_SYSTEM_PROMPT_BYTES} bytes."));
+    }
+    let name_lists = [&spec.skills, &spec.mcp_servers, &spec.tools.allow, &spec.tools.ask, &spec.tools.deny];
+    let is_bad_name =
+        |name: &String| name.is_empty() || name.chars().count() > MAX_NAME || name.contains(char::is_control);
+    if name_lists.iter().any(|list| list.len() > MAX_LIST || list.iter().any(is_bad_name))
+        || spec.model.as_ref().is_some_and(is_bad_name)
+    {
+        return invalid(format!(
+            "model, skills, mcp_servers and tools take one-line names of 1 to {MAX_NAME} characters, at most {MAX_LIST} each."
+        ));
+    }
+    let values: usize = spec.skill_parameters.values().map(|given| given.len()).sum();
+    if values > MAX_LIST || spec.skill_parameters.keys().any(is_bad_name) {
+        return invalid(format!("skill_parameters: at most {MAX_LIST} values."));
+    }
+    let limits = &spec.limits;
+    let counts = [
+        limits.turns,
+        limits.wall_seconds,
+        limits.first_byte_seconds,
+        limits.idle_seconds,
+        limits.tool_seconds,
+        limits.approval_seconds,
+    ];
+    if counts.contains(&Some(0)) || limits.output_bytes == Some(0) {
+        return invalid("limits: a limit is at least 1; leave it out for the server's default.".to_owned());
+    }
+    Ok(())
+}

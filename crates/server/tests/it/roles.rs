@@ -1,0 +1,238 @@
+//! Every route, with every role, for own, foreign and unknown ids: the policy decides the status (invariant 15).
+
+use crate::test_app::{TestApp, config, engine_on, token_of};
+use axum::{
+    body::{Body, to_bytes},
+    http::{Method, Request, header},
+};
+use domain::{
+    ids::{AgentId, ApprovalId, ProposalId, RoomId, RunId, TokenId, UploadId},
+    permission::Role,
+};
+use serde_json::{Value, json};
+use server::{
+    listen::ConnectionAddrs,
+    routing::{Policy, RouteInfo},
+};
+use store::{Backend, Store, StoreAccess, StoreConfig};
+use tempfile::TempDir;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt as _;
+
+/// A server with a store that works, for as long as this value lives.
+struct RoleServer {
+    test_app: TestApp,
+    _tasks: JoinSet<()>,
+    _folder: TempDir,
+}
+
+/// One object of each kind in a workspace, or ids and names of nothing.
+#[derive(Clone, Debug)]
+struct Objects {
+    agent: String,
+    room: String,
+    run: String,
+    upload: String,
+    skill: String,
+    proposal: String,
+    mcp_server: String,
+    token: String,
+}
+
+impl Objects {
+    fn unknown() -> Self {
+        Self {
+            agent: AgentId::generate().to_string(),
+            room: RoomId::generate().to_string(),
+            run: RunId::generate().to_string(),
+            upload: UploadId::generate().to_string(),
+            skill: "unknown".into(),
+            proposal: ProposalId::generate().to_string(),
+            mcp_server: "unknown".into(),
+            token: TokenId::generate().to_string(),
+        }
+    }
+
+    /// The path of a route with the ids of these objects.
+    fn path(&self, template: &str) -> String {
+        let id = match template.split('/').nth(2) {
+            Some("agents" | "execute") => &self.agent,
+            Some("rooms") => &self.room,
+            Some("runs") => &self.run,
+            Some("uploads") => &self.upload,
+            Some("tokens") => &self.token,
+            Some("skills") => &self.proposal,
+            _ => &self.agent,
+        };
+        let name = if template.starts_with("/api/skills") { &self.skill } else { &self.mcp_server };
+        let path = template
+            .replace("{id}", id)
+            .replace("{name}", name)
+            .replace("{agent}", &self.agent)
+            .replace("{approval}", &ApprovalId::generate().to_string())
+            .replace("{version}", "1")
+            .replace("{path}", "notes.md");
+        match template {
+            "/api/uploads" => format!("{path}?name=notes.txt"),
+            "/api/rooms/{id}/remembered/{agent}" => format!("{path}?tool=Bash"),
+            _ => path,
+        }
+    }
+}
+
+struct Answer {
+    status: u16,
+    /// The body of a problem; streams are not read.
+    problem: Value,
+}
+
+impl RoleServer {
+    async fn start() -> Self {
+        let (folder, mut tasks) = (tempfile::tempdir().unwrap(), JoinSet::new());
+        let settings = StoreConfig {
+            backend: Backend::Sqlite { file: folder.path().join("greenroom.db") },
+            read_connections: 2,
+            tail_bytes: 1 << 20,
+            planted_bug: None,
+        };
+        let store = Store::open(&settings, StoreAccess::Server, &mut tasks, &CancellationToken::new()).await.unwrap();
+        let test_app = TestApp::with_engine(config(), engine_on(store, folder.path()));
+        test_app.accounts.exist.store(true, std::sync::atomic::Ordering::SeqCst);
+        Self { test_app, _tasks: tasks, _folder: folder }
+    }
+
+    async fn send(&self, token: &str, method: &Method, path: &str, body: Option<Value>) -> Answer {
+        let request = Request::builder()
+            .method(method.clone())
+            .uri(path)
+            .header(header::HOST, "127.0.0.1:7878")
+            .header(header::AUTHORIZATION, format!("Bearer {token}"))
+            .header(header::CONTENT_TYPE, "application/json");
+        let body = body.map_or_else(Body::empty, |body| Body::from(body.to_string()));
+        let mut request = request.body(body).unwrap();
+        let local = ([127, 0, 0, 1], 7878).into();
+        request.extensions_mut().insert(ConnectionAddrs { remote: ([127, 0, 0, 1], 5000).into(), local });
+        let response = self.test_app.router.clone().oneshot(request).await.unwrap();
+        let status = response.status().as_u16();
+        let is_json = response.headers().get(header::CONTENT_TYPE).is_some_and(|kind| {
+            kind.to_str().unwrap().starts_with("application/") && kind.to_str().unwrap().ends_with("json")
+        });
+        let problem = match is_json {
+            true => serde_json::from_slice(&to_bytes(response.into_body(), 1 << 20).await.unwrap()).unwrap(),
+            false => Value::Null,
+        };
+        Answer { status, problem }
+    }
+
+    /// Creates one object of each kind.
+    async fn create(&self, workspace: &str) -> Objects {
+        let token = token_of(workspace, Role::Owner);
+        let unique = RoomId::generate().to_string();
+        let create = async |path: &str, body: Value| {
+            let answer = self.send(&token, &Method::POST, path, Some(body)).await;
+            assert!(matches!(answer.status, 200..=202), "{path}: {}", answer.problem);
+            answer.problem
+        };
+        let id = |answer: &Value| answer["id"].as_str().unwrap().to_owned();
+        let agent = id(&create("/api/agents", json!({"name": unique, "provider": "scripted"})).await);
+        let room = id(&create("/api/rooms", json!({"name": "a room", "agents": [agent]})).await);
+        let posted = create(&format!("/api/rooms/{room}/messages"), json!({"text": "hello"})).await;
+        let skill = format!("s-{unique}");
+        create("/api/skills", json!({"name": skill, "description": "Helps.", "body": "Do it."})).await;
+        let file = format!("/api/skills/{skill}/files/notes.md");
+        assert_eq!(self.send(&token, &Method::PUT, &file, Some(json!("x"))).await.status, 200);
+        let proposals = format!("/api/skills/{skill}/training/proposals");
+        let mcp_server = unique.clone();
+        create("/api/mcp-servers", json!({"name": mcp_server, "url": "http://127.0.0.1:1/", "disabled": true})).await;
+        Objects {
+            run: posted["runs"][0]["id"].as_str().unwrap().to_owned(),
+            upload: id(&create("/api/uploads?name=a.txt", json!("content")).await),
+            proposal: id(&create(&proposals, json!({"body": "Do it well."})).await),
+            token: id(&create("/api/tokens", json!({"name": "a token"})).await),
+            agent,
+            room,
+            skill,
+            mcp_server,
+        }
+    }
+}
+
+/// A body that the route accepts.
+fn body(route: &RouteInfo, objects: &Objects) -> Option<Value> {
+    let unique = RoomId::generate().to_string();
+    Some(match (route.method.as_str(), route.path.as_str()) {
+        ("POST", "/api/agents") => json!({"name": unique, "provider": "scripted"}),
+        ("PATCH", "/api/agents/{id}") => json!({"system_prompt": "Be kind."}),
+        ("POST", "/api/mcp-servers") => json!({"name": unique, "url": "http://127.0.0.1:1/"}),
+        ("POST", "/api/mcp-servers/import") => json!({"mcpServers": {}}),
+        ("PATCH", "/api/mcp-servers/{name}") => json!({"disabled": true}),
+        ("POST", "/api/mcp-servers/{name}/call") => json!({"tool": "t", "arguments": {}}),
+        ("POST", "/api/rooms") => json!({"name": "a room"}),
+        ("PATCH", "/api/rooms/{id}") => json!({"name": "another name"}),
+        ("POST", "/api/rooms/{id}/mcp-trust") => json!({"digest": "00"}),
+        ("POST", "/api/rooms/{id}/messages") => json!({"text": "hello"}),
+        ("POST", "/api/runs/{id}/approvals/{approval}") => json!({"decision": "allow"}),
+        ("POST", "/api/skills") => json!({"name": format!("s-{unique}"), "description": "Helps.", "body": "Do it."}),
+        ("PATCH", "/api/skills/{name}") => json!({"description": "Helps more."}),
+        ("POST", "/api/skills/{name}/training") => json!({"agent_id": objects.agent}),
+        ("POST", "/api/skills/{name}/training/proposals") => json!({"body": "Do it better."}),
+        ("POST", "/api/skills/{name}/training/rounds") => json!({"score": 4}),
+        ("POST", "/api/tokens") => json!({"name": "another"}),
+        ("POST", "/api/execute/agent/{id}") => json!({"message": "hello"}),
+        ("GET" | "DELETE", _) => return None,
+        _ => json!({}),
+    })
+}
+
+/// Whether a request to the route uses up its object, so that the next one needs another.
+fn consumes(route: &RouteInfo) -> bool {
+    route.method == Method::DELETE || ["/accept", "/drop", "/cancel"].iter().any(|end| route.path.ends_with(end))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn invariant_15_every_route_checks_the_role_and_hides_foreign_ids() {
+    let server = RoleServer::start().await;
+    let (mut own, foreign) = (server.create("ada").await, server.create("eve").await);
+    let unknown = Objects::unknown();
+    let routes: Vec<RouteInfo> =
+        server.test_app.routes.iter().filter(|route| !route.path.starts_with("/test/")).cloned().collect();
+    let mut checked = 0;
+    for route in routes.iter().filter(|route| route.policy != Policy::Public) {
+        let permission = route.policy.permission().unwrap();
+        for role in Role::ALL {
+            let token = token_of("ada", role);
+            let ask = async |objects: &Objects| {
+                let path = objects.path(&route.path);
+                let path = if route.path == "/api/execute/agent/{id}" && route.method == Method::GET {
+                    format!("{path}?message=hello")
+                } else {
+                    path
+                };
+                server.send(&token, &route.method, &path, body(route, objects)).await
+            };
+            checked += 1;
+            let about = format!("{} {} as {role}", route.method, route.path);
+            if !role.grants(permission) {
+                for objects in [&own, &foreign, &unknown] {
+                    let refused = ask(objects).await;
+                    assert_eq!((refused.status, &refused.problem["code"]), (403, &json!("forbidden")), "{about}");
+                }
+                continue;
+            }
+            if consumes(route) {
+                own = server.create("ada").await;
+            }
+            let answer = ask(&own).await;
+            assert!(!matches!(answer.status, 401 | 403 | 500..), "{about}: {} {}", answer.status, answer.problem);
+            if route.path.contains('{') {
+                // There is no approval to answer.
+                assert!(answer.status != 404 || route.path.contains("{approval}"), "{about}: {}", answer.problem);
+                let (hidden, missing) = (ask(&foreign).await, ask(&unknown).await);
+                assert_eq!((hidden.status, missing.status), (404, 404), "{about}: {}", hidden.problem);
+                assert_eq!(hidden.problem, missing.problem, "{about}");
+            }
+        }
+    }
+    assert!(checked > 4 * 60, "only {checked} combinations of a route and a role");
+}

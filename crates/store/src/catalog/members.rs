@@ -1,0 +1,99 @@
+//! Workspaces, their users and the roles of these. A token acts as one user in one workspace.
+
+use crate::{StoreError, error::Result, row::row};
+use domain::{
+    actor::{Actor, Credential, User},
+    ids::UserId,
+    name::Name,
+    owner::Owner,
+    permission::Role,
+};
+use uuid::Uuid;
+
+/// The user that a new token is for, and the user's role in the workspace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Membership {
+    pub workspace: Owner,
+    /// A user of this name is created if there is none.
+    pub user: Name,
+    /// The role to set. `None` keeps the role of a member; a new member gets `owner` in a new workspace, else `member`.
+    pub role: Option<Role>,
+}
+
+impl Membership {
+    /// A person alone, in the workspace of the same name.
+    pub fn alone(workspace: &Owner) -> Self {
+        Self { workspace: workspace.clone(), user: workspace.name().clone(), role: None }
+    }
+}
+
+row! {
+    /// A member of a workspace.
+    pub(super) struct ActorRow {
+        workspace: String,
+        user_id: Uuid,
+        user_name: String,
+        role: String,
+    }
+}
+
+impl ActorRow {
+    pub(super) fn actor(self, credential: Credential) -> Result<Actor> {
+        let name = Name::parse(&self.user_name).map_err(|error| StoreError::Unreadable(error.to_string()))?;
+        Ok(Actor {
+            workspace: super::tokens::parse_owner(&self.workspace)?,
+            user: Some(User { id: UserId(self.user_id), name }),
+            role: parse_role(&self.role)?,
+            credential,
+        })
+    }
+}
+
+pub(super) fn parse_role(text: &str) -> Result<Role> {
+    text.parse().map_err(|error: domain::permission::UnknownRole| StoreError::Unreadable(error.to_string()))
+}
+
+/// Creates the workspace, the user and the membership as far as they are missing. Evaluates to the user's id.
+macro_rules! ensure_member {
+    ($transaction:ident, $member:expr, $now:expr) => {{
+        let member: &$crate::catalog::members::Membership = $member;
+        let created =
+            sqlx::query("INSERT INTO workspaces (name, created_at) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING")
+                .bind(member.workspace.as_str())
+                .bind($now.as_millis())
+                .execute(&mut *$transaction)
+                .await?;
+        sqlx::query("INSERT INTO users (id, name, created_at) VALUES ($1, $2, $3) ON CONFLICT (name) DO NOTHING")
+            .bind(domain::ids::UserId::generate().0)
+            .bind(member.user.as_str())
+            .bind($now.as_millis())
+            .execute(&mut *$transaction)
+            .await?;
+        let user: uuid::Uuid = sqlx::query_scalar("SELECT id FROM users WHERE name = $1")
+            .bind(member.user.as_str())
+            .fetch_one(&mut *$transaction)
+            .await?;
+        let is_new_workspace = created.rows_affected() > 0;
+        let first = if is_new_workspace { domain::permission::Role::Owner } else { domain::permission::Role::Member };
+        sqlx::query(
+            "INSERT INTO members (workspace, user_id, role, created_at) VALUES ($1, $2, $3, $4) \
+             ON CONFLICT (workspace, user_id) DO NOTHING",
+        )
+        .bind(member.workspace.as_str())
+        .bind(user)
+        .bind(member.role.unwrap_or(first).as_str())
+        .bind($now.as_millis())
+        .execute(&mut *$transaction)
+        .await?;
+        if let Some(role) = member.role {
+            sqlx::query("UPDATE members SET role = $3 WHERE workspace = $1 AND user_id = $2")
+                .bind(member.workspace.as_str())
+                .bind(user)
+                .bind(role.as_str())
+                .execute(&mut *$transaction)
+                .await?;
+        }
+        domain::ids::UserId(user)
+    }};
+}
+pub(super) use ensure_member;
