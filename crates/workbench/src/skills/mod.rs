@@ -49,7 +49,10 @@ pub fn sync_folders(skills: &[(String, PathBuf)], workspace: &Path, into: &str, 
             return Err(invalid(format!("two skills have the name {name}")));
         }
     }
-    let workspace = Root::open(workspace)?;
+    let workspace = match Root::open(workspace) {
+        Err(error) if error.is_not_found() && wanted.is_empty() => return Ok(()),
+        workspace => workspace?,
+    };
     if wanted.is_empty() && workspace.metadata(into).is_err_and(|error| error.is_not_found()) {
         return Ok(());
     }

@@ -202,6 +202,15 @@ fn unfinished_folders_of_a_crash_are_removed() {
 }
 
 #[test]
+fn without_skills_nothing_is_created() {
+    let folders = TestFolders::new();
+    sync_folders(&[], &folders.workspace(), INTO, "agent").unwrap();
+    assert_eq!(fs::read_dir(folders.workspace()).unwrap().count(), 0);
+    sync_folders(&[], &folders.root.path().join("no workspace"), INTO, "agent").unwrap();
+    assert_eq!(fs::read_dir(folders.root.path()).unwrap().count(), 1);
+}
+
+#[test]
 fn the_error_for_a_missing_skill_names_it() {
     let folders = TestFolders::new();
     let error =
