@@ -1,5 +1,5 @@
 //! An uploaded file, and its path in an agent's workspace. Names come from the uploader: here they become safe file
-//! names that cannot lead out of the folder (invariants 16 and 18).
+//! names that cannot lead out of the folder (invariants 16 and 18: content is data, files stay beneath their root).
 
 use crate::{ids::UploadId, message::Attachment, name::Name, time::Timestamp};
 
@@ -12,7 +12,7 @@ pub const MAX_MEDIA_TYPE_BYTES: usize = 120;
 /// The folder of attachments in an agent workspace.
 pub const FOLDER: &str = "attachments";
 
-const URL: &str = "/api/uploads/";
+const URL_PREFIX: &str = "/api/uploads/";
 /// File systems allow 255; this leaves room for a prefix while the file is written.
 const MAX_FILE_NAME_BYTES: usize = 180;
 
@@ -27,7 +27,7 @@ pub struct Upload {
 
 impl Upload {
     pub fn url(&self) -> String {
-        format!("{URL}{}", self.id)
+        format!("{URL_PREFIX}{}", self.id)
     }
 
     /// The attachment of a message for this upload.
@@ -39,7 +39,7 @@ impl Upload {
 impl Attachment {
     /// The id of the upload that the URL refers to, if it refers to one.
     pub fn upload_id(&self) -> Option<UploadId> {
-        self.url.strip_prefix(URL)?.parse().ok()
+        self.url.strip_prefix(URL_PREFIX)?.parse().ok()
     }
 
     /// Folder and file name beneath [`FOLDER`]. Each upload has its own folder: files of the same name do not collide,
@@ -60,8 +60,8 @@ impl Attachment {
 /// Returns one plain path component: no separator, not hidden, and no leading character that shells or other file
 /// systems treat specially.
 fn file_name(name: &str) -> String {
-    let safe = |c: char| if c.is_control() || "/\\:*?\"<>|".contains(c) { '_' } else { c };
-    let mut file: String = name.chars().map(safe).collect();
+    let replace_unsafe = |c: char| if c.is_control() || "/\\:*?\"<>|".contains(c) { '_' } else { c };
+    let mut file: String = name.chars().map(replace_unsafe).collect();
     file = file.trim_start_matches(['.', '-', '~', ' ']).trim_end_matches(['.', ' ']).to_owned();
     if file.len() > MAX_FILE_NAME_BYTES {
         // Keep the extension.
@@ -76,10 +76,10 @@ fn file_name(name: &str) -> String {
 /// Returns `type/subtype` in lower case without parameters; anything else becomes `application/octet-stream`.
 pub fn media_type(sent: Option<&str>) -> String {
     let essence = sent.unwrap_or_default().split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    let token =
+    let is_token =
         |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&b));
-    let plain = essence.split_once('/').is_some_and(|(kind, subtype)| token(kind) && token(subtype));
-    if plain && essence.len() <= MAX_MEDIA_TYPE_BYTES { essence } else { "application/octet-stream".to_owned() }
+    let is_valid = essence.split_once('/').is_some_and(|(kind, subtype)| is_token(kind) && is_token(subtype));
+    if is_valid && essence.len() <= MAX_MEDIA_TYPE_BYTES { essence } else { "application/octet-stream".to_owned() }
 }
 
 #[cfg(test)]

@@ -48,7 +48,7 @@ macro_rules! event_types {
             pub fn data(&self) -> String {
                 let json = match self { $(Self::$variant(data) => serde_json::to_string(data),)* };
                 // Plain structs with string keys always serialize; this only makes sure that no event is dropped.
-                json.unwrap_or_else(|error| serde_json::json!({"unserialisable": error.to_string()}).to_string())
+                json.unwrap_or_else(|error| serde_json::json!({"unserializable": error.to_string()}).to_string())
             }
 
             pub fn parse(kind: EventType, data: &str) -> Result<Self, serde_json::Error> {

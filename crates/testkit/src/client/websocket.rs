@@ -19,8 +19,8 @@ use tokio_tungstenite::{
 };
 
 /// Three missed heartbeats.
-const IDLE: Duration = Duration::from_secs(45);
-const CONNECT: Duration = Duration::from_secs(30);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(45);
+const IO_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub struct WsReader {
     socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
@@ -56,8 +56,8 @@ impl WsReader {
         }
         let connecting = tokio_tungstenite::connect_async(request);
         let (socket, _) =
-            tokio::time::timeout(CONNECT, connecting).await.map_err(|_| TestClientError::Timeout(CONNECT))??;
-        Ok(Self { socket, positions: BTreeMap::new(), ready: VecDeque::new(), idle: IDLE })
+            tokio::time::timeout(IO_TIMEOUT, connecting).await.map_err(|_| TestClientError::Timeout(IO_TIMEOUT))??;
+        Ok(Self { socket, positions: BTreeMap::new(), ready: VecDeque::new(), idle: IDLE_TIMEOUT })
     }
 
     #[must_use]
@@ -82,7 +82,7 @@ impl WsReader {
 
     async fn send(&mut self, message: &serde_json::Value) -> Result<(), TestClientError> {
         let sending = self.socket.send(Message::text(message.to_string()));
-        tokio::time::timeout(CONNECT, sending).await.map_err(|_| TestClientError::Timeout(CONNECT))??;
+        tokio::time::timeout(IO_TIMEOUT, sending).await.map_err(|_| TestClientError::Timeout(IO_TIMEOUT))??;
         Ok(())
     }
 

@@ -30,7 +30,7 @@ const MAX_SCAN_INTERVAL: Duration = Duration::from_secs(30);
 #[derive(Clone)]
 pub struct McpManager(Arc<McpManagerInner>);
 
-/// Agents with the same program in the same folder, or the same URL with the same keys, share one server.
+/// Agents with the same program in the same folder, or the same URL with the same headers, share one server.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct ServerKey {
     transport: McpTransport,
@@ -47,7 +47,7 @@ struct McpManagerInner {
 struct ServerSlots {
     by_key: HashMap<ServerKey, Arc<McpServerSlot>>,
     /// Whether the task that stops idle servers runs.
-    has_reaper: bool,
+    has_idle_task: bool,
 }
 
 /// The result of a server test: a separate instance was started, listed and stopped.
@@ -105,7 +105,7 @@ impl McpManager {
 
     fn slot(&self, server: &NamedMcpServer) -> Arc<McpServerSlot> {
         let mut slots = self.0.slots();
-        if !std::mem::replace(&mut slots.has_reaper, true) {
+        if !std::mem::replace(&mut slots.has_idle_task, true) {
             self.0.connector.background_tasks.spawn(stop_idle_servers(Arc::downgrade(&self.0), self.0.closing.clone()));
         }
         let new =

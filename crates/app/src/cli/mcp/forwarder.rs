@@ -76,7 +76,7 @@ impl McpForwarder {
     pub async fn forward_notification(&self, message: &ClientMessage) {
         let outcome = match &message.kind {
             ClientMessageKind::Notification { method, params } if params.version.is_some() => {
-                self.endpoint.post(message.bytes.clone(), headers::of(method, params), REQUEST_DEADLINE).await
+                self.endpoint.post(message.bytes.clone(), headers::for_request(method, params), REQUEST_DEADLINE).await
             }
             _ => self.post_in_session(message.bytes.clone(), REQUEST_DEADLINE).await.map(|(answer, _)| answer),
         };
@@ -99,7 +99,7 @@ impl McpForwarder {
         let Ok(_permit) = self.in_flight.acquire().await else { return Ok(()) };
         open.mark_sent();
         let (answer, session) = if request.is_modern() {
-            let headers = headers::of(&request.method, &request.params);
+            let headers = headers::for_request(&request.method, &request.params);
             (self.endpoint.post(bytes.clone(), headers, MAX_CALL_DURATION).await?, None)
         } else if request.method == "initialize" {
             (self.endpoint.post(bytes.clone(), HeaderMap::new(), REQUEST_DEADLINE).await?, None)

@@ -1,4 +1,4 @@
-//! The HTTP headers that the protocol requires, so that intermediaries need not read the body.
+//! The HTTP headers that MCP requires, so that intermediaries need not read the body.
 
 use super::message::ClientParams;
 use base64::{Engine as _, prelude::BASE64_STANDARD};
@@ -10,8 +10,8 @@ pub const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 const NAME: HeaderName = HeaderName::from_static("mcp-name");
 
-/// The headers for a message of a revision without sessions. Invalid values are left out; the server then refuses.
-pub fn of(method: &str, params: &ClientParams) -> HeaderMap {
+/// The headers for a message of MCP 2026-07-28 and later, which has no sessions. Invalid values are left out; the server then refuses.
+pub fn for_request(method: &str, params: &ClientParams) -> HeaderMap {
     let mut headers = HeaderMap::new();
     let mut set = |name: HeaderName, value: &str| {
         if let Ok(value) = HeaderValue::from_str(value) {
@@ -22,14 +22,14 @@ pub fn of(method: &str, params: &ClientParams) -> HeaderMap {
         set(VERSION, version);
     }
     set(METHOD, method);
-    if let Some(name) = named(method, params) {
-        set(NAME, &encoded(name));
+    if let Some(name) = name_header_value(method, params) {
+        set(NAME, &encode_header_value(name));
     }
     headers
 }
 
 /// The name or URI that a request is about, if its method has one.
-fn named<'a>(method: &str, params: &'a ClientParams) -> Option<&'a str> {
+fn name_header_value<'a>(method: &str, params: &'a ClientParams) -> Option<&'a str> {
     let name = match method {
         "tools/call" | "prompts/get" => &params.name,
         "resources/read" | "resources/subscribe" | "resources/unsubscribe" => &params.uri,
@@ -40,7 +40,7 @@ fn named<'a>(method: &str, params: &'a ClientParams) -> Option<&'a str> {
 }
 
 /// Encodes a value that HTTP would change, and a value that looks encoded.
-fn encoded(value: &str) -> String {
+fn encode_header_value(value: &str) -> String {
     let is_plain = value.bytes().all(|byte| matches!(byte, b' '..=b'~')) && value.trim() == value;
     let looks_encoded = value.starts_with("=?base64?") && value.ends_with("?=");
     if is_plain && !looks_encoded { value.to_owned() } else { format!("=?base64?{}?=", BASE64_STANDARD.encode(value)) }
@@ -48,13 +48,13 @@ fn encoded(value: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{encoded, of};
+    use super::{encode_header_value, for_request};
     use crate::cli::mcp::message::ClientParams;
 
     fn shown(method: &str, params: ClientParams) -> Vec<String> {
         let params = ClientParams { version: Some("2026-07-28".into()), ..params };
         let line = |(name, value): (_, &reqwest::header::HeaderValue)| format!("{name}: {}", value.to_str().unwrap());
-        of(method, &params).iter().map(line).collect()
+        for_request(method, &params).iter().map(line).collect()
     }
 
     #[test]
@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn values_that_http_would_change_are_encoded() {
         for plain in ["run_agent", "two words", "", "=?base64?", "a=?base64?eA==?="] {
-            assert_eq!(encoded(plain), plain);
+            assert_eq!(encode_header_value(plain), plain);
         }
         for (odd, wrapped) in [
             (" a", "=?base64?IGE=?="),
@@ -85,7 +85,7 @@ mod tests {
             ("a\nb", "=?base64?YQpi?="),
             ("=?base64?eA==?=", "=?base64?PT9iYXNlNjQ/ZUE9PT89?="),
         ] {
-            assert_eq!(encoded(odd), wrapped, "{odd:?}");
+            assert_eq!(encode_header_value(odd), wrapped, "{odd:?}");
         }
     }
 }

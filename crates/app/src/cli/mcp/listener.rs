@@ -12,20 +12,20 @@ use reqwest::StatusCode;
 use std::time::Duration;
 use tokio::time::sleep;
 
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+const INITIAL_BACKOFF: Duration = Duration::from_millis(100);
+const MAX_BACKOFF: Duration = Duration::from_secs(5);
 
 impl McpForwarder {
     /// Listens forever; returns only if the server has no such stream.
     pub async fn listen(&self) {
         let mut session = self.sessions.current();
         let mut position = StreamPosition::default();
-        let mut pause = FIRST_PAUSE;
+        let mut pause = INITIAL_BACKOFF;
         let mut is_reported = false;
         while session.has_id() {
             let error = match self.endpoint.listen(session.headers_after(position.last.as_deref())).await {
                 Ok(EndpointResponse { body: EndpointBody::Stream(stream), .. }) => {
-                    (pause, is_reported) = (FIRST_PAUSE, false);
+                    (pause, is_reported) = (INITIAL_BACKOFF, false);
                     self.pump(stream, &mut position).await
                 }
                 Ok(EndpointResponse { status: StatusCode::METHOD_NOT_ALLOWED, .. }) => return,
@@ -37,10 +37,10 @@ impl McpForwarder {
             };
             // An outage is reported once, however long it lasts.
             if let Some(error) = error.filter(|_| !std::mem::replace(&mut is_reported, true)) {
-                note(&format!("not listening: {error}"));
+                note(&format!("lost the stream of server messages; retrying: {error}"));
             }
             sleep(pause).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            pause = (pause * 2).min(MAX_BACKOFF);
             let current = self.sessions.current();
             if current.generation() != session.generation() {
                 position = StreamPosition::default();
@@ -57,7 +57,7 @@ impl McpForwarder {
                 Err(error) => return Some(error),
             };
             let is_message = ServerMessage::parse(&event.data).is_some();
-            if position.is_new(event.id, is_message) && is_message {
+            if position.advance(event.id, is_message) && is_message {
                 self.write(&event.data).await;
             }
         }
@@ -73,7 +73,8 @@ struct StreamPosition {
 }
 
 impl StreamPosition {
-    fn is_new(&mut self, id: Option<String>, is_message: bool) -> bool {
+    /// Records an event. Returns whether it was not delivered before.
+    fn advance(&mut self, id: Option<String>, is_message: bool) -> bool {
         let Some(id) = id else { return true };
         let is_new = self.delivered.as_ref() != Some(&id);
         if is_message {
@@ -93,11 +94,11 @@ mod tests {
         let mut position = StreamPosition::default();
         let id = |id: &str| Some(id.to_owned());
         // An event without a message is only a resume position; the first message may have the same id.
-        assert!(position.is_new(id("0"), false));
-        assert!(position.is_new(id("0"), true));
-        assert!(!position.is_new(id("0"), true));
-        assert!(position.is_new(id("1"), true));
-        assert!(position.is_new(None, true) && position.is_new(None, true));
+        assert!(position.advance(id("0"), false));
+        assert!(position.advance(id("0"), true));
+        assert!(!position.advance(id("0"), true));
+        assert!(position.advance(id("1"), true));
+        assert!(position.advance(None, true) && position.advance(None, true));
         assert_eq!(position.last.as_deref(), Some("1"));
     }
 }

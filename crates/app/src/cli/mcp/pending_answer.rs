@@ -152,7 +152,7 @@ impl<'a> PendingAnswer<'a> {
                 endpoint.listen(session.headers_after(self.last_event.as_deref())).await
             } else {
                 self.is_repeated = true;
-                let headers = headers::of(&self.request.method, &self.request.params);
+                let headers = headers::for_request(&self.request.method, &self.request.params);
                 endpoint.post(self.bytes.clone(), headers, MAX_CALL_DURATION).await
             };
             match answer {

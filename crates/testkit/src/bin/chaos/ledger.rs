@@ -51,7 +51,7 @@ pub struct ReaderRecord {
 #[derive(Debug, Default)]
 pub struct LedgerEntries {
     /// The first bytes delivered for each seq, over any transport.
-    pub shown: BTreeMap<Seq, Box<str>>,
+    pub delivered: BTreeMap<Seq, Box<str>>,
     /// Different bytes that were later delivered for the same seq.
     pub contradictions: Vec<(Seq, Box<str>)>,
     pub acknowledged: Vec<AcknowledgedPost>,
@@ -66,8 +66,8 @@ pub struct LedgerEntries {
 
 impl LedgerEntries {
     /// The highest seq delivered or acknowledged.
-    pub fn highest_promise(&self) -> Seq {
-        let shown = self.shown.last_key_value().map_or(0, |(seq, _)| *seq);
+    pub fn highest_seen_seq(&self) -> Seq {
+        let shown = self.delivered.last_key_value().map_or(0, |(seq, _)| *seq);
         let acknowledged = self.acknowledged.iter().map(|promise| promise.seq).max().unwrap_or(0);
         shown.max(acknowledged)
     }
@@ -127,14 +127,14 @@ impl RoomLedger {
             reader.faults.push(fault);
         }
         reader.position = event.seq;
-        match entries.shown.get(&event.seq) {
+        match entries.delivered.get(&event.seq) {
             Some(first) if **first == *event.json => return,
             Some(_) => {
                 entries.contradictions.push((event.seq, event.json.clone()));
                 return;
             }
             None => {
-                entries.shown.insert(event.seq, event.json.clone());
+                entries.delivered.insert(event.seq, event.json.clone());
             }
         }
         if let Some(run) = event.run_id {
@@ -148,10 +148,10 @@ impl RoomLedger {
         let open_runs = entries.open_runs.len();
         let is_delta = matches!(event.kind, EventType::ContentDelta | EventType::ThinkingDelta);
         drop(entries);
-        self.progress.send_modify(|pulse| {
-            pulse.open_runs = open_runs;
-            pulse.events += 1;
-            pulse.deltas += u64::from(is_delta);
+        self.progress.send_modify(|progress| {
+            progress.open_runs = open_runs;
+            progress.events += 1;
+            progress.deltas += u64::from(is_delta);
         });
     }
 
@@ -166,7 +166,7 @@ impl RoomLedger {
     }
 
     /// Returns a run whose end no reader has seen.
-    pub fn some_open_run(&self, which: u64) -> Option<RunId> {
+    pub fn pick_open_run(&self, which: u64) -> Option<RunId> {
         let entries = self.entries();
         let count = u64::try_from(entries.open_runs.len()).unwrap_or(u64::MAX);
         let index = usize::try_from(which.checked_rem(count)?).ok()?;

@@ -35,9 +35,9 @@ impl ChaosWriter {
     }
 
     async fn write(mut self) {
-        let mut pulse = self.ledger.progress();
+        let mut progress = self.ledger.progress();
         while !self.finish.is_cancelled() {
-            let has_room = pulse.wait_for(|pulse| pulse.open_runs < MAX_OPEN_RUNS);
+            let has_room = progress.wait_for(|progress| progress.open_runs < MAX_OPEN_RUNS);
             let allowed = self.finish.run_until_cancelled(has_room).await.is_some();
             if !allowed {
                 return;
@@ -69,7 +69,7 @@ impl ChaosWriter {
     }
 
     async fn cancel(&mut self) {
-        let Some(run) = self.ledger.some_open_run(self.random.next()) else { return };
+        let Some(run) = self.ledger.pick_open_run(self.random.next()) else { return };
         match self.api.cancel_run(run).await {
             Ok(cancelled) if cancelled.status.is_terminal() => {
                 self.ledger.entries().ended_by_cancel.push((run, cancelled.status));

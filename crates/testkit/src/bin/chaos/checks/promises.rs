@@ -25,7 +25,7 @@ pub fn compare(entries: &LedgerEntries, from: Seq, to: Seq, journal: &[SeenEvent
     };
     let is_in_range = |seq: Seq| seq > from && seq <= to;
     let again = entries.contradictions.iter().map(|(seq, json)| (seq, json));
-    for (&seq, json) in entries.shown.iter().chain(again).filter(|(seq, _)| is_in_range(**seq)) {
+    for (&seq, json) in entries.delivered.iter().chain(again).filter(|(seq, _)| is_in_range(**seq)) {
         match at(seq) {
             Some(event) if *event.json == **json => {}
             Some(event) => broken.push(BrokenPromise::Shown(format!("shown {json}, the journal has {}", event.json))),
@@ -57,7 +57,7 @@ pub fn checks(rooms: &[RoomRecord], early: Vec<BrokenPromise>) -> Vec<ChaosCheck
         broken.extend(compare(&entries, 0, Seq::MAX, &room.journal));
         messages += entries.acknowledged.len();
         cancels += entries.ended_by_cancel.len();
-        events += entries.shown.len();
+        events += entries.delivered.len();
         for run in entries.acknowledged.iter().flat_map(|promise| &promise.runs) {
             runs += 1;
             acknowledged
@@ -111,7 +111,7 @@ pub fn converged(rooms: &[RoomRecord]) -> ChaosCheck {
                 format!("{}: {transport:?} is at {at}, the journal at {head}", room.ledger.room)
             });
         }
-        let count = u64::try_from(entries.shown.len()).unwrap_or(u64::MAX);
+        let count = u64::try_from(entries.delivered.len()).unwrap_or(u64::MAX);
         check.expect(count == head, || format!("{}: {count} of {head} events were shown", room.ledger.room));
     }
     check.examined = format!("{} readers", rooms.len() * ReaderTransport::ALL.len());
