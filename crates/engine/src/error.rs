@@ -59,6 +59,7 @@ impl From<store::StoreError> for EngineError {
             store::StoreError::Unavailable(why) => Self::Unavailable(why),
             store::StoreError::RunStatusRefused
             | store::StoreError::UnsettledSignals
+            | store::StoreError::TapeChanged
             | store::StoreError::Unreadable(_)
             | store::StoreError::Start(_) => Self::Store(error),
         }

@@ -29,6 +29,9 @@ pub enum StoreError {
     /// A signal that outlives its run was stored since the writer read them last.
     #[error("the run has a signal that is not settled")]
     UnsettledSignals,
+    /// What is planned in the room has changed since it was read.
+    #[error("the plan of the room has changed in the meantime")]
+    TapeChanged,
     #[error("the room is busy")]
     RoomBusy,
     /// The same Idempotency-Key was used before.
@@ -54,6 +57,7 @@ impl StoreError {
             Self::Fenced => Self::Fenced,
             Self::RunStatusRefused => Self::RunStatusRefused,
             Self::UnsettledSignals => Self::UnsettledSignals,
+            Self::TapeChanged => Self::TapeChanged,
             Self::RoomBusy => Self::RoomBusy,
             Self::KeyUsed => Self::KeyUsed,
             Self::LimitReached(why) => Self::LimitReached(why.clone()),

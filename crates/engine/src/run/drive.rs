@@ -7,7 +7,7 @@ use super::{
     session_marks::SessionMarks,
     signals::SignalInbox,
     start::{PendingStart, StoredStart},
-    transcript::RoomTranscript,
+    transcript::{RoomTranscript, TurnKnowledge},
 };
 use crate::{
     Engine,
@@ -99,6 +99,8 @@ struct PreparedTurn {
     provider: Arc<dyn Provider>,
     request: TurnRequest,
     session_marks: SessionMarks,
+    /// The room's head when the messages for the turn were read.
+    known_seq: u64,
     /// Notices to store before the first output.
     notices: Vec<RunNotice>,
 }
@@ -123,34 +125,34 @@ async fn prepare_turn(
         prompt_id: run.message_id,
     };
     let (workspace, known) =
-        prefetch.map_or((None, None), |prefetch| (prefetch.workspace, Some((prefetch.session, prefetch.messages))));
+        prefetch.map_or((None, None), |read| (read.workspace, Some((read.head, read.session, read.messages))));
     let workspace = async {
         match workspace {
             Some(prepared) => Ok(prepared),
             None => prepare_workspace(engine, claim, run, agent, &message.text).await,
         }
     };
-    let session = async {
+    let knowledge = async {
         match known {
-            Some((session, messages)) => Ok(transcript.build_session(session, messages)),
-            None => transcript.load_session(provider.name()).await,
+            Some((head, session, messages)) => Ok(transcript.build(head, session, messages)),
+            None => transcript.load(provider.name()).await,
         }
     };
-    let (workspace, session) = tokio::join!(workspace, session);
+    let (workspace, knowledge) = tokio::join!(workspace, knowledge);
     let PreparedWorkspace { workspace: place, notices, prompt: text } = match workspace {
         Ok(workspace) => workspace,
         Err(error) => return Ok(Err(error)),
     };
-    let (session_marks, session) = session?;
+    let TurnKnowledge { head: known_seq, marks: session_marks, session } = knowledge?;
     let message = Message { text: text.unwrap_or_else(|| message.text.clone()), ..message };
     let prompt = match engine.place_attachments(&claim.owner, &place.folder, &message).await {
         Ok(prompt) => prompt,
         Err(error) => return Ok(Err(error)),
     };
     let memory = StoredAgentMemory::of(engine.store(), &claim.owner, run.id, agent.id);
-    let request =
-        TurnRequest { run_id: run.id, workspace: place, prompt, history: transcript.history(), session, memory };
-    Ok(Ok(PreparedTurn { provider, request, session_marks, notices }))
+    let history = transcript.history(known_seq);
+    let request = TurnRequest { run_id: run.id, workspace: place, prompt, history, session, memory };
+    Ok(Ok(PreparedTurn { provider, request, session_marks, known_seq, notices }))
 }
 
 /// The agent's workspace, with notices for the room.
@@ -198,13 +200,13 @@ async fn start_turn(
     let RunContext { journal, claim, run, agent, started } = context;
     // The provider starts before the start is stored. Its output is read only afterwards, and the stored claim prevents
     // a second start of the run (invariant 12).
-    let (turn, agent, session_marks, notices) = match prepared {
-        Ok(PreparedTurn { provider, request, session_marks, notices }) => {
+    let (turn, agent, session_marks, known_seq, notices) = match prepared {
+        Ok(PreparedTurn { provider, request, session_marks, known_seq, notices }) => {
             // Includes the settings that its skills add.
             let agent = request.agent().clone();
-            (RunningTurn::start(provider.as_ref(), request), agent, session_marks, notices)
+            (RunningTurn::start(provider.as_ref(), request), agent, session_marks, known_seq, notices)
         }
-        Err(error) => (RunningTurn::failed(error), agent, SessionMarks::default(), Vec::new()),
+        Err(error) => (RunningTurn::failed(error), agent, SessionMarks::default(), 0, Vec::new()),
     };
     // Lets a warm provider send its request before this task writes to disk: the response takes longer than the commit.
     tokio::task::yield_now().await;
@@ -230,6 +232,7 @@ async fn start_turn(
         limits,
         stop_grace: engine.config().stop_grace,
         started,
+        known_seq,
         run,
         agent,
         session_marks,

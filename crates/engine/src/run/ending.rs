@@ -1,7 +1,7 @@
 //! The end of a run: its last events, its folded answer and its rows, in one commit. Every run ends here: by its pump,
 //! by recovery, in the queue, or because its agent was deleted.
 
-use super::{RunJournal, SettledSignals, StoredStart};
+use super::{RunJournal, SettledSignals, StoredStart, follow_up::FollowUp};
 use crate::turn::{
     PendingEvent, RunFinish, TurnEffect, TurnInput, TurnMachine, TurnSettings, TurnStopReason, coalesce,
 };
@@ -139,26 +139,34 @@ fn author(run: &Run, agent: Option<Name>) -> Result<Author, StoreError> {
 }
 
 impl RunJournal {
-    /// Stores the end. A message that was sent to the run meanwhile gets a run of its own in the same commit.
+    /// Stores the end, and in the same commit what follows it: the next cell of the room's tape, and a run for each
+    /// message that was sent to this one meanwhile.
     pub(crate) async fn end(&self, end: RunEnd) -> Result<(), StoreError> {
         let RunEnd { events, terminal, message, ending, mut signals, changes } = end;
+        let mut follow_up = FollowUp::default();
         loop {
             let mut all = events.clone();
             all.extend(signals.events());
+            let first_follow_up = all.len();
+            all.extend(follow_up.events());
             // The last event of the run.
             all.push(terminal.clone());
+            let ended = SeqRef::Event(all.len() - 1);
             let rows = || {
                 let mut rows = changes.clone();
                 rows.extend(signals.changes(self, events.len()));
+                rows.extend(follow_up.changes(self, first_follow_up));
                 if let Some(message) = &message {
-                    let seq = SeqRef::Known(message.seq);
-                    rows.push(RowChange::PutMessage { message: message.clone(), seq });
+                    rows.push(RowChange::PutAnswer { message: message.clone(), ended });
                 }
                 rows.push(RowChange::EndRun { run_id: self.run_id(), ending: ending.clone() });
                 rows
             };
             match self.commit(all, rows).await {
                 Err(StoreError::UnsettledSignals) if signals.redirect_unread(self, self.pending_signals().await?) => {}
+                Err(StoreError::TapeChanged) => {
+                    follow_up = FollowUp::decide(self.run_id(), ending.status, self.tape().await?)?;
+                }
                 done => return done.map(|_| ()),
             }
         }

@@ -12,7 +12,7 @@ use domain::{
 };
 use std::time::Duration;
 use store::{
-    Store, StoreError,
+    Store, StoreError, TapeRecord,
     journal::{Commit, Committed, Guard, RowChange},
     queue::Claim,
 };
@@ -61,6 +61,10 @@ impl RunJournal {
 
     pub(super) async fn pending_signals(&self) -> Result<Vec<Signal>, StoreError> {
         self.store.pending_signals(self.claim.run_id).await
+    }
+
+    pub(super) async fn tape(&self) -> Result<Option<TapeRecord>, StoreError> {
+        self.store.tape(self.claim.room_id).await
     }
 
     /// The seqs of people's messages after one seq and up to another, in order.

@@ -2,13 +2,14 @@
 //! the machine's effects.
 //!
 //! Start at `drive`: one run from claim to end. `prefetch` reads its data early, `start` writes its start, `pump` is
-//! its main loop with its `clocks`, `signals` are the requests to it, `ending` is its end. `transcript` and
+//! its main loop with its `clocks`, `signals` are the requests to it, `ending` is its end, `follow_up` what comes after it. `transcript` and
 //! `session_marks` decide which messages the provider receives, `journal` commits, `active` wakes the runs on this server.
 
 mod active;
 mod clocks;
 mod drive;
 mod ending;
+mod follow_up;
 mod journal;
 mod memory;
 mod prefetch;

@@ -8,7 +8,7 @@ use super::{
 use crate::Engine;
 use domain::{agent::Agent, ids::RoomId, message::Message, owner::Owner, position::Seq};
 use std::time::Duration;
-use store::{ProviderSessionRecord, RunStartState};
+use store::{ProviderSessionRecord, RunStartState, TranscriptRange};
 use tokio::time::timeout;
 
 /// The poster waits for the prefetch too, and must not wait long for data that only the run needs.
@@ -16,7 +16,7 @@ const PREFETCH_TIMEOUT: Duration = Duration::from_millis(250);
 
 pub(crate) struct Prefetch {
     /// The head of the room's journal, read before anything else.
-    head: Seq,
+    pub(super) head: Seq,
     /// `None` if skill files have to be written for this run first.
     pub(super) workspace: Option<PreparedWorkspace>,
     pub(super) session: Option<ProviderSessionRecord>,
@@ -44,7 +44,8 @@ impl Prefetch {
         let messages = async {
             match &session {
                 Some(known) => {
-                    store.messages_before_run(owner, room, head + 1, Some(known), MAX_TRANSCRIPT_MESSAGES).await
+                    let range = TranscriptRange { posts_before: head + 1, answers_until: head };
+                    store.messages_before_run(owner, room, range, Some(known), MAX_TRANSCRIPT_MESSAGES).await
                 }
                 None => Ok(Vec::new()),
             }
@@ -57,7 +58,8 @@ impl Prefetch {
     }
 
     /// Returns whether nothing was written to the room between the read and the commit whose first event has this seq.
-    /// The room was idle, or the run would not have been claimed, so no other run was active either.
+    /// The room was idle, or the run would not have been claimed, so no other run was active either, except those that
+    /// start with the same commit.
     pub(crate) fn is_current_at(&self, first: Seq) -> bool {
         first == self.head + 1
     }

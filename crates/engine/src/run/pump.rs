@@ -43,6 +43,8 @@ pub(super) struct TurnPump {
     pub limits: Limits,
     pub stop_grace: Duration,
     pub started: StoredStart,
+    /// The room's head when the messages for the turn were read.
+    pub known_seq: u64,
     pub run: Run,
     pub agent: Agent,
     /// How much of the room the provider's own session knows.
@@ -325,7 +327,10 @@ impl TurnPump {
                 SavedInSession::PromptAndAnswer => self.session_heard_seq().await,
                 SavedInSession::Prompt | SavedInSession::Nothing => self.run.queued_seq,
             };
-            session = self.session_marks.record_turn(outcome.saved, heard_seq, self.started.stream_seq).or(session);
+            session = self
+                .session_marks
+                .record_turn(outcome.saved, heard_seq, self.known_seq, self.started.stream_seq)
+                .or(session);
         }
         let mut changes = Vec::new();
         if let Some(session) = session {

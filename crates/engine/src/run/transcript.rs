@@ -7,10 +7,11 @@ use domain::{
     agent::Agent,
     ids::MessageId,
     message::{Author, Message, Part, ToolCall},
+    position::Seq,
     run::RunError,
 };
 use providers::{HistoryAuthor, HistoryMessage, ResumableSession, TurnHistory};
-use store::{ProviderSessionRecord, StoreError, queue::Claim};
+use store::{ProviderSessionRecord, RunStartState, StoreError, TranscriptRange, queue::Claim};
 
 /// How many messages of a room a provider receives at most.
 pub(super) const MAX_TRANSCRIPT_MESSAGES: u32 = 200;
@@ -24,36 +25,44 @@ pub(super) struct RoomTranscript {
     pub prompt_id: MessageId,
 }
 
+/// What a turn knows of its room.
+pub(super) struct TurnKnowledge {
+    /// The room's head when this was read: the turn knows the answers that had ended then.
+    pub head: Seq,
+    pub marks: SessionMarks,
+    pub session: Option<ResumableSession>,
+}
+
 impl RoomTranscript {
-    pub(super) async fn load_session(
-        &self,
-        provider: &str,
-    ) -> Result<(SessionMarks, Option<ResumableSession>), StoreError> {
-        let known = self.engine.store().provider_session(self.claim.room_id, self.agent.id, provider).await?;
-        let messages = match &known {
-            Some(known) => self.messages(Some(known)).await?,
+    pub(super) async fn load(&self, provider: &str) -> Result<TurnKnowledge, StoreError> {
+        let RunStartState { head, session, .. } =
+            self.engine.store().run_start_state(self.claim.room_id, self.agent.id, provider).await?;
+        let messages = match &session {
+            Some(known) => self.messages(head, Some(known)).await?,
             None => Vec::new(),
         };
-        Ok(self.build_session(known, messages))
+        Ok(self.build(head, session, messages))
     }
 
-    /// As `load_session`, with data that was already read.
-    pub(super) fn build_session(
+    /// As `load`, with data that was already read.
+    pub(super) fn build(
         &self,
+        head: Seq,
         known: Option<ProviderSessionRecord>,
         messages: Vec<Message>,
-    ) -> (SessionMarks, Option<ResumableSession>) {
+    ) -> TurnKnowledge {
         let session =
             known.as_ref().map(|known| ResumableSession { id: known.id.clone(), missed: self.to_transcript(messages) });
-        (SessionMarks::new(known), session)
+        TurnKnowledge { head, marks: SessionMarks::new(known), session }
     }
 
-    pub(super) fn history(self) -> TurnHistory {
+    /// The whole history, as far as the turn knows it.
+    pub(super) fn history(self, head: Seq) -> TurnHistory {
         TurnHistory::new(move || {
             let transcript = self.clone();
             async move {
                 transcript
-                    .messages(None)
+                    .messages(head, None)
                     .await
                     .map(|messages| transcript.to_transcript(messages))
                     .map_err(|error| history_error(&error))
@@ -61,9 +70,10 @@ impl RoomTranscript {
         })
     }
 
-    async fn messages(&self, session: Option<&ProviderSessionRecord>) -> Result<Vec<Message>, StoreError> {
+    async fn messages(&self, head: Seq, session: Option<&ProviderSessionRecord>) -> Result<Vec<Message>, StoreError> {
         let Claim { owner, room_id, queued_seq, .. } = &self.claim;
-        self.engine.store().messages_before_run(owner, *room_id, *queued_seq, session, MAX_TRANSCRIPT_MESSAGES).await
+        let range = TranscriptRange { posts_before: *queued_seq, answers_until: head };
+        self.engine.store().messages_before_run(owner, *room_id, range, session, MAX_TRANSCRIPT_MESSAGES).await
     }
 
     fn to_transcript(&self, messages: Vec<Message>) -> Vec<HistoryMessage> {

@@ -1,11 +1,16 @@
-//! The tape: decides which agents of a room answer a message, and in which order. Pure: no clock, no ids, no IO.
+//! The tape: decides which agents of a room answer, in which cells, and what follows. Pure: no clock, no ids, no IO.
 //!
-//! One rule for now: the mentioned agents, else all, one after another in the order they joined. The plan is made when
-//! a message is posted and becomes runs in that order; the queue keeps the order.
+//! The agents of a cell answer side by side, the cells one after another; the queue keeps the order. One rule for now:
+//! the mentioned agents, else all, each in a cell of its own, in the order they joined. `machine` is what is planned behind
+//! the queued runs: it hears how runs end and says what to queue.
+
+mod machine;
+
+pub(crate) use machine::{PlannedCell, TapeEffect, TapeInput, TapeMachine};
 
 use domain::{agent::Agent, ids::AgentId};
 
-/// Returns the agents that will answer, in order.
+/// Returns the agents that will answer a message, in order.
 pub(crate) fn plan<'a>(agents: &'a [Agent], mentions: &[AgentId]) -> Vec<&'a Agent> {
     agents.iter().filter(|agent| mentions.is_empty() || mentions.contains(&agent.id)).collect()
 }

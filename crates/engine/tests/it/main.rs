@@ -23,6 +23,7 @@ macro_rules! contract {
 mod actors;
 mod agent_workspace;
 mod approvals;
+mod cells;
 mod clocks;
 mod handoff;
 mod harness;

@@ -38,7 +38,8 @@ async fn a_resumed_session_receives_only_missed_messages(database: TestDatabase)
     turn.answer("s", "1").await;
     harness.ended(first).await;
     let session = harness.store.provider_session(room, ann.id, "p").await.unwrap().unwrap();
-    assert!(session.heard_seq > 0 && session.spoke_seq > Some(session.heard_seq), "{session:?}");
+    assert!(session.heard_seq > 0 && session.spoke_seq < Some(session.heard_seq), "{session:?}");
+    assert!(session.answer_seq > Some(session.heard_seq), "{session:?}");
 
     let second = harness.post(room, "two").await.runs[0].id;
     let turn = harness.turn().await;

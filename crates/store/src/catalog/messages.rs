@@ -29,6 +29,15 @@ pub struct MessageHistory {
     pub messages: Vec<Message>,
 }
 
+/// Which messages of a room a run receives.
+#[derive(Debug, Clone, Copy)]
+pub struct TranscriptRange {
+    /// Posts before this seq; later ones are left to their own runs.
+    pub posts_before: Seq,
+    /// Answers that had ended at this seq, also if they began later than the posts.
+    pub answers_until: Seq,
+}
+
 /// The parts of a message that have no column. Text is derived from the parts.
 #[derive(Serialize, Deserialize)]
 struct StoredMessageBody {
@@ -84,27 +93,42 @@ impl TryFrom<MessageRow> for Message {
 
 const COLUMNS_IN_RANGE: &str = "SELECT id, room_id, seq, run_id, body, created_at FROM messages \
      WHERE room_id = $1 AND seq > $2 AND seq < $3 ORDER BY seq DESC LIMIT $4";
-/// An answer is stored when it ends. `$4` and `$5` are the seqs up to which the session knows posts and answers. One
-/// query, because every run waits for it before its first token.
-const MESSAGES_BEFORE_RUN: &str = "SELECT id, room_id, seq, run_id, body, created_at FROM messages \
-     WHERE room_id = $1 AND seq > $6 AND ((run_id IS NULL AND seq > $4 AND seq < $2) \
-     OR (run_id IS NOT NULL AND seq > $5)) \
+/// An answer is stored when it ends. `$4` and `$5` are the seqs up to which the session knows posts and answers, `$9` is
+/// where its own answer begins. The second part finds the answers that began before all of this and ended later, which
+/// happens if several agents answer at the same time; `$10` turns it off. One query, because every run waits for it
+/// before its first token.
+const MESSAGES_BEFORE_RUN: &str = "SELECT * FROM (\
+     SELECT id, room_id, seq, run_id, body, created_at FROM messages \
+     WHERE room_id = $1 AND seq > $6 AND ((run_id IS NULL AND seq > $4 AND seq < $2) OR (run_id IS NOT NULL \
+     AND COALESCE(ended_seq, seq) > $5 AND COALESCE(ended_seq, seq) <= $8 AND seq <> $9)) \
+     AND EXISTS (SELECT 1 FROM rooms r WHERE r.id = $1 AND r.owner = $7 AND r.deleted_at IS NULL) \
+     ORDER BY seq DESC LIMIT $3) AS newer \
+     UNION ALL SELECT id, room_id, seq, run_id, body, created_at FROM messages \
+     WHERE room_id = $1 AND ended_seq > $10 AND ended_seq <= $8 AND seq <= $6 AND seq <> $9 \
      AND EXISTS (SELECT 1 FROM rooms r WHERE r.id = $1 AND r.owner = $7 AND r.deleted_at IS NULL) \
      ORDER BY seq DESC LIMIT $3";
 const STREAMING: &str = "SELECT e.room_id, e.seq, e.id, e.kind, e.run_id, e.agent_id, e.created_at, e.data, \
      CAST(NULL AS TEXT) AS raw FROM queue q JOIN events e ON e.room_id = q.room_id AND e.seq >= q.queued_seq \
      AND e.run_id = q.run_id WHERE q.room_id = $1 AND q.holder IS NOT NULL ORDER BY e.seq";
 
-pub(crate) fn insert(context: &ChangeContext, message: &Message, seq: Seq) -> Result<Statement> {
+/// `ended` is the seq of the event that ends the answer's run.
+pub(crate) fn insert(
+    context: &ChangeContext,
+    message: &Message,
+    seq: Seq,
+    ended: Option<Seq>,
+) -> Result<Statement> {
     Ok(Statement::new(
-        "INSERT INTO messages (id, room_id, seq, run_id, body, created_at) VALUES ($1, $2, $3, $4, $5, $6)",
+        "INSERT INTO messages (id, room_id, seq, run_id, body, created_at, ended_seq) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7)",
     )
     .with(message.id.0)
     .with(context.room.0)
     .with(signed(seq))
     .with(message.run_id.map(|id| id.0))
     .with(serde_json::to_string(&StoredMessageBody::of(message))?)
-    .with(message.created_at.as_millis()))
+    .with(message.created_at.as_millis())
+    .with(ended.map(signed)))
 }
 
 impl Store {
@@ -184,29 +208,32 @@ impl Store {
         Ok(RoomId(room))
     }
 
-    /// Returns the messages that an agent gets when a run that was queued at `seq` starts: all posts before `seq`, and
-    /// every answer that has ended, including later ones. Later posts are left to their own runs. Limited to the newest
-    /// `limit` messages that `session` does not know, oldest first.
+    /// Returns the messages that an agent gets when its run starts: the posts and answers of the range that `session`
+    /// does not know. Limited to the newest `limit`, oldest first.
     pub async fn messages_before_run(
         &self,
         owner: &Owner,
         room: RoomId,
-        seq: Seq,
+        range: TranscriptRange,
         session: Option<&ProviderSessionRecord>,
         limit: u32,
     ) -> Result<Vec<Message>> {
         let heard = session.map_or(0, |session| signed(session.heard_seq));
         let spoke = session.and_then(|session| session.spoke_seq).map_or(0, signed);
+        let own = session.and_then(|session| session.answer_seq).map_or(0, signed);
         let rows: Vec<MessageRow> = reading!(self.database(), |pool| {
             sqlx::query_as(MESSAGES_BEFORE_RUN)
                 .bind(room.0)
-                .bind(signed(seq))
+                .bind(signed(range.posts_before))
                 .bind(i64::from(limit))
                 .bind(heard)
                 .bind(spoke)
-                // Messages before both seqs can be skipped.
+                // Messages before both seqs can be skipped, except answers that ended later.
                 .bind(heard.min(spoke))
                 .bind(owner.as_str())
+                .bind(signed(range.answers_until))
+                .bind(own)
+                .bind(session.map_or(i64::MAX, |_| spoke))
                 .fetch_all(pool)
                 .await
         })?;

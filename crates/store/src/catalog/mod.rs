@@ -20,6 +20,7 @@ pub(crate) mod skill_files;
 pub(crate) mod skill_training;
 pub(crate) mod skill_uses;
 pub(crate) mod skills;
+pub(crate) mod tapes;
 pub(crate) mod tokens;
 pub(crate) mod tools;
 pub(crate) mod uploads;

@@ -28,10 +28,10 @@ pub(crate) fn put(
     session: &ProviderSessionRecord,
 ) -> Statement {
     Statement::new(
-        "INSERT INTO provider_sessions (room_id, agent_id, provider, session_id, heard_seq, spoke_seq, updated_at) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (room_id, agent_id, provider) \
+        "INSERT INTO provider_sessions (room_id, agent_id, provider, session_id, heard_seq, spoke_seq, updated_at, \
+         answer_seq) VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (room_id, agent_id, provider) \
          DO UPDATE SET session_id = excluded.session_id, heard_seq = excluded.heard_seq, \
-         spoke_seq = excluded.spoke_seq, updated_at = excluded.updated_at",
+         spoke_seq = excluded.spoke_seq, updated_at = excluded.updated_at, answer_seq = excluded.answer_seq",
     )
     .with(context.room.0)
     .with(agent_id.0)
@@ -40,6 +40,7 @@ pub(crate) fn put(
     .with(signed(session.heard_seq))
     .with(session.spoke_seq.map(signed))
     .with(context.now.as_millis())
+    .with(session.answer_seq.map(signed))
 }
 
 impl Store {
@@ -55,10 +56,10 @@ impl Store {
 
     /// Reads the state that a run starts with. The caller must have checked the room's owner.
     pub async fn run_start_state(&self, room: RoomId, agent: AgentId, provider: &str) -> Result<RunStartState> {
-        let row: (i64, bool, Option<String>, Option<i64>, Option<i64>) = reading!(self.database(), |pool| {
+        let row: (i64, bool, Option<String>, Option<i64>, Option<i64>, Option<i64>) = reading!(self.database(), |pool| {
             sqlx::query_as(
                 "SELECT j.head, EXISTS (SELECT 1 FROM skill_rooms t WHERE t.room_id = j.room_id), \
-                 s.session_id, s.heard_seq, s.spoke_seq FROM journals j \
+                 s.session_id, s.heard_seq, s.spoke_seq, s.answer_seq FROM journals j \
                  LEFT JOIN provider_sessions s ON s.room_id = j.room_id AND s.agent_id = $2 AND s.provider = $3 \
                  WHERE j.room_id = $1",
             )
@@ -68,9 +69,11 @@ impl Store {
             .fetch_one(pool)
             .await
         })?;
-        let (head, trains_a_skill, id, heard_seq, spoke_seq) = row;
-        let (heard_seq, spoke_seq) = (heard_seq.map(unsigned).transpose()?, spoke_seq.map(unsigned).transpose()?);
-        let session = id.zip(heard_seq).map(|(id, heard_seq)| ProviderSessionRecord { id, heard_seq, spoke_seq });
+        let (head, trains_a_skill, id, heard_seq, spoke_seq, answer_seq) = row;
+        let seq = |seq: Option<i64>| seq.map(unsigned).transpose();
+        let (heard_seq, spoke_seq, answer_seq) = (seq(heard_seq)?, seq(spoke_seq)?, seq(answer_seq)?);
+        let session =
+            id.zip(heard_seq).map(|(id, heard_seq)| ProviderSessionRecord { id, heard_seq, spoke_seq, answer_seq });
         Ok(RunStartState { head: unsigned(head)?, is_training_room: trains_a_skill, session })
     }
 }

@@ -44,7 +44,7 @@ pub enum Guard {
 }
 
 /// A seq that a row refers to: a known one, or that of the commit's n-th event.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SeqRef {
     Known(Seq),
     Event(usize),

@@ -40,6 +40,12 @@ pub enum RowChange {
         message: Message,
         seq: SeqRef,
     },
+    /// Stores an agent's answer, which begins at `message.seq`.
+    PutAnswer {
+        message: Message,
+        /// The event that ends the run.
+        ended: SeqRef,
+    },
     QueueRun {
         owner: Owner,
         run_id: RunId,
@@ -48,7 +54,8 @@ pub enum RowChange {
         seq: SeqRef,
         /// The seq at which the first run of its cell was queued: the run waits for the unfinished runs of lower cells.
         cell: SeqRef,
-        /// A worker's offer to start the run at once. Granted if the room has no unfinished run.
+        /// A worker's offer to start the run at once, for the first run of the commit. Granted if the room has no
+        /// unfinished run.
         claim: Option<ClaimOffer>,
     },
     /// Requests every unfinished run of the room that was queued before this commit to stop.
@@ -69,8 +76,14 @@ pub enum RowChange {
         signal_id: SignalId,
         outcome: SignalOutcome,
     },
+    /// Replaces or removes what is planned behind the queued runs. Rejected if `based_on` is not the current version; 0 is
+    /// the version of a room without a plan.
+    PutTape {
+        based_on: Seq,
+        state: Option<String>,
+    },
     /// Ends the run, removes it from the queue, and settles its signals. Rejected while a signal that outlives the run
-    /// is not settled.
+    /// is not settled, and if the room has a plan that the commit does not take on.
     EndRun {
         run_id: RunId,
         ending: RunEnding,
@@ -149,14 +162,16 @@ pub struct ProviderSessionRecord {
     pub id: String,
     /// The session knows all posts up to this seq.
     pub heard_seq: Seq,
-    /// The session knows all agents' answers up to this seq, including its own.
+    /// The session knows all answers that had ended at this seq.
     pub spoke_seq: Option<Seq>,
+    /// The session knows its own answer that begins at this seq.
+    pub answer_seq: Option<Seq>,
 }
 
 impl ProviderSessionRecord {
     /// Creates a session that knows nothing yet. PostgreSQL text cannot contain NUL, so NUL is removed here: the stored
     /// id can then be compared with the provider's.
     pub fn new(id: &str) -> Self {
-        Self { id: without_nul(id), heard_seq: 0, spoke_seq: None }
+        Self { id: without_nul(id), heard_seq: 0, spoke_seq: None, answer_seq: None }
     }
 }

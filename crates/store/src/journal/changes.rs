@@ -4,7 +4,7 @@ use crate::{
     catalog::{
         audit, idempotency, messages, provider_sessions, rooms,
         runs::{self, NewRun},
-        signals, tools,
+        signals, tapes, tools,
     },
     commit::{ChangeContext, RowChange, Statement},
     error::Result,
@@ -21,7 +21,11 @@ pub(super) fn statements(context: &ChangeContext, change: &RowChange) -> Result<
         RowChange::Leave { agent_id } => vec![rooms::leave(context, *agent_id)],
         RowChange::PutMessage { message, seq } => {
             let seq = context.seq(*seq);
-            vec![messages::insert(context, message, seq)?, rooms::set_last_message(context, message, seq)?]
+            vec![messages::insert(context, message, seq, None)?, rooms::set_last_message(context, message, seq)?]
+        }
+        RowChange::PutAnswer { message, ended } => {
+            let (seq, ended) = (message.seq, context.seq(*ended));
+            vec![messages::insert(context, message, seq, Some(ended))?, rooms::set_last_message(context, message, seq)?]
         }
         RowChange::QueueRun { owner, run_id, agent_id, message_id, seq, cell, claim } => {
             let claim = context.granted_claim(claim.as_ref());
@@ -43,6 +47,7 @@ pub(super) fn statements(context: &ChangeContext, change: &RowChange) -> Result<
         }
         RowChange::StoreSignal { signal } => vec![signals::insert(context, signal)?],
         RowChange::SettleSignal { signal_id, outcome, .. } => vec![signals::settle(context, *signal_id, *outcome)],
+        RowChange::PutTape { state, .. } => vec![tapes::put(context, state.as_deref())],
         RowChange::PutSession { agent_id, provider, session } => {
             vec![provider_sessions::put(context, *agent_id, provider, session)]
         }

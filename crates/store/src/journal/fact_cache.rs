@@ -36,6 +36,7 @@ impl FactCache {
         let is_all = about.keys.is_empty()
             && about.rooms.iter().all(|room| facts.heads.contains_key(room))
             && about.idle_checks.iter().all(|room| facts.unfinished.contains_key(room))
+            && about.tape_rooms.iter().all(|room| facts.tapes.contains_key(room))
             && about.signal_runs.iter().all(|run| facts.pending_signals.contains_key(run))
             && about.runs.iter().all(|run| facts.leases.contains_key(run) || about.offered_runs.contains(run));
         (facts, is_all)
@@ -43,7 +44,8 @@ impl FactCache {
 
     pub(super) fn put_back(&mut self, facts: JournalFacts, external_writes: u64) {
         self.external_writes = external_writes;
-        let counts = [facts.heads.len(), facts.unfinished.len(), facts.leases.len(), facts.pending_signals.len()];
+        let JournalFacts { heads, unfinished, leases, pending_signals, tapes, .. } = &facts;
+        let counts = [heads.len(), unfinished.len(), leases.len(), pending_signals.len(), tapes.len()];
         if counts.into_iter().all(|count| count <= MAX_ENTRIES) {
             // Stored events and used keys are read each time.
             self.facts = JournalFacts { stored_events: HashMap::new(), used_keys: HashSet::new(), ..facts };
@@ -74,6 +76,7 @@ mod tests {
             facts.unfinished.insert(self.room, 1);
             facts.leases.insert(self.run, LeaseState { fence: 1, holder: None });
             facts.pending_signals.insert(self.run, HashMap::new());
+            facts.tapes.insert(self.room, 0);
             facts
         }
 
@@ -83,6 +86,7 @@ mod tests {
                 idle_checks: vec![self.room],
                 runs: vec![self.run],
                 signal_runs: vec![self.run],
+                tape_rooms: vec![self.room],
                 ..CommitSubjects::default()
             }
         }
@@ -135,6 +139,7 @@ mod tests {
         assert!(!with(|subjects, other| subjects.idle_checks.push(other.room)));
         assert!(!with(|subjects, other| subjects.runs.push(other.run)));
         assert!(!with(|subjects, other| subjects.signal_runs.push(other.run)));
+        assert!(!with(|subjects, other| subjects.tape_rooms.push(other.room)));
         assert!(!with(|subjects, _| subjects.keys.push(("me".into(), "key".into()))));
         let new = |subjects: &mut CommitSubjects, other: &Scene| {
             subjects.runs.push(other.run);
@@ -147,8 +152,9 @@ mod tests {
     fn the_cache_is_bounded() {
         let scene = Scene::new();
         let lease = LeaseState { fence: 1, holder: None };
-        let too_many: [fn(&mut JournalFacts, &LeaseState); 4] = [
+        let too_many: [fn(&mut JournalFacts, &LeaseState); 5] = [
             |facts, _| facts.heads.extend((0..MAX_ENTRIES).map(|_| (RoomId::generate(), 1))),
+            |facts, _| facts.tapes.extend((0..MAX_ENTRIES).map(|_| (RoomId::generate(), 0))),
             |facts, _| facts.unfinished.extend((0..MAX_ENTRIES).map(|_| (RoomId::generate(), 0))),
             |facts, _| {
                 facts.pending_signals.extend((0..MAX_ENTRIES).map(|_| (RunId::generate(), HashMap::new())));

@@ -31,6 +31,8 @@ pub(crate) struct CommitSubjects {
     pub idle_checks: Vec<RoomId>,
     /// Runs whose pending signals matter.
     pub signal_runs: Vec<RunId>,
+    /// Rooms whose plan matters.
+    pub tape_rooms: Vec<RoomId>,
     /// Rooms whose unfinished runs are all requested to stop.
     pub stopping: Vec<RoomId>,
     /// Idempotency keys, as (owner, key).
@@ -48,6 +50,8 @@ pub(crate) struct JournalFacts {
     pub unfinished: HashMap<RoomId, u64>,
     /// The signals that are not settled, for runs where that matters.
     pub pending_signals: HashMap<RunId, HashMap<SignalId, SignalKind>>,
+    /// The version of what is planned behind the queued runs, for rooms where that matters; 0 if there is no plan.
+    pub tapes: HashMap<RoomId, Seq>,
     pub used_keys: HashSet<(String, String)>,
 }
 
@@ -57,6 +61,7 @@ impl JournalFacts {
         Self {
             unfinished: subjects.idle_checks.iter().map(|room| (*room, 0)).collect(),
             pending_signals: subjects.signal_runs.iter().map(|run| (*run, HashMap::new())).collect(),
+            tapes: subjects.tape_rooms.iter().map(|room| (*room, 0)).collect(),
             ..Self::default()
         }
     }
@@ -69,12 +74,13 @@ impl JournalFacts {
     }
 
     pub(crate) fn merge(&mut self, seen: Self) {
-        let Self { heads, stored_events: known, leases, unfinished, pending_signals, used_keys: used } = seen;
+        let Self { heads, stored_events: known, leases, unfinished, pending_signals, tapes, used_keys: used } = seen;
         self.heads.extend(heads);
         self.stored_events.extend(known);
         self.leases.extend(leases);
         self.unfinished.extend(unfinished);
         self.pending_signals.extend(pending_signals);
+        self.tapes.extend(tapes);
         self.used_keys.extend(used);
     }
 }
@@ -129,7 +135,9 @@ impl CommitSubjects {
                     RowChange::EndRun { run_id, .. } => {
                         subjects.runs.push(*run_id);
                         subjects.signal_runs.push(*run_id);
+                        subjects.tape_rooms.push(commit.room_id);
                     }
+                    RowChange::PutTape { .. } => subjects.tape_rooms.push(commit.room_id),
                     RowChange::StoreSignal { signal } => {
                         subjects.runs.push(signal.run_id);
                         subjects.signal_runs.push(signal.run_id);
@@ -140,7 +148,8 @@ impl CommitSubjects {
             }
             subjects.keys.extend(key(commit));
         }
-        for rooms in [&mut subjects.rooms, &mut subjects.idle_checks, &mut subjects.stopping] {
+        let CommitSubjects { rooms, idle_checks, stopping, tape_rooms, .. } = &mut subjects;
+        for rooms in [rooms, idle_checks, stopping, tape_rooms] {
             rooms.sort_unstable();
             rooms.dedup();
         }
@@ -167,7 +176,7 @@ impl CommitPlan {
     }
 }
 
-/// The run with a claim offer: the first of the commit, because the runs of a room execute one after another.
+/// The run with a claim offer: the first of the commit. Other runs of its cell are claimed from the queue.
 fn offer(commit: &Commit) -> Option<(RunId, &ClaimOffer)> {
     commit.changes.iter().find_map(|change| match change {
         RowChange::QueueRun { run_id, claim: Some(claim), .. } => Some((*run_id, claim)),
@@ -243,6 +252,7 @@ impl Planner {
             Guard::RoomIdle => return Err(StoreError::RoomBusy),
         }
         self.admit_signals(commit)?;
+        self.admit_tape(commit)?;
         if key(commit).is_some_and(|key| self.facts.used_keys.contains(&key)) {
             return Err(StoreError::KeyUsed);
         }
@@ -276,6 +286,20 @@ impl Planner {
             }
         }
         Ok(())
+    }
+
+    /// A run ends only with a decision on what is planned behind it.
+    fn admit_tape(&self, commit: &Commit) -> Result<(), StoreError> {
+        let mut based_on = None;
+        for change in &commit.changes {
+            match change {
+                RowChange::PutTape { based_on: version, .. } => based_on = Some(*version),
+                RowChange::EndRun { .. } => based_on = based_on.or(Some(0)),
+                _ => {}
+            }
+        }
+        let version = self.facts.tapes.get(&commit.room_id).copied().unwrap_or_default();
+        if based_on.is_none_or(|based_on| based_on == version) { Ok(()) } else { Err(StoreError::TapeChanged) }
     }
 
     fn is_idle(&self, room: RoomId) -> bool {
@@ -333,6 +357,9 @@ impl Planner {
                     if let Some(unfinished) = facts.unfinished.get_mut(&commit.room_id) {
                         *unfinished += 1;
                     }
+                }
+                RowChange::PutTape { state, .. } => {
+                    facts.tapes.insert(commit.room_id, if state.is_some() { context.first_seq } else { 0 });
                 }
                 RowChange::StoreSignal { signal } => {
                     if let Some(pending) = facts.pending_signals.get_mut(&signal.run_id) {

@@ -21,7 +21,7 @@ pub(super) async fn load_facts(connection: &mut PgConnection, at: &CommitSubject
     let heads = heads(connection, &at.rooms).await?;
     let mut facts = JournalFacts::for_subjects(at);
     facts.unfinished.extend(unfinished(connection, &at.idle_checks).await?);
-    add_signals(connection, &at.signal_runs, &mut facts).await?;
+    add_signals_and_tapes(connection, at, &mut facts).await?;
     Ok(JournalFacts {
         heads,
         stored_events: existing(connection, &at.first_events).await?,
@@ -99,20 +99,29 @@ async fn unfinished(connection: &mut PgConnection, rooms: &[RoomId]) -> Result<H
     rows.into_iter().map(|(id, count)| Ok((RoomId(id), unsigned(count)?))).collect()
 }
 
-async fn add_signals(
+/// The signals and plans that the end of a run depends on, in one round trip.
+async fn add_signals_and_tapes(
     connection: &mut PgConnection,
-    runs: &[RunId],
+    at: &CommitSubjects,
     facts: &mut JournalFacts,
 ) -> Result<(), StoreError> {
-    if runs.is_empty() {
+    if at.signal_runs.is_empty() && at.tape_rooms.is_empty() {
         return Ok(());
     }
-    let rows: Vec<(Uuid, Uuid, String)> =
-        sqlx::query_as("SELECT run_id, id, kind FROM signals WHERE run_id = ANY($1) AND outcome IS NULL")
-            .bind(runs.iter().map(|id| id.0).collect::<Vec<Uuid>>())
-            .fetch_all(connection)
-            .await?;
-    rows.into_iter().for_each(|(run, id, kind)| facts.add_signal(RunId(run), id, &kind));
+    let rows: Vec<(Uuid, Option<Uuid>, Option<String>, i64)> = sqlx::query_as(
+        "SELECT run_id, id, kind, 0::bigint FROM signals WHERE run_id = ANY($1) AND outcome IS NULL \
+         UNION ALL SELECT room_id, NULL, NULL, version FROM tapes WHERE room_id = ANY($2)",
+    )
+    .bind(at.signal_runs.iter().map(|id| id.0).collect::<Vec<Uuid>>())
+    .bind(at.tape_rooms.iter().map(|id| id.0).collect::<Vec<Uuid>>())
+    .fetch_all(connection)
+    .await?;
+    for (key, signal, kind, version) in rows {
+        match signal.zip(kind) {
+            Some((signal, kind)) => facts.add_signal(RunId(key), signal, &kind),
+            None => drop(facts.tapes.insert(RoomId(key), unsigned(version)?)),
+        }
+    }
     Ok(())
 }
 

@@ -15,7 +15,7 @@ use domain::{
     position::Seq,
 };
 use sqlx::{AssertSqlSafe, Sqlite, SqlitePool, pool::PoolConnection};
-use std::{fmt::Write as _, sync::LazyLock};
+use std::{collections::HashMap, fmt::Write as _, sync::LazyLock};
 use uuid::Uuid;
 
 const SIZES: [usize; 5] = [1, 2, 4, 16, 64];
@@ -62,6 +62,7 @@ const EVENT: i64 = 1;
 const LEASE: i64 = 2;
 const UNFINISHED: i64 = 3;
 const SIGNAL: i64 = 4;
+const TAPE: i64 = 5;
 /// The kind, the key, a number, a text, and the id of a signal.
 type FactRow = (i64, Uuid, i64, Option<String>, Option<Uuid>);
 
@@ -92,6 +93,9 @@ fn refusal(error: &sqlx::Error) -> Option<Refusal> {
     let error = error.as_database_error().filter(|error| error.code().as_deref() == Some(CONSTRAINT_TRIGGER))?;
     Refusal::ALL.into_iter().find(|refusal| refusal.as_str() == error.message())
 }
+
+static TAPES: LazyLock<SizedStatements> =
+    LazyLock::new(|| lookups(&format!("SELECT {TAPE}, room_id, version, NULL, NULL FROM tapes WHERE room_id"), ""));
 
 /// Splits rows into full statements, always of the largest size that fits.
 fn chunks<T>(mut rows: &[T]) -> impl Iterator<Item = (usize, &[T])> {
@@ -168,17 +172,21 @@ impl JournalTransaction {
 
     /// Begins the transaction and reads the facts. Nobody else can write from now on, so they stay valid.
     pub(super) async fn load_facts(&mut self, at: &CommitSubjects) -> Result<JournalFacts, StoreError> {
-        let keys: [Vec<Uuid>; 5] = [
+        let keys: [Vec<Uuid>; 6] = [
             at.rooms.iter().map(|id| id.0).collect(),
             at.first_events.iter().map(|id| id.0).collect(),
             at.runs.iter().map(|id| id.0).collect(),
             at.idle_checks.iter().map(|id| id.0).collect(),
-            at.signal_runs.iter().map(|id| id.0).collect(),
+            // Of all runs and rooms, because the same script finds them, and later commits need not read them.
+            at.runs.iter().map(|id| id.0).collect(),
+            at.rooms.iter().map(|id| id.0).collect(),
         ];
         let mut script = Script::default();
         self.begin(&mut script);
         let mut facts = JournalFacts::for_subjects(at);
-        for (statements, keys) in [&*HEADS, &*EXISTING, &*LEASES, &*COUNTS, &*SIGNALS].into_iter().zip(&keys) {
+        facts.pending_signals.extend(at.runs.iter().map(|run| (*run, HashMap::new())));
+        facts.tapes.extend(at.rooms.iter().map(|room| (*room, 0)));
+        for (statements, keys) in [&*HEADS, &*EXISTING, &*LEASES, &*COUNTS, &*SIGNALS, &*TAPES].into_iter().zip(&keys) {
             for (size, keys) in padded_chunks(keys) {
                 if SIZES[size] > SMALL_ROWS {
                     self.find(&mut script, &mut facts).await?;
@@ -214,6 +222,7 @@ impl JournalTransaction {
                 EVENT => drop(facts.stored_events.insert(EventId(id), number)),
                 LEASE => drop(facts.leases.insert(RunId(id), LeaseState { fence: number, holder: text })),
                 UNFINISHED => drop(facts.unfinished.insert(RoomId(id), number)),
+                TAPE => drop(facts.tapes.insert(RoomId(id), number)),
                 _ => {
                     if let Some((signal, kind)) = signal.zip(text) {
                         facts.add_signal(RunId(id), signal, &kind);

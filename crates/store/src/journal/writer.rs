@@ -212,8 +212,14 @@ impl CommitGroup {
 /// Returns whether a worker has something to do: a run waits to be claimed or ended, or a run has ended.
 fn wakes_workers(commit: &Commit, outcome: &Result<Committed, StoreError>) -> bool {
     let Ok(committed) = outcome else { return false };
+    let mut claimed_cell = None;
     commit.changes.iter().any(|change| match change {
-        RowChange::QueueRun { .. } => committed.claimed_fence.is_none(),
+        RowChange::QueueRun { cell, claim: Some(_), .. } if committed.claimed_fence.is_some() => {
+            claimed_cell = Some(*cell);
+            false
+        }
+        // A later cell waits for the one that has just started.
+        RowChange::QueueRun { cell, .. } => claimed_cell.is_none_or(|claimed| claimed == *cell),
         RowChange::StopEarlierRuns { .. } | RowChange::EndRun { .. } => true,
         _ => false,
     })

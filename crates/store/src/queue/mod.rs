@@ -2,8 +2,8 @@
 //!
 //! `journal` commits add and remove runs together with their events; a worker of the same server can claim a run in the
 //! commit that adds it. A claim increments the fence; from then on only commits with the new number are accepted
-//! (invariant 11). Within a room, runs are claimed one after another in queue order: the tape decides that order, the
-//! queue keeps it.
+//! (invariant 11). The runs of a cell are claimed side by side, the cells of a room one after another: the tape decides the
+//! cells, the queue keeps their order.
 
 mod changes;
 
@@ -110,12 +110,12 @@ impl Store {
             return Ok(Vec::new());
         }
         let until = (Timestamp::now() + lease).as_millis();
-        // The first run of each room, if it is not held and not requested to stop.
+        // The runs of the first cell of each room that are neither held nor requested to stop.
         let sql = change_picked!(
             self.database(),
             set "holder = $1, lease_until = $2, fence = fence + 1",
             where "q.holder IS NULL AND q.stop IS NULL AND NOT EXISTS (SELECT 1 FROM queue e \
-                   WHERE e.room_id = q.room_id AND e.queued_seq < q.queued_seq) ORDER BY q.run_id LIMIT $3",
+                   WHERE e.room_id = q.room_id AND e.cell < q.cell) ORDER BY q.run_id LIMIT $3",
             lock "FOR UPDATE OF q SKIP LOCKED"
         );
         let rows: Vec<QueueRow> = writing!(self.database(), |transaction| {

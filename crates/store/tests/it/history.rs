@@ -14,7 +14,7 @@ use domain::{
     time::Timestamp,
 };
 use store::{
-    ProviderSessionRecord, Store,
+    ProviderSessionRecord, Store, TranscriptRange,
     journal::{Commit, RowChange, SeqRef},
     queue::Claim,
 };
@@ -30,6 +30,8 @@ contract! {
         history_pages_with_an_old_unfinished_answer_have_no_gap,
         messages_before_a_run_are_posts_queued_earlier,
         messages_before_a_run_include_later_answers,
+        a_session_misses_answers_that_ended_after_its_turn_began,
+        answers_stored_by_earlier_versions_are_known_by_where_they_begin,
         a_message_is_found_by_its_id,
         events_of_one_run_are_read_in_order,
         sessions_are_stored_per_room_agent_and_provider;
@@ -66,6 +68,11 @@ async fn post(store: &Store, room: RoomId, text: &str) -> Message {
     message
 }
 
+/// The posts before a seq, and all answers that have ended.
+fn before(posts_before: Seq) -> TranscriptRange {
+    TranscriptRange { posts_before, answers_until: Seq::MAX }
+}
+
 /// A run whose answer has begun.
 struct AnsweringRun {
     room: RoomId,
@@ -84,6 +91,10 @@ impl AnsweringRun {
         let run = TestRun { agent, ..TestRun::new() };
         store.commit(run.queueing(room)).await.unwrap();
         let lease = claim(store, "w").await.remove(0);
+        Self::start(store, room, run, lease).await
+    }
+
+    async fn start(store: &Store, room: RoomId, run: TestRun, lease: Claim) -> Self {
         let stream = MessageId::generate();
         let events = vec![run.event(StreamStart { stream_id: stream })];
         let start = store.commit(Commit { guard: held(&lease), ..append(room, events) }).await.unwrap().first_seq;
@@ -121,7 +132,8 @@ impl AnsweringRun {
         };
         let mut commit = self.run.ending(self.room, held(&self.lease));
         commit.events.insert(0, ended);
-        commit.changes.push(RowChange::PutMessage { message: whole, seq: SeqRef::Known(self.start) });
+        let ended = SeqRef::Event(commit.events.len() - 1);
+        commit.changes.push(RowChange::PutAnswer { message: Message { seq: self.start, ..whole }, ended });
         store.commit(commit).await.unwrap();
     }
 }
@@ -245,13 +257,13 @@ async fn messages_before_a_run_are_posts_queued_earlier(database: TestDatabase) 
         post(&store, room, &n.to_string()).await;
     }
     let last = post(&store, room, "last").await;
-    let said = store.messages_before_run(&me(), room, last.seq, None, 3).await.unwrap();
+    let said = store.messages_before_run(&me(), room, before(last.seq), None, 3).await.unwrap();
     assert_eq!(said.iter().map(|message| message.text.as_str()).collect::<Vec<_>>(), ["1", "2", "3"]);
-    let nothing = store.messages_before_run(&me(), room, 0, None, 3).await.unwrap();
+    let nothing = store.messages_before_run(&me(), room, before(0), None, 3).await.unwrap();
     assert!(nothing.is_empty(), "an empty room exists");
     store.delete_room(&by(&me()), room, None).await.unwrap();
     for seq in [0, last.seq] {
-        let said = store.messages_before_run(&me(), room, seq, None, 3).await;
+        let said = store.messages_before_run(&me(), room, before(seq), None, 3).await;
         assert!(matches!(said, Err(store::StoreError::NotFound)), "{said:?}");
     }
 }
@@ -270,7 +282,7 @@ async fn messages_before_a_run_include_later_answers(database: TestDatabase) {
     let said = |limit| {
         let store = &store;
         async move {
-            let said = store.messages_before_run(&me(), room, queued_seq, None, limit).await.unwrap();
+            let said = store.messages_before_run(&me(), room, before(queued_seq), None, limit).await.unwrap();
             said.into_iter().map(|message| message.text).collect::<Vec<_>>()
         }
     };
@@ -279,17 +291,93 @@ async fn messages_before_a_run_include_later_answers(database: TestDatabase) {
     post(&store, room, "latest").await;
     assert_eq!(said(10).await, ["asked", "answered"]);
     assert_eq!(said(1).await, ["answered"], "the newest");
-    // A session knows posts up to one seq and answers up to another.
+    // A session knows posts up to one seq and answers that had ended at another.
+    let head = store.room(&me(), room).await.unwrap().head;
     let knows =
         |heard_seq, spoke_seq| ProviderSessionRecord { heard_seq, spoke_seq, ..ProviderSessionRecord::new("s") };
     for (session, unheard) in [
         (knows(0, None), &["asked", "answered"][..]),
         (knows(queued_seq, None), &["answered"]),
-        (knows(0, Some(queued_seq)), &["asked"]),
-        (knows(queued_seq, Some(queued_seq)), &[]),
+        (knows(0, Some(head)), &["asked"]),
+        (knows(queued_seq, Some(head)), &[]),
     ] {
-        let said = store.messages_before_run(&me(), room, queued_seq, Some(&session), 10).await.unwrap();
+        let said = store.messages_before_run(&me(), room, before(queued_seq), Some(&session), 10).await.unwrap();
         assert_eq!(said.iter().map(|message| message.text.as_str()).collect::<Vec<_>>(), unheard, "{session:?}");
+    }
+}
+
+fn texts(messages: &[Message]) -> Vec<&str> {
+    messages.iter().map(|message| message.text.as_str()).collect()
+}
+
+/// Two agents answer at the same time: neither knows the other's answer, whichever began or ended first.
+async fn a_session_misses_answers_that_ended_after_its_turn_began(database: TestDatabase) {
+    let store = database.open().await;
+    let room = room(&store).await;
+    store.create_agent(&me(), spec("Speaker"), None).await.unwrap();
+    let asked = post(&store, room, "asked").await;
+    let runs = TestRun::queued_in_one_cell(&store, room, 2).await;
+    let mut answering = Vec::new();
+    for (run, lease) in runs.into_iter().zip(claim(&store, "w").await) {
+        let run = TestRun { id: lease.run_id, ..run };
+        answering.push(AnsweringRun::start(&store, room, run, lease).await);
+    }
+    // The head when the messages for both turns were read.
+    let head = answering[0].start - 1;
+    post(&store, room, "between").await;
+    for (answering, text) in answering.iter().zip(["first", "second"]) {
+        let mut answer = Answer::default();
+        answer.apply(&answering.delta(text));
+        answering.finish(&store, &answer).await;
+    }
+    let next = post(&store, room, "next").await;
+    for (answering, missed) in answering.iter().zip([["between", "second"], ["first", "between"]]) {
+        let session = ProviderSessionRecord {
+            heard_seq: asked.seq + 1,
+            spoke_seq: Some(head),
+            answer_seq: Some(answering.start),
+            ..ProviderSessionRecord::new("s")
+        };
+        let mut missed = missed.to_vec();
+        missed.sort_unstable();
+        let range = TranscriptRange { posts_before: next.seq, answers_until: next.seq };
+        let read = store.messages_before_run(&me(), room, range, Some(&session), 10).await.unwrap();
+        let mut read = texts(&read);
+        read.sort_unstable();
+        assert_eq!(read, missed);
+    }
+    // A turn that began while both were answering.
+    let session = ProviderSessionRecord {
+        heard_seq: next.seq,
+        spoke_seq: Some(answering[1].start + 1),
+        ..ProviderSessionRecord::new("s")
+    };
+    let range = TranscriptRange { posts_before: next.seq, answers_until: next.seq };
+    let read = store.messages_before_run(&me(), room, range, Some(&session), 10).await.unwrap();
+    assert_eq!(texts(&read), ["first", "second"], "answers that began before it are not lost");
+    let until = TranscriptRange { posts_before: next.seq, answers_until: head };
+    let read = store.messages_before_run(&me(), room, until, None, 10).await.unwrap();
+    assert_eq!(texts(&read), ["asked", "between"], "no answer had ended then");
+}
+
+/// Rows from before the column `ended_seq`, when runs of a room executed one after another.
+async fn answers_stored_by_earlier_versions_are_known_by_where_they_begin(database: TestDatabase) {
+    let store = database.open().await;
+    let room = room(&store).await;
+    let mut starts = Vec::new();
+    for text in ["old", "older"] {
+        let answering = AnsweringRun::begin(&store, room).await;
+        let whole = Message { run_id: Some(answering.run.id), ..message(room, text) };
+        let mut commit = answering.run.ending(room, held(&answering.lease));
+        commit.changes.push(RowChange::PutMessage { message: whole, seq: SeqRef::Known(answering.start) });
+        store.commit(commit).await.unwrap();
+        starts.push(answering.start);
+    }
+    for (spoke_seq, missed) in [(None, vec!["old", "older"]), (Some(starts[0]), vec!["older"]), (Some(starts[1]), vec![])]
+    {
+        let session = ProviderSessionRecord { heard_seq: 1, spoke_seq, ..ProviderSessionRecord::new("s") };
+        let read = store.messages_before_run(&me(), room, before(100), Some(&session), 10).await.unwrap();
+        assert_eq!(texts(&read), missed);
     }
 }
 

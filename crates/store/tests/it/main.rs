@@ -52,6 +52,7 @@ mod scene;
 mod signals;
 mod skills;
 mod summaries;
+mod tapes;
 mod text;
 mod tokens;
 mod tools;

@@ -12,7 +12,7 @@ use domain::{
 };
 use std::{fmt::Debug, sync::Arc};
 use store::{
-    RunFilter, Store, StoreError,
+    RunFilter, Store, StoreError, TranscriptRange,
     journal::{Commit, Notifier, RowChange, SeqRef},
 };
 use testkit::database::TestDatabase;
@@ -81,7 +81,7 @@ async fn invariant_15_owner_a_foreign_id_looks_like_an_unknown_id(database: Test
         "head": |id in [mine.room, no_room]| store.head(them, id).await;
         "page": |id in [mine.room, no_room]| store.page(them, id, &at(0), 10, true).await;
         "history": |id in [mine.room, no_room]| store.history(them, id, 0, None, 10).await;
-        "said_before": |id in [mine.room, no_room]| store.messages_before_run(them, id, 9, None, 10).await;
+        "said_before": |id in [mine.room, no_room]| store.messages_before_run(them, id, TranscriptRange { posts_before: 9, answers_until: 9 }, None, 10).await;
         "follow": |id in [mine.room, no_room]| store.follow(them, id, &at(0), bell()).await.map(|_| ());
         "follow beyond": |id in [mine.room, no_room]| store.follow(them, id, &at(99), bell()).await.map(|_| ());
         "room": |id in [mine.room, no_room]| store.room(them, id).await;

@@ -9,7 +9,7 @@ use domain::{
 use std::{collections::HashSet, time::Duration};
 use store::{
     Store, StoreError,
-    journal::{ClaimOffer, Commit, RowChange, StopRequest},
+    journal::{ClaimOffer, Commit, RowChange, SeqRef, StopRequest},
     queue::{Claim, DeadLeases},
 };
 use testkit::database::TestDatabase;
@@ -21,9 +21,11 @@ contract! {
         concurrent_claims_renewals_stops_and_commits_do_not_deadlock;
     one thread:
         runs_of_a_room_are_claimed_one_after_another_in_order,
+        runs_of_one_cell_are_claimed_side_by_side_and_cells_one_after_another,
         runs_of_different_rooms_are_claimed_in_parallel,
         a_claim_respects_its_limit,
         a_run_is_claimed_and_started_with_the_commit_that_queues_it,
+        a_claim_with_the_commit_leaves_the_rest_of_the_cell_to_the_queue,
         renewal_returns_held_runs_and_stop_requests,
         only_dead_leases_are_taken_over,
         a_run_stopped_in_the_queue_is_not_claimed,
@@ -51,6 +53,59 @@ async fn runs_of_a_room_are_claimed_one_after_another_in_order(database: TestDat
         assert_eq!(store.unfinished_runs(&me(), room).await.unwrap().len(), 4 - n);
         store.commit(run.ending(room, held(&claims[0]))).await.unwrap();
     }
+    assert!(claim(&store, "w").await.is_empty());
+}
+
+async fn runs_of_one_cell_are_claimed_side_by_side_and_cells_one_after_another(database: TestDatabase) {
+    let store = database.open().await;
+    let room = room(&store).await;
+    let mut cells = vec![TestRun::queued_in_one_cell(&store, room, 3).await];
+    cells.push(vec![TestRun::queued(&store, room).await]);
+    cells.push(TestRun::queued_in_one_cell(&store, room, 2).await);
+    for cell in &cells {
+        // Two workers share a cell.
+        let first = store.claim("w", 1, LEASE).await.unwrap();
+        let mut claims = claim(&store, "other").await;
+        claims.extend(first);
+        let mut expected: Vec<RunId> = cell.iter().map(|run| run.id).collect();
+        let mut claimed = ids(&claims);
+        expected.sort_unstable();
+        claimed.sort_unstable();
+        assert_eq!(claimed, expected);
+        let held_runs: HashSet<RunId> =
+            store.held_runs(&me(), room).await.unwrap().into_iter().map(|(run, _)| run).collect();
+        assert_eq!(held_runs, expected.iter().copied().collect());
+        for lease in &claims {
+            assert!(claim(&store, "w").await.is_empty(), "the next cell waits for the last run of this one");
+            let run = cell.iter().find(|run| run.id == lease.run_id).unwrap();
+            store.commit(run.ending(room, held(lease))).await.unwrap();
+        }
+    }
+    assert!(store.unfinished_runs(&me(), room).await.unwrap().is_empty());
+    journal(&store, room).await;
+}
+
+/// The first run is claimed with its commit, the others of its cell from the queue, and a later post waits.
+async fn a_claim_with_the_commit_leaves_the_rest_of_the_cell_to_the_queue(database: TestDatabase) {
+    let store = database.open().await;
+    let room = room(&store).await;
+    let (first, second) = (TestRun::new(), TestRun::new());
+    let mut commit = offering(&first, room, "w");
+    let beside = second.queueing(room);
+    commit.events.extend(beside.events);
+    commit.changes.extend(beside.changes.into_iter().map(|change| match change {
+        RowChange::QueueRun { owner, run_id, agent_id, message_id, claim, .. } => {
+            let (seq, cell) = (SeqRef::Event(1), SeqRef::Event(0));
+            RowChange::QueueRun { owner, run_id, agent_id, message_id, seq, cell, claim }
+        }
+        other => other,
+    }));
+    let notify = store.queue_notify().clone();
+    assert_eq!(store.commit(commit).await.unwrap().claimed_fence, Some(1));
+    within(notify.notified()).await;
+    assert_eq!(ids(&claim(&store, "w").await), [second.id]);
+    let third = TestRun::new();
+    assert_eq!(store.commit(offering(&third, room, "w")).await.unwrap().claimed_fence, None);
     assert!(claim(&store, "w").await.is_empty());
 }
 

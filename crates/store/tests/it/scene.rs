@@ -194,6 +194,25 @@ impl TestRun {
         }
     }
 
+    /// Queues runs that execute side by side.
+    pub async fn queued_in_one_cell(store: &Store, room: RoomId, count: usize) -> Vec<Self> {
+        let runs: Vec<Self> = (0..count).map(|_| Self::new()).collect();
+        let mut all = append(room, Vec::new());
+        for (index, run) in runs.iter().enumerate() {
+            let Commit { events, changes, .. } = run.queueing(room);
+            all.events.extend(events);
+            all.changes.extend(changes.into_iter().map(|change| match change {
+                RowChange::QueueRun { owner, run_id, agent_id, message_id, claim, .. } => {
+                    let (seq, cell) = (SeqRef::Event(index), SeqRef::Event(0));
+                    RowChange::QueueRun { owner, run_id, agent_id, message_id, seq, cell, claim }
+                }
+                other => other,
+            }));
+        }
+        store.commit(all).await.unwrap();
+        runs
+    }
+
     pub async fn queued(store: &Store, room: RoomId) -> Self {
         let run = Self::new();
         store.commit(run.queueing(room)).await.unwrap();
