@@ -1,11 +1,6 @@
 //! How clients post a message to a room: the message and the runs that will answer it are stored in one commit.
 
-use crate::{
-    Engine, EngineError,
-    run::{Halt, PendingStart},
-    tape,
-    work::PreclaimedRun,
-};
+use crate::{Engine, EngineError, run::Halt, tape, work::PreclaimedRun};
 use domain::{
     actor::Actor,
     agent::Agent,
@@ -251,12 +246,9 @@ impl PostDraft<'_> {
         changes.extend(signals.iter().map(|signal| RowChange::StoreSignal { signal: signal.clone() }));
         // The first run can start at once if the room is idle.
         let preclaimed = runs.first().zip(to_queue.first()).and_then(|(run, agent)| {
-            let slot = engine.handoff().reserve_slot(run.id)?;
-            let (agent, message) = (Agent::clone(agent), (message.clone(), posted_at));
-            let (owner, start) = (owner.clone(), PendingStart::new());
-            Some(PreclaimedRun { slot, owner, run: run.id, agent, start, message, queued_event: events.len() })
+            engine.handoff().preclaim(owner, run.id, agent, (&message, posted_at), events.len())
         });
-        let mut claim = preclaimed.as_ref().map(PreclaimedRun::claim);
+        let mut claim = preclaimed.as_ref().map(PreclaimedRun::offer);
         for run in &runs {
             let seq = SeqRef::Event(events.len());
             events.push(NewEvent::new(RunQueued { message_id }).of_run(run.id, run.agent_id));

@@ -1,12 +1,12 @@
 //! Executes one run from claim to end: prepares the turn, starts the provider and hands over to `pump`.
 
 use super::{
-    Prefetch, RunEnd, RunJournal, RunWakeups,
+    ClaimedRun, RunJournal, RunWakeups, StoredStart,
     memory::StoredAgentMemory,
     pump::{RunningTurn, SteeredMessages, TurnPump},
     session_marks::SessionMarks,
     signals::SignalInbox,
-    start::{PendingStart, StoredStart},
+    start::start_events,
     transcript::{RoomTranscript, TurnKnowledge},
 };
 use crate::{
@@ -18,80 +18,50 @@ use crate::{
 use domain::{
     agent::Agent,
     event::{NewEvent, Status},
-    ids::RoomId,
+    ids::{MessageId, RoomId, RunId},
     message::Message,
     owner::Owner,
     run::{Run, RunError, RunStatus},
 };
-use providers::{AgentWorkspace, Provider, TurnEnd, TurnOutcome, TurnRequest};
+use providers::{AgentWorkspace, Provider, TurnRequest};
 use std::sync::Arc;
 use store::{StoreError, journal::RowChange, queue::Claim};
 
-/// The data of a run that was claimed in the commit that queued it; other runs read it from the store.
-pub(crate) struct PreloadedRun {
-    pub run: Run,
-    pub agent: Agent,
-    pub message: Message,
-    pub started: StoredStart,
-    pub prefetch: Option<Prefetch>,
+/// Drives a run that was claimed from the queue. Returns when the run has its terminal event, or when another worker has
+/// taken it over.
+pub(crate) async fn drive_queued(engine: Engine, claim: Claim, wakeups: RunWakeups) {
+    let run_id = claim.run_id;
+    let driven = match ClaimedRun::load(&engine, claim).await {
+        Ok(Some(run)) => try_drive(&engine, run, wakeups).await,
+        Ok(None) => Ok(()),
+        Err(error) => Err(error),
+    };
+    report(run_id, driven);
 }
 
-/// Returns when the run has its terminal event, or when another worker has taken it over.
-pub(crate) async fn drive(engine: Engine, claim: Claim, preloaded: Option<PreloadedRun>, wakeups: RunWakeups) {
-    let run_id = claim.run_id;
-    match try_drive(&engine, claim, preloaded, wakeups).await {
+/// As `drive_queued`, for a run that brings its data with it.
+pub(crate) async fn drive(engine: Engine, run: ClaimedRun, wakeups: RunWakeups) {
+    let run_id = run.claim.run_id;
+    report(run_id, try_drive(&engine, run, wakeups).await);
+}
+
+fn report(run: RunId, driven: Result<(), StoreError>) {
+    match driven {
         Ok(()) => {}
-        Err(StoreError::Fenced) => tracing::info!(run = %run_id, "the run was taken over or ended elsewhere"),
+        Err(StoreError::Fenced) => tracing::info!(%run, "the run was taken over or ended elsewhere"),
         // The run is no longer in `ActiveRuns`: recovery finds it without a driver and ends it.
-        Err(error) => tracing::error!(run = %run_id, %error, "the run could not continue; recovery will end it"),
+        Err(error) => tracing::error!(%run, %error, "the run could not continue; recovery will end it"),
     }
 }
 
-async fn try_drive(
-    engine: &Engine,
-    claim: Claim,
-    preloaded: Option<PreloadedRun>,
-    wakeups: RunWakeups,
-) -> Result<(), StoreError> {
-    let (context, message, prefetch) = match preloaded {
-        Some(PreloadedRun { run, agent, message, started, prefetch }) => {
-            (RunContext::new(engine, claim, run, agent, Some(started)), message, prefetch)
-        }
-        None => {
-            let store = engine.store();
-            let run = store.run(&claim.owner, claim.run_id).await?;
-            // Concurrently, to reduce the time to first token.
-            let agent = store.agent(&claim.owner, run.agent_id);
-            match tokio::join!(agent, store.message(&claim.owner, run.room_id, run.message_id)) {
-                (Err(StoreError::NotFound), _) => return fail_without_agent(engine, claim, &run).await,
-                (agent, message) => (RunContext::new(engine, claim, run, agent?, None), message?, None),
-            }
-        }
-    };
-    let (room, agent, id) = (context.run.room_id, context.agent.id, context.run.id);
-    let driven = match prepare_turn(engine, &context, message, prefetch).await {
-        Ok(prepared) => start_turn(engine, context, prepared, wakeups).await,
+async fn try_drive(engine: &Engine, mut run: ClaimedRun, wakeups: RunWakeups) -> Result<(), StoreError> {
+    let (room, agent, id) = (run.run.room_id, run.agent.id, run.run.id);
+    let driven = match prepare_turn(engine, &mut run).await {
+        Ok(prepared) => start_turn(engine, run, prepared, wakeups).await,
         Err(error) => Err(error),
     };
     engine.remove_run_skills(room, agent, id).await;
     driven
-}
-
-/// A run with its claim, its agent and its access to the journal.
-struct RunContext {
-    journal: RunJournal,
-    claim: Claim,
-    run: Run,
-    agent: Agent,
-    /// `None` if the start is not stored yet.
-    started: Option<StoredStart>,
-}
-
-impl RunContext {
-    fn new(engine: &Engine, claim: Claim, run: Run, agent: Agent, started: Option<StoredStart>) -> Self {
-        let journal = RunJournal::new(engine.store().clone(), claim.clone(), agent.id);
-        Self { journal, claim, run, agent, started }
-    }
 }
 
 /// A turn that is ready to start.
@@ -106,13 +76,9 @@ struct PreparedTurn {
 }
 
 /// The inner error ends the run: the provider cannot be called.
-async fn prepare_turn(
-    engine: &Engine,
-    context: &RunContext,
-    message: Message,
-    prefetch: Option<Prefetch>,
-) -> Result<Result<PreparedTurn, RunError>, StoreError> {
-    let RunContext { claim, run, agent, .. } = context;
+async fn prepare_turn(engine: &Engine, claimed: &mut ClaimedRun) -> Result<Result<PreparedTurn, RunError>, StoreError> {
+    let prefetch = claimed.prefetch.take();
+    let ClaimedRun { claim, run, agent, message, .. } = &*claimed;
     let Some(provider) = engine.providers().get(&agent.spec.provider) else {
         let message =
             format!("this server has no provider {:?}; it has: {}", agent.spec.provider, engine.providers().names());
@@ -144,7 +110,7 @@ async fn prepare_turn(
         Err(error) => return Ok(Err(error)),
     };
     let TurnKnowledge { head: known_seq, marks: session_marks, session } = knowledge?;
-    let message = Message { text: text.unwrap_or_else(|| message.text.clone()), ..message };
+    let message = Message { text: text.unwrap_or_else(|| message.text.clone()), ..message.clone() };
     let prompt = match engine.place_attachments(&claim.owner, &place.folder, &message).await {
         Ok(prompt) => prompt,
         Err(error) => return Ok(Err(error)),
@@ -193,11 +159,12 @@ pub(super) async fn prepare_without_skills(
 
 async fn start_turn(
     engine: &Engine,
-    context: RunContext,
+    claimed: ClaimedRun,
     prepared: Result<PreparedTurn, RunError>,
     wakeups: RunWakeups,
 ) -> Result<(), StoreError> {
-    let RunContext { journal, claim, run, agent, started } = context;
+    let journal = claimed.journal(engine);
+    let ClaimedRun { claim, run, agent, started, .. } = claimed;
     // The provider starts before the start is stored. Its output is read only afterwards, and the stored claim prevents
     // a second start of the run (invariant 12).
     let (turn, agent, session_marks, known_seq, notices) = match prepared {
@@ -254,20 +221,12 @@ async fn store_start(
         Some(started) if notices.is_empty() => Ok(started),
         Some(started) => journal.commit(notices, Vec::new).await.map(|_| started),
         None => {
-            let start = PendingStart::new();
-            let mut events = start.events(run.id, agent);
+            let stream_id = MessageId::generate();
+            let mut events = start_events(run.id, agent, stream_id);
             events.extend(notices);
             let running = || vec![RowChange::RunStatus { run_id: run.id, status: RunStatus::Running }];
             let committed = journal.commit(events, running).await?;
-            Ok(start.into_stored(committed.first_seq, committed.at))
+            Ok(StoredStart::new(stream_id, committed.first_seq, committed.at))
         }
     }
-}
-
-/// Ends a run whose agent was deleted while it was queued.
-async fn fail_without_agent(engine: &Engine, claim: Claim, run: &Run) -> Result<(), StoreError> {
-    let journal = RunJournal::new(engine.store().clone(), claim, run.agent_id);
-    let outcome = TurnOutcome::from_end(TurnEnd::Failed(RunError::new("agent_deleted", "the agent was deleted")));
-    let end = RunEnd::without_driver(&journal, run, &[], None, None, outcome)?;
-    journal.end(end).await
 }

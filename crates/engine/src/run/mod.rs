@@ -1,11 +1,12 @@
 //! Executes a run: starts the provider, passes its events through the turn machine into the journal, and carries out
 //! the machine's effects.
 //!
-//! Start at `drive`: one run from claim to end. `prefetch` reads its data early, `start` writes its start, `pump` is
+//! Start at `drive`: one run from claim to end. `claimed` is the run as its driver gets it, `prefetch` reads its data early, `start` writes its start, `pump` is
 //! its main loop with its `clocks`, `signals` are the requests to it, `ending` is its end, `follow_up` what comes after it. `transcript` and
 //! `session_marks` decide which messages the provider receives, `journal` commits, `active` wakes the runs on this server.
 
 mod active;
+mod claimed;
 mod clocks;
 mod drive;
 mod ending;
@@ -20,9 +21,10 @@ mod start;
 mod transcript;
 
 pub(crate) use active::{ActiveRuns, Halt, RunWakeups};
-pub(crate) use drive::{PreloadedRun, drive};
+pub(crate) use claimed::ClaimedRun;
+pub(crate) use drive::{drive, drive_queued};
 pub(crate) use ending::RunEnd;
 pub(crate) use journal::RunJournal;
 pub(crate) use prefetch::Prefetch;
 pub(crate) use signals::SettledSignals;
-pub(crate) use start::{PendingStart, StoredStart};
+pub(crate) use start::{StoredStart, start_events};

@@ -9,13 +9,7 @@ use domain::{
     time::Timestamp,
 };
 
-/// The start of a run before it is stored.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct PendingStart {
-    stream_id: MessageId,
-}
-
-/// The start of a run after it is stored.
+/// The start of a run as it is stored.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StoredStart {
     pub(crate) stream_id: MessageId,
@@ -24,19 +18,15 @@ pub(crate) struct StoredStart {
     pub(crate) started_at: Timestamp,
 }
 
-impl PendingStart {
-    pub(crate) fn new() -> Self {
-        Self { stream_id: MessageId::generate() }
+impl StoredStart {
+    /// `first` is the seq of the first of `start_events`.
+    pub(crate) fn new(stream_id: MessageId, first: Seq, at: Timestamp) -> Self {
+        Self { stream_id, stream_seq: first + 1, started_at: at }
     }
+}
 
-    pub(crate) fn events(self, run: RunId, agent: &Agent) -> Vec<NewEvent> {
-        let started = RunStarted { provider: agent.spec.provider.clone(), model: agent.spec.model.clone() };
-        let stream = StreamStart { stream_id: self.stream_id };
-        [NewEvent::new(started), NewEvent::new(stream)].map(|event| event.of_run(run, agent.id)).into()
-    }
-
-    /// `first` is the seq of the first of these events.
-    pub(crate) fn into_stored(self, first: Seq, at: Timestamp) -> StoredStart {
-        StoredStart { stream_id: self.stream_id, stream_seq: first + 1, started_at: at }
-    }
+/// The events of the start of a run whose answer will have the id `stream_id`.
+pub(crate) fn start_events(run: RunId, agent: &Agent, stream_id: MessageId) -> Vec<NewEvent> {
+    let started = RunStarted { provider: agent.spec.provider.clone(), model: agent.spec.model.clone() };
+    [NewEvent::new(started), NewEvent::new(StreamStart { stream_id })].map(|event| event.of_run(run, agent.id)).into()
 }

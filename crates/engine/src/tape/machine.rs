@@ -27,9 +27,14 @@ pub(crate) struct PlannedCell {
 
 #[derive(Debug)]
 pub(crate) enum TapeInput {
-    RunEnded { run: RunId, status: RunStatus },
+    RunEnded {
+        run: RunId,
+        status: RunStatus,
+    },
     /// The runs of the cell that the machine asked for.
-    CellQueued { runs: Vec<RunId> },
+    CellQueued {
+        runs: Vec<RunId>,
+    },
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -99,7 +104,11 @@ mod tests {
         assert_eq!(tape.handle(TapeInput::CellQueued { runs: both.clone() }), None);
         assert_eq!(tape.handle(ended(both[1], RunStatus::Failed)), None, "the other agent is still answering");
         assert_eq!(tape.handle(ended(both[0], RunStatus::Completed)), Some(TapeEffect::QueueCell(last)));
-        assert_eq!(tape.handle(TapeInput::CellQueued { runs: runs(1) }), Some(TapeEffect::Done), "the queue has the rest");
+        assert_eq!(
+            tape.handle(TapeInput::CellQueued { runs: runs(1) }),
+            Some(TapeEffect::Done),
+            "the queue has the rest"
+        );
     }
 
     #[test]

@@ -3,12 +3,12 @@
 
 use crate::{
     Engine,
-    run::{PendingStart, Prefetch, PreloadedRun},
+    run::{ClaimedRun, Prefetch, StoredStart, start_events},
 };
 use domain::{
     agent::Agent,
     event::Interruption,
-    ids::{RoomId, RunId},
+    ids::{MessageId, RunId},
     message::Message,
     owner::Owner,
     run::{Run, RunStatus},
@@ -40,7 +40,7 @@ struct WorkerHandle {
 }
 
 /// A worker slot reserved for a run that is about to be queued.
-pub(crate) struct WorkerSlot {
+struct WorkerSlot {
     worker: Arc<WorkerHandle>,
     guard: PendingRunGuard,
     permit: OwnedSemaphorePermit,
@@ -48,8 +48,7 @@ pub(crate) struct WorkerSlot {
 
 /// A claimed run that is sent to the worker.
 pub(crate) struct RunDispatch {
-    pub claim: Claim,
-    pub preloaded: PreloadedRun,
+    pub run: ClaimedRun,
     pub permit: OwnedSemaphorePermit,
     /// Dropped when the run is registered in `ActiveRuns`.
     pub guard: PendingRunGuard,
@@ -98,8 +97,23 @@ impl Handoff {
         WorkerInbox { slots, dispatches, pending }
     }
 
-    /// Returns `None` if there is no worker or all slots are taken; the run then waits in the queue.
-    pub(crate) fn reserve_slot(&self, run: RunId) -> Option<WorkerSlot> {
+    /// Reserves a slot for a run that is about to be queued at the event `queued_event` of its commit; `message` is the
+    /// message that it answers and the index of its event. Returns `None` if there is no worker or all slots are taken;
+    /// the run then waits in the queue.
+    pub(crate) fn preclaim(
+        &self,
+        owner: &Owner,
+        run: RunId,
+        agent: &Agent,
+        message: (&Message, usize),
+        queued_event: usize,
+    ) -> Option<PreclaimedRun> {
+        let (slot, owner, agent) = (self.reserve_slot(run)?, owner.clone(), agent.clone());
+        let message = (message.0.clone(), message.1);
+        Some(PreclaimedRun { slot, owner, run, agent, stream_id: MessageId::generate(), message, queued_event })
+    }
+
+    fn reserve_slot(&self, run: RunId) -> Option<WorkerSlot> {
         let worker = lock(&self.0).clone().filter(|worker| !worker.dispatches.is_closed())?;
         let permit = Arc::clone(&worker.slots).try_acquire_owned().ok()?;
         lock(&worker.pending).insert(run);
@@ -108,37 +122,41 @@ impl Handoff {
     }
 }
 
-/// A run with a reserved slot, without the data that only the commit provides.
+/// A run that is about to be queued and has a reserved slot: what is known before the commit.
 pub(crate) struct PreclaimedRun {
-    pub slot: WorkerSlot,
-    pub owner: Owner,
-    pub run: RunId,
-    pub agent: Agent,
-    pub start: PendingStart,
+    slot: WorkerSlot,
+    owner: Owner,
+    run: RunId,
+    agent: Agent,
+    /// The id of the answer.
+    stream_id: MessageId,
     /// The message that the run answers, and the index of its event in the commit.
-    pub message: (Message, usize),
+    message: (Message, usize),
     /// The index of the `run_queued` event in the commit.
-    pub queued_event: usize,
+    queued_event: usize,
 }
 
 impl PreclaimedRun {
-    pub(crate) fn claim(&self) -> ClaimOffer {
+    pub(crate) fn offer(&self) -> ClaimOffer {
         let WorkerHandle { holder, lease, .. } = &*self.slot.worker;
-        ClaimOffer { holder: holder.clone(), lease: *lease, start_events: self.start.events(self.run, &self.agent) }
+        let start_events = start_events(self.run, &self.agent, self.stream_id);
+        ClaimOffer { holder: holder.clone(), lease: *lease, start_events }
     }
 
-    /// Builds the run as the commit has stored it, so that the driver does not read it back from the store.
-    fn into_preloaded(
+    /// Builds the run as the commit has stored it, so that the driver does not read it back from the store. `fence` is
+    /// that of the granted claim; the start follows the commit's own events.
+    fn into_claimed(
         self,
-        room_id: RoomId,
-        stored: CommittedClaim,
+        committed: Committed,
+        fence: u64,
+        own_events: usize,
         prefetch: Option<Prefetch>,
-    ) -> (WorkerSlot, Claim, PreloadedRun) {
-        let Self { slot, owner, run: run_id, agent, start, message: (mut message, posted_event), queued_event } = self;
-        let CommittedClaim { committed, fence, event_count: events } = stored;
+    ) -> (WorkerSlot, ClaimedRun) {
+        let Self { slot, owner, run: run_id, agent, stream_id, message: (mut message, posted_event), queued_event } =
+            self;
+        let (room_id, at) = (message.room_id, committed.at);
         let queued_seq = committed.first_seq + queued_event as u64;
         message.seq = committed.first_seq + posted_event as u64;
-        let started = start.into_stored(committed.first_seq + events as u64, committed.at);
         let run = Run {
             id: run_id,
             room_id,
@@ -152,22 +170,15 @@ impl PreclaimedRun {
             duration_ms: None,
             error: None,
             receipt: None,
-            created_at: committed.at,
-            started_at: Some(committed.at),
+            created_at: at,
+            started_at: Some(at),
             ended_at: None,
         };
         let claim = Claim { run_id, room_id, owner, queued_seq, fence, stop: None };
+        let started = Some(StoredStart::new(stream_id, committed.first_seq + own_events as u64, at));
         let prefetch = prefetch.filter(|prefetch| prefetch.is_current_at(committed.first_seq));
-        (slot, claim, PreloadedRun { run, agent, message, started, prefetch })
+        (slot, ClaimedRun { claim, run, agent, message, started, prefetch })
     }
-}
-
-/// A commit in which the run's claim was granted.
-struct CommittedClaim {
-    committed: Committed,
-    fence: u64,
-    /// The number of its events without the start of the run.
-    event_count: usize,
 }
 
 impl Engine {
@@ -181,27 +192,26 @@ impl Engine {
         let Some(preclaimed) = preclaimed else { return self.store().commit(commit).await };
         let engine = self.clone();
         let task = self.background_tasks().spawn(async move {
-            let (room_id, events) = (commit.room_id, commit.events.len());
+            let (room_id, own_events) = (commit.room_id, commit.events.len());
             let prefetch =
                 Prefetch::read(&engine, &preclaimed.owner, room_id, &preclaimed.agent, &preclaimed.message.0.text);
             let (committed, prefetch) = tokio::join!(engine.store().commit(commit), prefetch);
             let committed = committed?;
             if let Some(fence) = committed.claimed_fence {
-                let stored = CommittedClaim { committed, fence, event_count: events };
-                let (slot, claim, preloaded) = preclaimed.into_preloaded(room_id, stored, prefetch);
-                engine.dispatch(slot, claim, preloaded).await;
+                let (slot, run) = preclaimed.into_claimed(committed, fence, own_events, prefetch);
+                engine.dispatch(slot, run).await;
             }
             Ok(committed)
         });
         task.await.unwrap_or_else(|error| Err(StoreError::Unavailable(error.to_string())))
     }
 
-    async fn dispatch(&self, slot: WorkerSlot, claim: Claim, preloaded: PreloadedRun) {
+    async fn dispatch(&self, slot: WorkerSlot, run: ClaimedRun) {
         let WorkerSlot { worker, guard, permit } = slot;
-        let dispatch = RunDispatch { claim, preloaded, permit, guard };
+        let dispatch = RunDispatch { run, permit, guard };
         if let Err(unsent) = worker.dispatches.try_send(dispatch) {
             // The worker has stopped in the meantime.
-            self.end_for_shutdown(&unsent.into_inner().claim).await;
+            self.end_for_shutdown(&unsent.into_inner().run.claim).await;
         }
     }
 

@@ -10,7 +10,7 @@ pub(crate) use handoff::{Handoff, PreclaimedRun};
 
 use crate::{
     Engine,
-    run::{Halt, PreloadedRun, drive},
+    run::{Halt, drive, drive_queued},
 };
 use domain::{event::Interruption, ids::RunId};
 use handoff::{RunDispatch, WorkerInbox};
@@ -107,7 +107,9 @@ impl Worker {
             }
             let claims = self.engine.store().claim(&self.holder, free.len(), self.engine.config().lease).await?;
             for (claim, slot) in claims.into_iter().zip(free) {
-                self.start(claim, None, slot);
+                let wakeups = self.engine.active_runs().add(&claim);
+                let run_id = claim.run_id;
+                self.spawn(run_id, drive_queued(self.engine.clone(), claim, wakeups), slot);
             }
         }
         self.check_stops().await
@@ -125,8 +127,10 @@ impl Worker {
     }
 
     async fn accept(&mut self, dispatch: RunDispatch) -> Result<(), store::StoreError> {
-        let RunDispatch { claim, preloaded, permit, guard } = dispatch;
-        self.start(claim, Some(preloaded), permit);
+        let RunDispatch { run, permit, guard } = dispatch;
+        let wakeups = self.engine.active_runs().add(&run.claim);
+        let run_id = run.claim.run_id;
+        self.spawn(run_id, drive(self.engine.clone(), run, wakeups), permit);
         drop(guard);
         if std::mem::take(&mut self.missed_stop) { self.check_stops().await } else { Ok(()) }
     }
@@ -149,10 +153,7 @@ impl Worker {
         }
     }
 
-    fn start(&mut self, claim: Claim, preloaded: Option<PreloadedRun>, slot: OwnedSemaphorePermit) {
-        let run_id = claim.run_id;
-        let wakeups = self.engine.active_runs().add(&claim);
-        let run = drive(self.engine.clone(), claim, preloaded, wakeups);
+    fn spawn(&mut self, run_id: RunId, run: impl Future<Output = ()> + Send + 'static, slot: OwnedSemaphorePermit) {
         let task = self.tasks.spawn(async move {
             run.await;
             drop(slot);
@@ -204,7 +205,7 @@ impl Worker {
         self.inbox.dispatches.close();
         let all = async {
             while let Some(dispatch) = self.inbox.dispatches.recv().await {
-                self.engine.end_for_shutdown(&dispatch.claim).await;
+                self.engine.end_for_shutdown(&dispatch.run.claim).await;
             }
             while let Some(ended) = self.tasks.join_next_with_id().await {
                 self.on_task_end(ended);

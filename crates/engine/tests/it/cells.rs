@@ -29,7 +29,15 @@ async fn queue_cell(harness: &EngineHarness, room: RoomId, message: &Message, ag
         let (run_id, agent_id) = (RunId::generate(), agent.id);
         events.push(NewEvent::new(RunQueued { message_id }).of_run(run_id, agent_id));
         let (seq, cell) = (SeqRef::Event(index), SeqRef::Event(0));
-        changes.push(RowChange::QueueRun { owner: me().workspace, run_id, agent_id, message_id, seq, cell, claim: None });
+        changes.push(RowChange::QueueRun {
+            owner: me().workspace,
+            run_id,
+            agent_id,
+            message_id,
+            seq,
+            cell,
+            claim: None,
+        });
         runs.push(run_id);
     }
     harness.store.commit(Commit { room_id: room, guard: Guard::None, events, changes }).await.unwrap();
@@ -57,7 +65,11 @@ async fn two_agents_of_a_cell_answer_at_the_same_time(database: TestDatabase) {
         one.text(&format!("a{n} ")).await;
         two.text(&format!("b{n} ")).await;
     }
-    assert_eq!(harness.store.run(&me().workspace, later).await.unwrap().status, RunStatus::Queued, "the next cell waits");
+    assert_eq!(
+        harness.store.run(&me().workspace, later).await.unwrap().status,
+        RunStatus::Queued,
+        "the next cell waits"
+    );
     one.complete();
     harness.ended(runs[0]).await;
     assert_eq!(harness.store.run(&me().workspace, later).await.unwrap().status, RunStatus::Queued, "for the last run");
@@ -156,7 +168,8 @@ async fn a_cancelled_run_ends_the_plan(database: TestDatabase) {
     let asked = harness.post(room, "asked").await;
     let mut turn = harness.turn().await;
     plan(&harness, room, &[asked.runs[0].id], &asked.message, &[&[ann.id]]).await;
-    let cancelling = harness.engine.cancel_room(&me(), room);
+    let actor = me();
+    let cancelling = harness.engine.cancel_room(&actor, room);
     let provider = async {
         assert_eq!(turn.next_command().await, TurnCommand::Interrupt);
         turn.end(TurnEnd::Stopped, SavedInSession::Nothing);

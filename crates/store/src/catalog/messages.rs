@@ -112,12 +112,7 @@ const STREAMING: &str = "SELECT e.room_id, e.seq, e.id, e.kind, e.run_id, e.agen
      AND e.run_id = q.run_id WHERE q.room_id = $1 AND q.holder IS NOT NULL ORDER BY e.seq";
 
 /// `ended` is the seq of the event that ends the answer's run.
-pub(crate) fn insert(
-    context: &ChangeContext,
-    message: &Message,
-    seq: Seq,
-    ended: Option<Seq>,
-) -> Result<Statement> {
+pub(crate) fn insert(context: &ChangeContext, message: &Message, seq: Seq, ended: Option<Seq>) -> Result<Statement> {
     Ok(Statement::new(
         "INSERT INTO messages (id, room_id, seq, run_id, body, created_at, ended_seq) \
          VALUES ($1, $2, $3, $4, $5, $6, $7)",

@@ -56,19 +56,20 @@ impl Store {
 
     /// Reads the state that a run starts with. The caller must have checked the room's owner.
     pub async fn run_start_state(&self, room: RoomId, agent: AgentId, provider: &str) -> Result<RunStartState> {
-        let row: (i64, bool, Option<String>, Option<i64>, Option<i64>, Option<i64>) = reading!(self.database(), |pool| {
-            sqlx::query_as(
-                "SELECT j.head, EXISTS (SELECT 1 FROM skill_rooms t WHERE t.room_id = j.room_id), \
+        let row: (i64, bool, Option<String>, Option<i64>, Option<i64>, Option<i64>) =
+            reading!(self.database(), |pool| {
+                sqlx::query_as(
+                    "SELECT j.head, EXISTS (SELECT 1 FROM skill_rooms t WHERE t.room_id = j.room_id), \
                  s.session_id, s.heard_seq, s.spoke_seq, s.answer_seq FROM journals j \
                  LEFT JOIN provider_sessions s ON s.room_id = j.room_id AND s.agent_id = $2 AND s.provider = $3 \
                  WHERE j.room_id = $1",
-            )
-            .bind(room.0)
-            .bind(agent.0)
-            .bind(provider)
-            .fetch_one(pool)
-            .await
-        })?;
+                )
+                .bind(room.0)
+                .bind(agent.0)
+                .bind(provider)
+                .fetch_one(pool)
+                .await
+            })?;
         let (head, trains_a_skill, id, heard_seq, spoke_seq, answer_seq) = row;
         let seq = |seq: Option<i64>| seq.map(unsigned).transpose();
         let (heard_seq, spoke_seq, answer_seq) = (seq(heard_seq)?, seq(spoke_seq)?, seq(answer_seq)?);

@@ -19,7 +19,10 @@ pub struct TapeRecord {
 impl Store {
     pub async fn tape(&self, room: RoomId) -> Result<Option<TapeRecord>> {
         let row: Option<(i64, String)> = reading!(self.database(), |pool| {
-            sqlx::query_as("SELECT version, state FROM tapes WHERE room_id = $1").bind(room.0).fetch_optional(pool).await
+            sqlx::query_as("SELECT version, state FROM tapes WHERE room_id = $1")
+                .bind(room.0)
+                .fetch_optional(pool)
+                .await
         })?;
         row.map(|(version, state)| Ok(TapeRecord { version: unsigned(version)?, state })).transpose()
     }

@@ -306,7 +306,7 @@ async fn messages_before_a_run_include_later_answers(database: TestDatabase) {
     }
 }
 
-fn texts(messages: &[Message]) -> Vec<&str> {
+fn texts_of(messages: &[Message]) -> Vec<&str> {
     messages.iter().map(|message| message.text.as_str()).collect()
 }
 
@@ -314,7 +314,6 @@ fn texts(messages: &[Message]) -> Vec<&str> {
 async fn a_session_misses_answers_that_ended_after_its_turn_began(database: TestDatabase) {
     let store = database.open().await;
     let room = room(&store).await;
-    store.create_agent(&me(), spec("Speaker"), None).await.unwrap();
     let asked = post(&store, room, "asked").await;
     let runs = TestRun::queued_in_one_cell(&store, room, 2).await;
     let mut answering = Vec::new();
@@ -342,7 +341,7 @@ async fn a_session_misses_answers_that_ended_after_its_turn_began(database: Test
         missed.sort_unstable();
         let range = TranscriptRange { posts_before: next.seq, answers_until: next.seq };
         let read = store.messages_before_run(&me(), room, range, Some(&session), 10).await.unwrap();
-        let mut read = texts(&read);
+        let mut read = texts_of(&read);
         read.sort_unstable();
         assert_eq!(read, missed);
     }
@@ -354,10 +353,10 @@ async fn a_session_misses_answers_that_ended_after_its_turn_began(database: Test
     };
     let range = TranscriptRange { posts_before: next.seq, answers_until: next.seq };
     let read = store.messages_before_run(&me(), room, range, Some(&session), 10).await.unwrap();
-    assert_eq!(texts(&read), ["first", "second"], "answers that began before it are not lost");
+    assert_eq!(texts_of(&read), ["first", "second"], "answers that began before it are not lost");
     let until = TranscriptRange { posts_before: next.seq, answers_until: head };
     let read = store.messages_before_run(&me(), room, until, None, 10).await.unwrap();
-    assert_eq!(texts(&read), ["asked", "between"], "no answer had ended then");
+    assert_eq!(texts_of(&read), ["asked", "between"], "no answer had ended then");
 }
 
 /// Rows from before the column `ended_seq`, when runs of a room executed one after another.
@@ -373,11 +372,12 @@ async fn answers_stored_by_earlier_versions_are_known_by_where_they_begin(databa
         store.commit(commit).await.unwrap();
         starts.push(answering.start);
     }
-    for (spoke_seq, missed) in [(None, vec!["old", "older"]), (Some(starts[0]), vec!["older"]), (Some(starts[1]), vec![])]
+    for (spoke_seq, missed) in
+        [(None, vec!["old", "older"]), (Some(starts[0]), vec!["older"]), (Some(starts[1]), vec![])]
     {
         let session = ProviderSessionRecord { heard_seq: 1, spoke_seq, ..ProviderSessionRecord::new("s") };
         let read = store.messages_before_run(&me(), room, before(100), Some(&session), 10).await.unwrap();
-        assert_eq!(texts(&read), missed);
+        assert_eq!(texts_of(&read), missed);
     }
 }
 
