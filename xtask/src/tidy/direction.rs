@@ -4,7 +4,7 @@ use super::manifest::{self, CrateManifest};
 use super::tree::{SourceTree, TidyFinding};
 
 /// Each crate and the workspace crates that it may depend on. `greenroom` is in crates/app.
-const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
+pub const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("domain", &[]),
     ("store", &["domain"]),
     ("workbench", &["domain"]),

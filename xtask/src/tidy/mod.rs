@@ -9,6 +9,7 @@ mod layout;
 mod manifest;
 mod markdown;
 mod migrations;
+mod reexports;
 mod searches;
 mod size;
 mod text;
@@ -37,6 +38,7 @@ const RULES: &[TidyRule] = &[
     TidyRule { name: "links between documents work", check: documents::links_hold },
     TidyRule { name: "searches lead to their file", check: searches::lead_to_their_file },
     TidyRule { name: "crates depend in one direction", check: direction::crates_depend_in_one_direction },
+    TidyRule { name: "re-exports follow the direction", check: reexports::reexports_follow_the_direction },
     TidyRule { name: "libraries stay in their crates", check: direction::libraries_stay_in_their_crates },
     TidyRule { name: "versions are in the workspace manifest", check: direction::dependencies_come_from_the_workspace },
     TidyRule { name: "only the app reads the environment", check: direction::only_the_app_reads_the_environment },
