@@ -14,13 +14,16 @@ pub mod listen;
 pub mod metrics;
 pub mod observe;
 pub mod openapi;
+pub mod path_routes;
 pub mod routing;
 pub mod web;
 
 pub use mcp::McpHandlerKind;
+/// Used by [`routes!`].
+#[doc(hidden)]
+pub use pastey;
 
 use auth::{AccountStore, Authenticator, last_used::LastUsed, origin::AllowedHosts, rate_limit::RequestRateLimiter};
-use bytes::Bytes;
 use engine::Engine;
 use error::{BoxError, Code};
 use http::{
@@ -84,7 +87,7 @@ pub struct AppState {
     pub stopping: CancellationToken,
     /// Work that may outlive the request that started it. [`serve`] waits for it.
     pub background: TaskTracker,
-    pub(crate) openapi: OnceLock<Bytes>,
+    pub(crate) openapi: OnceLock<openapi::ApiDescription>,
 }
 
 pub type App = Arc<AppState>;

@@ -5,6 +5,7 @@ use crate::{
     App,
     auth::session_cookie,
     error::ProblemSchema,
+    path_routes::DescribeOperation,
     routing::{Policy, RouteInfo},
 };
 use axum::{
@@ -18,11 +19,12 @@ use domain::{
     room::WhenBusy,
     run::RunStatus,
 };
+use std::sync::OnceLock;
 use utoipa::{
     ToSchema,
     openapi::{
-        Components, ContentBuilder, HeaderBuilder, InfoBuilder, ObjectBuilder, OpenApi, PathItem, Ref, RefOr, Required,
-        Response, ResponseBuilder, Type,
+        Components, ContentBuilder, HeaderBuilder, InfoBuilder, ObjectBuilder, OpenApiBuilder, PathItem, Ref, RefOr,
+        Required, Response, ResponseBuilder, Type,
         path::{Operation, Parameter, ParameterBuilder, ParameterIn},
         security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme},
     },
@@ -41,23 +43,40 @@ const SESSION: &str = "session";
     (status = 200, description = "OpenAPI 3.1", content_type = "application/json"),
 ))]
 pub async fn openapi_json(State(app): State<App>) -> impl IntoResponse {
-    let json = app.openapi.get().cloned().unwrap_or_default();
+    let json = app.openapi.get().map(ApiDescription::json).unwrap_or_default();
     ([(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, "no-cache")], json)
 }
 
-/// Completes the document and serializes it as JSON.
-pub(crate) fn document(mut api: OpenApi, routes: &[RouteInfo]) -> Bytes {
-    api.info =
-        InfoBuilder::new().title("Greenroom").version(env!("CARGO_PKG_VERSION")).description(Some(ABOUT)).build();
-    describe_shared(api.components.get_or_insert_default());
-    for (path, item) in &mut api.paths.paths {
-        for (method, operation) in operations_mut(item) {
-            let route = routes.iter().find(|route| route.method == method && route.path == *path);
-            complete_operation(operation, &method, path, route.map(|route| route.policy));
-        }
+/// Everything that is needed to write the document when it is first requested.
+pub(crate) struct ApiDescription {
+    operations: Vec<DescribeOperation>,
+    routes: Vec<RouteInfo>,
+    json: OnceLock<Bytes>,
+}
+
+impl ApiDescription {
+    pub(crate) fn new(operations: Vec<DescribeOperation>, routes: Vec<RouteInfo>) -> Self {
+        Self { operations, routes, json: OnceLock::new() }
     }
-    // Maps with string keys always serialize.
-    serde_json::to_vec(&api).unwrap_or_default().into()
+
+    fn json(&self) -> Bytes {
+        self.json.get_or_init(|| self.write()).clone()
+    }
+
+    fn write(&self) -> Bytes {
+        let info = InfoBuilder::new().title("Greenroom").version(env!("CARGO_PKG_VERSION")).description(Some(ABOUT));
+        let mut api = OpenApiBuilder::new().info(info.build()).build();
+        self.operations.iter().for_each(|describe| describe(&mut api));
+        describe_shared(api.components.get_or_insert_default());
+        for (path, item) in &mut api.paths.paths {
+            for (method, operation) in operations_mut(item) {
+                let route = self.routes.iter().find(|route| route.method == method && route.path == *path);
+                complete_operation(operation, &method, path, route.map(|route| route.policy));
+            }
+        }
+        // Maps with string keys always serialize.
+        serde_json::to_vec(&api).unwrap_or_default().into()
+    }
 }
 
 fn describe_shared(components: &mut Components) {
@@ -159,21 +178,6 @@ fn too_many() -> Response {
 }
 
 /// The operations of one path by method.
-pub(crate) fn operations(item: &PathItem) -> impl Iterator<Item = (Method, &Operation)> {
-    [
-        (Method::GET, &item.get),
-        (Method::PUT, &item.put),
-        (Method::POST, &item.post),
-        (Method::DELETE, &item.delete),
-        (Method::OPTIONS, &item.options),
-        (Method::HEAD, &item.head),
-        (Method::PATCH, &item.patch),
-        (Method::TRACE, &item.trace),
-    ]
-    .into_iter()
-    .filter_map(|(method, operation)| Some((method, operation.as_ref()?)))
-}
-
 fn operations_mut(item: &mut PathItem) -> impl Iterator<Item = (Method, &mut Operation)> {
     [
         (Method::GET, &mut item.get),

@@ -6,7 +6,8 @@ use crate::{
     auth::{guard, origin},
     error::{Code, Problem},
     observe::observe,
-    openapi,
+    openapi::ApiDescription,
+    path_routes::{DescribeOperation, PathRoutes},
 };
 use axum::{
     Router, extract::DefaultBodyLimit, handler::Handler, http::Method, middleware::from_fn_with_state,
@@ -14,7 +15,6 @@ use axum::{
 };
 use domain::permission::Permission;
 use std::sync::Arc;
-use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 
 /// Who may call a route.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -56,34 +56,28 @@ pub struct RouteInfo {
 
 pub struct RouterBuilder {
     app: App,
-    router: OpenApiRouter<App>,
+    router: Router<App>,
     routes: Vec<RouteInfo>,
+    descriptions: Vec<DescribeOperation>,
 }
 
 impl RouterBuilder {
     pub fn new(app: &App) -> Self {
-        Self { app: Arc::clone(app), router: OpenApiRouter::default(), routes: Vec::new() }
+        Self { app: Arc::clone(app), router: Router::new(), routes: Vec::new(), descriptions: Vec::new() }
     }
 
     /// Adds the operations of one path: `builder.add(Policy::Needs(Permission::Read), routes!(list))`. A path with several policies is
     /// added once for each.
-    pub fn add(self, policy: Policy, routes: UtoipaMethodRouter<App>) -> Self {
+    pub fn add(self, policy: Policy, routes: PathRoutes) -> Self {
         let body_bytes = self.app.config.max_body_bytes;
         self.add_guarded(RouteGuard { policy, max_body_bytes: body_bytes }, routes)
     }
 
     /// Adds the operations of one path with its own body limit.
-    pub fn add_guarded(mut self, gate: RouteGuard, (schemas, paths, handlers): UtoipaMethodRouter<App>) -> Self {
-        let policy = gate.policy;
-        // With several paths, `routes!` would register every handler on every path.
-        assert!(paths.paths.len() == 1, "add one path at a time, not {:?}", paths.paths.keys());
-        for (path, item) in &paths.paths {
-            let route = |(method, _)| RouteInfo { method, path: path.clone(), policy };
-            self.routes.extend(openapi::operations(item).map(route));
-        }
-        let handlers = self.with_guard(gate, handlers);
-        self.router = self.router.routes((schemas, paths, handlers));
-        self
+    pub fn add_guarded(mut self, gate: RouteGuard, routes: PathRoutes) -> Self {
+        let PathRoutes { path, methods, handlers, descriptions } = routes;
+        self.descriptions.extend(descriptions);
+        self.add_path(gate, &path, &methods, handlers)
     }
 
     /// Adds a page for people. It is not part of the OpenAPI document.
@@ -92,19 +86,14 @@ impl RouterBuilder {
     }
 
     /// Adds a path with its own protocol. It is not part of the OpenAPI document.
-    pub fn add_undocumented(
-        mut self,
-        policy: Policy,
-        path: &str,
-        methods: &[Method],
-        handlers: MethodRouter<App>,
-    ) -> Self {
-        self.routes.extend(methods.iter().map(|method| RouteInfo {
-            method: method.clone(),
-            path: path.to_owned(),
-            policy,
-        }));
+    pub fn add_undocumented(self, policy: Policy, path: &str, methods: &[Method], handlers: MethodRouter<App>) -> Self {
         let gate = RouteGuard { policy, max_body_bytes: self.app.config.max_body_bytes };
+        self.add_path(gate, path, methods, handlers)
+    }
+
+    fn add_path(mut self, gate: RouteGuard, path: &str, methods: &[Method], handlers: MethodRouter<App>) -> Self {
+        let route = |method: &Method| RouteInfo { method: method.clone(), path: path.to_owned(), policy: gate.policy };
+        self.routes.extend(methods.iter().map(route));
         let handlers = self.with_guard(gate, handlers);
         self.router = self.router.route(path, handlers);
         self
@@ -115,9 +104,8 @@ impl RouterBuilder {
     }
 
     pub fn into_router(self) -> (Router, Vec<RouteInfo>) {
-        let Self { app, router, routes: list } = self;
-        let (router, api) = router.split_for_parts();
-        app.openapi.get_or_init(|| openapi::document(api, &list));
+        let Self { app, router, routes: list, descriptions } = self;
+        app.openapi.get_or_init(|| ApiDescription::new(descriptions, list.clone()));
         let gate = RouteGuard { policy: Policy::Public, max_body_bytes: app.config.max_body_bytes };
         let anyone = || from_fn_with_state((Arc::clone(&app), gate), guard);
         let router = router

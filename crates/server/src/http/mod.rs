@@ -30,7 +30,7 @@ use crate::{
     App,
     error::{Code, Problem},
     extract::{Fingerprint, IdempotencyKey},
-    metrics, openapi,
+    metrics, openapi, routes,
     routing::{
         Policy::{Needs, Public},
         RouteGuard, RouterBuilder,
@@ -44,7 +44,6 @@ use domain::{
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use store::IdempotentRequest;
-use utoipa_axum::routes;
 
 pub fn add_routes(builder: RouterBuilder) -> RouterBuilder {
     let for_files = RouteGuard { policy: Needs(Post), max_body_bytes: uploads::MAX_BYTES };

@@ -8,6 +8,7 @@ use crate::{
     http::{
         WriteOutcome, apply_merge_patch, attempt, run_once, skill_files, skill_training, skill_transfer, skill_versions,
     },
+    routes,
     routing::{Policy::Needs, RouterBuilder},
 };
 use axum::{Json, extract::State, http::StatusCode};
@@ -23,7 +24,6 @@ use engine::commands::{CheckedSkill, SkillRevision, check_document, check_spec};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use store::SkillStats;
-use utoipa_axum::routes;
 
 pub fn add_routes(builder: RouterBuilder) -> RouterBuilder {
     builder

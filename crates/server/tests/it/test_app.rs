@@ -18,6 +18,7 @@ use engine::Engine;
 use futures_util::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use server::routes;
 use server::{
     App, AppState, HttpServerConfig, McpHandlerKind,
     auth::{AccountStore, Caller, token},
@@ -39,7 +40,6 @@ use store::{Backend, Store, StoreAccess};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
-use utoipa_axum::routes;
 
 pub const TOKEN: &str = "grm_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 

@@ -182,6 +182,6 @@ async fn deadline_passed(until: Option<Instant>) {
 }
 
 pub fn too_long_error(bytes: usize) -> String {
-    const MIB: usize = 1024 * 1024;
-    format!("the server sent a message of {} MiB; the limit is {} MiB", bytes.div_ceil(MIB), MAX_LINE_BYTES / MIB)
+    const MB: usize = 1024 * 1024;
+    format!("the server sent a message of {} MB; the limit is {} MB", bytes.div_ceil(MB), MAX_LINE_BYTES / MB)
 }
