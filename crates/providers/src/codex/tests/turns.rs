@@ -12,7 +12,7 @@ async fn full_turn() {
     let turn_handle = harness.begin_turn(&workspace, "hi", None);
     let mut server = harness.next_server().await;
     let start = server.expect("thread/start").await;
-    assert_eq!(start["params"]["cwd"], "a/workplace");
+    assert_eq!(start["params"]["cwd"], workspace.folder.to_str().unwrap());
     // Messages of the thread that arrive before the turn is attached are not lost.
     server
         .notify(
