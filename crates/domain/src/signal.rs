@@ -3,7 +3,7 @@
 
 use crate::{
     event::Decision,
-    ids::{ApprovalId, MessageId, RunId, SignalId},
+    ids::{ApprovalId, MessageId, RunId, SignalId, UserId},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -39,6 +39,9 @@ pub enum SignalBody {
         /// Allow this tool for this agent in this room from now on.
         #[serde(default)]
         remember: bool,
+        /// Who answered.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        user_id: Option<UserId>,
     },
     /// Take a posted message into the answer in progress.
     Steer { message_id: MessageId },
@@ -115,7 +118,13 @@ mod tests {
         let (approval_id, message_id) = (ApprovalId::generate(), MessageId::generate());
         let bodies = [
             (
-                SignalBody::AnswerApproval { approval_id, decision: Decision::Allow, input: None, remember: true },
+                SignalBody::AnswerApproval {
+                    approval_id,
+                    decision: Decision::Allow,
+                    input: None,
+                    remember: true,
+                    user_id: None,
+                },
                 json!({"kind": "answer_approval", "approval_id": approval_id, "decision": "allow", "remember": true}),
             ),
             (SignalBody::Steer { message_id }, json!({"kind": "steer", "message_id": message_id})),

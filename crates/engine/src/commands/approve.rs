@@ -51,7 +51,8 @@ impl Engine {
             RunStatus::Queued => return Err(EngineError::NotFound),
             _ => {
                 let entry = AuditEntry::new(actor, AuditAction::Approve, AuditedObject::Approval, id);
-                let answer = SignalBody::AnswerApproval { approval_id: id, decision, input, remember };
+                let user_id = actor.user_id();
+                let answer = SignalBody::AnswerApproval { approval_id: id, decision, input, remember, user_id };
                 self.answer(&run, answer, entry.in_room(run.room_id)).await?
             }
         };

@@ -154,7 +154,7 @@ impl TurnPump {
                 PumpWake::ApprovalExpired(approval) => {
                     let (decision, remember) = (Decision::Expired, false);
                     self.machine.handle(
-                        TurnInput::Answer { approval, decision, input: None, remember },
+                        TurnInput::Answer { approval, decision, input: None, remember, user_id: None },
                         now,
                         &mut effects,
                     );
@@ -225,13 +225,14 @@ impl TurnPump {
         settled: &mut SettledSignals,
     ) -> bool {
         let outcome = match request {
-            RunRequest::AnswerApproval { approval, decision, input, remember } => {
+            RunRequest::AnswerApproval { approval, decision, input, remember, user_id } => {
                 if !self.machine.is_waiting_for(approval) || self.machine.is_stopping() {
                     SignalOutcome::NotPending
                 } else if remember && self.machine.is_question(approval) {
                     SignalOutcome::NotRememberable
                 } else {
-                    self.machine.handle(TurnInput::Answer { approval, decision, input, remember }, now, effects);
+                    let answer = TurnInput::Answer { approval, decision, input, remember, user_id };
+                    self.machine.handle(answer, now, effects);
                     SignalOutcome::CarriedOut
                 }
             }

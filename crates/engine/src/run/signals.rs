@@ -7,7 +7,7 @@ use super::RunJournal;
 use crate::Engine;
 use domain::{
     event::{Decision, NewEvent, RunQueued},
-    ids::{ApprovalId, MessageId, RunId, SignalId},
+    ids::{ApprovalId, MessageId, RunId, SignalId, UserId},
     message::Message,
     signal::{Signal, SignalBody, SignalOutcome},
 };
@@ -34,6 +34,7 @@ pub(super) enum RunRequest {
         decision: Decision,
         input: Option<Value>,
         remember: bool,
+        user_id: Option<UserId>,
     },
     /// Without a text if the attachments of the message cannot be used here: the run that is queued instead reports it.
     Steer {
@@ -78,8 +79,8 @@ impl SignalInbox {
 
     async fn prepare(&self, body: SignalBody) -> Result<RunRequest, StoreError> {
         Ok(match body {
-            SignalBody::AnswerApproval { approval_id: approval, decision, input, remember } => {
-                RunRequest::AnswerApproval { approval, decision, input, remember }
+            SignalBody::AnswerApproval { approval_id: approval, decision, input, remember, user_id } => {
+                RunRequest::AnswerApproval { approval, decision, input, remember, user_id }
             }
             SignalBody::ForgetTool { tool } => RunRequest::ForgetTool { tool },
             SignalBody::Steer { message_id } => {

@@ -9,7 +9,7 @@ use domain::{
         ToolResult, ToolUse, UsageReported,
     },
     fold::Answer,
-    ids::{ApprovalId, MessageId},
+    ids::{ApprovalId, MessageId, UserId},
     limits::{Limit, Limits},
     message::MessageStatus,
     prices,
@@ -43,6 +43,8 @@ pub(crate) enum TurnInput {
         input: Option<Value>,
         /// Allow the tool without asking from now on.
         remember: bool,
+        /// Who answered.
+        user_id: Option<UserId>,
     },
     /// A new message for the answer in progress.
     Steer {
@@ -195,8 +197,8 @@ impl TurnMachine {
         match input {
             TurnInput::ProviderReport(reported) => self.handle_report(reported, now, effects),
             TurnInput::Stop(why) => self.stop(why, effects),
-            TurnInput::Answer { approval, decision, input, remember } => {
-                self.resolve_approval(approval, decision, input, remember, effects);
+            TurnInput::Answer { approval, decision, input, remember, user_id } => {
+                self.resolve_approval(approval, decision, input, remember, user_id, effects);
             }
             TurnInput::Steer { message, text } => self.steer(message, text, effects),
             TurnInput::SteerRefused { message } => self.on_steered(message, false, effects),
@@ -334,6 +336,7 @@ impl TurnMachine {
         decision: Decision,
         input: Option<Value>,
         remember: bool,
+        user_id: Option<UserId>,
         effects: &mut Vec<TurnEffect>,
     ) {
         let Some(at) = self.pending_approvals.iter().position(|waiting| waiting.id == approval) else { return };
@@ -346,7 +349,7 @@ impl TurnMachine {
             self.settings.remembered.insert(tool.clone());
             effects.push(TurnEffect::RememberTool(tool));
         }
-        let body = ApprovalResolved { approval_id: approval, decision, input: input.clone(), remember, user_id: None };
+        let body = ApprovalResolved { approval_id: approval, decision, input: input.clone(), remember, user_id };
         self.append(body.into(), None, effects);
         if self.pending_approvals.is_empty() {
             effects.push(TurnEffect::SetRunStatus(RunStatus::Running));

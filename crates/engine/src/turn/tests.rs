@@ -217,7 +217,7 @@ impl TurnTest {
     /// Answers the approval that expires first.
     fn answer(self, decision: Decision, remember: bool) -> Self {
         let (approval, _) = self.machine.approval_deadline().unwrap();
-        self.input(TurnInput::Answer { approval, decision, input: None, remember })
+        self.input(TurnInput::Answer { approval, decision, input: None, remember, user_id: None })
     }
 
     fn remembered_tools(&self) -> Vec<&str> {
@@ -245,8 +245,13 @@ fn approvals_follow_the_policy_or_wait_for_a_person() {
     assert!(sent_decisions(&asked).is_empty());
     let (id, deadline) = asked.machine.approval_deadline().unwrap();
     assert_eq!(deadline, Timestamp::from_millis(3_500) + Duration::from_secs(600));
-    let answered =
-        asked.input(TurnInput::Answer { approval: id, decision: Decision::Allow, input: None, remember: false });
+    let answered = asked.input(TurnInput::Answer {
+        approval: id,
+        decision: Decision::Allow,
+        input: None,
+        remember: false,
+        user_id: None,
+    });
     assert_eq!(sent_decisions(&answered), [Decision::Allow]);
     assert!(answered.machine.approval_deadline().is_none());
     assert_eq!(statuses(&answered), [RunStatus::WaitingForApproval, RunStatus::Running]);
@@ -266,7 +271,8 @@ fn a_withdrawn_approval_is_no_longer_pending() {
     assert!(test.machine.approval_deadline().is_none());
     // A second withdrawal, a late answer and the end add nothing.
     let test = test.report(TurnEvent::ApprovalWithdrawn { id: second });
-    let late = TurnInput::Answer { approval: second, decision: Decision::Allow, input: None, remember: true };
+    let late =
+        TurnInput::Answer { approval: second, decision: Decision::Allow, input: None, remember: true, user_id: None };
     let test = test.input(late).end(TurnEnd::Completed);
     let resolved = test.event_bodies().into_iter().filter_map(|body| match body {
         EventBody::ApprovalResolved(e) => Some((e.approval_id, e.decision, e.remember)),

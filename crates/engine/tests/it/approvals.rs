@@ -3,7 +3,7 @@
 use crate::harness::{EngineHarness, me, within};
 use domain::{
     event::{Decision, EventBody},
-    ids::{ApprovalId, RoomId, RunId},
+    ids::{ApprovalId, RoomId, RunId, UserId},
     run::RunStatus,
 };
 use engine::{EngineError, commands::ApprovalResponse};
@@ -24,10 +24,10 @@ async fn wait_for_status(harness: &EngineHarness, run: RunId, status: RunStatus)
     .await;
 }
 
-async fn resolved(harness: &EngineHarness, room: RoomId, run: RunId) -> Vec<(ApprovalId, Decision)> {
+async fn resolved(harness: &EngineHarness, room: RoomId, run: RunId) -> Vec<(ApprovalId, Decision, Option<UserId>)> {
     let events = harness.store.run_events(room, run, 0).await.unwrap();
     let resolved = events.iter().filter_map(|event| match event.body().unwrap() {
-        EventBody::ApprovalResolved(e) => Some((e.approval_id, e.decision)),
+        EventBody::ApprovalResolved(e) => Some((e.approval_id, e.decision, e.user_id)),
         _ => None,
     });
     resolved.collect()
@@ -58,6 +58,9 @@ async fn a_withdrawn_approval_expires_and_the_run_continues(database: TestDataba
     assert_eq!(turn.next_command().await, answer);
     turn.complete();
     assert_eq!(harness.ended(run).await.status, RunStatus::Completed);
-    assert_eq!(resolved(&harness, room, run).await, [(ids[0], Decision::Expired), (ids[1], Decision::Allow)]);
+    let by_me = (ids[1], Decision::Allow, me().user_id());
+    assert_eq!(resolved(&harness, room, run).await, [(ids[0], Decision::Expired, None), by_me]);
+    let log = harness.store.audit_log(&me().workspace, 10).await.unwrap();
+    assert!(log.iter().any(|entry| entry.action == "approve" && entry.object_id == ids[1].to_string()), "{log:?}");
     harness.stop().await;
 }

@@ -4,7 +4,7 @@
 use crate::scene::{LEASE, TestRun, claim, held, journal, me, room, within};
 use domain::{
     event::Decision,
-    ids::{ApprovalId, MessageId, RoomId},
+    ids::{ApprovalId, MessageId, RoomId, UserId},
     signal::{MAX_PENDING_SIGNALS, Signal, SignalBody, SignalOutcome},
 };
 use serde_json::json;
@@ -63,6 +63,7 @@ async fn signals_are_read_back_as_they_were_stored(database: TestDatabase) {
         decision: Decision::Deny,
         input: Some(json!({"with": "a \0 and a \u{1f3ad}"})),
         remember: false,
+        user_id: Some(UserId::generate()),
     };
     let signals: Vec<Signal> = [answer, steer(), forget()].into_iter().map(|body| Signal::new(run.id, body)).collect();
     for signal in &signals {
