@@ -10,7 +10,10 @@ use domain::{
     run::Run,
 };
 use std::{future::Future, sync::Arc, time::Duration};
-use store::journal::{Batch, Follower, Notifier};
+use store::{
+    journal::{Batch, Follower},
+    notify::Notifier,
+};
 use tokio::time::{Instant, timeout};
 
 /// Commits by other servers cause no local notification, so the store is polled.

@@ -24,7 +24,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
-use store::journal::WatchedChanges;
+use store::notify::WatchedChanges;
 use tokio::{sync::Notify, task::JoinSet, time::sleep};
 
 const MAX_SUBSCRIPTIONS: usize = 256;
@@ -231,7 +231,7 @@ struct SubscriptionWatcher {
     shared: Arc<HandlerShared>,
     owner: Owner,
     subscriptions: Arc<Subscriptions>,
-    watch: store::journal::OwnerWatch,
+    watch: store::notify::OwnerWatch,
     /// The head of each room at its last notification.
     heads: HashMap<RoomId, u64>,
     /// Runs whose end was reported.

@@ -10,6 +10,7 @@ mod database;
 mod error;
 pub mod journal;
 mod migrations;
+pub mod notify;
 mod open;
 pub mod queue;
 mod row;

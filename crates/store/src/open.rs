@@ -5,10 +5,10 @@ use crate::{
     database::Database,
     error::Result,
     journal::{
-        Checkpointer, Commit, CommitRequest, Committed, Follower, JournalWriter, Notifier, OwnerWatch,
-        PREPARE_WRITE_CONNECTION, Tails, WatchRegistry,
+        Checkpointer, Commit, CommitRequest, Committed, Follower, JournalWriter, PREPARE_WRITE_CONNECTION, Tails,
     },
     migrations,
+    notify::{Notifier, NotifyHub, NotifyService, PostgresRelay},
 };
 use domain::{
     ids::RoomId,
@@ -28,7 +28,7 @@ use std::{
     time::Duration,
 };
 use tokio::{
-    sync::{Notify, mpsc, oneshot},
+    sync::{mpsc, oneshot},
     task::JoinSet,
 };
 use tokio_util::sync::CancellationToken;
@@ -87,9 +87,8 @@ struct StoreInner {
     backend: Backend,
     epoch: Epoch,
     tails: Tails,
-    watch_registry: WatchRegistry,
+    notify_hub: NotifyHub,
     requests: mpsc::Sender<CommitRequest>,
-    queue_notify: Arc<Notify>,
     #[cfg(feature = "test-hooks")]
     planted: Option<PlantedBug>,
     /// Held while the server runs: one server per SQLite file.
@@ -115,12 +114,16 @@ impl Store {
         if config.planted_bug.is_some() && !cfg!(feature = "test-hooks") {
             return Err(StoreError::Start("this build has no planted bugs; build with --features test-hooks".into()));
         }
-        let (database, lock) = match &config.backend {
+        let (database, lock, relay) = match &config.backend {
             Backend::Sqlite { file } => {
                 let lock = if access == StoreAccess::Server { Some(lock_database(file)?) } else { None };
-                (open_sqlite(file, config).await?, lock)
+                (open_sqlite(file, config).await?, lock, None)
             }
-            Backend::Postgres { url } => (open_postgres(url, config).await?, None),
+            Backend::Postgres { url } => {
+                let options = postgres_options(url)?;
+                let database = open_postgres(options.clone(), config).await?;
+                (database, None, (access == StoreAccess::Server).then(|| PostgresRelay::new(options)))
+            }
         };
         let epoch = epoch_of(&database).await?;
         let (requests, receiver) = mpsc::channel(WAITING_COMMITS);
@@ -129,9 +132,8 @@ impl Store {
             backend: config.backend.clone(),
             epoch,
             tails: Tails::new(config.tail_bytes),
-            watch_registry: WatchRegistry::default(),
+            notify_hub: if relay.is_some() { NotifyHub::with_outbox() } else { NotifyHub::default() },
             requests,
-            queue_notify: Arc::default(),
             #[cfg(feature = "test-hooks")]
             planted: config.planted_bug,
             _lock: lock,
@@ -139,6 +141,9 @@ impl Store {
         if access == StoreAccess::Server {
             tasks.spawn(JournalWriter::new(store.clone(), receiver).run(cancel.clone()));
             tasks.spawn(Checkpointer { store: store.clone() }.run(cancel.clone()));
+        }
+        if let Some(relay) = relay {
+            tasks.spawn(NotifyService::start(store.clone(), relay).await.run(cancel.clone()));
         }
         Ok(store)
     }
@@ -162,18 +167,8 @@ impl Store {
         Follower::open(self, owner, room, after, notifier).await
     }
 
-    /// Watches all rooms of an owner for changes.
-    pub fn watch(&self, owner: &Owner) -> OwnerWatch {
-        OwnerWatch::start(self, owner)
-    }
-
     pub fn epoch(&self) -> &Epoch {
         &self.0.epoch
-    }
-
-    /// Notified when the queue may have work: a run was queued, ended, or requested to stop.
-    pub fn queue_notify(&self) -> &Arc<Notify> {
-        &self.0.queue_notify
     }
 
     /// Returns whether no other server can use this database.
@@ -224,8 +219,8 @@ impl Store {
         &self.0.tails
     }
 
-    pub(crate) fn watch_registry(&self) -> &WatchRegistry {
-        &self.0.watch_registry
+    pub(crate) fn notify_hub(&self) -> &NotifyHub {
+        &self.0.notify_hub
     }
 
     #[cfg(feature = "test-hooks")]
@@ -305,7 +300,7 @@ async fn open_sqlite(file: &Path, config: &StoreConfig) -> Result<Database> {
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(synchronous)
         .busy_timeout(ACQUIRE_TIMEOUT)
-        .foreign_keys(false)
+        .foreign_keys(true)
         // Checkpoints run in their own task; this is only a safety net.
         .pragma("wal_autocheckpoint", "16000")
         .pragma("temp_store", "MEMORY");
@@ -363,12 +358,15 @@ async fn assert_durable_sqlite(write: &SqlitePool) -> Result<()> {
     Ok(())
 }
 
-async fn open_postgres(url: &str, config: &StoreConfig) -> Result<Database> {
+fn postgres_options(url: &str) -> Result<PgConnectOptions> {
     // The error of a malformed URL may contain the password.
-    let options = PgConnectOptions::from_str(url)
-        .map_err(|_| {
-            StoreError::Start("the database URL is invalid; it must have the form postgres://user@host/name".into())
-        })?
+    PgConnectOptions::from_str(url).map_err(|_| {
+        StoreError::Start("the database URL is invalid; it must have the form postgres://user@host/name".into())
+    })
+}
+
+async fn open_postgres(options: PgConnectOptions, config: &StoreConfig) -> Result<Database> {
+    let options = options
         .application_name("greenroom")
         // A server that hangs inside a transaction must not hold its locks indefinitely.
         .options([("synchronous_commit", "on"), ("idle_in_transaction_session_timeout", "30s")]);

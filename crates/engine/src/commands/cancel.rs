@@ -10,7 +10,7 @@ use domain::{
 };
 use serde::Serialize;
 use std::{sync::Arc, time::Duration};
-use store::journal::{Notifier, StopRequest};
+use store::{journal::StopRequest, notify::Notifier};
 use tokio::time::{Instant, timeout};
 
 /// A run that has ended.

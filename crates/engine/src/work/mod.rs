@@ -19,7 +19,11 @@ use std::{
     sync::Arc,
     time::Duration,
 };
-use store::{journal::StopRequest, queue::Claim, queue::DeadLeases};
+use store::{
+    journal::StopRequest,
+    notify::SignaledRuns,
+    queue::{Claim, DeadLeases},
+};
 use tokio::{
     sync::OwnedSemaphorePermit,
     task::{self, JoinSet},
@@ -29,7 +33,7 @@ use tokio_util::sync::CancellationToken;
 
 /// A notification from another server may be missed; nothing waits longer than this.
 const POLL_INTERVAL: Duration = Duration::from_millis(1000);
-/// How often to look for signals that another server has stored.
+/// How often to look for signals whose notification was missed.
 const SIGNAL_INTERVAL: Duration = Duration::from_millis(250);
 /// How long runs may take to stop on shutdown: a little longer than a provider's grace period.
 const STOP_TIMEOUT: Duration = Duration::from_secs(12);
@@ -63,6 +67,7 @@ impl Worker {
 
     pub async fn run(mut self, cancel: CancellationToken) {
         let notify = self.engine.store().queue_notify().clone();
+        let signal_watch = self.engine.store().watch_run_signals();
         let mut poll = interval(POLL_INTERVAL);
         let mut signals = interval(SIGNAL_INTERVAL);
         let mut renew = interval(self.engine.config().lease / 3);
@@ -81,6 +86,7 @@ impl Worker {
                 Some(dispatch) = self.inbox.dispatches.recv() => self.accept(dispatch).await,
                 () = notify.notified() => self.claim_runs().await,
                 _ = poll.tick() => self.claim_runs().await,
+                () = signal_watch.changed() => self.wake(signal_watch.take()).await,
                 _ = signals.tick() => self.wake_signalled_runs().await,
                 _ = renew.tick() => self.renew().await,
                 _ = cleanup.tick() => self.clean_up().await,
@@ -113,6 +119,11 @@ impl Worker {
             }
         }
         self.check_stops().await
+    }
+
+    async fn wake(&self, signaled: SignaledRuns) -> Result<(), store::StoreError> {
+        signaled.runs.into_iter().for_each(|run| self.engine.active_runs().wake(run));
+        if signaled.any { self.wake_signalled_runs().await } else { Ok(()) }
     }
 
     /// A signal that was stored here has woken its run already, unless the run was being handed over.

@@ -9,7 +9,7 @@ use std::{
     hash::{DefaultHasher, Hash as _, Hasher as _},
     time::Duration,
 };
-use store::{StoreError, journal::OwnerWatch};
+use store::{StoreError, notify::OwnerWatch};
 use tokio::time::{Instant, sleep_until};
 
 /// Only the newest rooms are watched.

@@ -4,7 +4,10 @@
 use crate::{App, error::Problem};
 use domain::{actor::Actor, ids::RoomId, position::Position};
 use std::{pin::Pin, sync::Arc, time::Duration};
-use store::journal::{Batch, Follower, Frame, Notifier};
+use store::{
+    journal::{Batch, Follower, Frame},
+    notify::Notifier,
+};
 use tokio::time::{Instant, Sleep, sleep};
 use tokio_util::sync::WaitForCancellationFutureOwned;
 

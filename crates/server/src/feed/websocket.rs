@@ -13,7 +13,10 @@ use futures_util::{FutureExt as _, SinkExt as _, StreamExt as _};
 use serde::{Deserialize, Deserializer, de};
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, sync::Arc};
-use store::journal::{Batch, Follower, Notifier};
+use store::{
+    journal::{Batch, Follower},
+    notify::Notifier,
+};
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 /// Rooms that one connection may follow.

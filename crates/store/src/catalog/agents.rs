@@ -5,7 +5,7 @@ use crate::{
     IdempotentRequest, Store, StoreError,
     database::{reading, writing},
     error::Result,
-    journal::WatchedList,
+    notify::OwnerList,
     row::row,
 };
 use domain::{
@@ -137,7 +137,7 @@ impl Store {
             .await
             .map_err(|error| name_taken(error, name))?;
         });
-        self.watch_registry().list_changed(owner, WatchedList::Agents);
+        self.list_changed(owner, OwnerList::Agents);
         Ok(agent)
     }
 
@@ -168,7 +168,7 @@ impl Store {
             .map_err(|error| name_taken(error, spec.name.as_str()))?;
             must_exist(changed.rows_affected())?;
         });
-        self.watch_registry().list_changed(owner, WatchedList::Agents);
+        self.list_changed(owner, OwnerList::Agents);
         self.agent(owner, id).await
     }
 
@@ -178,7 +178,7 @@ impl Store {
         let statement = "UPDATE agents SET deleted_at = $3 WHERE id = $1 AND owner = $2 AND deleted_at IS NULL";
         let entry = AuditEntry::new(actor, AuditAction::Delete, AuditedObject::Agent, id);
         self.set_time(statement, id.0, entry, attempt).await?;
-        self.watch_registry().list_changed(owner, WatchedList::Agents);
+        self.list_changed(owner, OwnerList::Agents);
         Ok(())
     }
 }

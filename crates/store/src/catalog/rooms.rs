@@ -5,7 +5,7 @@ use crate::{
     commit::{ChangeContext, IdempotentRequest, Refusal, Statement},
     database::snapshot,
     error::{Result, unsigned},
-    journal::WatchedList,
+    notify::OwnerList,
     row::row,
 };
 use domain::{
@@ -244,7 +244,7 @@ impl Store {
         let statement = "UPDATE rooms SET deleted_at = $3 WHERE id = $1 AND owner = $2 AND deleted_at IS NULL";
         let entry = AuditEntry::new(actor, AuditAction::Delete, AuditedObject::Room, id).in_room(id);
         self.set_time(statement, id.0, entry, attempt).await?;
-        self.watch_registry().list_changed(owner, WatchedList::Rooms);
+        self.list_changed(owner, OwnerList::Rooms);
         Ok(())
     }
 }

@@ -9,7 +9,7 @@ use crate::{
     IdempotentRequest, Store, StoreError,
     database::{reading, snapshot, writing},
     error::Result,
-    journal::WatchedList,
+    notify::OwnerList,
     row::row,
 };
 use domain::{
@@ -235,7 +235,7 @@ impl Store {
             write_version!(transaction, id, 1_i64, json.as_str(), note, now);
             change_files!(transaction, id, 1_i64, &files);
         });
-        self.watch_registry().list_changed(owner, WatchedList::Skills);
+        self.list_changed(owner, OwnerList::Skills);
         self.skill(owner, &spec.name).await
     }
 
@@ -271,7 +271,7 @@ impl Store {
             write_version!(transaction, id, version, json.as_str(), note.as_deref(), now);
             change_files!(transaction, id, version, &files);
         });
-        self.watch_registry().list_changed(owner, WatchedList::Skills);
+        self.list_changed(owner, OwnerList::Skills);
         self.skill(owner, name).await
     }
 
@@ -304,7 +304,7 @@ impl Store {
                 sqlx::query(rows).bind(id).execute(&mut *transaction).await?;
             }
         });
-        self.watch_registry().list_changed(owner, WatchedList::Skills);
+        self.list_changed(owner, OwnerList::Skills);
         Ok(())
     }
 }

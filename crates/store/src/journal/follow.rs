@@ -2,29 +2,17 @@
 //! code.
 
 use super::{frame::Frame, tail::Tail};
-use crate::{StoreError, open::Store};
+use crate::{
+    StoreError,
+    notify::{Notifier, RoomTopic},
+    open::Store,
+};
 use domain::{
     ids::RoomId,
     owner::Owner,
     position::{Position, Seq},
 };
 use std::sync::Arc;
-use tokio::sync::Notify;
-
-/// Notified when a followed room has new events. Followers may share one: after a wake-up, check all of them.
-#[derive(Debug, Default)]
-pub struct Notifier(Notify);
-
-impl Notifier {
-    pub(crate) fn notify(&self) {
-        // `Notify` keeps a permit if nobody waits yet, so a notification between a read and a wait is not lost.
-        self.0.notify_one();
-    }
-
-    pub async fn notified(&self) {
-        self.0.notified().await;
-    }
-}
 
 #[derive(Debug)]
 pub enum Batch {
@@ -46,6 +34,7 @@ pub struct Follower {
     seq: Seq,
     pending_reset: Option<Seq>,
     tail: Arc<Tail>,
+    topic: Arc<RoomTopic>,
     notifier: Arc<Notifier>,
 }
 
@@ -61,12 +50,11 @@ impl Follower {
         after: &Position,
         notifier: Arc<Notifier>,
     ) -> Result<Self, StoreError> {
-        let tail = store.tails().get_or_create(room);
-        tail.attach(&notifier);
+        let (tail, topic) = (store.tails().get_or_create(room), store.notify_hub().subscribe_reader(room, &notifier));
         let (store, owner) = (store.clone(), owner.clone());
-        let mut follower = Self { store, owner, room, seq: after.seq, pending_reset: None, tail, notifier };
+        let mut follower = Self { store, owner, room, seq: after.seq, pending_reset: None, tail, topic, notifier };
         let head = follower.store.head(&follower.owner, room).await?;
-        follower.tail.raise_head(head);
+        follower.topic.raise_head(head);
         let foreign = after.epoch.as_ref().is_some_and(|epoch| epoch != follower.store.epoch());
         if foreign || after.seq > head {
             follower.seq = 0;
@@ -79,9 +67,9 @@ impl Follower {
         if let Some(head) = self.pending_reset.take() {
             return Ok(Batch::Reset { head });
         }
-        let frames = match self.tail.after(self.seq, BATCH_BYTES) {
+        let frames = match self.tail.after(self.seq, self.topic.head(), BATCH_BYTES) {
             Some(frames) => frames,
-            // The tail is empty or does not reach back to the next event.
+            // The tail is empty, does not reach back to the next event, or lacks events of another server.
             None => self.store.frames_after(self.room, self.seq, BATCH_BYTES).await?,
         };
         match frames.last() {
@@ -95,14 +83,14 @@ impl Follower {
 
     /// Returns whether the room has events that were not returned yet. Cheap: for a notifier shared by many rooms.
     pub fn is_behind(&self) -> bool {
-        self.pending_reset.is_some() || self.tail.head() > self.seq
+        self.pending_reset.is_some() || self.topic.head() > self.seq
     }
 
-    /// Reads the head from the store again. Call it periodically: it fails for a deleted room, and finds events of
-    /// another server, which does not notify this one (invariant 13).
+    /// Reads the head from the store again. Call it periodically: it fails for a deleted room, and finds events whose
+    /// notification was lost (invariant 13).
     pub async fn refresh(&self) -> Result<(), StoreError> {
         let head = self.store.head(&self.owner, self.room).await?;
-        self.tail.raise_head(head);
+        self.topic.raise_head(head);
         Ok(())
     }
 
@@ -116,7 +104,7 @@ impl Follower {
 
     /// The newest seq known without a read from the store.
     pub fn head(&self) -> Seq {
-        self.tail.head().max(self.seq)
+        self.topic.head().max(self.seq)
     }
 
     pub fn notifier(&self) -> &Arc<Notifier> {
@@ -126,7 +114,7 @@ impl Follower {
 
 impl Drop for Follower {
     fn drop(&mut self) {
-        self.tail.detach(&self.notifier);
+        self.store.notify_hub().unsubscribe_reader(self.room, &self.notifier);
         self.store.tails().release(self.room, std::mem::take(&mut self.tail));
     }
 }

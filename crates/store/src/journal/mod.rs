@@ -2,8 +2,7 @@
 //!
 //! `writer` groups the commits that arrived during the last transaction, assigns seqs inside the transaction, commits
 //! with the data synced, and only then publishes and acknowledges (invariants 1 and 2). `tail` keeps recent events as
-//! shared bytes; `follow` is the one reader of a room, `watch` reports changes in many rooms; `sqlite` and `postgres`
-//! are the statements that differ.
+//! shared bytes; `follow` is the one reader of a room; `sqlite` and `postgres` are the statements that differ.
 
 mod changes;
 mod checkpoint;
@@ -15,16 +14,13 @@ mod postgres;
 mod read;
 mod sqlite;
 mod tail;
-mod watch;
 mod writer;
 
 pub use crate::commit::{ClaimOffer, Commit, Committed, Guard, RowChange, RunEnding, SeqRef, StopRequest};
 pub(crate) use checkpoint::Checkpointer;
-pub use follow::{Batch, Follower, Notifier};
+pub use follow::{Batch, Follower};
 pub use frame::Frame;
 pub use read::Page;
 pub(crate) use sqlite::PREPARE_WRITE_CONNECTION;
 pub(crate) use tail::Tails;
-pub use watch::{OwnerWatch, WatchedChanges};
-pub(crate) use watch::{WatchRegistry, WatchedList};
 pub(crate) use writer::{CommitRequest, JournalWriter};

@@ -98,8 +98,9 @@ pub(crate) struct AppliedGroup {
     pub outcomes: Vec<Result<Committed, StoreError>>,
     /// All appended events, per room in seq order.
     pub events: BTreeMap<RoomId, Vec<Event>>,
-    /// Rooms of commits that were already stored, with their heads: their events may not have been published.
-    pub already_stored: Vec<(RoomId, Seq)>,
+    /// The rooms of accepted commits with their heads. Of a commit that was already stored, the events may not have
+    /// been published.
+    pub heads: BTreeMap<RoomId, Seq>,
 }
 
 /// What to store, and what to publish afterwards.
@@ -210,10 +211,7 @@ impl Planner {
     fn plan_commit(&mut self, commit: &Commit, now: Timestamp) -> Result<Result<Committed, StoreError>, StoreError> {
         if let Some(&first) = commit.events.first().and_then(|event| self.facts.stored_events.get(&event.id)) {
             // The same events are already stored at this seq (invariant 7).
-            self.plan
-                .applied
-                .already_stored
-                .extend(self.facts.heads.get(&commit.room_id).map(|&head| (commit.room_id, head)));
+            self.report_head(commit.room_id);
             return Ok(Ok(Committed { first_seq: first, at: now, claimed_fence: self.earlier_claim(commit) }));
         }
         let first = match self.admit(commit) {
@@ -227,6 +225,7 @@ impl Planner {
         }
         self.append(commit, context);
         self.record(commit, context);
+        self.report_head(commit.room_id);
         Ok(Ok(Committed { first_seq: first, at: now, claimed_fence: grants.then_some(FIRST_FENCE) }))
     }
 
@@ -300,6 +299,10 @@ impl Planner {
         }
         let version = self.facts.tapes.get(&commit.room_id).copied().unwrap_or_default();
         if based_on.is_none_or(|based_on| based_on == version) { Ok(()) } else { Err(StoreError::TapeChanged) }
+    }
+
+    fn report_head(&mut self, room: RoomId) {
+        self.plan.applied.heads.extend(self.facts.heads.get(&room).map(|&head| (room, head)));
     }
 
     fn is_idle(&self, room: RoomId) -> bool {

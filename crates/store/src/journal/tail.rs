@@ -1,13 +1,13 @@
 //! Recently committed events in memory, per room: the fast path of live readers. Losing them only costs a read from the
 //! store.
 
-use super::{follow::Notifier, frame::Frame};
+use super::frame::Frame;
 use domain::{ids::RoomId, position::Seq};
 use std::{
     collections::{HashMap, VecDeque},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
+        atomic::{AtomicUsize, Ordering},
     },
 };
 
@@ -22,17 +22,12 @@ pub(crate) struct Tails {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Tail {
-    /// The newest seq known to be stored; 0 until the room is written or followed.
-    head: AtomicU64,
-    inner: Mutex<TailInner>,
-}
+pub(crate) struct Tail(Mutex<TailFrames>);
 
 #[derive(Debug, Default)]
-struct TailInner {
+struct TailFrames {
     frames: VecDeque<Arc<Frame>>,
     bytes: usize,
-    readers: Vec<Arc<Notifier>>,
 }
 
 /// A mutex here guards plain data that no panic can leave half-changed.
@@ -49,7 +44,7 @@ impl Tails {
         lock(&self.rooms).entry(room).or_default().clone()
     }
 
-    /// Publishes committed frames of one room, in order, and notifies its readers.
+    /// Adds committed frames of one room, in order. Its readers must be notified afterwards.
     pub(crate) fn publish(&self, room: RoomId, frames: Vec<Frame>) {
         let tail = self.get_or_create(room);
         let (added, removed) = tail.push(frames, self.limit / ROOM_SHARE);
@@ -59,18 +54,6 @@ impl Tails {
             self.shrink();
         }
         if tail.is_empty() {
-            self.release(room, tail);
-        }
-    }
-
-    /// Records that the room has events up to `head` that may not have been published, after a commit with unknown
-    /// outcome.
-    pub(crate) fn mark_stored(&self, room: RoomId, head: Seq) {
-        let tail = lock(&self.rooms).get(&room).cloned();
-        if let Some(tail) = tail {
-            if tail.raise_head(head) {
-                tail.notify_readers();
-            }
             self.release(room, tail);
         }
     }
@@ -107,7 +90,7 @@ impl Tails {
 impl Tail {
     /// Returns (bytes added, bytes removed).
     fn push(&self, frames: Vec<Frame>, limit: usize) -> (usize, usize) {
-        let mut inner = lock(&self.inner);
+        let mut inner = lock(&self.0);
         let (mut added, mut removed) = (0, 0);
         for frame in frames {
             // The tail must not have gaps: start over after one.
@@ -117,7 +100,6 @@ impl Tail {
             }
             added += frame.weight();
             inner.bytes += frame.weight();
-            self.raise_head(frame.seq);
             inner.frames.push_back(Arc::new(frame));
         }
         while inner.bytes > limit {
@@ -127,37 +109,23 @@ impl Tail {
             inner.bytes -= oldest.weight();
             removed += oldest.weight();
         }
-        inner.readers.iter().for_each(|reader| reader.notify());
         (added, removed)
     }
 
-    fn notify_readers(&self) {
-        lock(&self.inner).readers.iter().for_each(|reader| reader.notify());
-    }
-
     fn is_empty(&self) -> bool {
-        lock(&self.inner).frames.is_empty()
-    }
-
-    /// Records that the room has events up to `seq`. Returns whether that is new.
-    pub(crate) fn raise_head(&self, seq: Seq) -> bool {
-        self.head.fetch_max(seq, Ordering::AcqRel) < seq
+        lock(&self.0).frames.is_empty()
     }
 
     fn clear(&self) -> usize {
-        let mut inner = lock(&self.inner);
+        let mut inner = lock(&self.0);
         inner.frames.clear();
         std::mem::take(&mut inner.bytes)
     }
 
-    pub(crate) fn head(&self) -> Seq {
-        self.head.load(Ordering::Acquire)
-    }
-
     /// Returns the frames after `seq`, up to about `bytes`, or `None` if the store must be read: the tail does not
-    /// reach back that far, or events were stored that were never published here.
-    pub(crate) fn after(&self, seq: Seq, bytes: usize) -> Option<Vec<Arc<Frame>>> {
-        let inner = lock(&self.inner);
+    /// reach back that far, or events up to `head` were stored that were never published here.
+    pub(crate) fn after(&self, seq: Seq, head: Seq, bytes: usize) -> Option<Vec<Arc<Frame>>> {
+        let inner = lock(&self.0);
         let first = inner.frames.front()?.seq;
         let skip = usize::try_from((seq + 1).checked_sub(first)?).ok()?;
         let mut taken = 0;
@@ -167,32 +135,21 @@ impl Tail {
             more
         });
         let frames: Vec<_> = frames.cloned().collect();
-        if frames.is_empty() && seq < self.head() { None } else { Some(frames) }
-    }
-
-    pub(crate) fn attach(&self, notifier: &Arc<Notifier>) {
-        lock(&self.inner).readers.push(notifier.clone());
-    }
-
-    pub(crate) fn detach(&self, notifier: &Arc<Notifier>) {
-        let mut inner = lock(&self.inner);
-        if let Some(at) = inner.readers.iter().position(|other| Arc::ptr_eq(other, notifier)) {
-            inner.readers.swap_remove(at);
-        }
+        if frames.is_empty() && seq < head { None } else { Some(frames) }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::{ROOM_SHARE, Tails};
-    use crate::journal::{Frame, Notifier};
+    use crate::journal::Frame;
     use domain::{
         event::{Event, NewEvent, Status},
         ids::RoomId,
         position::{Epoch, Seq},
         time::Timestamp,
     };
-    use std::sync::{Arc, atomic::Ordering};
+    use std::sync::atomic::Ordering;
 
     fn frames(room: RoomId, seqs: impl IntoIterator<Item = Seq>) -> Vec<Frame> {
         let epoch = Epoch::generate();
@@ -213,7 +170,7 @@ mod tests {
 
     fn kept(tails: &Tails) -> (usize, usize) {
         let rooms = super::lock(&tails.rooms);
-        let counted = rooms.values().map(|tail| super::lock(&tail.inner).bytes).sum();
+        let counted = rooms.values().map(|tail| super::lock(&tail.0).bytes).sum();
         assert_eq!(tails.bytes.load(Ordering::Relaxed), counted, "the total matches the tails");
         (rooms.len(), counted)
     }
@@ -230,7 +187,7 @@ mod tests {
             tails.publish(watched, frames(watched, [n + 1]));
             assert!(kept(&tails).1 <= limit);
         }
-        assert!(tail.after(99, 1).is_some(), "the newest event of a followed room is in memory");
+        assert!(tail.after(99, 100, 1).is_some(), "the newest event of a followed room is in memory");
         assert!(kept(&tails).0 <= 41);
         tails.release(watched, tail);
     }
@@ -270,7 +227,8 @@ mod tests {
         let tails = Tails::new(100 * ROOM_SHARE * weight());
         let room = RoomId::generate();
         let tail = tails.get_or_create(room);
-        let seqs = |seq| tail.after(seq, usize::MAX).map(|frames| frames.iter().map(|f| f.seq).collect::<Vec<_>>());
+        let seqs =
+            |seq| tail.after(seq, seq, usize::MAX).map(|frames| frames.iter().map(|f| f.seq).collect::<Vec<_>>());
         assert_eq!(seqs(0), None, "the room is not in memory");
         tails.publish(room, frames(room, 1..=3));
         assert_eq!((seqs(0), seqs(3)), (Some(vec![1, 2, 3]), Some(vec![])));
@@ -279,21 +237,14 @@ mod tests {
         assert_eq!(kept(&tails), (1, 2 * weight()));
     }
 
-    #[tokio::test]
-    async fn events_that_were_stored_but_not_published_are_read_from_the_store() {
+    #[test]
+    fn events_that_were_stored_but_not_published_are_read_from_the_store() {
         let tails = Tails::new(100 * ROOM_SHARE * weight());
         let room = RoomId::generate();
         let tail = tails.get_or_create(room);
         tails.publish(room, frames(room, 1..=3));
-        let notifier = Arc::new(Notifier::default());
-        tail.attach(&notifier);
-        tails.mark_stored(room, 3);
-        assert!(tail.after(3, 1).is_some(), "nothing new");
-        tails.mark_stored(room, 4);
-        notifier.notified().await;
-        assert_eq!((tail.head(), tail.after(3, 1).is_none()), (4, true));
-        assert!(tail.after(2, 1).is_some());
-        tails.mark_stored(RoomId::generate(), 9);
-        assert_eq!(kept(&tails).0, 1);
+        assert!(tail.after(3, 3, 1).is_some_and(|frames| frames.is_empty()), "nothing new");
+        assert!(tail.after(3, 4, 1).is_none());
+        assert!(tail.after(2, 4, 1).is_some_and(|frames| frames.len() == 1));
     }
 }

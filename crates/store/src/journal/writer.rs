@@ -7,16 +7,17 @@ use super::{
     frame::Frame,
     plan::{AppliedGroup, CommitPlan, CommitSubjects},
     postgres, sqlite,
-    watch::WatchedList,
 };
 use crate::{
     StoreError,
     commit::{Commit, Committed, RowChange},
     database::{Database, in_postgres},
+    notify::{OwnerList, Topic},
     open::Store,
 };
-use domain::time::Timestamp;
+use domain::{event::Event, ids::RoomId, position::Seq, time::Timestamp};
 use std::{
+    collections::BTreeMap,
     sync::atomic::Ordering,
     time::{Duration, Instant},
 };
@@ -116,14 +117,10 @@ impl JournalWriter {
     }
 
     fn acknowledge(&self, group: CommitGroup, applied: AppliedGroup) {
-        self.publish(applied.events);
-        for (room, head) in applied.already_stored {
-            self.store.tails().mark_stored(room, head);
+        self.publish(applied.events, applied.heads);
+        for (commit, outcome) in group.commits.iter().zip(&applied.outcomes) {
+            self.notify(commit, outcome);
         }
-        if group.commits.iter().zip(&applied.outcomes).any(|(commit, outcome)| wakes_workers(commit, outcome)) {
-            self.store.queue_notify().notify_one();
-        }
-        self.notify_watchers(&group.commits);
         for (outcome, reply) in applied.outcomes.into_iter().zip(group.replies) {
             // The caller may no longer wait; the commit is stored anyway.
             drop(reply.send(outcome));
@@ -166,20 +163,30 @@ impl JournalWriter {
         }
     }
 
-    fn publish(&self, events: std::collections::BTreeMap<domain::ids::RoomId, Vec<domain::event::Event>>) {
+    /// Adds the events to the tails first: a reader that is notified finds them there.
+    fn publish(&self, events: BTreeMap<RoomId, Vec<Event>>, heads: BTreeMap<RoomId, Seq>) {
         for (room, events) in events {
             metrics::counter!("greenroom_events_total").increment(events.len() as u64);
             let frames = events.iter().map(|event| Frame::new(self.store.epoch(), event)).collect();
             self.store.tails().publish(room, frames);
         }
+        for (id, head) in heads {
+            self.store.notify_hub().publish(Topic::Room { id, head });
+        }
     }
 
-    fn notify_watchers(&self, commits: &[Commit]) {
-        let watches = self.store.watch_registry();
-        watches.rooms_changed(commits.iter().map(|commit| commit.room_id));
-        for change in commits.iter().flat_map(|commit| &commit.changes) {
-            if let RowChange::CreateRoom { owner, .. } | RowChange::UpdateRoom { owner, .. } = change {
-                watches.list_changed(owner, WatchedList::Rooms);
+    fn notify(&self, commit: &Commit, outcome: &Result<Committed, StoreError>) {
+        let Ok(committed) = outcome else { return };
+        if wakes_workers(commit, committed) {
+            self.store.notify_queue();
+        }
+        for change in &commit.changes {
+            match change {
+                RowChange::CreateRoom { owner, .. } | RowChange::UpdateRoom { owner, .. } => {
+                    self.store.list_changed(owner, OwnerList::Rooms);
+                }
+                RowChange::StoreSignal { signal } => self.store.notify_run(signal.run_id),
+                _ => {}
             }
         }
     }
@@ -188,7 +195,7 @@ impl JournalWriter {
     #[cfg(feature = "test-hooks")]
     fn leak_before_commit(&self, applied: &AppliedGroup) {
         if self.store.planted() == Some(crate::PlantedBug::EmitBeforeCommit) {
-            self.publish(applied.events.clone());
+            self.publish(applied.events.clone(), applied.heads.clone());
         }
     }
 
@@ -210,8 +217,7 @@ impl CommitGroup {
 }
 
 /// Returns whether a worker has something to do: a run waits to be claimed or ended, or a run has ended.
-fn wakes_workers(commit: &Commit, outcome: &Result<Committed, StoreError>) -> bool {
-    let Ok(committed) = outcome else { return false };
+fn wakes_workers(commit: &Commit, committed: &Committed) -> bool {
     let mut claimed_cell = None;
     commit.changes.iter().any(|change| match change {
         RowChange::QueueRun { cell, claim: Some(_), .. } if committed.claimed_fence.is_some() => {

@@ -180,7 +180,7 @@ impl Store {
                 }
             }
         });
-        self.queue_notify().notify_one();
+        self.notify_queue();
         Ok::<(), StoreError>(())
     }
 

@@ -3,10 +3,7 @@
 use crate::scene::{append, at, by, follow, journal, me, name, room, said, says, within};
 use domain::{event::NewEvent, ids::RoomId, position::Seq};
 use std::{collections::BTreeMap, sync::Arc};
-use store::{
-    Membership, Store, StoreAccess, StoreError,
-    journal::{Batch, Notifier},
-};
+use store::{Membership, Store, StoreAccess, StoreError, journal::Batch, notify::Notifier};
 use testkit::database::TestDatabase;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -84,7 +81,7 @@ async fn broken_connections_lose_and_duplicate_nothing(database: TestDatabase) {
             within(progress.notified()).await;
             database.execute_sql(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
-                 WHERE datname = current_database() AND application_name = 'greenroom'",
+                 WHERE datname = current_database() AND application_name LIKE 'greenroom%'",
             );
         }
     }

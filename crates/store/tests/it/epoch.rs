@@ -6,10 +6,7 @@ use domain::{
     position::{Epoch, Position, Seq},
 };
 use std::{path::PathBuf, sync::Arc};
-use store::{
-    Store, StoreAccess, StoreConfig, StoreError, backup,
-    journal::{Batch, Notifier},
-};
+use store::{Store, StoreAccess, StoreConfig, StoreError, backup, journal::Batch, notify::Notifier};
 use testkit::database::TestDatabase;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;

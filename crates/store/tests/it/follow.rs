@@ -5,7 +5,8 @@ use domain::{ids::RoomId, position::Seq};
 use std::sync::Arc;
 use store::{
     Store, StoreConfig, StoreError,
-    journal::{Batch, Follower, Notifier},
+    journal::{Batch, Follower},
+    notify::Notifier,
 };
 use testkit::database::{OpenStore, TestDatabase};
 use tokio::task::JoinSet;

@@ -42,6 +42,7 @@ mod idempotent;
 mod killed;
 mod mcp_servers;
 mod memory;
+mod notify;
 mod owner;
 mod queue;
 mod rooms;

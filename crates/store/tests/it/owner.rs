@@ -13,7 +13,8 @@ use domain::{
 use std::{fmt::Debug, sync::Arc};
 use store::{
     RunFilter, Store, StoreError, TranscriptRange,
-    journal::{Commit, Notifier, RowChange, SeqRef},
+    journal::{Commit, RowChange, SeqRef},
+    notify::Notifier,
 };
 use testkit::database::TestDatabase;
 

@@ -15,7 +15,8 @@ use domain::{
 use std::{collections::HashSet, sync::Arc, time::Duration};
 use store::{
     IdempotentRequest, Store, StoreError,
-    journal::{Batch, Commit, Committed, Follower, Frame, Guard, Notifier, RowChange, RunEnding, SeqRef},
+    journal::{Batch, Commit, Committed, Follower, Frame, Guard, RowChange, RunEnding, SeqRef},
+    notify::Notifier,
     queue::Claim,
 };
 

@@ -42,7 +42,6 @@ async fn invariant_13_hints_are_hints_servers_see_each_others_changes(database: 
         return first.finish().await;
     }
     let second = second.unwrap();
-    // The servers do not notify each other; both poll.
     let there = TestClient::new(format!("http://{}", second.address)).unwrap();
     let mut reader = SseReader::connect(&there, room, &Position::START).await.unwrap();
     assert_eq!(there.run(run).await.unwrap().status, RunStatus::Running, "a new server must not touch active runs");
@@ -54,8 +53,7 @@ async fn invariant_13_hints_are_hints_servers_see_each_others_changes(database: 
     for event in &journal(&here, room).await {
         assert_eq!(within("the other's reader", reader.next_event()).await.unwrap().as_ref(), Some(event));
     }
-    // The other direction, in a room whose tail is cached by the first server: its reader is late by at most a
-    // heartbeat.
+    // The other direction, in a room whose tail is cached by the first server.
     let mut reader = SseReader::connect(&here, room, &Position::START).await.unwrap();
     post_and_wait(&there, room, "!count 3").await;
     for event in &journal(&there, room).await {
