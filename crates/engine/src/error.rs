@@ -40,6 +40,11 @@ pub enum EngineError {
     #[error("{0}")]
     Unavailable(String),
     #[error(transparent)]
+    StoreUnavailable(store::StoreFailure),
+    /// A task of the engine panicked, or the server is stopping.
+    #[error("the work was interrupted")]
+    TaskFailed(#[from] tokio::task::JoinError),
+    #[error(transparent)]
     Store(store::StoreError),
 }
 
@@ -56,7 +61,7 @@ impl From<store::StoreError> for EngineError {
             | store::StoreError::McpServerExists(_) => Self::Conflict(error.to_string()),
             store::StoreError::NoSuchAgent(_) => Self::Invalid(error.to_string()),
             store::StoreError::LimitReached(detail) => Self::Refused { pointer: "", detail },
-            store::StoreError::Unavailable(why) => Self::Unavailable(why),
+            store::StoreError::Unavailable(failure) => Self::StoreUnavailable(failure),
             store::StoreError::RunStatusRefused
             | store::StoreError::UnsettledSignals
             | store::StoreError::TapeChanged

@@ -149,7 +149,7 @@ impl IncomingUpload {
         let kept = engine
             .background_tasks()
             .spawn(async move { self.finish_detached(&actor, name, media_type, attempt.as_ref()).await });
-        kept.await.unwrap_or_else(|error| Err(EngineError::Unavailable(error.to_string())))
+        kept.await.unwrap_or_else(|error| Err(error.into()))
     }
 
     async fn finish_detached(

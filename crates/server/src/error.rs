@@ -173,6 +173,8 @@ impl From<engine::EngineError> for Problem {
             E::RunEnded => Self::new(Code::RunEnded, error.to_string()),
             E::KeyConflict => Self::new(Code::IdempotencyConflict, error.to_string()),
             E::Unavailable(why) => Self::unavailable(why),
+            E::StoreUnavailable(failure) => Self::unavailable(failure),
+            E::TaskFailed(failed) => Self::unavailable(failed),
             E::Store(_) => Self::internal(error),
         }
     }

@@ -24,39 +24,44 @@ pub struct BackupContents {
 /// Writes a consistent copy of the database to a new file, while the server runs.
 pub async fn backup(store: &Store, target: &Path) -> Result<BackupContents> {
     let Backend::Sqlite { file } = store.backend() else {
-        return Err(StoreError::Start(
+        return Err(StoreError::start(
             "this database is PostgreSQL: back it up with pg_dump, restore it with pg_restore, and then run \
-             `greenroom restore --new-epoch` so that old cursors start over"
-                .into(),
+             `greenroom restore --new-epoch` so that old cursors start over",
         ));
     };
     if target.exists() {
-        return Err(StoreError::Start(format!("{} already exists; choose another file name", target.display())));
+        return Err(StoreError::start(format!("{} already exists; choose another file name", target.display())));
     }
-    let name = target.to_str().ok_or_else(|| StoreError::Start("the file name must be valid UTF-8".into()))?;
+    let name = target.to_str().ok_or_else(|| StoreError::start("the file name must be valid UTF-8"))?;
     let partial = format!("{name}.partial");
-    let failed = |error: &dyn std::fmt::Display| StoreError::Start(format!("cannot write {name}: {error}"));
+    let cannot_write = || StoreError::start(format!("cannot write {name}"));
     if Path::new(&partial).exists() {
-        fs::remove_file(&partial).map_err(|error| failed(&error))?;
+        fs::remove_file(&partial).map_err(|error| cannot_write().caused_by(error))?;
     }
     // A separate connection: read connections refuse writes, and the write connection is in use.
-    let mut connection = SqliteConnectOptions::new().filename(file).connect().await.map_err(|error| failed(&error))?;
-    sqlx::query("VACUUM INTO $1").bind(&partial).execute(&mut connection).await.map_err(|error| failed(&error))?;
+    let mut connection =
+        SqliteConnectOptions::new().filename(file).connect().await.map_err(|error| cannot_write().caused_by(error))?;
+    sqlx::query("VACUUM INTO $1")
+        .bind(&partial)
+        .execute(&mut connection)
+        .await
+        .map_err(|error| cannot_write().caused_by(error))?;
     connection.close().await?;
-    fs::File::open(&partial).and_then(|file| file.sync_all()).map_err(|error| failed(&error))?;
+    fs::File::open(&partial).and_then(|file| file.sync_all()).map_err(|error| cannot_write().caused_by(error))?;
     let contents = check_is_backup(Path::new(&partial)).await?;
-    fs::rename(&partial, target).and_then(|()| sync_folder(target)).map_err(|error| failed(&error))?;
+    fs::rename(&partial, target).and_then(|()| sync_folder(target)).map_err(|error| cannot_write().caused_by(error))?;
     Ok(contents)
 }
 
 /// Replaces the database with a backup and gives it a new epoch. The server must not be running.
 pub async fn restore(config: &StoreConfig, source: &Path) -> Result<(BackupContents, Epoch)> {
     let Backend::Sqlite { file } = &config.backend else {
-        return Err(StoreError::Start("this database is PostgreSQL: restore it with pg_restore".into()));
+        return Err(StoreError::start("this database is PostgreSQL: restore it with pg_restore"));
     };
     let contents = check_is_backup(source).await?;
     let lock = lock_database(file)?;
-    let failed = |error: std::io::Error| StoreError::Start(format!("cannot restore to {}: {error}", file.display()));
+    let failed =
+        |error: std::io::Error| StoreError::start(format!("cannot restore to {}", file.display())).caused_by(error);
     let partial = file.with_extension("restoring");
     // A log left by an interrupted restore would be applied to this copy.
     remove(&[&partial, &log_of(&partial), &index_of(&partial)]).map_err(failed)?;
@@ -65,7 +70,7 @@ pub async fn restore(config: &StoreConfig, source: &Path) -> Result<(BackupConte
     let copy = StoreConfig { backend: Backend::Sqlite { file: partial.clone() }, ..config.clone() };
     let epoch = new_epoch(&copy).await?;
     if log_of(&partial).exists() {
-        return Err(StoreError::Start(format!("{} is still in use", partial.display())));
+        return Err(StoreError::start(format!("{} is still in use", partial.display())));
     }
     fs::File::open(&partial).and_then(|copy| copy.sync_all()).map_err(failed)?;
     remove(&[&log_of(file), &index_of(file)]).map_err(failed)?;
@@ -109,8 +114,9 @@ pub async fn new_epoch(config: &StoreConfig) -> Result<Epoch> {
 }
 
 async fn check_is_backup(source: &Path) -> Result<BackupContents> {
-    let not_a_backup =
-        |error: sqlx::Error| StoreError::Start(format!("{} is not a Greenroom backup: {error}", source.display()));
+    let not_a_backup = |error: sqlx::Error| {
+        StoreError::start(format!("{} is not a Greenroom backup", source.display())).caused_by(error)
+    };
     let mut connection =
         SqliteConnectOptions::new().filename(source).read_only(true).connect().await.map_err(not_a_backup)?;
     let _: String = sqlx::query_scalar("SELECT value FROM meta WHERE key = 'epoch'")
@@ -120,7 +126,7 @@ async fn check_is_backup(source: &Path) -> Result<BackupContents> {
     let check: String =
         sqlx::query_scalar("PRAGMA quick_check").fetch_one(&mut connection).await.map_err(not_a_backup)?;
     if check != "ok" {
-        return Err(StoreError::Start(format!("{} is damaged: {check}", source.display())));
+        return Err(StoreError::start(format!("{} is damaged: {check}", source.display())));
     }
     let (rooms, events): (i64, i64) =
         sqlx::query_as("SELECT (SELECT count(*) FROM rooms), (SELECT count(*) FROM events)")

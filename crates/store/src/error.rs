@@ -1,6 +1,7 @@
 //! Errors of the store.
 
 use domain::ids::AgentId;
+use std::{error::Error, sync::Arc};
 
 pub type Result<T> = std::result::Result<T, StoreError>;
 
@@ -41,15 +42,52 @@ pub enum StoreError {
     #[error("{0}")]
     LimitReached(String),
     /// The database cannot be read or written now: full disk, lost connection, shutdown.
-    #[error("the database is unavailable: {0}")]
-    Unavailable(String),
-    #[error("the database contains data that this version cannot read: {0}")]
-    Unreadable(String),
-    #[error("{0}")]
-    Start(String),
+    #[error(transparent)]
+    Unavailable(StoreFailure),
+    /// The database contains data that this version cannot read.
+    #[error(transparent)]
+    Unreadable(StoreFailure),
+    /// The store cannot be opened, copied or restored; the text says what to do.
+    #[error(transparent)]
+    Start(StoreFailure),
+}
+
+/// What failed, and the error that caused it. The cause is shared: all commits of a group fail for the same reason.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{what}")]
+pub struct StoreFailure {
+    what: String,
+    source: Option<Arc<dyn Error + Send + Sync>>,
+}
+
+impl StoreFailure {
+    fn new(what: String) -> Self {
+        Self { what, source: None }
+    }
 }
 
 impl StoreError {
+    pub fn unavailable(why: impl std::fmt::Display) -> Self {
+        Self::Unavailable(StoreFailure::new(format!("the database is unavailable: {why}")))
+    }
+
+    pub fn unreadable(what: impl std::fmt::Display) -> Self {
+        let what = format!("the database contains data that this version cannot read: {what}");
+        Self::Unreadable(StoreFailure::new(what))
+    }
+
+    pub(crate) fn start(why: impl Into<String>) -> Self {
+        Self::Start(StoreFailure::new(why.into()))
+    }
+
+    /// Adds the error that caused a failure.
+    pub fn caused_by(mut self, cause: impl Error + Send + Sync + 'static) -> Self {
+        if let Self::Unavailable(failure) | Self::Unreadable(failure) | Self::Start(failure) = &mut self {
+            failure.source = Some(Arc::new(cause));
+        }
+        self
+    }
+
     /// Returns the same error for another commit of the same group.
     pub(crate) fn duplicate(&self) -> Self {
         match self {
@@ -61,34 +99,58 @@ impl StoreError {
             Self::RoomBusy => Self::RoomBusy,
             Self::KeyUsed => Self::KeyUsed,
             Self::LimitReached(why) => Self::LimitReached(why.clone()),
-            Self::Unavailable(why) => Self::Unavailable(why.clone()),
-            other => Self::Unavailable(other.to_string()),
+            Self::Unavailable(failure) => Self::Unavailable(failure.clone()),
+            Self::Unreadable(failure) => Self::Unreadable(failure.clone()),
+            other => Self::unavailable(other),
         }
     }
 }
 
 impl From<sqlx::Error> for StoreError {
     fn from(error: sqlx::Error) -> Self {
-        match error {
-            sqlx::Error::RowNotFound => Self::NotFound,
-            sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) => Self::Unreadable(error.to_string()),
-            other => Self::Unavailable(other.to_string()),
-        }
+        let failure = match &error {
+            sqlx::Error::RowNotFound => return Self::NotFound,
+            sqlx::Error::ColumnDecode { .. } | sqlx::Error::Decode(_) => Self::unreadable("a column"),
+            sqlx::Error::PoolTimedOut => Self::unavailable("no connection was free in time"),
+            sqlx::Error::PoolClosed => Self::unavailable("it was closed"),
+            sqlx::Error::Io(_) | sqlx::Error::Tls(_) => Self::unavailable("the connection failed"),
+            sqlx::Error::Database(_) => Self::unavailable("a statement failed"),
+            _ => Self::unavailable("a query failed"),
+        };
+        failure.caused_by(error)
     }
 }
 
 impl From<serde_json::Error> for StoreError {
     fn from(error: serde_json::Error) -> Self {
-        Self::Unreadable(error.to_string())
+        Self::unreadable("a JSON value").caused_by(error)
     }
 }
 
 /// Converts a count or seq from the database. Both databases store signed numbers; ours are never negative.
 pub(crate) fn unsigned(number: i64) -> Result<u64> {
-    u64::try_from(number).map_err(|_| StoreError::Unreadable(format!("a negative count: {number}")))
+    u64::try_from(number).map_err(|_| StoreError::unreadable(format!("a negative count: {number}")))
 }
 
 /// Converts a count or seq for the database; `Position` and the seq counter stay below this bound.
 pub(crate) fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::StoreError;
+    use std::error::Error as _;
+
+    #[test]
+    fn a_failure_keeps_its_cause_for_every_commit_of_a_group() {
+        let cause = || sqlx::Error::Io(std::io::Error::other("no space left"));
+        let one = StoreError::from(cause());
+        for error in [one.duplicate(), one] {
+            assert_eq!(error.to_string(), "the database is unavailable: the connection failed");
+            assert_eq!(error.source().unwrap().to_string(), cause().to_string());
+        }
+        let text = StoreError::unavailable("the store is shutting down");
+        assert!(text.source().is_none());
+    }
 }

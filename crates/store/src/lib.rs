@@ -37,6 +37,6 @@ pub use catalog::{
     usage::{UsageGrouping, UsageQuery, UsageRow, UsageTotals},
 };
 pub use commit::{IdempotentRequest, ProviderSessionRecord};
-pub use error::StoreError;
+pub use error::{StoreError, StoreFailure};
 pub use open::{Backend, PlantedBug, Store, StoreAccess, StoreConfig};
 pub use upgrade::{SchemaState, schema_state};

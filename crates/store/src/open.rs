@@ -112,7 +112,7 @@ impl Store {
         cancel: &CancellationToken,
     ) -> Result<Self> {
         if config.planted_bug.is_some() && !cfg!(feature = "test-hooks") {
-            return Err(StoreError::Start("this build has no planted bugs; build with --features test-hooks".into()));
+            return Err(StoreError::start("this build has no planted bugs; build with --features test-hooks"));
         }
         let (database, lock, relay) = match &config.backend {
             Backend::Sqlite { file } => {
@@ -151,7 +151,7 @@ impl Store {
     /// Stores a commit, publishes its events, and returns. After `Ok`, the events are on disk (invariant 1).
     pub async fn commit(&self, commit: Commit) -> Result<Committed> {
         let (reply, answer) = oneshot::channel();
-        let closed = || StoreError::Unavailable("the store is shutting down".into());
+        let closed = || StoreError::unavailable("the store is shutting down");
         self.0.requests.send(CommitRequest { commit, reply }).await.map_err(|_| closed())?;
         answer.await.map_err(|_| closed())?
     }
@@ -269,25 +269,26 @@ impl std::fmt::Debug for Store {
 
 pub(crate) fn lock_database(file: &Path) -> Result<File> {
     let path = file.with_extension("lock");
-    let start = |error: &dyn std::fmt::Display| StoreError::Start(format!("cannot lock {}: {error}", path.display()));
+    let cannot_lock =
+        |error: std::io::Error| StoreError::start(format!("cannot lock {}", path.display())).caused_by(error);
     if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder).map_err(|error| start(&error))?;
+        std::fs::create_dir_all(folder).map_err(cannot_lock)?;
     }
-    let lock = File::options().create(true).truncate(false).write(true).open(&path).map_err(|error| start(&error))?;
+    let lock = File::options().create(true).truncate(false).write(true).open(&path).map_err(cannot_lock)?;
     match lock.try_lock() {
         Ok(()) => Ok(lock),
-        Err(std::fs::TryLockError::WouldBlock) => Err(StoreError::Start(format!(
+        Err(std::fs::TryLockError::WouldBlock) => Err(StoreError::start(format!(
             "another Greenroom server is using {}; stop it, or pass another --data-dir",
             file.display()
         ))),
-        Err(std::fs::TryLockError::Error(error)) => Err(start(&error)),
+        Err(std::fs::TryLockError::Error(error)) => Err(cannot_lock(error)),
     }
 }
 
 async fn open_sqlite(file: &Path, config: &StoreConfig) -> Result<Database> {
     if let Some(folder) = file.parent() {
         std::fs::create_dir_all(folder).map_err(|error| {
-            StoreError::Start(format!("cannot create the data folder {}: {error}", folder.display()))
+            StoreError::start(format!("cannot create the data folder {}", folder.display())).caused_by(error)
         })?;
     }
     let synchronous = match config.planted_bug {
@@ -304,7 +305,8 @@ async fn open_sqlite(file: &Path, config: &StoreConfig) -> Result<Database> {
         // Checkpoints run in their own task; this is only a safety net.
         .pragma("wal_autocheckpoint", "16000")
         .pragma("temp_store", "MEMORY");
-    let cannot_open = |error: sqlx::Error| StoreError::Start(format!("cannot open {}: {error}", file.display()));
+    let cannot_open =
+        |error: sqlx::Error| StoreError::start(format!("cannot open {}", file.display())).caused_by(error);
     let write = SqlitePoolOptions::new()
         .max_connections(1)
         .acquire_timeout(ACQUIRE_TIMEOUT)
@@ -336,7 +338,7 @@ async fn open_sqlite(file: &Path, config: &StoreConfig) -> Result<Database> {
 async fn migrate_sqlite(write: &SqlitePool, synchronous: SqliteSynchronous) -> Result<()> {
     let level = |level: &'static str| sqlx::query(level).execute(write);
     level("PRAGMA synchronous = NORMAL").await?;
-    migrations::sqlite().run(write).await.map_err(|error| StoreError::Start(error.to_string()))?;
+    migrations::sqlite().run(write).await.map_err(cannot_migrate)?;
     level(match synchronous {
         SqliteSynchronous::Off => "PRAGMA synchronous = OFF",
         _ => "PRAGMA synchronous = FULL",
@@ -345,12 +347,16 @@ async fn migrate_sqlite(write: &SqlitePool, synchronous: SqliteSynchronous) -> R
     Ok(())
 }
 
+fn cannot_migrate(error: sqlx::migrate::MigrateError) -> StoreError {
+    StoreError::start("cannot migrate the database").caused_by(error)
+}
+
 /// An acknowledged event must survive a power cut. A file system or build with weaker guarantees is rejected.
 async fn assert_durable_sqlite(write: &SqlitePool) -> Result<()> {
     let mode: String = sqlx::query_scalar("PRAGMA journal_mode").fetch_one(write).await?;
     let synchronous: i64 = sqlx::query_scalar("PRAGMA synchronous").fetch_one(write).await?;
     if !mode.eq_ignore_ascii_case("wal") || synchronous < 2 {
-        return Err(StoreError::Start(format!(
+        return Err(StoreError::start(format!(
             "SQLite runs with journal_mode={mode}, synchronous={synchronous} here, which can lose acknowledged events; \
              put the data folder on a local disk"
         )));
@@ -360,9 +366,8 @@ async fn assert_durable_sqlite(write: &SqlitePool) -> Result<()> {
 
 fn postgres_options(url: &str) -> Result<PgConnectOptions> {
     // The error of a malformed URL may contain the password.
-    PgConnectOptions::from_str(url).map_err(|_| {
-        StoreError::Start("the database URL is invalid; it must have the form postgres://user@host/name".into())
-    })
+    PgConnectOptions::from_str(url)
+        .map_err(|_| StoreError::start("the database URL is invalid; it must have the form postgres://user@host/name"))
 }
 
 async fn open_postgres(options: PgConnectOptions, config: &StoreConfig) -> Result<Database> {
@@ -375,8 +380,8 @@ async fn open_postgres(options: PgConnectOptions, config: &StoreConfig) -> Resul
         .acquire_timeout(ACQUIRE_TIMEOUT)
         .connect_with(options)
         .await
-        .map_err(|error| StoreError::Start(format!("cannot reach PostgreSQL: {error}")))?;
-    migrations::postgres().run(&pool).await.map_err(|error| StoreError::Start(error.to_string()))?;
+        .map_err(|error| StoreError::start("cannot reach PostgreSQL").caused_by(error))?;
+    migrations::postgres().run(&pool).await.map_err(cannot_migrate)?;
     assert_durable_postgres(&pool).await?;
     Ok(Database::Postgres(pool))
 }
@@ -385,7 +390,7 @@ async fn assert_durable_postgres(pool: &PgPool) -> Result<()> {
     for setting in ["fsync", "synchronous_commit", "full_page_writes"] {
         let value: String = sqlx::query_scalar("SELECT current_setting($1)").bind(setting).fetch_one(pool).await?;
         if matches!(value.as_str(), "off" | "local") {
-            return Err(StoreError::Start(format!(
+            return Err(StoreError::start(format!(
                 "PostgreSQL runs with {setting} = {value}, which can lose acknowledged events; turn it on"
             )));
         }
@@ -403,7 +408,7 @@ async fn epoch_of(database: &Database) -> Result<Epoch> {
             .await?;
         sqlx::query_scalar("SELECT value FROM meta WHERE key = $1").bind(EPOCH_KEY).fetch_one(&mut *transaction).await?
     });
-    Epoch::parse(&stored).map_err(|error| StoreError::Unreadable(error.to_string()))
+    Epoch::parse(&stored).map_err(|error| StoreError::unreadable("the epoch").caused_by(error))
 }
 
 #[cfg(test)]

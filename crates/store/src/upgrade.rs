@@ -107,15 +107,14 @@ fn compare(known: &[KnownMigration], applied: &[AppliedMigration]) -> SchemaStat
 }
 
 async fn applied_to_sqlite(file: &Path) -> Result<Vec<AppliedMigration>> {
-    let cannot_read =
-        |error: &dyn std::fmt::Display| StoreError::Start(format!("cannot read {}: {error}", file.display()));
+    let cannot_read = || StoreError::start(format!("cannot read {}", file.display()));
     match std::fs::metadata(file) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(cannot_read(&error)),
+        Err(error) => return Err(cannot_read().caused_by(error)),
         Ok(_) => {}
     }
-    let mut connection = read_only(file).connect().await.map_err(|error| cannot_read(&error))?;
-    let applied = applied_in(&mut connection).await.map_err(|error| cannot_read(&error));
+    let mut connection = read_only(file).connect().await.map_err(|error| cannot_read().caused_by(error))?;
+    let applied = applied_in(&mut connection).await.map_err(|error| cannot_read().caused_by(error));
     connection.close().await?;
     applied
 }
@@ -146,14 +145,13 @@ fn read_only(file: &Path) -> SqliteConnectOptions {
 async fn applied_to_postgres(url: &str) -> Result<Vec<AppliedMigration>> {
     // The error of a malformed URL may contain the password.
     let options = PgConnectOptions::from_str(url)
-        .map_err(|_| {
-            StoreError::Start("the database URL is invalid; it must have the form postgres://user@host/name".into())
-        })?
+        .map_err(|_| StoreError::start("the database URL is invalid; it must have the form postgres://user@host/name"))?
         .application_name("greenroom")
         .options([("default_transaction_read_only", "on"), ("statement_timeout", "10s")]);
-    let cannot_reach = |error: &dyn std::fmt::Display| StoreError::Start(format!("cannot reach PostgreSQL: {error}"));
+    let cannot_reach = || StoreError::start("cannot reach PostgreSQL");
     let connecting = tokio::time::timeout(TIMEOUT, options.connect()).await;
-    let mut connection = connecting.map_err(|late| cannot_reach(&late))?.map_err(|error| cannot_reach(&error))?;
+    let mut connection =
+        connecting.map_err(|late| cannot_reach().caused_by(late))?.map_err(|error| cannot_reach().caused_by(error))?;
     let exists: bool =
         sqlx::query_scalar("SELECT to_regclass('_sqlx_migrations') IS NOT NULL").fetch_one(&mut connection).await?;
     let applied = match exists {

@@ -37,7 +37,7 @@ impl Engine {
         }
         let (workspace, path) = (folders.workspace(room), plain_path(path)?.to_owned());
         let read = tokio::task::spawn_blocking(move || read_entry(&workspace, &path));
-        read.await.map_err(|error| EngineError::Unavailable(error.to_string()))?
+        read.await?
     }
 }
 

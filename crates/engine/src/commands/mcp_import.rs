@@ -138,5 +138,5 @@ fn shorten_name(name: String) -> String {
 }
 
 fn unreadable(error: serde_json::Error) -> EngineError {
-    EngineError::Store(store::StoreError::Unreadable(error.to_string()))
+    EngineError::Store(store::StoreError::from(error))
 }

@@ -122,7 +122,7 @@ impl Engine {
         };
         let (new, base) = (proposal.body.clone(), format!("version {}", proposal.base_version));
         let diff = tokio::task::spawn_blocking(move || unified_diff(&old, &new, &base, "proposal"));
-        Ok((proposal, diff.await.map_err(|error| EngineError::Unavailable(error.to_string()))?))
+        Ok((proposal, diff.await?))
     }
 
     /// Accepts a proposal: its body becomes a new version.

@@ -125,6 +125,6 @@ fn disable_servers(spec: &mut SkillSpec) {
 async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, SkillBundleError> + Send + 'static,
 ) -> Result<T, EngineError> {
-    let done = tokio::task::spawn_blocking(work).await.map_err(|error| EngineError::Unavailable(error.to_string()))?;
+    let done = tokio::task::spawn_blocking(work).await?;
     done.map_err(|SkillBundleError(detail)| EngineError::Refused { pointer: "", detail })
 }

@@ -180,7 +180,7 @@ impl Engine {
                 (former.document(&former.body, Audience::People), spec.document(&spec.body, Audience::People));
             unified_diff(&from, &to, &names.0, &names.1) + &changed_files(&old, &new)
         });
-        let diff = compared.await.map_err(|error| EngineError::Unavailable(error.to_string()))?;
+        let diff = compared.await?;
         Ok(ComparedVersion { version: this, against: Some(other.version), diff })
     }
 
@@ -188,7 +188,7 @@ impl Engine {
     pub async fn folder_skills(&self) -> Result<Vec<(String, Option<String>)>, EngineError> {
         let folders = self.config().folders.clone();
         let skills = tokio::task::spawn_blocking(move || folders.skills_with_descriptions());
-        skills.await.map_err(|error| EngineError::Unavailable(error.to_string()))
+        Ok(skills.await?)
     }
 }
 

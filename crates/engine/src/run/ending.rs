@@ -114,7 +114,7 @@ impl RunEnd {
                 | TurnEffect::SteerSettled { .. } => {}
             }
         }
-        let unfinished = || StoreError::Unreadable("the run's events contain its end, but the queue its run".into());
+        let unfinished = || StoreError::unreadable("the run's events contain its end, but the queue its run");
         let finish = finish.ok_or_else(unfinished)?;
         let started = match started {
             Some(started) => Some((started, author(run, agent)?)),
@@ -133,7 +133,7 @@ impl RunEnd {
 fn author(run: &Run, agent: Option<Name>) -> Result<Author, StoreError> {
     let name = match agent {
         Some(name) => name,
-        None => Name::parse("deleted agent").map_err(|error| StoreError::Unreadable(error.to_string()))?,
+        None => Name::parse("deleted agent").map_err(|error| StoreError::unreadable("a name").caused_by(error))?,
     };
     Ok(Author::Agent { id: run.agent_id, name })
 }

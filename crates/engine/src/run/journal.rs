@@ -73,7 +73,7 @@ impl RunJournal {
         let Claim { owner, room_id, .. } = &self.claim;
         let history = self.store.history(owner, *room_id, after, Some(until + 1), MOST).await?;
         if history.messages.len() >= MOST as usize {
-            return Err(StoreError::Unreadable("too many messages between the two seqs".into()));
+            return Err(StoreError::unreadable("too many messages between the two seqs"));
         }
         let of_people = |message: &&Message| matches!(message.author, Author::Person { .. });
         Ok(history.messages.iter().filter(of_people).map(|message| message.seq).collect())

@@ -298,7 +298,7 @@ impl Engine {
         let found = tokio::task::spawn_blocking(move || {
             folders.skill_folder(&name).map(|path| FoundSkill::Folder(SkillFolder { name, path }))
         });
-        found.await.map_err(|error| store::StoreError::Unavailable(error.to_string()))
+        found.await.map_err(|error| store::StoreError::unavailable("the search was interrupted").caused_by(error))
     }
 
     async fn unknown_skill_message(&self, owner: &Owner, name: &str) -> String {

@@ -203,7 +203,7 @@ impl Engine {
             }
             Ok(committed)
         });
-        task.await.unwrap_or_else(|error| Err(StoreError::Unavailable(error.to_string())))
+        task.await.unwrap_or_else(|error| Err(StoreError::unavailable("the commit was interrupted").caused_by(error)))
     }
 
     async fn dispatch(&self, slot: WorkerSlot, run: ClaimedRun) {

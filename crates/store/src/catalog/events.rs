@@ -29,7 +29,7 @@ impl TryFrom<EventRow> for Event {
             id: EventId(row.id),
             room_id: RoomId(row.room_id),
             seq: unsigned(row.seq)?,
-            kind: row.kind.parse().map_err(|error| StoreError::Unreadable(format!("{error}")))?,
+            kind: row.kind.parse().map_err(StoreError::unreadable)?,
             run_id: row.run_id.map(RunId),
             agent_id: row.agent_id.map(AgentId),
             data: row.data,

@@ -31,8 +31,7 @@ impl Store {
                 .await
         })?;
         let file = |(digest, trusted_at): (Vec<u8>, i64)| {
-            let digest =
-                digest.try_into().map_err(|_| StoreError::Unreadable("a digest has the wrong length".into()))?;
+            let digest = digest.try_into().map_err(|_| StoreError::unreadable("a digest has the wrong length"))?;
             Ok(TrustedFile { digest, trusted_at: Timestamp::from_millis(trusted_at) })
         };
         row.map(file).transpose()

@@ -39,7 +39,7 @@ row! {
 
 impl ActorRow {
     pub(super) fn actor(self, credential: Credential) -> Result<Actor> {
-        let name = Name::parse(&self.user_name).map_err(|error| StoreError::Unreadable(error.to_string()))?;
+        let name = Name::parse(&self.user_name).map_err(|error| StoreError::unreadable("a name").caused_by(error))?;
         Ok(Actor {
             workspace: super::tokens::parse_owner(&self.workspace)?,
             user: Some(User { id: UserId(self.user_id), name }),
@@ -50,7 +50,7 @@ impl ActorRow {
 }
 
 pub(super) fn parse_role(text: &str) -> Result<Role> {
-    text.parse().map_err(|error: domain::permission::UnknownRole| StoreError::Unreadable(error.to_string()))
+    text.parse().map_err(|error: domain::permission::UnknownRole| StoreError::unreadable("a role").caused_by(error))
 }
 
 /// Creates the workspace, the user and the membership as far as they are missing. Evaluates to the user's id.

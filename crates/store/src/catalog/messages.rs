@@ -255,7 +255,7 @@ fn streaming<'a>(events: &[Event], name_of: impl Fn(AgentId) -> &'a str) -> Resu
             continue;
         }
         let (text, thinking) = answer.texts();
-        let name = Name::parse(name_of(agent_id)).map_err(|error| StoreError::Unreadable(error.to_string()))?;
+        let name = Name::parse(name_of(agent_id)).map_err(|error| StoreError::unreadable("a name").caused_by(error))?;
         messages.push(Message {
             id: body.stream_id,
             room_id: start.room_id,

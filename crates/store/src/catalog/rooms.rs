@@ -104,7 +104,7 @@ impl RoomRow {
     fn with(self, agents: Vec<AgentId>) -> Result<Room> {
         Ok(Room {
             id: RoomId(self.id),
-            name: Name::parse(&self.name).map_err(|error| StoreError::Unreadable(error.to_string()))?,
+            name: Name::parse(&self.name).map_err(|error| StoreError::unreadable("a name").caused_by(error))?,
             agents,
             project_id: self.project_id.map(ProjectId),
             policy: serde_json::from_str(&self.policy)?,

@@ -108,7 +108,7 @@ impl TryFrom<RunRow> for Run {
             room_id: RoomId(row.room_id),
             agent_id: AgentId(row.agent_id),
             message_id: MessageId(row.message_id),
-            status: row.status.parse().map_err(|error| StoreError::Unreadable(format!("{error}")))?,
+            status: row.status.parse().map_err(StoreError::unreadable)?,
             queued_seq: unsigned(row.queued_seq)?,
             usage: serde_json::from_str(&row.usage)?,
             cost: row.cost.map(Cost::from_nanos),

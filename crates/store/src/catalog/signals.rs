@@ -39,7 +39,7 @@ impl Store {
             sqlx::query_scalar("SELECT outcome FROM signals WHERE id = $1").bind(signal.0).fetch_one(pool).await
         })?;
         let parse = |text: String| {
-            SignalOutcome::parse(&text).ok_or_else(|| StoreError::Unreadable(format!("the signal outcome {text:?}")))
+            SignalOutcome::parse(&text).ok_or_else(|| StoreError::unreadable(format!("the signal outcome {text:?}")))
         };
         outcome.map(parse).transpose()
     }

@@ -167,7 +167,7 @@ impl TryFrom<FileRow> for FileEntry {
 }
 
 fn path(text: &str) -> Result<FilePath> {
-    text.parse().map_err(|error| StoreError::Unreadable(format!("{error}")))
+    text.parse().map_err(StoreError::unreadable)
 }
 
 const FILES: &str = "SELECT f.path, f.executable, c.content FROM skills s \

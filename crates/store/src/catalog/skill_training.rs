@@ -66,7 +66,7 @@ impl TryFrom<RoundRow> for Round {
     fn try_from(row: RoundRow) -> Result<Self> {
         Ok(Self {
             id: RoundId(row.id),
-            kind: row.kind.parse().map_err(StoreError::Unreadable)?,
+            kind: row.kind.parse().map_err(StoreError::unreadable)?,
             score: row.score.map(score).transpose()?,
             remarks: serde_json::from_str(&row.remarks)?,
             version: checked_number(row.version)?,
@@ -80,7 +80,7 @@ impl TryFrom<RoundRow> for Round {
 }
 
 fn score(stored: i64) -> Result<Score> {
-    Score::try_from(checked_number::<u8>(stored)?).map_err(|error| StoreError::Unreadable(error.into()))
+    Score::try_from(checked_number::<u8>(stored)?).map_err(StoreError::unreadable)
 }
 
 row! {
@@ -102,7 +102,7 @@ impl TryFrom<ProposalRow> for Proposal {
     fn try_from(row: ProposalRow) -> Result<Self> {
         Ok(Self {
             id: ProposalId(row.id),
-            status: row.status.parse().map_err(StoreError::Unreadable)?,
+            status: row.status.parse().map_err(StoreError::unreadable)?,
             base_version: checked_number(row.base_version)?,
             body: row.body,
             note: row.note,
@@ -258,7 +258,7 @@ impl Store {
             .fetch_optional(pool)
             .await
         })?;
-        name.map(|name| name.parse().map_err(|error| StoreError::Unreadable(format!("{error}")))).transpose()
+        name.map(|name| name.parse().map_err(StoreError::unreadable)).transpose()
     }
 
     /// Returns training rounds, newest first.

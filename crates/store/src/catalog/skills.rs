@@ -93,7 +93,7 @@ impl VersionRow {
 
 /// Converts a stored number; one that is out of range is unreadable.
 pub(super) fn checked_number<T: TryFrom<i64>>(number: i64) -> Result<T> {
-    T::try_from(number).map_err(|_| StoreError::Unreadable(format!("a number is out of range: {number}")))
+    T::try_from(number).map_err(|_| StoreError::unreadable(format!("a number is out of range: {number}")))
 }
 
 const ONE: &str = "SELECT s.id, s.version, s.experience, v.spec, s.created_at, s.updated_at FROM skills s \

@@ -74,7 +74,7 @@ impl TryFrom<TokenRow> for TokenRecord {
 pub const MAX_TOKENS: i64 = 100;
 
 pub(super) fn parse_owner(text: &str) -> Result<Owner> {
-    Name::parse(text).map(Owner::new).map_err(|error| StoreError::Unreadable(error.to_string()))
+    Name::parse(text).map(Owner::new).map_err(|error| StoreError::unreadable("a name").caused_by(error))
 }
 
 /// All columns of a token with the name of its user.

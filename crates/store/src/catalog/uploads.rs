@@ -34,7 +34,7 @@ impl TryFrom<UploadRow> for Upload {
     fn try_from(row: UploadRow) -> Result<Self> {
         Ok(Self {
             id: UploadId(row.id),
-            name: Name::parse(&row.name).map_err(|error| StoreError::Unreadable(error.to_string()))?,
+            name: Name::parse(&row.name).map_err(|error| StoreError::unreadable("a name").caused_by(error))?,
             media_type: row.media_type,
             bytes: unsigned(row.bytes)?,
             created_at: Timestamp::from_millis(row.created_at),

@@ -24,7 +24,10 @@ pub(crate) struct Checkpointer {
 impl Checkpointer {
     pub(crate) async fn run(self, cancel: CancellationToken) {
         if let Err(error) = self.extend_log().await {
-            tracing::debug!(%error, "could not extend the write-ahead log; it grows on demand");
+            tracing::debug!(
+                error = &error as &dyn std::error::Error,
+                "could not extend the write-ahead log; it grows on demand"
+            );
         }
         loop {
             tokio::select! {
@@ -32,16 +35,18 @@ impl Checkpointer {
                 () = tokio::time::sleep(INTERVAL) => {}
             }
             if let Err(error) = self.checkpoint().await {
-                tracing::warn!(%error, "checkpoint failed; retrying");
+                tracing::warn!(error = &error as &dyn std::error::Error, "checkpoint failed; retrying");
             }
         }
     }
 
     async fn extend_log(&self) -> Result<(), StoreError> {
         let Some(log) = self.store.log() else { return Ok(()) };
-        let unavailable = |error: &dyn std::fmt::Display| StoreError::Unavailable(error.to_string());
-        let extended = tokio::task::spawn_blocking(move || extend(&log)).await.map_err(|error| unavailable(&error))?;
-        extended.map_err(|error| unavailable(&error))
+        const WHAT: &str = "cannot write to the write-ahead log";
+        let extended = tokio::task::spawn_blocking(move || extend(&log)).await;
+        extended
+            .map_err(|error| StoreError::unavailable(WHAT).caused_by(error))?
+            .map_err(|error| StoreError::unavailable(WHAT).caused_by(error))
     }
 
     async fn checkpoint(&self) -> Result<(), StoreError> {

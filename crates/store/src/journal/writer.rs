@@ -100,13 +100,21 @@ impl JournalWriter {
             match self.save(&group.commits).await {
                 Ok(applied) => self.acknowledge(group, applied),
                 Err(error) if group.retried || started.elapsed() >= RETRY_TIME => {
-                    tracing::warn!(%error, commits = group.commits.len(), "commits failed");
+                    tracing::warn!(
+                        error = &error as &dyn std::error::Error,
+                        commits = group.commits.len(),
+                        "commits failed"
+                    );
                     for reply in group.replies {
                         drop(reply.send(Err(error.duplicate())));
                     }
                 }
                 Err(error) => {
-                    tracing::debug!(%error, commits = group.commits.len(), "commits failed; retrying in halves");
+                    tracing::debug!(
+                        error = &error as &dyn std::error::Error,
+                        commits = group.commits.len(),
+                        "commits failed; retrying in halves"
+                    );
                     if let Some(later) = group.split() {
                         groups.push(later);
                     }
@@ -132,7 +140,7 @@ impl JournalWriter {
         let now = Timestamp::now();
         let applied = tokio::time::timeout(COMMIT_TIMEOUT, self.apply(commits, now))
             .await
-            .map_err(|_| StoreError::Unavailable(format!("no reply within {} s", COMMIT_TIMEOUT.as_secs())))??;
+            .map_err(|_| StoreError::unavailable(format!("no reply within {} s", COMMIT_TIMEOUT.as_secs())))??;
         metrics::histogram!("greenroom_commit_seconds").record(started.elapsed().as_secs_f64());
         metrics::histogram!("greenroom_commit_group_size").record(commits.len() as f64);
         Ok(applied)

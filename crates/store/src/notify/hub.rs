@@ -5,11 +5,7 @@ use super::{
     outbox::NotifyOutbox,
     watch::{OwnerWatchState, RunSignalState},
 };
-use domain::{
-    ids::RoomId,
-    owner::Owner,
-    position::Seq,
-};
+use domain::{ids::RoomId, owner::Owner, position::Seq};
 use std::{
     collections::HashMap,
     sync::{

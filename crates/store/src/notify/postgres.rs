@@ -68,7 +68,7 @@ impl RelaySubscription for PostgresSubscription {
     async fn next(&mut self) -> Result<String> {
         match self.listener.try_recv().await? {
             Some(notification) => Ok(notification.payload().to_owned()),
-            None => Err(StoreError::Unavailable("PostgreSQL closed the listening connection".into())),
+            None => Err(StoreError::unavailable("PostgreSQL closed the listening connection")),
         }
     }
 

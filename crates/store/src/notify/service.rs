@@ -39,7 +39,10 @@ impl<R: Relay> NotifyService<R> {
         let first_subscription = match in_time(relay.subscribe()).await {
             Ok(subscription) => Some(subscription),
             Err(error) => {
-                tracing::warn!(%error, "cannot subscribe to the notifications of other servers yet; polling");
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "cannot subscribe to the notifications of other servers yet; polling"
+                );
                 None
             }
         };
@@ -73,7 +76,10 @@ impl<R: Relay> NotifyService<R> {
                     sleep_until(next).await;
                 }
                 Err(error) => {
-                    tracing::debug!(%error, "could not notify the other servers; retrying");
+                    tracing::debug!(
+                        error = &error as &dyn std::error::Error,
+                        "could not notify the other servers; retrying"
+                    );
                     outbox.put_back(&pending);
                     tokio::select! {
                         () = cancel.cancelled() => {}
@@ -100,7 +106,10 @@ impl<R: Relay> NotifyService<R> {
                 report_connected(true);
                 let Err(error) = self.receive(subscription).await;
                 report_connected(false);
-                tracing::warn!(%error, "lost the notifications of other servers; polling until they are back");
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "lost the notifications of other servers; polling until they are back"
+                );
             }
         };
         tokio::select! {
@@ -125,7 +134,10 @@ impl<R: Relay> NotifyService<R> {
         loop {
             match in_time(self.relay.subscribe()).await {
                 Ok(subscription) => return subscription,
-                Err(error) => tracing::debug!(%error, "could not subscribe to notifications; retrying"),
+                Err(error) => tracing::debug!(
+                    error = &error as &dyn std::error::Error,
+                    "could not subscribe to notifications; retrying"
+                ),
             }
             sleep(retry).await;
             retry = (retry * 2).min(LAST_RETRY);
@@ -141,7 +153,10 @@ impl<R: Relay> NotifyService<R> {
 
     async fn poll(&self, lists: &mut ListStates) {
         if let Err(error) = in_time(self.store.poll_everything(lists)).await {
-            tracing::debug!(%error, "could not poll for changes of other servers; retrying");
+            tracing::debug!(
+                error = &error as &dyn std::error::Error,
+                "could not poll for changes of other servers; retrying"
+            );
         }
     }
 
@@ -154,7 +169,7 @@ impl<R: Relay> NotifyService<R> {
                 () = sleep_until(check) => {
                     in_time(subscription.check()).await?;
                     if let Err(error) = in_time(self.store.poll_heads()).await {
-                        tracing::debug!(%error, "could not poll the heads of rooms; retrying");
+                        tracing::debug!(error = &error as &dyn std::error::Error, "could not poll the heads of rooms; retrying");
                     }
                     check = Instant::now() + CHECK_INTERVAL;
                     continue;
@@ -181,7 +196,7 @@ impl<R: Relay> NotifyService<R> {
 }
 
 async fn in_time<T>(work: impl Future<Output = Result<T>>) -> Result<T> {
-    let late = |_| StoreError::Unavailable(format!("no reply within {} s", TIMEOUT.as_secs()));
+    let late = |_| StoreError::unavailable(format!("no reply within {} s", TIMEOUT.as_secs()));
     timeout(TIMEOUT, work).await.map_err(late)?
 }
 

@@ -63,7 +63,7 @@ row! {
 impl TryFrom<QueueRow> for Claim {
     type Error = StoreError;
     fn try_from(row: QueueRow) -> Result<Self> {
-        let owner = Name::parse(&row.owner).map_err(|error| StoreError::Unreadable(error.to_string()))?;
+        let owner = Name::parse(&row.owner).map_err(|error| StoreError::unreadable("a name").caused_by(error))?;
         Ok(Self {
             run_id: RunId(row.run_id),
             room_id: RoomId(row.room_id),

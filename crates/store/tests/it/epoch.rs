@@ -98,9 +98,9 @@ async fn assert_postgres_is_rejected(database: &TestDatabase) {
     let store = database.open().await;
     let folder = tempfile::tempdir().unwrap();
     let refused = backup::backup(&store, &folder.path().join("copy")).await;
-    assert!(matches!(refused, Err(StoreError::Start(text)) if text.contains("pg_dump")));
+    assert!(matches!(refused, Err(StoreError::Start(text)) if text.to_string().contains("pg_dump")));
     let refused = backup::restore(&database.config(), &folder.path().join("copy")).await;
-    assert!(matches!(refused, Err(StoreError::Start(text)) if text.contains("pg_restore")));
+    assert!(matches!(refused, Err(StoreError::Start(text)) if text.to_string().contains("pg_restore")));
 }
 
 async fn a_backup_during_writes_is_consistent_and_a_restore_has_a_new_epoch(database: TestDatabase) {
