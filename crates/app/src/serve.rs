@@ -4,13 +4,13 @@
 
 use crate::{
     cli::{doctor, version},
-    config::{AppConfig, DatabaseSetting},
+    config::{AppConfig, DatabaseSetting, NodeRole},
     provider_setup, test_hooks,
 };
 use anyhow::Context as _;
 use domain::{actor::Actor, agent::AgentSpec, name::Name, owner::Owner};
 use engine::{Engine, EngineError, Worker};
-use std::{io::Write as _, net::SocketAddr, path::Path, time::Duration};
+use std::{io::Write as _, net::SocketAddr, time::Duration};
 use store::{Backend, Store, StoreAccess};
 use tokio::{
     net::TcpListener,
@@ -36,7 +36,7 @@ pub async fn run(config: AppConfig) -> anyhow::Result<()> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut server = RunningServer::start(&config).await?;
-    announce(server.address, &config.store.data_dir)?;
+    announce(server.address, &config)?;
     tokio::select! {
         _ = interrupt.recv() => {}
         _ = terminate.recv() => {}
@@ -52,14 +52,18 @@ pub async fn run(config: AppConfig) -> anyhow::Result<()> {
 
 /// Programs that start the server read the first line; the others are for people. In one write, because such a program
 /// may stop reading after the first.
-fn announce(address: SocketAddr, data_dir: &Path) -> anyhow::Result<()> {
+fn announce(address: SocketAddr, config: &AppConfig) -> anyhow::Result<()> {
+    let next = match config.server.role {
+        NodeRole::All | NodeRole::Web => "open the address in a browser; Ctrl-C stops the server",
+        NodeRole::Worker => "this worker executes runs, and serves no clients; Ctrl-C stops it",
+    };
     let text = format!(
         "Greenroom is listening on http://{address}\n\
          \x20 version      {}\n\
          \x20 data folder  {}\n\
-         \x20 next         open the address in a browser; Ctrl-C stops the server\n",
+         \x20 next         {next}\n",
         version::current(),
-        data_dir.display(),
+        config.store.data_dir.display(),
     );
     let mut out = std::io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("cannot write to standard output")
@@ -96,22 +100,24 @@ impl RunningServer {
         let engine = Engine::new(store.clone(), providers, mcp, engine_config(config)?);
         create_first_agent(&store, &engine).await?;
         engine.sweep_uploads().await;
-        let worker = Worker::new(engine.clone());
-        // Before the HTTP server starts, so that clients never see an unfinished run without a worker.
-        worker.recover_at_start().await?;
+        let worker = config.server.role.executes_runs().then(|| Worker::new(engine.clone()));
+        if let Some(worker) = &worker {
+            // Before the HTTP server starts, so that clients never see an unfinished run without a worker.
+            worker.recover_at_start().await?;
+        }
         let examine = doctor::server_checks(config, &store, &engine, address);
         let app = server::AppState::new(server_config(config, address)?, engine.clone(), examine, http_cancel.clone())?;
         let mut http_server = JoinSet::new();
         http_server.spawn(server::serve(app, listener));
         let mut workers = JoinSet::new();
-        workers.spawn({
+        if let Some(worker) = worker {
             let (supervisor, cancel) = (supervisor.clone(), worker_cancel.clone());
-            async move {
+            workers.spawn(async move {
                 // Clients need not wait for this, but runs must: a leftover program may use the same folder.
                 end_leftover_processes(supervisor).await;
                 worker.run(cancel).await;
-            }
-        });
+            });
+        }
         Ok(Self {
             address,
             store,
@@ -217,6 +223,10 @@ fn server_config(config: &AppConfig, address: SocketAddr) -> anyhow::Result<serv
         mcp_session_idle: config.mcp_server.session_idle,
         mcp_max_sessions: config.mcp_server.max_sessions,
         mcp_handler: test_hooks::mcp_handler()?,
+        routes: match config.server.role.serves_clients() {
+            true => server::RouteSet::All,
+            false => server::RouteSet::Worker,
+        },
     })
 }
 

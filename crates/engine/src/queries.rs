@@ -14,7 +14,8 @@ use domain::{
 use std::{collections::BTreeMap, sync::Arc};
 use store::{
     MessageHistory, NamedRun, RunFilter, SkillStats, SkillVersion, Store, StoreError, UsageQuery, UsageRow,
-    journal::{Follower, Notifier, OwnerWatch, Page},
+    journal::{Follower, Page},
+    notify::{Notifier, OwnerWatch},
 };
 
 /// A cheaply cloned handle. Every query names the workspace; a foreign id and an unknown id look the same.

@@ -70,6 +70,15 @@ pub struct HttpServerConfig {
     pub mcp_max_sessions: usize,
     /// Tests may replace the handler of MCP clients.
     pub mcp_handler: McpHandlerKind,
+    pub routes: RouteSet,
+}
+
+/// The routes that a server has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RouteSet {
+    All,
+    /// Health, metrics, and the host tools of the agents that run on this server.
+    Worker,
 }
 
 /// The shared state of all handlers. Every field is a cheap handle.
@@ -155,7 +164,12 @@ pub enum HttpServerError {
 
 /// Builds the router, and the list of all routes with their policies.
 pub fn router(app: &App) -> (axum::Router, Vec<RouteInfo>) {
-    http::add_routes(RouterBuilder::new(app)).into_router()
+    let builder = RouterBuilder::new(app);
+    match app.config.routes {
+        RouteSet::All => http::add_routes(builder),
+        RouteSet::Worker => http::add_worker_routes(builder),
+    }
+    .into_router()
 }
 
 /// Serves until `app.stopping` is cancelled and all open requests have ended, or `stop_deadline` has passed.

@@ -1,7 +1,7 @@
 //! The command line arguments. Their doc comments are the help texts; `docs/cli.md` has more detail.
 
 use super::{backup, cancel, completions, events, run, token};
-use crate::config::{ConfigFlags, SecretString};
+use crate::config::{ConfigFlags, NodeRole, SecretString};
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -48,13 +48,16 @@ pub struct ServeArgs {
     /// Address and port to serve on; port 0 takes any free one.
     #[arg(long, value_name = "ADDRESS")]
     pub listen: Option<String>,
+    /// Serve clients (web), execute runs (worker), or both; web and worker need PostgreSQL.
+    #[arg(long, value_name = "ROLE", value_parser = NodeRole::NAMES)]
+    pub role: Option<String>,
     #[command(flatten)]
     pub data: DataArgs,
 }
 
 impl ServeArgs {
     pub fn flags(&self) -> ConfigFlags {
-        ConfigFlags { listen: self.listen.clone(), ..self.data.flags() }
+        ConfigFlags { listen: self.listen.clone(), role: self.role.clone(), ..self.data.flags() }
     }
 }
 
@@ -77,6 +80,7 @@ impl DataArgs {
         ConfigFlags {
             config: self.config.clone(),
             listen: None,
+            role: None,
             data_dir: self.data_dir.clone(),
             database: self.database.clone(),
         }

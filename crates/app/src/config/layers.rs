@@ -129,6 +129,9 @@ pub fn from_flags(flags: &ConfigFlags) -> ConfigLayer {
     if let Some(listen) = &flags.listen {
         layer.set("server.listen", listen.as_str(), "--listen");
     }
+    if let Some(role) = &flags.role {
+        layer.set("server.role", role.as_str(), "--role");
+    }
     if let Some(path) = &flags.data_dir {
         layer.set("store.data_dir", path.as_str(), "--data-dir");
     }

@@ -53,6 +53,7 @@ pub enum AppConfigError {
 pub struct ConfigFlags {
     pub config: Option<PathBuf>,
     pub listen: Option<String>,
+    pub role: Option<String>,
     pub data_dir: Option<String>,
     pub database: Option<SecretString>,
 }
@@ -90,6 +91,38 @@ pub struct ServerSection {
     pub max_connections: usize,
     pub body_bytes: usize,
     pub shutdown: Duration,
+    pub role: NodeRole,
+}
+
+/// What one of several servers on the same database does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum NodeRole {
+    All,
+    /// Serves clients; starts no agent.
+    Web,
+    /// Executes runs; serves only health, metrics, and the host tools of its own agents.
+    Worker,
+}
+
+impl NodeRole {
+    pub const NAMES: [&str; 3] = ["all", "web", "worker"];
+
+    fn parse(text: &str) -> Option<Self> {
+        match text {
+            "all" => Some(Self::All),
+            "web" => Some(Self::Web),
+            "worker" => Some(Self::Worker),
+            _ => None,
+        }
+    }
+
+    pub fn serves_clients(self) -> bool {
+        self != Self::Worker
+    }
+
+    pub fn executes_runs(self) -> bool {
+        self != Self::Web
+    }
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -185,6 +218,13 @@ impl AppConfig {
         let data_dir = from.parsed("store.data_dir", "the path of a directory", path)?;
         let database =
             from.parsed("store.database", database::ALLOWED, |text| DatabaseSetting::parse(text, &data_dir))?;
+        // Two servers cannot share an SQLite file.
+        let is_shared = matches!(database, DatabaseSetting::Postgres { .. });
+        let roles = match is_shared {
+            true => "\"all\", \"web\" or \"worker\"",
+            false => "\"all\" with SQLite, which only one server can use; set store.database to a postgres:// URL",
+        };
+        let role = |text: &str| NodeRole::parse(text).filter(|role| is_shared || *role == NodeRole::All);
         Ok(Self {
             file,
             server: ServerSection {
@@ -193,6 +233,7 @@ impl AppConfig {
                 max_connections: from.integer("server.max_connections", 1..=1_000_000)?,
                 body_bytes: from.integer("server.body_bytes", 1024..=1 << 30)?,
                 shutdown: from.seconds("server.shutdown_seconds", 1..=300)?,
+                role: from.parsed("server.role", roles, role)?,
             },
             store: StoreSection {
                 data_dir,

@@ -1,6 +1,6 @@
 //! Precedence, refusals and error messages.
 
-use super::{AppConfig, ConfigFlags, DatabaseSetting, LogFormat, layers};
+use super::{AppConfig, ConfigFlags, DatabaseSetting, LogFormat, NodeRole, layers};
 use config::ValueKind;
 use std::{ffi::OsString, fs, path::Path, time::Duration};
 
@@ -183,6 +183,24 @@ fn the_manual_names_every_key_with_its_variable_and_default() {
         let row = format!("| `{name}` | `{default}` | `{variable}` | ");
         assert!(manual.lines().any(|line| line.starts_with(&row)), "docs/configuration.md has no row {row}");
     }
+}
+
+#[test]
+fn web_and_worker_need_a_database_that_servers_can_share() {
+    let said = refusal("[server]\nrole = \"worker\"\n");
+    assert!(said.contains("server.role is \"worker\"") && said.contains("postgres://"), "{said}");
+    let dir = tempfile::tempdir().unwrap();
+    let with = |role: Option<&str>, database: &str| {
+        let (role, database) = (role.map(str::to_owned), Some(database.to_owned().into()));
+        let config = load(&ConfigFlags { role, database, ..ConfigFlags::default() }, &[], dir.path());
+        config.map(|config| config.server.role)
+    };
+    assert_eq!(with(None, "sqlite://file.db"), Ok(NodeRole::All));
+    assert_eq!(with(Some("all"), "sqlite://file.db"), Ok(NodeRole::All));
+    assert_eq!(with(Some("web"), "postgres://db/rooms"), Ok(NodeRole::Web));
+    assert_eq!(with(Some("worker"), "postgres://db/rooms"), Ok(NodeRole::Worker));
+    let said = with(Some("both"), "postgres://db/rooms").unwrap_err();
+    assert!(said.contains("(--role)") && said.contains("\"web\" or \"worker\""), "{said}");
 }
 
 #[test]

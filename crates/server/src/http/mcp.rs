@@ -39,6 +39,27 @@ pub fn add_routes(builder: RouterBuilder) -> RouterBuilder {
         .add_undocumented(Policy::Needs(Permission::Read), "/message", &[Method::POST], post(message))
 }
 
+/// The host tools of the agents that run on this server; an agent token is valid only here.
+pub fn add_worker_routes(builder: RouterBuilder) -> RouterBuilder {
+    let tools = get(host_tools).post(host_tools).delete(host_tools);
+    let policy = Policy::NeedsOrHostTools(Permission::Read);
+    builder.add_undocumented(policy, "/mcp", &[Method::GET, Method::POST, Method::DELETE], tools)
+}
+
+async fn host_tools(
+    app: State<App>,
+    requester: Requester,
+    parts: request::Parts,
+    body: BodyBytes,
+) -> Result<Response, Problem> {
+    match &requester {
+        Requester::Agent(_) => Ok(streamable(app, requester, parts, body).await),
+        Requester::Owner(_) => {
+            Err(Problem::new(Code::NotFound, "This server only executes runs; use a server with the role web."))
+        }
+    }
+}
+
 fn respond(reply: McpResponse) -> Response {
     reply.map(Body::new)
 }

@@ -102,6 +102,15 @@ pub fn add_routes(builder: RouterBuilder) -> RouterBuilder {
     web::add_routes(mcp::add_routes(skills::add_routes(builder)))
 }
 
+/// The routes of a server that only executes runs: clients use the others.
+pub fn add_worker_routes(builder: RouterBuilder) -> RouterBuilder {
+    let builder = builder
+        .add(Public, routes!(health::healthz))
+        .add(Public, routes!(health::readyz))
+        .add(Needs(Read), routes!(metrics::prometheus));
+    mcp::add_worker_routes(builder)
+}
+
 /// The idempotency key of a request with its fingerprint, if the client sent a key.
 fn attempt(key: IdempotencyKey, fingerprint: Fingerprint) -> Option<IdempotentRequest> {
     key.0.map(|key| IdempotentRequest { key, fingerprint: fingerprint.0 })

@@ -20,7 +20,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use server::routes;
 use server::{
-    App, AppState, HttpServerConfig, McpHandlerKind,
+    App, AppState, HttpServerConfig, McpHandlerKind, RouteSet,
     auth::{AccountStore, Caller, token},
     error::{BoxError, Problem},
     extract::{Id, IdempotencyKey, JsonBody, QueryParams},
@@ -191,6 +191,7 @@ pub fn config() -> HttpServerConfig {
         mcp_session_idle: Duration::from_secs(1800),
         mcp_max_sessions: 1000,
         mcp_handler: McpHandlerKind::default(),
+        routes: RouteSet::All,
     }
 }
 

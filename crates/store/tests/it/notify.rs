@@ -1,6 +1,6 @@
 //! Two servers on one PostgreSQL: each is notified of the other's changes, and polls while notifications are lost.
 
-use crate::scene::{TestRun, append, follow, me, name, read_until, room, says, within};
+use crate::scene::{TestRun, append, by, follow, me, name, read_until, renaming, room, says, within};
 use domain::{
     agent::AgentSpec,
     ids::RoomId,
@@ -97,9 +97,9 @@ async fn another_server_is_notified_of_lists_the_queue_and_signals() {
     watch.set_rooms(BTreeSet::from([room]));
     one.commit(append(room, vec![says("new")])).await.unwrap();
     until(&watch, |changes| changes.rooms == BTreeSet::from([room])).await;
-    one.update_room(&me(), room, &name("new name"), &RoomPolicy::default(), None).await.unwrap();
+    one.commit(renaming(room, &name("new name"), &RoomPolicy::default(), None)).await.unwrap();
     until(&watch, |changes| changes.room_list).await;
-    one.create_agent(&me(), AgentSpec::new(name("new"), "scripted"), None).await.unwrap();
+    one.create_agent(&by(&me()), AgentSpec::new(name("new"), "scripted"), None).await.unwrap();
     until(&watch, |changes| changes.agents).await;
     let run = TestRun::queued(&one, room).await;
     within(two.queue_notify().notified()).await;
@@ -133,7 +133,7 @@ async fn invariant_13_hints_are_hints_without_notifications_everything_is_polled
         agents && skills && rooms
     })
     .await;
-    one.create_agent(&me(), AgentSpec::new(name("new"), "scripted"), None).await.unwrap();
+    one.create_agent(&by(&me()), AgentSpec::new(name("new"), "scripted"), None).await.unwrap();
     until(&watch, |changes| changes.agents && !changes.skills).await;
     within(signals.changed()).await;
     assert!(signals.take().any);

@@ -61,6 +61,7 @@ mod readme;
 mod reconnect;
 mod remembered;
 pub mod requests;
+mod roles;
 mod room_list;
 mod rooms;
 mod run_pages;
