@@ -6,6 +6,7 @@ mod entry;
 mod file;
 mod secrets;
 mod tiers;
+mod tool_name;
 mod variables;
 
 #[cfg(test)]
@@ -15,6 +16,7 @@ pub use entry::{McpEntryError, McpServerEntry};
 pub use file::{MAX_FILE_BYTES, MAX_SERVERS, McpFileError, McpFileServers, parse_file, print_file};
 pub use secrets::{MASK, McpSecrets, split_authority};
 pub use tiers::{McpTier, McpTierServers, MergedMcpServer, MergedMcpServers, merge};
+pub use tool_name::{server_pattern, tool_name, tool_of};
 pub use variables::{UnsetVariable, substitute, variables_in};
 
 use serde::{Deserialize, Serialize};

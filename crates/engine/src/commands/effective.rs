@@ -4,13 +4,13 @@
 use super::{McpTrustView, mcp_live};
 use crate::{
     Engine, EngineError,
-    mcp_servers::{McpServerSource, ResolvedServer, ServerProblem, ServerUnavailable, full_name},
+    mcp_servers::{McpServerSource, ResolvedServer, ServerProblem, ServerUnavailable},
 };
 use domain::{
     actor::Actor,
     agent::{Agent, PolicyDecision, ToolPolicy},
     ids::{AgentId, RoomId},
-    mcp::{McpTier, NamedMcpServer},
+    mcp::{McpTier, NamedMcpServer, tool_name},
     permission::Permission,
 };
 use providers::host_tools;
@@ -243,7 +243,7 @@ impl ToolRules<'_> {
     }
 
     fn tool(&self, server: &str, name: &str, description: Option<&str>, is_question: bool) -> EffectiveTool {
-        let full_name = full_name(server, name);
+        let full_name = tool_name(server, name);
         let (verdict, remembered) = self.verdict(&full_name, is_question);
         let description = description.map(|text| match text.char_indices().nth(DESCRIPTION_CHARS) {
             Some((end, _)) => format!("{}…", &text[..end]),

@@ -1,7 +1,10 @@
 //! Views of MCP servers for API responses. They contain no secrets, and process details are for the operator only.
 
-use crate::mcp_servers::{McpSecrets, McpServerSource, ServerProblem, VariableUse, full_name};
-use domain::{mcp::McpServerEntry, time::Timestamp};
+use crate::mcp_servers::{McpSecrets, McpServerSource, ServerProblem, VariableUse};
+use domain::{
+    mcp::{McpServerEntry, tool_name},
+    time::Timestamp,
+};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use workbench::mcp;
@@ -225,7 +228,7 @@ impl McpListingView {
     pub(super) fn of(server: &str, listing: &mcp::McpToolListing) -> Self {
         let tool = |tool: &mcp::McpTool| McpToolView {
             name: tool.name.clone(),
-            full_name: full_name(server, &tool.name),
+            full_name: tool_name(server, &tool.name),
             title: tool.title.clone(),
             description: tool.description.clone(),
             input_schema: tool.input_schema.clone(),

@@ -26,8 +26,3 @@ pub(crate) use resolve::{
 };
 pub use resolve::{ServerProblem, skill_layer};
 pub use variables::{McpVariables, VariableUse};
-
-/// The name of an MCP tool for agents, in the form that Claude Code uses.
-pub(crate) fn full_name(server: &str, tool: &str) -> String {
-    format!("mcp__{server}__{tool}")
-}

@@ -15,7 +15,7 @@ use crate::{
     jsonrpc::{CallError, RpcError, RpcIncoming, RpcPeer},
     turn_port::{PortEvent, TurnPort},
 };
-use domain::{event::Decision, ids::ApprovalId};
+use domain::{event::Decision, ids::ApprovalId, mcp::tool_of};
 use serde_json::{Value, json};
 use std::{collections::HashMap, future::poll_fn, task::Poll, time::Duration};
 use tokio::{
@@ -234,7 +234,7 @@ fn selected(option: &str) -> Value {
 /// Whether this is a host tool, in any of the formats in which agents name MCP tools.
 fn is_host_tool(name: &str) -> bool {
     let server = host_tools::SERVER_NAME;
-    host_tools::HOST_TOOLS.iter().map(|tool| name_over_mcp(tool.name)).any(|tool| {
-        [format!("mcp_{server}_{tool}"), format!("mcp__{server}__{tool}")].iter().any(|known| known == name)
-    })
+    // Gemini CLI has single underscores.
+    let tool = tool_of(server, name).or_else(|| name.strip_prefix("mcp_")?.strip_prefix(server)?.strip_prefix('_'));
+    host_tools::HOST_TOOLS.iter().any(|known| tool == Some(name_over_mcp(known.name)))
 }

@@ -1,6 +1,7 @@
 //! Assembles the tool calls of a prompt from the updates in which agents report them.
 
 use crate::{ProviderEvent, TurnEvent};
+use domain::mcp::tool_name;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 
@@ -227,7 +228,7 @@ fn name_of(naming: ToolNaming, id: &str, update: &Value) -> Option<String> {
     match naming {
         ToolNaming::Kind => {
             let (server, tool) = (update["rawInput"]["server"].as_str()?, update["rawInput"]["tool"].as_str()?);
-            Some(format!("mcp__{server}__{tool}"))
+            Some(tool_name(server, tool))
         }
         ToolNaming::CallId => id.rsplit_once("__").map(|(name, _)| name.to_owned()).filter(|name| !name.is_empty()),
         ToolNaming::Field => {

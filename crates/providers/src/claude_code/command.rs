@@ -1,7 +1,7 @@
 //! The command line, environment and MCP configuration of Claude Code. Pure.
 
 use crate::{AgentWorkspace, host_tools, program::AgentProgram, turn::SkillSnapshot};
-use domain::mcp::{McpTransport, NamedMcpServer};
+use domain::mcp::{McpTransport, NamedMcpServer, server_pattern};
 use serde_json::{Value, json};
 use std::{
     ffi::{OsStr, OsString},
@@ -48,7 +48,7 @@ impl ClaudeLaunchSettings {
         args.push(joined("--mcp-config=", self.mcp_file.as_os_str()));
         // Makes the program read the workspace's instructions, although it ignores the workspace's settings.
         args.push(joined("--add-dir=", self.workspace.as_os_str()));
-        args.push(format!("--allowedTools=mcp__{}", host_tools::SERVER_NAME).into());
+        args.push(format!("--allowedTools={}", server_pattern(host_tools::SERVER_NAME)).into());
         args.extend(model.map(|model| format!("--model={model}").into()));
         args.extend(resume.map(|session| format!("--resume={session}").into()));
         args.extend(program.args.iter().map(OsString::from));

@@ -8,6 +8,7 @@ use crate::host_tools::{
 use domain::{
     agent::{PolicyDecision, ToolPolicy},
     event::Decision,
+    mcp::tool_of,
     time::Timestamp,
 };
 use serde_json::{Value, json};
@@ -87,7 +88,7 @@ fn hook_response(tool: Option<&str>, event: &str, policy: &ToolPolicy) -> Value 
     let Some(tool) = tool.filter(|_| event == "PreToolUse") else { return json!({"continue": true}) };
     // Everything else is allowed here, so that only tools matched by `ask` need approval.
     let named = ToolPolicy { allow: vec!["*".into()], ask: policy.ask.clone(), deny: policy.deny.clone() };
-    let is_ask_user = tool == format!("mcp__{}__ask_user", host_tools::SERVER_NAME);
+    let is_ask_user = tool_of(host_tools::SERVER_NAME, tool) == Some("ask_user");
     match named.decide(tool) {
         PolicyDecision::Deny => decide("deny", format!("{tool} is not allowed for this agent.")),
         PolicyDecision::Ask if !is_ask_user => decide("ask", format!("{tool} needs approval for this agent.")),

@@ -3,12 +3,12 @@
 //! Each answer allows or denies a single call. Answers that would change settings or grant more than was requested
 //! (accept for the session, amend the policy) are never sent.
 
-use super::parse::{CodexParser, CodexToolCall, mcp_name, text};
+use super::parse::{CodexParser, CodexToolCall, text};
 use crate::{
     host_tools::{self, HostToolOutcome, HostToolReply},
     jsonrpc::RpcError,
 };
-use domain::{event::Decision, time::Timestamp};
+use domain::{event::Decision, mcp::tool_name, time::Timestamp};
 use serde_json::{Map, Value, json};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -157,7 +157,7 @@ fn elicitation(params: &Value, parser: &CodexParser) -> CodexRequest {
     let same = of_server.iter().find(|(_, tool)| Some(&tool.input) == arguments);
     let (tool_use_id, name, input) = match same.or(of_server.last().filter(|_| of_server.len() == 1)) {
         Some((id, tool)) => (Some((*id).to_owned()), tool.name.clone(), tool.input.clone()),
-        None => (None, mcp_name(server, "unknown"), arguments.cloned().unwrap_or_else(|| json!({}))),
+        None => (None, tool_name(server, "unknown"), arguments.cloned().unwrap_or_else(|| json!({}))),
     };
     CodexRequest::Approval(Approval { tool_use_id, name, input, reply: CodexReplyFormat::McpTool })
 }

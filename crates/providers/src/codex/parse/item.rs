@@ -2,6 +2,7 @@
 
 use super::{CodexParser, OpenItem, text};
 use crate::TurnEvent;
+use domain::mcp::tool_name;
 use serde_json::{Map, Value, json};
 
 /// A tool call as shown in the room.
@@ -143,7 +144,7 @@ fn tool(kind: &str, item: &Value) -> Option<CodexToolCall> {
         "fileChange" => plain("apply_patch", json!({"changes": field("changes")})),
         "mcpToolCall" => CodexToolCall {
             server: Some(named("server")),
-            ..plain(&mcp_name(&named("server"), &named("tool")), field("arguments"))
+            ..plain(&tool_name(&named("server"), &named("tool")), field("arguments"))
         },
         "dynamicToolCall" => match text(item, "namespace") {
             Some(namespace) => plain(&format!("{namespace}__{}", named("tool")), field("arguments")),
@@ -158,10 +159,6 @@ fn tool(kind: &str, item: &Value) -> Option<CodexToolCall> {
         ),
         _ => return None,
     })
-}
-
-pub fn mcp_name(server: &str, tool: &str) -> String {
-    format!("mcp__{server}__{tool}")
 }
 
 /// Returns the result of a tool call, and whether it is an error.

@@ -10,7 +10,7 @@ mod meter;
 mod tests;
 
 pub use failure::{failure, not_logged_in};
-pub use item::{CodexToolCall, mcp_name};
+pub use item::CodexToolCall;
 
 use crate::TurnEvent;
 use domain::{run::RunError, usage::Usage};

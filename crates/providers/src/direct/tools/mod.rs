@@ -24,7 +24,7 @@ use crate::{MemoryHandle, TurnEvent};
 use builtin::BuiltinTool;
 use domain::{
     agent::{PolicyDecision, ToolPolicy},
-    mcp::NamedMcpServer,
+    mcp::{NamedMcpServer, tool_name},
     time::Timestamp,
 };
 use serde_json::{Map, Value};
@@ -77,7 +77,7 @@ impl ToolSet {
             match tools {
                 Ok(tools) => {
                     for ServerTool { name, description, schema } in tools {
-                        let full = format!("mcp__{}__{name}", server.name);
+                        let full = tool_name(&server.name, &name);
                         let offer = OfferedTool { name: full, description, schema };
                         let toolbox = Arc::clone(toolbox);
                         let source = ToolSource::Mcp { toolbox, server: server.clone(), tool: name };
