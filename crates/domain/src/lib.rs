@@ -8,6 +8,7 @@ pub mod agent;
 pub mod audit;
 pub mod event;
 pub mod fold;
+pub mod hex;
 pub mod ids;
 pub mod limits;
 pub mod mcp;

@@ -12,8 +12,9 @@ use domain::{
 };
 use serde::Serialize;
 use serde_json::Value;
-use std::{future::Future, path::PathBuf, pin::Pin, time::SystemTime};
+use std::{future::Future, path::PathBuf, pin::Pin};
 use tokio::sync::mpsc;
+use workbench::skills::SkillFolder;
 
 pub type TurnFuture = Pin<Box<dyn Future<Output = TurnOutcome> + Send>>;
 pub type CloseFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -91,37 +92,10 @@ pub struct AgentWorkspace {
     pub folder: PathBuf,
     /// The agent's own folder inside the data folder, for the state of its program; exists.
     pub home: PathBuf,
+    /// Their digests tell a provider that a program it kept has read older versions.
     pub skills: Vec<SkillFolder>,
     /// Fully resolved. A CLI connects to the servers itself; for other providers the MCP manager does.
     pub mcp_servers: Vec<mcp::NamedMcpServer>,
-}
-
-/// A skill on disk: a folder with a `SKILL.md`.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct SkillFolder {
-    pub name: String,
-    pub path: PathBuf,
-}
-
-/// A skill folder at the time a process was started. Two are equal if they have the same content: the path differs in
-/// every run, but the same content has the same modification time.
-#[derive(Clone, Debug)]
-pub(crate) struct SkillSnapshot {
-    pub folder: SkillFolder,
-    changed: Option<SystemTime>,
-}
-
-impl SkillSnapshot {
-    pub fn all(skills: &[SkillFolder]) -> Vec<Self> {
-        let changed = |folder: &SkillFolder| folder.path.join("SKILL.md").metadata().and_then(|file| file.modified());
-        skills.iter().map(|folder| Self { folder: folder.clone(), changed: changed(folder).ok() }).collect()
-    }
-}
-
-impl PartialEq for SkillSnapshot {
-    fn eq(&self, other: &Self) -> bool {
-        self.folder.name == other.folder.name && self.changed == other.changed
-    }
 }
 
 #[derive(Clone, Debug)]

@@ -5,10 +5,13 @@ use domain::{
     agent::{Agent, ToolPolicy},
     skill::{ParameterError, ParameterValues, SKILL_FILE, Skill, document, fill_placeholders},
 };
-use providers::SkillFolder;
-use std::{fs::File, io::Read as _, path::Path};
+use std::{
+    fs::File,
+    io::Read as _,
+    path::{Path, PathBuf},
+};
 use store::SkillUse;
-use workbench::skills::FilledSkill;
+use workbench::skills::{FilledSkill, SkillFolder};
 
 /// How much of a `SKILL.md` in the data folder goes into a prompt.
 const MAX_DOCUMENT_BYTES: u64 = 256 * 1024;
@@ -62,6 +65,14 @@ impl SkillSetBuilder {
         self.uses.push(SkillUse { skill: skill.id, version: skill.version, invoked: call.is_some() });
         Ok(true)
     }
+}
+
+/// Reads a skill in the data folder, all its files: its digest says which version a run has.
+pub(super) async fn read_skill_folder(name: &str, path: PathBuf) -> Result<SkillFolder, SkillSetupError> {
+    let unreadable = |error: &dyn std::fmt::Display| SkillSetupError::Unreadable(name.to_owned(), error.to_string());
+    let named = name.to_owned();
+    let read = tokio::task::spawn_blocking(move || SkillFolder::read(named, path)).await;
+    read.map_err(|error| unreadable(&error))?.map_err(|error| unreadable(&error))
 }
 
 /// Reads the instructions of a skill in the data folder.

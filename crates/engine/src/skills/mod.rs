@@ -4,7 +4,7 @@
 mod builder;
 
 use crate::{Engine, EngineError, agent_workspace::list_names};
-use builder::{CalledSkill, SkillSetBuilder, read_skill_body};
+use builder::{CalledSkill, SkillSetBuilder, read_skill_body, read_skill_folder};
 use domain::{
     agent::{Agent, AgentSpec},
     ids::{AgentId, RoomId, RunId},
@@ -12,10 +12,9 @@ use domain::{
     run::RunError,
     skill::{ParameterError, ParameterValues, Skill, SkillArguments, SkillInvocation, SkillName},
 };
-use providers::SkillFolder;
 use serde_json::Value;
-use std::{collections::BTreeMap, time::Duration};
-use workbench::skills::FilledSkill;
+use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+use workbench::skills::{FilledSkill, SkillFolder};
 
 /// No run lasts this long; another server on this data folder may own younger folders.
 const STALE_AFTER: Duration = Duration::from_secs(7 * 24 * 3600);
@@ -48,7 +47,7 @@ pub(crate) struct AgentWithSkills {
 enum FoundSkill {
     Stored(Box<Skill>),
     /// A skill folder in the data folder.
-    Folder(SkillFolder),
+    Folder(PathBuf),
 }
 
 /// Why an agent's skills cannot be prepared.
@@ -56,6 +55,7 @@ enum SkillSetupError {
     Missing(String),
     Parameters(SkillName, ParameterError),
     Store(store::StoreError),
+    Unreadable(String, String),
     Disk(String),
 }
 
@@ -165,6 +165,9 @@ impl Engine {
                 tracing::error!(%room, agent = %agent.id, %error, "cannot read an agent's skills");
                 Err(RunError::new("unavailable", "the agent's skills could not be read from the database; try again"))
             }
+            Err(SkillSetupError::Unreadable(name, error)) => {
+                Err(RunError::new("skill_unreadable", format!("the skill {name} cannot be read: {error}")))
+            }
             Err(SkillSetupError::Disk(error)) => {
                 tracing::error!(%room, agent = %agent.id, %error, "cannot write an agent's skills");
                 Err(RunError::new("no_folder", format!("the server cannot write the agent's skills: {error}")))
@@ -202,7 +205,8 @@ impl Engine {
             let found = self.find_skill(owner, name).await?.ok_or_else(|| SkillSetupError::Missing(name.clone()))?;
             let call = call.as_ref().filter(|call| call.name.as_str() == name);
             match found {
-                FoundSkill::Folder(folder) => {
+                FoundSkill::Folder(path) => {
+                    let folder = read_skill_folder(name, path).await?;
                     if let Some(call) = call {
                         let body = read_skill_body(&folder).await?;
                         let (name, text) = (folder.name.clone(), call.arguments.text.clone());
@@ -214,12 +218,9 @@ impl Engine {
                     let is_trained = trained.as_ref() == Some(&skill.spec.name);
                     if builder.add(&skill, call, is_trained)? {
                         let files = self.store().skill_files(owner, &skill.spec.name, skill.version).await?;
-                        builder.filled_skills.extend(builder.document.take().map(|document| FilledSkill {
-                            name: skill.spec.name.clone(),
-                            document,
-                            files,
-                            created_at: skill.updated_at,
-                        }));
+                        let name = skill.spec.name.clone();
+                        let filled = builder.document.take().map(|document| FilledSkill { name, document, files });
+                        builder.filled_skills.extend(filled);
                     }
                 }
             }
@@ -227,14 +228,9 @@ impl Engine {
         let SkillSetBuilder { result: mut skilled, filled_skills: filled, uses, called, .. } = builder;
         if !filled.is_empty() {
             let folder = self.config().folders.run_folder(&run_folder_name(room, agent.id, run)).join("skills");
-            let folders = filled
-                .iter()
-                .map(|skill| SkillFolder { name: skill.name.to_string(), path: folder.join(skill.name.as_str()) });
-            skilled.folders.extend(folders);
             let written = tokio::task::spawn_blocking(move || workbench::skills::write_skills(&filled, &folder)).await;
-            written
-                .map_err(|error| SkillSetupError::Disk(error.to_string()))?
-                .map_err(|e| SkillSetupError::Disk(e.to_string()))?;
+            let written = written.map_err(|error| SkillSetupError::Disk(error.to_string()))?;
+            skilled.folders.extend(written.map_err(|error| SkillSetupError::Disk(error.to_string()))?);
         }
         if let Some(called) = called {
             let folder = skilled.folders.iter().find(|folder| folder.name == called.name);
@@ -295,9 +291,7 @@ impl Engine {
             }
         }
         let (folders, name) = (self.config().folders.clone(), name.to_owned());
-        let found = tokio::task::spawn_blocking(move || {
-            folders.skill_folder(&name).map(|path| FoundSkill::Folder(SkillFolder { name, path }))
-        });
+        let found = tokio::task::spawn_blocking(move || folders.skill_folder(&name).map(FoundSkill::Folder));
         found.await.map_err(|error| store::StoreError::unavailable("the search was interrupted").caused_by(error))
     }
 

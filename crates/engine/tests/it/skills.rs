@@ -28,6 +28,7 @@ contract! {
     a_skill_with_missing_values_is_used_only_when_called,
     a_skill_denies_tools_always_and_allows_them_only_when_called,
     a_skill_in_the_data_folder_can_be_called,
+    a_changed_script_of_a_skill_changes_its_digest,
     a_training_room_adds_its_skill_and_the_training_note,
     outdated_parameter_values_fail_the_run,
 }
@@ -66,6 +67,32 @@ fn skill_of(turn: &TestTurn, name: &str) -> Option<PathBuf> {
 
 fn document(folder: &Path) -> String {
     fs::read_to_string(folder.join("SKILL.md")).unwrap()
+}
+
+async fn a_changed_script_of_a_skill_changes_its_digest(database: TestDatabase) {
+    let mut harness = EngineHarness::new(database).await;
+    let folder = harness.database.folder().join("data/skills/from-disk");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("SKILL.md"), "# From disk").unwrap();
+    harness.engine.create_skill(&me(), SkillSpec::new(name("stored"), "Does it.", "Do it."), None).await.unwrap();
+    let (_, room) = agent_in_room(&harness, agent(&["from-disk", "stored"], &[])).await;
+    let mut seen = Vec::new();
+    for script in ["one", "two", "two"] {
+        fs::write(folder.join("run.sh"), script).unwrap();
+        let file = SkillFile { path: "run.sh".parse().unwrap(), executable: true, content: script.into() };
+        harness.engine.put_skill_file(&me(), &name("stored"), file, SkillRevision::default(), None).await.unwrap();
+        let run = harness.post(room, "hi").await.runs[0].id;
+        let turn = harness.turn().await;
+        seen.push(turn.request.workspace.skills.clone());
+        turn.complete();
+        harness.ended(run).await;
+    }
+    assert_eq!(seen[0].len(), 2);
+    for ((one, two), three) in seen[0].iter().zip(&seen[1]).zip(&seen[2]) {
+        assert_ne!(one, two, "within a second, and of the same length");
+        assert_eq!(two, three);
+    }
+    harness.stop().await;
 }
 
 async fn a_filled_in_skill_is_written_for_the_run_and_removed_afterwards(database: TestDatabase) {

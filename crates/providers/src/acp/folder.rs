@@ -53,9 +53,8 @@ pub fn prepare(preset: &Preset, program: &AgentProgram, workspace: &AgentWorkspa
         }
     }
     if let Some(folder) = preset.skills {
-        let skills: Vec<(String, PathBuf)> =
-            workspace.skills.iter().map(|skill| (skill.name.clone(), skill.path.clone())).collect();
-        workbench::skills::sync_folders(&skills, &workspace.folder, folder, &workspace.agent.id.to_string())?;
+        let holder = workspace.agent.id.to_string();
+        workbench::skills::sync_folders(&workspace.skills, &workspace.folder, folder, &holder)?;
     }
     let mut set: Vec<(&str, &OsStr)> = vec![("HOME", home.as_os_str())];
     set.extend(preset.set_variables.iter().map(|(name, value)| (*name, OsStr::new(*value))));

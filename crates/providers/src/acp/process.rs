@@ -15,7 +15,6 @@ use crate::{
     jsonrpc::{CallError, CloseReason, RpcConnection, RpcError, RpcFormat, RpcIncoming, RpcPeer},
     pool::PooledProcess,
     program::{self, AgentProgram, STOP_TIMEOUTS},
-    turn::SkillSnapshot,
 };
 use domain::run::{Receipt, RunError};
 use serde_json::{Value, json};
@@ -25,7 +24,10 @@ use std::{
     time::Duration,
 };
 use tokio::sync::mpsc;
-use workbench::process::{LaunchedProcess, ProcessHandle, ProcessSpec, ProgramExit};
+use workbench::{
+    process::{LaunchedProcess, ProcessHandle, ProcessSpec, ProgramExit},
+    skills::SkillFolder,
+};
 
 /// Some agents take seconds to load, and longer on a busy machine.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
@@ -60,7 +62,7 @@ pub struct AcpLaunchSettings {
     workspace: PathBuf,
     model: Option<String>,
     system_prompt: Option<String>,
-    skills: Vec<SkillSnapshot>,
+    skills: Vec<SkillFolder>,
     mcp_servers: Vec<domain::mcp::NamedMcpServer>,
     /// The tool policy as rules for the program.
     rules: String,
@@ -74,7 +76,7 @@ impl AcpLaunchSettings {
             workspace: workspace.folder.clone(),
             model: workspace.agent.spec.model.clone(),
             system_prompt: workspace.agent.spec.system_prompt.clone(),
-            skills: SkillSnapshot::all(&workspace.skills),
+            skills: workspace.skills.clone(),
             mcp_servers: workspace.mcp_servers.clone(),
             rules: if has_rules { gemini::rules(&workspace.agent.spec.tools) } else { String::new() },
             overrides,

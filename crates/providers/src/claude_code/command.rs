@@ -1,13 +1,13 @@
 //! The command line, environment and MCP configuration of Claude Code. Pure.
 
-use crate::{AgentWorkspace, host_tools, program::AgentProgram, turn::SkillSnapshot};
+use crate::{AgentWorkspace, host_tools, program::AgentProgram};
 use domain::mcp::{McpTransport, NamedMcpServer, server_pattern};
 use serde_json::{Value, json};
 use std::{
     ffi::{OsStr, OsString},
     path::{Path, PathBuf},
 };
-use workbench::process::ProcessSpec;
+use workbench::{process::ProcessSpec, skills::SkillFolder};
 
 /// Settings that cannot change while the process runs: if they do, the process is replaced. The model is not included,
 /// because it can be changed at run time.
@@ -18,7 +18,7 @@ pub(super) struct ClaudeLaunchSettings {
     pub workspace: PathBuf,
     pub system_prompt: Option<String>,
     /// A skill that was edited is picked up by the next process only.
-    pub skills: Vec<SkillSnapshot>,
+    pub skills: Vec<SkillFolder>,
     pub mcp_config: String,
     /// A file in the agent's own folder, because secrets must not be on a command line (invariant 17).
     pub mcp_file: PathBuf,
@@ -36,7 +36,7 @@ impl ClaudeLaunchSettings {
             home: workspace.home.clone(),
             workspace: workspace.folder.clone(),
             system_prompt: workspace.agent.spec.system_prompt.clone().filter(|prompt| !prompt.trim().is_empty()),
-            skills: SkillSnapshot::all(&workspace.skills),
+            skills: workspace.skills.clone(),
             mcp_config: mcp_config_json(&workspace.mcp_servers).to_string(),
             mcp_file: workspace.home.join(format!("mcp-{}.json", workspace.room_id)),
         }

@@ -19,10 +19,8 @@ pub(super) fn prepare(fixed: &ClaudeLaunchSettings, login: Option<&Path>) -> io:
         link_login(login, &config.join(CREDENTIALS))?;
     }
     write_private(&fixed.mcp_file, &fixed.mcp_config)?;
-    let skills: Vec<(String, PathBuf)> =
-        fixed.skills.iter().map(|seen| (seen.folder.name.clone(), seen.folder.path.clone())).collect();
     let holder = fixed.home.to_string_lossy();
-    workbench::skills::sync_folders(&skills, &config, "skills", &holder)
+    workbench::skills::sync_folders(&fixed.skills, &config, "skills", &holder)
 }
 
 /// The login file of the user who runs the server, if it exists and sharing is enabled.

@@ -73,7 +73,7 @@ impl McpTool {
     /// to the new one.
     pub fn fingerprint(&self) -> String {
         let definition = serde_json::json!([self.name, self.description, self.input_schema]).to_string();
-        Sha256::digest(definition).iter().map(|byte| format!("{byte:02x}")).collect()
+        domain::hex::encode(&Sha256::digest(definition))
     }
 }
 

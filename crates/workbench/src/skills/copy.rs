@@ -1,6 +1,9 @@
 //! Reads and copies one folder, within limits.
 
-use super::MARKER;
+use super::{
+    MARKER,
+    skill_folder::{SkillDigest, SkillDigestBuilder},
+};
 use crate::files::{EntryKind, Root, RootError};
 use std::{
     collections::BTreeMap,
@@ -8,7 +11,6 @@ use std::{
     io::{self, Read as _},
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
-    time::SystemTime,
 };
 
 pub const MAX_FILES: usize = 1000;
@@ -23,7 +25,6 @@ pub struct FolderContents {
 
 struct FolderFile {
     bytes: u64,
-    changed: SystemTime,
     mode: u32,
 }
 
@@ -62,7 +63,7 @@ impl FolderContents {
 
     fn add(&mut self, path: PathBuf, found: &Metadata) -> io::Result<()> {
         let mode = found.permissions().mode() & 0o777;
-        self.files.insert(path, FolderFile { bytes: found.len(), changed: found.modified()?, mode });
+        self.files.insert(path, FolderFile { bytes: found.len(), mode });
         if self.files.len() > MAX_FILES {
             return Err(too_many());
         }
@@ -72,25 +73,27 @@ impl FolderContents {
         Ok(())
     }
 
-    /// Compares names, sizes, times and permissions, all of which a copy keeps.
-    pub fn is_copy_of(&self, other: &Self) -> bool {
-        let metadata = |found: &FolderFile| (found.bytes, found.changed, found.mode);
-        self.files.len() == other.files.len()
-            && self
-                .files
-                .iter()
-                .zip(&other.files)
-                .all(|((a, this), (b, that))| a == b && metadata(this) == metadata(that))
+    /// Reads every file, because its content can change without its size and its time.
+    pub fn digest(&self) -> io::Result<SkillDigest> {
+        let mut digest = SkillDigestBuilder::default();
+        for (path, is_executable, content) in self.contents() {
+            digest.add(path, is_executable, &content?);
+        }
+        Ok(digest.finish())
     }
 
     /// Returns each file's relative path, whether it is executable, and its content.
     pub fn read(&self) -> io::Result<Vec<(PathBuf, bool, Vec<u8>)>> {
-        let file = |(path, found): (&PathBuf, &FolderFile)| {
+        self.contents().map(|(path, is_executable, content)| Ok((path.to_owned(), is_executable, content?))).collect()
+    }
+
+    /// Reads one file after the other.
+    fn contents(&self) -> impl Iterator<Item = (&Path, bool, io::Result<Vec<u8>>)> {
+        self.files.iter().map(|(path, found)| {
             let mut content = Vec::new();
-            self.open(path, found)?.read_to_end(&mut content)?;
-            Ok((path.clone(), found.mode & 0o100 != 0, content))
-        };
-        self.files.iter().map(file).collect()
+            let read = self.open(path, found).and_then(|mut file| file.read_to_end(&mut content));
+            (path.as_path(), found.mode & 0o100 != 0, read.map(|_| content))
+        })
     }
 
     pub fn bytes(&self) -> u64 {
@@ -105,7 +108,6 @@ impl FolderContents {
             let mut copy = target.create_new(path, 0o600)?;
             io::copy(&mut self.open(path, found)?, &mut copy)?;
             copy.set_permissions(fs::Permissions::from_mode(found.mode))?;
-            copy.set_modified(found.changed)?;
         }
         Ok(())
     }

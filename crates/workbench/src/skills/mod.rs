@@ -2,17 +2,20 @@
 //!
 //! `write` writes the folders of one run from the database. [`sync_folders`] copies them on: copies carry a marker
 //! file; folders without it belong to the user and are left alone. `copy` copies one folder, `archive` packs and
-//! unpacks zip archives, `folder` reads a skill from disk, and `diff` compares two texts.
+//! unpacks zip archives, `folder` reads a skill from disk, `skill_folder` identifies its content by a digest, and
+//! `diff` compares two texts.
 
 mod archive;
 mod copy;
 mod diff;
 mod folder;
+mod skill_folder;
 mod write;
 
 pub use archive::{pack, unpack};
 pub use diff::unified_diff;
 pub use folder::{SkillBundle, SkillBundleError, read_folder};
+pub use skill_folder::{SkillDigest, SkillFolder};
 pub use write::{FilledSkill, remove_folder, remove_older_than, write_skills};
 
 use crate::files::{Root, RootError};
@@ -41,11 +44,12 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 /// Copies each skill folder into the folder `into` of a workspace under its name, and removes other copies that were
 /// made for this holder: agents of one room share the folder, and each has its own skills there. Each copy appears, and
 /// is replaced, atomically. Links in the workspace are not followed (invariant 18). Blocks.
-pub fn sync_folders(skills: &[(String, PathBuf)], workspace: &Path, into: &str, holder: &str) -> io::Result<()> {
+pub fn sync_folders(skills: &[SkillFolder], workspace: &Path, into: &str, holder: &str) -> io::Result<()> {
     let mut wanted = BTreeMap::new();
-    for (name, folder) in skills {
+    for skill in skills {
+        let name = skill.name.as_str();
         check_name(name)?;
-        if wanted.insert(name.as_str(), folder).is_some() {
+        if wanted.insert(name, skill).is_some() {
             return Err(invalid(format!("two skills have the name {name}")));
         }
     }
@@ -76,9 +80,10 @@ pub fn sync_folders(skills: &[(String, PathBuf)], workspace: &Path, into: &str, 
             discard(&into, &name)?;
         }
     }
-    for (name, folder) in wanted {
-        install(folder, name, &into, holder).map_err(|error| {
-            io::Error::new(error.kind(), format!("could not copy the skill {name} from {}: {error}", folder.display()))
+    for (name, skill) in wanted {
+        install(skill, &into, holder).map_err(|error| {
+            let from = skill.path.display();
+            io::Error::new(error.kind(), format!("could not copy the skill {name} from {from}: {error}"))
         })?;
     }
     Ok(())
@@ -127,17 +132,18 @@ fn is_held_by(into: &Root, name: &OsStr, holder: &str) -> bool {
     String::from_utf8_lossy(&marker).lines().any(|line| line.strip_prefix(HOLDER_PREFIX) == Some(holder))
 }
 
-fn install(from: &Path, name: &str, into: &Root, holder: &str) -> io::Result<()> {
+fn install(skill: &SkillFolder, into: &Root, holder: &str) -> io::Result<()> {
+    let name = skill.name.as_str();
     let exists = exists(into, OsStr::new(name))?;
     if exists && !is_ours(into, OsStr::new(name)) {
         tracing::info!(name, "a skill folder with this name already exists and is left unchanged");
         return Ok(());
     }
-    let contents = FolderContents::of(Root::open_following_links(from)?)?;
-    let is_current = || FolderContents::of(into.open_folder(name)?).map(|there| there.is_copy_of(&contents));
-    if exists && is_current().is_ok_and(|is_current| is_current) {
+    let copied = || FolderContents::of(into.open_folder(name)?)?.digest();
+    if exists && copied().is_ok_and(|digest| digest == skill.digest) {
         return Ok(());
     }
+    let contents = FolderContents::of(Root::open_following_links(&skill.path)?)?;
     let unfinished = unfinished();
     into.create_dir_all(&unfinished, 0o777)?;
     let written = fill(&into.open_folder(&unfinished)?, &contents, holder).and_then(|()| swap(into, &unfinished, name));

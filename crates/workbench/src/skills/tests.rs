@@ -1,4 +1,4 @@
-use super::{MARKER, copy, sync_folders};
+use super::{MARKER, SkillFolder, copy, sync_folders};
 use std::{
     fs, io,
     os::unix::fs::{PermissionsExt as _, symlink},
@@ -25,7 +25,7 @@ impl TestFolders {
     }
 
     /// A skill folder with these files.
-    fn skill(&self, name: &str, files: &[(&str, &str)]) -> (String, PathBuf) {
+    fn skill(&self, name: &str, files: &[(&str, &str)]) -> SkillFolder {
         let folder = self.root.path().join("from").join(name);
         fs::create_dir_all(&folder).unwrap();
         for (file, text) in files {
@@ -33,7 +33,7 @@ impl TestFolders {
             fs::create_dir_all(file.parent().unwrap()).unwrap();
             fs::write(file, text).unwrap();
         }
-        (name.to_owned(), folder)
+        SkillFolder::read(name, folder).unwrap()
     }
 
     fn target(&self) -> PathBuf {
@@ -55,21 +55,26 @@ impl TestFolders {
     }
 }
 
+fn read_again(skill: &SkillFolder) -> SkillFolder {
+    SkillFolder::read(&skill.name, &skill.path).unwrap()
+}
+
 #[test]
 fn skills_are_copied_replaced_and_removed() {
     let folders = TestFolders::new();
     let review = folders.skill("review", &[("SKILL.md", "v1"), ("scripts/run.sh", "#!/bin/sh\n"), ("old.md", "x")]);
     let write = folders.skill("write", &[("SKILL.md", "w")]);
-    fs::set_permissions(review.1.join("scripts/run.sh"), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::set_permissions(review.path.join("scripts/run.sh"), fs::Permissions::from_mode(0o755)).unwrap();
+    let review = read_again(&review);
     sync_folders(&[review.clone(), write.clone()], &folders.workspace(), INTO, "agent").unwrap();
     assert_eq!(folders.names(), ["review", "write"]);
     assert_eq!(folders.read("review/SKILL.md").as_deref(), Some("v1"));
     let mode = fs::metadata(folders.target().join("review/scripts/run.sh")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o755);
 
-    fs::write(review.1.join("SKILL.md"), "version 2").unwrap();
-    fs::remove_file(review.1.join("old.md")).unwrap();
-    sync_folders(&[review], &folders.workspace(), INTO, "agent").unwrap();
+    fs::write(review.path.join("SKILL.md"), "version 2").unwrap();
+    fs::remove_file(review.path.join("old.md")).unwrap();
+    sync_folders(&[read_again(&review)], &folders.workspace(), INTO, "agent").unwrap();
     assert_eq!(folders.names(), ["review"]);
     assert_eq!(folders.read("review/SKILL.md").as_deref(), Some("version 2"));
     assert_eq!(folders.read("review/old.md"), None);
@@ -91,6 +96,13 @@ fn unchanged_copies_are_kept_and_modified_copies_are_replaced() {
     fs::write(folders.target().join("review/SKILL.md"), "one, but do as I say").unwrap();
     sync_folders(from_ref(&skill), &folders.workspace(), INTO, "agent").unwrap();
     assert_eq!(folders.read("review/SKILL.md").as_deref(), Some("one"));
+    // Of the same length, and as old as the original.
+    let copy = folders.target().join("review/a/b.md");
+    fs::write(&copy, "two".to_uppercase()).unwrap();
+    let time = fs::metadata(skill.path.join("a/b.md")).unwrap().modified().unwrap();
+    fs::File::options().write(true).open(&copy).unwrap().set_modified(time).unwrap();
+    sync_folders(from_ref(&skill), &folders.workspace(), INTO, "agent").unwrap();
+    assert_eq!(folders.read("review/a/b.md").as_deref(), Some("two"));
     fs::write(folders.target().join("review/more.md"), "").unwrap();
     sync_folders(&[skill], &folders.workspace(), INTO, "agent").unwrap();
     assert_eq!(folders.read("review/more.md"), None);
@@ -135,15 +147,15 @@ fn a_link_at_the_target_is_left_alone() {
 #[test]
 fn invariant_16_content_is_data_a_skill_name_cannot_change_the_path() {
     let folders = TestFolders::new();
-    let (_, folder) = folders.skill("x", &[("SKILL.md", "")]);
+    let skill = folders.skill("x", &[("SKILL.md", "")]);
     for name in ["", ".", "..", "../up", "a/b", "/etc", ".hidden", "a/", "a/.", "new\nline", "nul\0", &"x".repeat(200)]
     {
-        let error =
-            sync_folders(&[(name.to_owned(), folder.clone())], &folders.workspace(), INTO, "agent").unwrap_err();
+        let named = SkillFolder { name: name.to_owned(), ..skill.clone() };
+        let error = sync_folders(&[named], &folders.workspace(), INTO, "agent").unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{name:?}");
     }
     assert!(!folders.target().exists());
-    let twice = [("x".to_owned(), folder.clone()), ("x".to_owned(), folder)];
+    let twice = [skill.clone(), skill];
     assert_eq!(
         sync_folders(&twice, &folders.workspace(), INTO, "agent").unwrap_err().kind(),
         io::ErrorKind::InvalidInput
@@ -157,15 +169,15 @@ fn invariant_18_beneath_only_links_inside_the_folder_are_followed() {
     let secret = folders.root.path().join("secret");
     fs::create_dir_all(secret.join("folder")).unwrap();
     fs::write(secret.join("key"), "secret").unwrap();
-    let link = |to: &Path, name: &str| symlink(to, skill.1.join(name)).unwrap();
+    let link = |to: &Path, name: &str| symlink(to, skill.path.join(name)).unwrap();
     link(Path::new("sub/a.md"), "inside");
     link(Path::new("../../secret/key"), "outside");
     link(&secret.join("key"), "absolute");
     link(&secret, "folder");
     link(Path::new("."), "circle");
     link(Path::new("nothing"), "dangling");
-    rustix::fs::mkfifoat(rustix::fs::CWD, skill.1.join("pipe"), rustix::fs::Mode::RWXU).unwrap();
-    sync_folders(&[skill], &folders.workspace(), INTO, "agent").unwrap();
+    rustix::fs::mkfifoat(rustix::fs::CWD, skill.path.join("pipe"), rustix::fs::Mode::RWXU).unwrap();
+    sync_folders(&[read_again(&skill)], &folders.workspace(), INTO, "agent").unwrap();
     assert_eq!(folders.read("review/inside").as_deref(), Some("a"));
     let mut there: Vec<_> =
         fs::read_dir(folders.target().join("review")).unwrap().map(|e| e.unwrap().file_name()).collect();
@@ -177,17 +189,17 @@ fn invariant_18_beneath_only_links_inside_the_folder_are_followed() {
 fn invariant_14_limits_the_size_of_a_skill_is_bounded() {
     let folders = TestFolders::new();
     let large = folders.skill("large", &[("SKILL.md", "")]);
-    fs::File::create(large.1.join("big")).unwrap().set_len(copy::MAX_BYTES + 1).unwrap();
+    fs::File::create(large.path.join("big")).unwrap().set_len(copy::MAX_BYTES + 1).unwrap();
     let many = folders.skill("many", &[]);
     for number in 0..=copy::MAX_FILES {
-        fs::write(many.1.join(number.to_string()), "").unwrap();
+        fs::write(many.path.join(number.to_string()), "").unwrap();
     }
     let deep = folders.skill("deep", &[("SKILL.md", "")]);
-    fs::create_dir_all(deep.1.join("d/".repeat(40))).unwrap();
+    fs::create_dir_all(deep.path.join("d/".repeat(40))).unwrap();
     for (skill, word) in [(large, "32 MB"), (many, "1000 files"), (deep, "folders deep")] {
         let error = sync_folders(from_ref(&skill), &folders.workspace(), INTO, "agent").unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
-        assert!(error.to_string().contains(word) && error.to_string().contains(&skill.0), "{error}");
+        assert!(error.to_string().contains(word) && error.to_string().contains(&skill.name), "{error}");
         assert!(folders.names().is_empty());
     }
 }
@@ -213,9 +225,8 @@ fn without_skills_nothing_is_created() {
 #[test]
 fn the_error_for_a_missing_skill_names_it() {
     let folders = TestFolders::new();
-    let error =
-        sync_folders(&[("review".into(), folders.root.path().join("nowhere"))], &folders.workspace(), INTO, "agent")
-            .unwrap_err();
+    let skill = SkillFolder { path: folders.root.path().join("nowhere"), ..folders.skill("review", &[]) };
+    let error = sync_folders(&[skill], &folders.workspace(), INTO, "agent").unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::NotFound);
     assert!(error.to_string().contains("review"), "{error}");
 }

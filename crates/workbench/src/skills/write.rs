@@ -1,19 +1,19 @@
 //! Writes the skills of one run into the run's own folder, so that concurrent runs can use different versions. A change
 //! applies to the next run.
 
-use super::{remove_if_exists, swap, unfinished};
-use crate::files::Root;
-use domain::{
-    skill::{SKILL_FILE, SkillFile, SkillName},
-    time::Timestamp,
+use super::{
+    remove_if_exists,
+    skill_folder::{SkillDigest, SkillDigestBuilder, SkillFolder},
+    swap, unfinished,
 };
+use crate::files::Root;
+use domain::skill::{SKILL_FILE, SkillFile, SkillName};
 use std::{
     fs::{self, DirBuilder},
-    hash::{DefaultHasher, Hash as _, Hasher as _},
     io::{self, Write as _},
     os::unix::fs::DirBuilderExt as _,
     path::Path,
-    time::{Duration, SystemTime},
+    time::Duration,
 };
 
 /// A skill with its parameters filled in.
@@ -23,13 +23,11 @@ pub struct FilledSkill {
     /// The whole `SKILL.md`.
     pub document: String,
     pub files: Vec<SkillFile>,
-    /// When this version was created.
-    pub created_at: Timestamp,
 }
 
 /// Writes exactly these skills to `at`, each in a folder of its name. The whole folder appears, and is replaced,
-/// atomically. Blocks.
-pub fn write_skills(skills: &[FilledSkill], at: &Path) -> io::Result<()> {
+/// atomically. Returns those folders. Blocks.
+pub fn write_skills(skills: &[FilledSkill], at: &Path) -> io::Result<Vec<SkillFolder>> {
     let (Some(parent), Some(name)) = (at.parent(), at.file_name().and_then(|name| name.to_str())) else {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "the folder for skills must have a name"));
     };
@@ -39,7 +37,12 @@ pub fn write_skills(skills: &[FilledSkill], at: &Path) -> io::Result<()> {
     let folder = parent.open_folder(&new)?;
     let written = skills.iter().try_for_each(|skill| skill.write(&folder)).and_then(|()| swap(&parent, &new, name));
     // The folder now holds the older version, or an unfinished one.
-    written.and(remove_if_exists(&parent, &new))
+    written.and(remove_if_exists(&parent, &new))?;
+    let folder = |skill: &FilledSkill| {
+        let name = skill.name.to_string();
+        SkillFolder { path: at.join(&name), name, digest: skill.digest() }
+    };
+    Ok(skills.iter().map(folder).collect())
 }
 
 /// Removes the folder of a run that has ended. Blocks.
@@ -70,43 +73,41 @@ impl FilledSkill {
     fn write(&self, into: &Root) -> io::Result<()> {
         into.create_dir_all(self.name.as_str(), 0o700)?;
         let folder = into.open_folder(self.name.as_str())?;
-        self.write_file(&folder, SKILL_FILE, self.document.as_bytes(), false)?;
+        write_file(&folder, SKILL_FILE, self.document.as_bytes(), false)?;
         for file in &self.files {
             let path = file.path.as_str();
             if let Some(parent) = Path::new(path).parent() {
                 folder.create_dir_all(parent, 0o700)?;
             }
-            self.write_file(&folder, path, &file.content, file.executable)?;
+            write_file(&folder, path, &file.content, file.executable)?;
         }
         Ok(())
     }
 
-    fn write_file(&self, folder: &Root, path: &str, content: &[u8], executable: bool) -> io::Result<()> {
-        let mut file = folder.create_new(path, if executable { 0o700 } else { 0o600 })?;
-        file.write_all(content)?;
-        file.set_modified(self.modification_time(content))
+    fn digest(&self) -> SkillDigest {
+        let mut digest = SkillDigestBuilder::default();
+        digest.add(Path::new(SKILL_FILE), false, self.document.as_bytes());
+        for file in &self.files {
+            digest.add(Path::new(file.path.as_str()), file.executable, &file.content);
+        }
+        digest.finish()
     }
+}
 
-    /// A modification time that depends on the content, so that comparing files by time finds exactly the changed ones.
-    fn modification_time(&self, content: &[u8]) -> SystemTime {
-        let mut hasher = DefaultHasher::new();
-        content.hash(&mut hasher);
-        let millis = u64::try_from(self.created_at.as_millis()).unwrap_or(0);
-        let nanos = hasher.finish() % 1_000_000_000;
-        SystemTime::UNIX_EPOCH + Duration::from_secs(millis / 1000) + Duration::from_nanos(nanos)
-    }
+fn write_file(folder: &Root, path: &str, content: &[u8], executable: bool) -> io::Result<()> {
+    folder.create_new(path, if executable { 0o700 } else { 0o600 })?.write_all(content)
 }
 
 #[cfg(test)]
 mod tests {
     use super::{FilledSkill, remove_folder, remove_older_than, write_skills};
-    use domain::{skill::SkillFile, time::Timestamp};
+    use crate::skills::SkillFolder;
+    use domain::skill::SkillFile;
     use std::{fs, os::unix::fs::PermissionsExt as _, time::Duration};
 
     fn skill(name: &str, document: &str) -> FilledSkill {
         let file = SkillFile { path: "scripts/run.sh".parse().unwrap(), executable: true, content: b"#!".to_vec() };
-        let made_at = Timestamp::from_millis(1_700_000_000_123);
-        FilledSkill { name: name.parse().unwrap(), document: document.into(), files: vec![file], created_at: made_at }
+        FilledSkill { name: name.parse().unwrap(), document: document.into(), files: vec![file] }
     }
 
     #[test]
@@ -129,15 +130,15 @@ mod tests {
     }
 
     #[test]
-    fn the_modification_time_depends_on_the_content() {
+    fn the_digest_is_that_of_the_written_folder() {
         let root = tempfile::tempdir().unwrap();
-        let time = |run: &str, document: &str| {
-            let at = root.path().join(run).join("skills");
-            write_skills(&[skill("review", document)], &at).unwrap();
-            fs::metadata(at.join("review/SKILL.md")).unwrap().modified().unwrap()
+        let write = |run: &str, document: &str| {
+            let written = write_skills(&[skill("review", document)], &root.path().join(run).join("skills")).unwrap();
+            assert_eq!(written[0].digest, SkillFolder::read("review", &written[0].path).unwrap().digest);
+            written
         };
-        assert_eq!(time("a", "same"), time("b", "same"));
-        assert_ne!(time("c", "same"), time("d", "thus"), "same length, same version");
+        assert_eq!(write("a", "same"), write("b", "same"), "the folder does not matter");
+        assert_ne!(write("c", "same"), write("d", "thus"), "same length, written within a second");
     }
 
     #[test]

@@ -2,12 +2,12 @@
 
 use super::fake::{ClaudeHarness, SESSION};
 use crate::{
-    HistoryAuthor, HistoryMessage, Provider as _, ResumableSession, SkillFolder, TurnCommand, TurnEnd, TurnEvent,
-    TurnRequest,
+    HistoryAuthor, HistoryMessage, Provider as _, ResumableSession, TurnCommand, TurnEnd, TurnEvent, TurnRequest,
 };
 use domain::mcp::{McpTransport, NamedMcpServer};
 use serde_json::json;
 use std::{fs, time::Duration};
+use workbench::skills::SkillFolder;
 
 fn arguments(command: &workbench::process::ProcessSpec) -> Vec<String> {
     command.args.iter().map(|arg| arg.to_str().unwrap().to_owned()).collect()
@@ -139,7 +139,7 @@ async fn changed_launch_settings_replace_the_process() {
             let path = request.workspace.home.join("greet");
             fs::create_dir_all(&path).unwrap();
             fs::write(path.join("SKILL.md"), "---\nname: greet\n---\n").unwrap();
-            request.workspace.skills = vec![SkillFolder { name: "greet".into(), path }];
+            request.workspace.skills = vec![SkillFolder::read("greet", path).unwrap()];
         }),
     ];
     for (what, change) in changes {
@@ -157,6 +157,43 @@ async fn changed_launch_settings_replace_the_process() {
         assert_eq!(running.outcome().await.end, TurnEnd::Completed, "{what}");
         assert_eq!(harness.alive(), 1, "{what}");
     }
+}
+
+/// A warm process has read `SKILL.md` and may have read the scripts, so each change replaces it.
+#[tokio::test(start_paused = true)]
+async fn changed_script_of_a_skill_replaces_the_process_however_fast_it_changes() {
+    let harness = ClaudeHarness::new(1, 0);
+    let folder = harness.workspace.home.join("greet");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("SKILL.md"), "---\nname: greet\n---\n").unwrap();
+    let script = folder.join("greet.sh");
+    let turn = async |word: &str, session: bool| {
+        fs::write(&script, word).unwrap();
+        // All versions have the same length and the same time.
+        fs::File::options().write(true).open(&script).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
+        let mut request = if session { harness.resuming("greet") } else { harness.request("greet") };
+        request.workspace.skills = vec![SkillFolder::read("greet", &folder).unwrap()];
+        harness.begin(request)
+    };
+    let copy = harness.workspace.home.join("claude/skills/greet/greet.sh");
+    let mut warm = None;
+    for word in ["one", "two", "six"] {
+        let running = turn(word, warm.is_some()).await;
+        let mut claude = harness.next_process().await;
+        assert_eq!(fs::read_to_string(&copy).unwrap(), word);
+        claude.accept_initialize().await;
+        let prompt = claude.accept_prompt().await;
+        claude.send_answer(&prompt, "Hello").await;
+        assert_eq!(running.outcome().await.end, TurnEnd::Completed, "{word}");
+        warm = Some(claude);
+    }
+    // Without a change, the process is kept.
+    let running = turn("six", true).await;
+    let mut claude = warm.unwrap();
+    let prompt = claude.accept_prompt().await;
+    claude.send_answer(&prompt, "Hello").await;
+    assert_eq!(running.outcome().await.end, TurnEnd::Completed);
+    assert_eq!(harness.alive(), 1);
 }
 
 #[tokio::test(start_paused = true)]

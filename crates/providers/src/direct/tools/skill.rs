@@ -1,15 +1,15 @@
 //! `skill`: loads a skill on demand. The prompt contains only the names and descriptions of the agent's skills.
 
-use crate::{
-    SkillFolder,
-    direct::{conversation::floor_char_boundary, tool_loop::ToolCallOutcome, wire::OfferedTool},
-};
+use crate::direct::{conversation::floor_char_boundary, tool_loop::ToolCallOutcome, wire::OfferedTool};
 use serde_json::{Map, Value, json};
 use std::{
     io,
     path::{Path, PathBuf},
 };
-use workbench::files::{EntryKind, Root, RootError};
+use workbench::{
+    files::{EntryKind, Root, RootError},
+    skills::SkillFolder,
+};
 
 pub const NAME: &str = "skill";
 const FILE: &str = "SKILL.md";
@@ -30,7 +30,7 @@ pub struct SkillInstructions {
 /// Reads an agent's skills. A skill that cannot be read is skipped and reported. Blocks.
 pub fn read_skills(folders: &[SkillFolder]) -> (Vec<SkillInstructions>, Vec<String>) {
     let (mut skills, mut problems) = (Vec::new(), Vec::new());
-    for SkillFolder { name, path } in folders {
+    for SkillFolder { name, path, .. } in folders {
         match open_root(path).and_then(|root| read(&root, FILE)) {
             Ok(text) => {
                 let (description, body) = parts(&text);
@@ -166,13 +166,13 @@ fn description(front: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::{SkillInstructions, load, parts, read_skills, run};
-    use crate::SkillFolder;
     use serde_json::json;
     use std::{
         fs,
         sync::atomic::{AtomicBool, Ordering},
         time::{Duration, Instant},
     };
+    use workbench::skills::SkillFolder;
 
     #[test]
     fn parses_front_matter() {
@@ -197,8 +197,8 @@ mod tests {
         fs::write(dir.join("s/more/a.txt"), "further").unwrap();
         fs::write(dir.join("secret"), "secret").unwrap();
         let folders = [
-            SkillFolder { name: "s".into(), path: dir.join("s") },
-            SkillFolder { name: "gone".into(), path: dir.join("gone") },
+            SkillFolder::read("s", dir.join("s")).unwrap(),
+            SkillFolder { path: dir.join("gone"), ..SkillFolder::read("gone", dir.join("s")).unwrap() },
         ];
         let (mut skills, problems) = read_skills(&folders);
         assert_eq!(problems.len(), 1, "{problems:?}");
