@@ -9,13 +9,14 @@ use engine::McpVariables;
 use providers::{
     Provider, ProviderRegistry,
     acp::{self, AcpProvider, Preset},
+    agent_tokens::{AgentTokens, HostToolsAccess},
     claude_code::{self, ClaudeCodeProvider},
     codex::{self, CodexProvider},
     direct::{
         self, ApiKey, DirectProvider, ModelApiKind,
         tools::{ManagedToolbox, McpToolbox},
     },
-    host_tools::agent_token::{AgentTokens, HostToolsAccess},
+    host_tools::{self, HostTools},
     program::AgentProgram,
     scripted::ScriptedProvider,
 };
@@ -78,6 +79,11 @@ pub fn registry(
     }));
     all.extend(direct_providers(config, &(Arc::new(ManagedToolbox(mcp.clone())) as Arc<dyn McpToolbox>)));
     ProviderRegistry::new(all).with_agent_tokens(endpoint.tokens)
+}
+
+/// The tools that Greenroom gives to agents.
+pub fn host_tools() -> anyhow::Result<HostTools> {
+    HostTools::new(host_tools::tools::all()).context("the host tools of this server")
 }
 
 /// The address at which local programs reach the server. An unspecified address is replaced by loopback.

@@ -204,6 +204,7 @@ fn engine_config(config: &AppConfig) -> anyhow::Result<engine::EngineConfig> {
         },
         mcp_servers: provider_setup::mcp_servers(config)?,
         mcp_variables: provider_setup::mcp_variables(config),
+        host_tools: provider_setup::host_tools()?,
     })
 }
 

@@ -37,12 +37,21 @@ impl Engine {
         skilled: AgentWithSkills,
     ) -> Result<(AgentWorkspace, Vec<RunNotice>), RunError> {
         let AgentWithSkills { agent, folders: skills, servers, .. } = skilled;
-        let (id, named) = (agent.id, agent.clone());
+        let (id, named, owned_by) = (agent.id, agent.clone(), owner.clone());
         let created = self.run_blocking(move |engine| {
             let folders = &engine.config().folders;
             folders.create(room_id, named.id).map_err(|error| folder_error(room_id, named.id, &error))?;
             let (workspace, home) = (folders.workspace(room_id), folders.agent_home(named.id));
-            Ok(AgentWorkspace { room_id, agent: named, folder: workspace, home, skills, mcp_servers: Vec::new() })
+            Ok(AgentWorkspace {
+                owner: owned_by,
+                room_id,
+                agent: named,
+                folder: workspace,
+                home,
+                skills,
+                mcp_servers: Vec::new(),
+                host_tools: engine.config().host_tools.clone(),
+            })
         });
         let (created, resolved) = tokio::join!(created, self.resolve_servers_in_room(owner, room_id, &agent, &servers));
         let place = created.unwrap_or_else(|why| Err(folder_error(room_id, id, &why)))?;

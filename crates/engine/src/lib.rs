@@ -22,14 +22,14 @@ pub use accounts::Accounts;
 pub use error::EngineError;
 pub use folders::Folders;
 pub use mcp_servers::{McpServerSource, McpVariables, ServerProblem, VariableUse, skill_layer};
-pub use providers::host_tools;
+pub use providers::{agent_tokens, host_tools};
 pub use queries::Queries;
 pub use uploads::IncomingUpload;
 pub use work::Worker;
 
 use commands::InspectionCache;
 use domain::{limits::Limits, mcp::McpFileServers};
-use providers::ProviderRegistry;
+use providers::{ProviderRegistry, host_tools::HostTools};
 use run::ActiveRuns;
 use std::{sync::Arc, time::Duration};
 use store::Store;
@@ -53,6 +53,8 @@ pub struct EngineConfig {
     pub mcp_servers: McpFileServers,
     /// The environment variables that MCP server settings may refer to.
     pub mcp_variables: McpVariables,
+    /// The tools that every agent gets from this server.
+    pub host_tools: HostTools,
 }
 
 /// A cheaply cloned handle; every command is a method on it.

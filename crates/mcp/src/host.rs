@@ -13,9 +13,9 @@ use crate::{
     },
 };
 use bytes::Bytes;
-use engine::host_tools::{
-    HOST_TOOLS, SERVER_NAME,
-    agent_token::{AgentToken, HostToolRequest, name_over_mcp},
+use engine::{
+    agent_tokens::{AgentToken, AgentTokenBinding, HostToolRequest},
+    host_tools::{HostToolDefinition, SERVER_NAME, name_over_mcp},
 };
 use futures_util::future::BoxFuture;
 use http::{Method, Request, StatusCode};
@@ -24,7 +24,7 @@ use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
         CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult,
-        Implementation, JsonObject, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
+        Implementation, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
         ToolAnnotations,
     },
     service::RequestContext,
@@ -103,6 +103,8 @@ impl McpService {
             let why = format!("unknown method; available: {}", METHODS.join(", "));
             return response::json_rpc_error(status, -32601, &why, &id);
         }
+        let AgentTokenBinding { agent_id, room_id, run_id, .. } = token.binding();
+        tracing::debug!(%agent_id, %room_id, ?run_id, method = message.method, "an agent's program uses the host tools");
         let Some(call) = token.begin_request(&id.to_string()).map(Arc::new) else {
             let why = "Too many requests with this token are in progress; wait for an answer first.";
             return response::json_rpc_error(StatusCode::TOO_MANY_REQUESTS, -32000, why, &id);
@@ -153,13 +155,9 @@ impl ServerHandler for HostToolsHandler {
     async fn list_tools(
         &self,
         _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(tools().collect()))
-    }
-
-    fn get_tool(&self, name: &str) -> Option<Tool> {
-        tools().find(|tool| tool.name == name)
+        Ok(ListToolsResult::with_all_items(tools(request_of(&context)?.token())))
     }
 
     async fn call_tool(
@@ -167,13 +165,11 @@ impl ServerHandler for HostToolsHandler {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let Some(call) = extension::<Arc<HostToolRequest>>(&context.extensions) else {
-            return Err(ErrorData::internal_error("the request has no agent token", None));
-        };
-        let arguments = Value::Object(request.arguments.unwrap_or_default());
+        let call = request_of(&context)?;
+        let arguments = request.arguments.unwrap_or_default();
         let cancelled = || ErrorData::invalid_request("the request was cancelled", None);
         let outcome = tokio::select! {
-            outcome = call.call_tool(&request.name, &arguments) => outcome.ok_or_else(cancelled)?,
+            outcome = call.call_tool(&request.name, arguments) => outcome.ok_or_else(cancelled)?,
             () = context.ct.cancelled() => return Err(cancelled()),
         };
         let text = vec![ContentBlock::text(outcome.text)];
@@ -192,13 +188,16 @@ impl ServerHandler for HostToolsHandler {
     }
 }
 
-fn tools() -> impl Iterator<Item = Tool> {
-    HOST_TOOLS.iter().map(|tool| {
-        let schema: JsonObject = match (tool.schema)() {
-            Value::Object(schema) => schema,
-            _ => JsonObject::default(),
-        };
-        // Host tools only read or ask; none of them changes anything.
-        Tool::new(name_over_mcp(tool.name), tool.description, schema).annotate(ToolAnnotations::new().read_only(true))
-    })
+fn request_of(context: &RequestContext<RoleServer>) -> Result<&Arc<HostToolRequest>, ErrorData> {
+    extension::<Arc<HostToolRequest>>(&context.extensions)
+        .ok_or_else(|| ErrorData::internal_error("the request has no agent token", None))
+}
+
+fn tools(token: &AgentToken) -> Vec<Tool> {
+    let tool = |tool: HostToolDefinition| {
+        let schema = tool.schema.as_object().cloned().unwrap_or_default();
+        let annotations = ToolAnnotations::new().read_only(tool.is_read_only);
+        Tool::new(name_over_mcp(&tool.name).to_owned(), tool.description, schema).annotate(annotations)
+    };
+    token.host_tools().into_iter().map(tool).collect()
 }

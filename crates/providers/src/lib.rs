@@ -4,6 +4,7 @@
 //! add one, copy `scripted/`, implement [`Provider`] and add it to the registry in `crates/app`.
 
 pub mod acp;
+pub mod agent_tokens;
 pub mod claude_code;
 pub mod codex;
 mod crash_breaker;
@@ -19,8 +20,10 @@ pub mod program;
 pub mod recap;
 mod registry;
 pub mod scripted;
+mod skill_files;
 #[cfg(test)]
 mod transcript;
+mod truncate;
 mod turn;
 mod turn_port;
 

@@ -1,6 +1,6 @@
 //! The providers of this server, by name.
 
-use crate::{Provider, host_tools::agent_token::AgentTokens};
+use crate::{Provider, agent_tokens::AgentTokens};
 use std::{collections::BTreeMap, sync::Arc};
 
 #[derive(Clone, Default)]

@@ -1,12 +1,13 @@
 //! The [`Provider`] trait and the events, commands and outcome of a turn.
 
-use crate::{MemoryHandle, TurnHistory};
+use crate::{MemoryHandle, TurnHistory, host_tools::HostTools};
 use domain::{
     agent::{Agent, AgentSpec},
     event::Decision,
     ids::{ApprovalId, MessageId, RoomId, RunId},
     mcp,
     message::ToolCall,
+    owner::Owner,
     run::{Receipt, RunError},
     usage::{Cost, Usage},
 };
@@ -86,6 +87,7 @@ pub enum Inspection {
 /// The agent, its folders, skills and MCP servers: everything a process needs to know before it is started.
 #[derive(Clone, PartialEq, Debug)]
 pub struct AgentWorkspace {
+    pub owner: Owner,
     pub room_id: RoomId,
     pub agent: Agent,
     /// The agent's working directory; exists.
@@ -96,6 +98,8 @@ pub struct AgentWorkspace {
     pub skills: Vec<SkillFolder>,
     /// Fully resolved. A CLI connects to the servers itself; for other providers the MCP manager does.
     pub mcp_servers: Vec<mcp::NamedMcpServer>,
+    /// The tools that Greenroom itself gives to agents.
+    pub host_tools: HostTools,
 }
 
 #[derive(Clone, Debug)]

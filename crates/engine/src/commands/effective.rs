@@ -13,7 +13,7 @@ use domain::{
     mcp::{McpTier, NamedMcpServer, tool_name},
     permission::Permission,
 };
-use providers::host_tools;
+use providers::host_tools::{HostToolAudience, HostToolDefinition, HostTools, SERVER_NAME, tools::ASK_USER};
 use serde::Serialize;
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use tokio::{
@@ -133,7 +133,8 @@ impl Engine {
             None => Vec::new(),
         };
         let remembered = remembered.into_iter().filter(|tool| tool.agent_id == agent.id).map(|tool| tool.tool);
-        let rules = ToolRules { policy: &agent.spec.tools, remembered: remembered.collect() };
+        let host_tools = &self.config().host_tools;
+        let rules = ToolRules { policy: &agent.spec.tools, remembered: remembered.collect(), host_tools };
         let stored = self.skill_servers(owner, &agent.spec).await?;
         let layers = self.skill_layers(&agent.spec, &stored).await;
         let resolved = self.resolve_servers(owner, &agent.spec, layers, room).await?;
@@ -227,6 +228,7 @@ fn server_view(resolved: ResolvedServer, missing: Option<String>) -> EffectiveSe
 struct ToolRules<'a> {
     policy: &'a ToolPolicy,
     remembered: BTreeSet<String>,
+    host_tools: &'a HostTools,
 }
 
 impl ToolRules<'_> {
@@ -262,9 +264,10 @@ impl ToolRules<'_> {
     }
 
     fn built_in(&self) -> Vec<EffectiveTool> {
-        let tool = |tool: &host_tools::HostTool| {
-            self.tool(host_tools::SERVER_NAME, tool.name, Some(tool.description), tool.name == "ask_user")
+        let for_all = self.host_tools.definitions().filter(|tool| tool.audience == HostToolAudience::EveryAgent);
+        let tool = |tool: &HostToolDefinition| {
+            self.tool(SERVER_NAME, &tool.name, Some(&tool.description), tool.name == ASK_USER)
         };
-        host_tools::HOST_TOOLS.iter().map(tool).collect()
+        for_all.map(tool).collect()
     }
 }

@@ -18,6 +18,7 @@ use providers::{
     AgentWorkspace, Capabilities, CloseFuture, HistoryAuthor, HistoryMessage, InspectFuture, Inspection, Provider,
     ProviderRegistry, ResumableSession, SavedInSession, TurnChannel, TurnCommand, TurnEnd, TurnEvent, TurnFuture,
     TurnOutcome, TurnRequest,
+    host_tools::{self, HostTools},
 };
 use std::{
     collections::BTreeMap,
@@ -200,6 +201,7 @@ impl EngineHarness {
             folders: Folders { data: database.folder().join("data"), shared_workspace: None },
             mcp_servers: BTreeMap::from([("files".to_owned(), Ok(McpServerConfig::new(files)))]),
             mcp_variables: engine::McpVariables::default(),
+            host_tools: HostTools::new(host_tools::tools::all()).unwrap(),
         };
         change(&mut config);
         let mcp = McpManager::new(Supervisor::new("none".into()), McpClientSettings::new(database.folder().to_owned()));

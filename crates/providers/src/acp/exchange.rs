@@ -7,21 +7,15 @@ use super::{
 };
 use crate::{
     ProviderEvent, TurnEvent,
-    host_tools::{
-        self,
-        agent_token::{self, name_over_mcp},
-        questions::{TurnQuestions, UserQuestion},
-    },
+    agent_tokens::AgentTokenTurn,
+    host_tools::{self, HostToolDefinition, HostToolSignal, OpenQuestions, UserQuestion, name_over_mcp},
     jsonrpc::{CallError, RpcError, RpcIncoming, RpcPeer},
     turn_port::{PortEvent, TurnPort},
 };
 use domain::{event::Decision, ids::ApprovalId, mcp::tool_of};
 use serde_json::{Value, json};
-use std::{collections::HashMap, future::poll_fn, task::Poll, time::Duration};
-use tokio::{
-    sync::oneshot,
-    time::{Instant, sleep_until},
-};
+use std::{collections::HashMap, time::Duration};
+use tokio::time::{Instant, sleep_until};
 
 /// How long the agent may take to stop after an interrupt.
 const INTERRUPT_TIMEOUT: Duration = Duration::from_secs(3);
@@ -30,10 +24,10 @@ const ANNOUNCE_TIMEOUT: Duration = Duration::from_secs(1);
 /// The engine has its own time limits for a turn; this is only an upper bound.
 const PROMPT_TIMEOUT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-/// A request that waits for an answer.
-enum OpenRequest {
-    Permission { id: Value, permission: AcpPermissionRequest },
-    Question(oneshot::Sender<(Decision, Option<Value>)>),
+/// A permission request that waits for an answer.
+struct OpenPermission {
+    id: Value,
+    permission: AcpPermissionRequest,
 }
 
 pub struct AcpExchange<'a> {
@@ -42,22 +36,41 @@ pub struct AcpExchange<'a> {
     pub interrupted: Option<Instant>,
     peer: RpcPeer,
     session: String,
-    open: HashMap<ApprovalId, OpenRequest>,
+    open: HashMap<ApprovalId, OpenPermission>,
+    questions: OpenQuestions,
+    /// The host tools that the agent is offered.
+    host_tools: Vec<HostToolDefinition>,
     port: &'a mut TurnPort,
     /// When the announced calls were last updated.
     announced_at: Instant,
 }
 
 impl<'a> AcpExchange<'a> {
-    pub fn new(peer: RpcPeer, session: String, parser: AcpParser, port: &'a mut TurnPort) -> Self {
-        Self { parser, interrupted: None, peer, session, open: HashMap::new(), port, announced_at: Instant::now() }
+    pub fn new(
+        peer: RpcPeer,
+        session: String,
+        parser: AcpParser,
+        host_tools: Vec<HostToolDefinition>,
+        port: &'a mut TurnPort,
+    ) -> Self {
+        Self {
+            parser,
+            interrupted: None,
+            peer,
+            session,
+            open: HashMap::new(),
+            questions: OpenQuestions::default(),
+            host_tools,
+            port,
+            announced_at: Instant::now(),
+        }
     }
 
     /// Returns the response to the prompt; `None` if the agent did not stop in time.
     pub async fn run(
         &mut self,
         agent: &mut AcpProcess,
-        mut questions: TurnQuestions,
+        host_calls: &mut AgentTokenTurn,
         params: Value,
     ) -> Option<Result<Value, CallError>> {
         let peer = self.peer.clone();
@@ -70,12 +83,14 @@ impl<'a> AcpExchange<'a> {
                 Some(message) = agent.incoming.recv(), if self.port.has_capacity() || self.interrupted.is_some() => {
                     self.handle_incoming(message);
                 }
-                event = self.port.next() => self.handle_port_event(event),
-                Some(question) = questions.next() => self.handle_question(question),
-                approval = abandoned_question(&mut self.open) => {
-                    self.open.remove(&approval);
-                    self.port.send(TurnEvent::ApprovalWithdrawn { id: approval });
+                event = self.port.next() => {
+                    self.handle_port_event(event);
+                    if self.interrupted.is_some() {
+                        host_calls.cancel();
+                    }
                 }
+                Some(signal) = host_calls.next(), if self.port.has_capacity() => self.handle_host_tool(signal),
+                id = self.questions.abandoned() => self.port.send(TurnEvent::ApprovalWithdrawn { id }),
                 () = sleep_until(self.announced_at + ANNOUNCE_TIMEOUT), if self.parser.calls.has_announced() => {
                     let begun = self.parser.calls.report_announced();
                     self.port.send_all(begun);
@@ -126,7 +141,7 @@ impl<'a> AcpExchange<'a> {
             return self.respond(id, refusal("session/request_permission"));
         }
         // The host tools are harmless, and one of them is itself a question to the user.
-        if let (true, Some(option)) = (is_host_tool(&permission.name), &permission.allow_once) {
+        if let (true, Some(option)) = (is_host_tool(&self.host_tools, &permission.name), &permission.allow_once) {
             return self.respond(id, Ok(selected(option)));
         }
         let approval = ApprovalId::generate();
@@ -134,20 +149,27 @@ impl<'a> AcpExchange<'a> {
         let (name, input) = (permission.name.clone(), permission.input.clone());
         let event = TurnEvent::Approval { id: approval, tool_use_id, name, input, is_question: false };
         self.port.send(ProviderEvent { event, raw: Some(raw.to_owned()) });
-        self.open.insert(approval, OpenRequest::Permission { id, permission });
+        self.open.insert(approval, OpenPermission { id, permission });
     }
 
-    fn handle_question(&mut self, UserQuestion { input, answer }: UserQuestion) {
+    fn handle_host_tool(&mut self, signal: HostToolSignal) {
         if self.interrupted.is_some() {
             return;
         }
         let begun = self.parser.calls.report_announced();
         self.port.send_all(begun);
-        let approval = ApprovalId::generate();
-        let tool_use_id = self.parser.calls.running_call(agent_token::ASK_PEOPLE).map(str::to_owned);
-        let name = "ask_user".to_owned();
-        self.port.send(TurnEvent::Approval { id: approval, tool_use_id, name, input, is_question: true });
-        self.open.insert(approval, OpenRequest::Question(answer));
+        match signal {
+            HostToolSignal::Question(UserQuestion { tool: name, input, answer }) => {
+                let tool_use_id = self.parser.calls.running_call(name_over_mcp(&name)).map(str::to_owned);
+                let id = self.questions.add(answer);
+                self.port.send(TurnEvent::Approval { id, tool_use_id, name, input, is_question: true });
+            }
+            HostToolSignal::Progress { tool, text: delta } => {
+                if let Some(id) = self.parser.calls.running_call(name_over_mcp(&tool)).map(str::to_owned) {
+                    self.port.send(TurnEvent::ToolOutput { id, delta });
+                }
+            }
+        }
     }
 
     fn handle_port_event(&mut self, event: PortEvent) {
@@ -155,12 +177,13 @@ impl<'a> AcpExchange<'a> {
             PortEvent::CommandsEnded | PortEvent::Sent => {}
             PortEvent::Stop => self.interrupt(),
             PortEvent::Steer { message, .. } => self.port.decline(message),
-            PortEvent::Answer { approval, decision, input } => match self.open.remove(&approval) {
-                Some(OpenRequest::Permission { id, permission }) => self.answer(id, &permission, decision, input),
-                // The agent may no longer wait for the answer.
-                Some(OpenRequest::Question(answer)) => drop(answer.send((decision, input))),
-                None => {}
-            },
+            PortEvent::Answer { approval, decision, input } => {
+                if let (Err((decision, input)), Some(OpenPermission { id, permission })) =
+                    (self.questions.answer(approval, decision, input), self.open.remove(&approval))
+                {
+                    self.answer(id, &permission, decision, input);
+                }
+            }
         }
     }
 
@@ -193,11 +216,10 @@ impl<'a> AcpExchange<'a> {
             tracing::debug!(%error, "could not send a cancellation to an agent");
         }
         // The protocol requires it, and an agent that waits for an answer would not stop.
-        for open in std::mem::take(&mut self.open).into_values() {
-            if let OpenRequest::Permission { id, permission } = open {
-                self.parser.calls.withdrawn(&permission.call);
-                self.respond(id, refusal("session/request_permission"));
-            }
+        self.questions.clear();
+        for OpenPermission { id, permission } in std::mem::take(&mut self.open).into_values() {
+            self.parser.calls.withdrawn(&permission.call);
+            self.respond(id, refusal("session/request_permission"));
         }
     }
 
@@ -206,21 +228,6 @@ impl<'a> AcpExchange<'a> {
             tracing::debug!(%error, "could not respond to an agent's request");
         }
     }
-}
-
-/// Waits until the sender of a question stops waiting for its answer, because the agent cancelled the call.
-async fn abandoned_question(open: &mut HashMap<ApprovalId, OpenRequest>) -> ApprovalId {
-    poll_fn(|context| {
-        for (approval, open) in open.iter_mut() {
-            if let OpenRequest::Question(answer) = open
-                && answer.poll_closed(context).is_ready()
-            {
-                return Poll::Ready(*approval);
-            }
-        }
-        Poll::Pending
-    })
-    .await
 }
 
 fn is_delta(event: &TurnEvent) -> bool {
@@ -232,9 +239,9 @@ fn selected(option: &str) -> Value {
 }
 
 /// Whether this is a host tool, in any of the formats in which agents name MCP tools.
-fn is_host_tool(name: &str) -> bool {
+fn is_host_tool(host_tools: &[HostToolDefinition], name: &str) -> bool {
     let server = host_tools::SERVER_NAME;
     // Gemini CLI has single underscores.
     let tool = tool_of(server, name).or_else(|| name.strip_prefix("mcp_")?.strip_prefix(server)?.strip_prefix('_'));
-    host_tools::HOST_TOOLS.iter().any(|known| tool == Some(name_over_mcp(known.name)))
+    host_tools.iter().any(|known| tool == Some(name_over_mcp(&known.name)))
 }

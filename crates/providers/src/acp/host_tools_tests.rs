@@ -73,7 +73,7 @@ async fn question_of_a_host_tool_is_answered_by_a_user() {
         assert_eq!((&input, is_question), (&question, true));
         harness.decide(approval, Decision::Allow, Some(json!({"answer": "that"}))).await;
     };
-    let (outcome, ()) = tokio::join!(call.call_tool("ask_people", &question), answering);
+    let (outcome, ()) = tokio::join!(call.call_tool("ask_people", question.as_object().unwrap().clone()), answering);
     assert_eq!(outcome.unwrap().text, "that");
     harness.end(&prompt, "end_turn").await;
     assert_eq!(harness.outcome().await.1.end, TurnEnd::Completed);
@@ -88,7 +88,7 @@ async fn question_is_withdrawn_when_its_request_is_dropped() {
     let call = harness.call(server["env"][1]["value"].as_str().unwrap());
     let question = json!({"question": "Which?"});
     let approval = tokio::select! {
-        answer = call.call_tool("ask_people", &question) => panic!("{answer:?}"),
+        answer = call.call_tool("ask_people", question.as_object().unwrap().clone()) => panic!("{answer:?}"),
         (approval, _) = harness.approval() => approval,
     };
     assert_eq!(harness.next_event().await, TurnEvent::ApprovalWithdrawn { id: approval });

@@ -30,8 +30,8 @@ pub use preset::Preset;
 use crate::{
     AgentWorkspace, Capabilities, CloseFuture, InspectFuture, Inspection, Provider, TurnChannel, TurnFuture,
     TurnRequest,
+    agent_tokens::HostToolsAccess,
     crash_breaker::CrashBreaker,
-    host_tools::agent_token::HostToolsAccess,
     pool::{PoolLimits, ProcessPool},
     program::AgentProgram,
 };

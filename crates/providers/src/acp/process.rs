@@ -11,7 +11,8 @@ use super::{
 };
 use crate::{
     AgentWorkspace, TurnEvent,
-    host_tools::agent_token::{AgentTokenLease, HostToolsAccess},
+    agent_tokens::{AgentTokenLease, AgentTokenScope, HostToolsAccess},
+    host_tools::{HostToolAgent, HostToolDefinition},
     jsonrpc::{CallError, CloseReason, RpcConnection, RpcError, RpcFormat, RpcIncoming, RpcPeer},
     pool::PooledProcess,
     program::{self, AgentProgram, STOP_TIMEOUTS},
@@ -64,6 +65,8 @@ pub struct AcpLaunchSettings {
     system_prompt: Option<String>,
     skills: Vec<SkillFolder>,
     mcp_servers: Vec<domain::mcp::NamedMcpServer>,
+    /// The program lists them once.
+    pub host_tools: Vec<HostToolDefinition>,
     /// The tool policy as rules for the program.
     rules: String,
     pub overrides: WorkspaceOverrides,
@@ -78,6 +81,7 @@ impl AcpLaunchSettings {
             system_prompt: workspace.agent.spec.system_prompt.clone(),
             skills: workspace.skills.clone(),
             mcp_servers: workspace.mcp_servers.clone(),
+            host_tools: workspace.host_tools.offered(&HostToolAgent::with_program(workspace.clone())),
             rules: if has_rules { gemini::rules(&workspace.agent.spec.tools) } else { String::new() },
             overrides,
         }
@@ -123,7 +127,8 @@ impl AcpLauncher {
         args.extend(self.program.args.iter().map(OsString::from));
         let is_proxied = program::uses_proxy(&env);
         let command = ProcessSpec { program: path, args, env, folder };
-        let token = self.host_tools_endpoint.tokens.issue().map_err(|error| start_error(&error))?;
+        let tokens = &self.host_tools_endpoint.tokens;
+        let token = tokens.issue(workspace, &[AgentTokenScope::HostTools]).map_err(|error| start_error(&error))?;
         let launched = self.program.launcher.launch(command).await.map_err(|error| start_error(&error))?;
         let made_for = AcpLaunchSettings::new(&self.preset, workspace, surroundings);
         let agent = AcpProcess::new(launched, made_for, token);

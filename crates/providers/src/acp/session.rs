@@ -5,11 +5,7 @@ use super::{
     preset::{ModelChoice, SessionLoadPolicy},
     process::{AcpLauncher, AcpProcess, protocol_error, status},
 };
-use crate::{
-    AgentWorkspace, TurnEvent,
-    host_tools::{self, agent_token::HostToolsAccess},
-    jsonrpc::CallError,
-};
+use crate::{AgentWorkspace, TurnEvent, agent_tokens::HostToolsAccess, host_tools, jsonrpc::CallError};
 use domain::{mcp::McpTransport, time::Timestamp, usage::Cost};
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, time::Duration};

@@ -9,9 +9,9 @@ use super::{
 use crate::{
     AgentWorkspace, HistoryAuthor, HistoryMessage, ProviderEvent, ResumableSession, TurnChannel, TurnCommand,
     TurnEvent, TurnOutcome, TurnRequest,
+    agent_tokens::{AgentTokenScope, AgentTokens, HostToolRequest, HostToolsAccess},
     crash_breaker::CrashBreaker,
     fake_launcher::{self, FakeEnd, FakeProcessCount},
-    host_tools::agent_token::{AgentTokens, HostToolRequest, HostToolsAccess},
     jsonrpc::fake_peer::FakeRpcPeer,
     pool::{PoolLimits, ProcessPool, SlotRequest},
     program::AgentProgram,
@@ -37,12 +37,14 @@ pub fn workspace(folder: &Path) -> AgentWorkspace {
     fs::create_dir_all(&home).unwrap();
     let (spec, created) = (AgentSpec::new(Name::parse("ann").unwrap(), "gemini"), Timestamp::from_millis(0));
     AgentWorkspace {
+        owner: domain::owner::Owner::local(),
         room_id: RoomId::generate(),
         agent: Agent { id: AgentId::generate(), spec, created_at: created, updated_at: created },
         folder: workplace,
         home,
         skills: Vec::new(),
         mcp_servers: Vec::new(),
+        host_tools: crate::host_tools::HostTools::new(crate::host_tools::tools::all()).unwrap(),
     }
 }
 
@@ -125,7 +127,8 @@ impl AcpHarness {
             &self.request.workspace,
             WorkspaceOverrides::default(),
         );
-        let token = self.shared.launcher.host_tools_endpoint.tokens.issue().unwrap();
+        let tokens = &self.shared.launcher.host_tools_endpoint.tokens;
+        let token = tokens.issue(&self.request.workspace, &[AgentTokenScope::HostTools]).unwrap();
         let mut running = Running::new(launched, made_for, token);
         change(&mut running);
         let Some(SlotRequest::Granted(slot)) = self.shared.pool.acquire(pool_key(&self.request.workspace)) else {

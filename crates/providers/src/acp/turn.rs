@@ -222,10 +222,12 @@ impl AcpTurn<'_> {
         let Some(session) = agent.session.clone() else { return PromptOutcome::InterruptIgnored(Instant::now()) };
         self.port.send(TurnEvent::ModelCall);
         let parser = AcpParser::new(self.shared.launcher.preset.naming);
-        let mut exchange = AcpExchange::new(agent.peer.clone(), session.id.clone(), parser, self.port);
+        let host_tools = agent.launch_settings.host_tools.clone();
+        let mut exchange = AcpExchange::new(agent.peer.clone(), session.id.clone(), parser, host_tools, self.port);
         let params = json!({"sessionId": session.id, "prompt": [{"type": "text", "text": prompt}]});
-        let questions = agent.agent_token.begin_turn();
-        let answer = exchange.run(agent, questions, params).await;
+        let mut host_calls = agent.agent_token.begin_turn(&self.request.workspace, self.request.run_id);
+        let answer = exchange.run(agent, &mut host_calls, params).await;
+        host_calls.end().await;
         let AcpExchange { mut parser, interrupted, .. } = exchange;
         self.port.send_all(parser.calls.report_announced());
         tracing::debug!(skipped = ?parser.skipped, "skipped updates of an agent");

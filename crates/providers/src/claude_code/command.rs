@@ -1,6 +1,10 @@
 //! The command line, environment and MCP configuration of Claude Code. Pure.
 
-use crate::{AgentWorkspace, host_tools, program::AgentProgram};
+use crate::{
+    AgentWorkspace,
+    host_tools::{self, HostToolAgent, HostToolDefinition},
+    program::AgentProgram,
+};
 use domain::mcp::{McpTransport, NamedMcpServer, server_pattern};
 use serde_json::{Value, json};
 use std::{
@@ -19,6 +23,8 @@ pub(super) struct ClaudeLaunchSettings {
     pub system_prompt: Option<String>,
     /// A skill that was edited is picked up by the next process only.
     pub skills: Vec<SkillFolder>,
+    /// The program lists them once.
+    pub host_tools: Vec<HostToolDefinition>,
     pub mcp_config: String,
     /// A file in the agent's own folder, because secrets must not be on a command line (invariant 17).
     pub mcp_file: PathBuf,
@@ -37,6 +43,7 @@ impl ClaudeLaunchSettings {
             workspace: workspace.folder.clone(),
             system_prompt: workspace.agent.spec.system_prompt.clone().filter(|prompt| !prompt.trim().is_empty()),
             skills: workspace.skills.clone(),
+            host_tools: workspace.host_tools.offered(&HostToolAgent::with_program(workspace.clone())),
             mcp_config: mcp_config_json(&workspace.mcp_servers).to_string(),
             mcp_file: workspace.home.join(format!("mcp-{}.json", workspace.room_id)),
         }

@@ -5,11 +5,14 @@ use super::{
     control::ControlRequest,
     failure::Finished,
     parse::{ClaudeOutput, ClaudeParser},
-    requests::{self, ClaudeApprovalRequest, ControlReaction, ReplyTo},
+    requests::{self, ClaudeApprovalRequest, ClaudeHostToolCall, ControlReaction, HostToolReply, PermissionReply},
     wire,
 };
-use crate::{ProviderEvent, TurnEvent};
-use domain::{agent::ToolPolicy, event::Decision, run::RunError, time::Timestamp};
+use crate::{
+    ProviderEvent, TurnEvent,
+    host_tools::{HostToolDefinition, HostToolOutcome},
+};
+use domain::{agent::ToolPolicy, event::Decision, run::RunError};
 use serde_json::Value;
 use std::{
     future::{Future, pending, poll_fn},
@@ -40,6 +43,8 @@ pub(super) struct ClaudeConversation {
     pub parser: ClaudeParser,
     /// The agent's current tool policy.
     pub policy: ToolPolicy,
+    /// The host tools that the program is offered.
+    host_tools: Vec<HostToolDefinition>,
     requests: u64,
     starting: Option<(String, Instant)>,
     has_listed_tools: bool,
@@ -53,6 +58,7 @@ pub(super) enum ClaudeEvent {
     Began,
     Message { uuid: String, taken: bool },
     ApprovalRequested { request: ClaudeApprovalRequest, raw: String },
+    HostToolCalled { call: ClaudeHostToolCall, raw: String },
     RequestCancelled { id: String },
     CallCancelled { call: Value },
     Response { id: String, answer: Result<Value, String> },
@@ -78,6 +84,7 @@ impl ClaudeConversation {
         lines: OutputLines,
         input: impl AsyncWrite + Send + Unpin + 'static,
         system_prompt: Option<&str>,
+        host_tools: Vec<HostToolDefinition>,
     ) -> Self {
         let mut new = Self {
             lines,
@@ -85,6 +92,7 @@ impl ClaudeConversation {
             unwritten: WriteBuffer::default(),
             parser: ClaudeParser::default(),
             policy: ToolPolicy::default(),
+            host_tools,
             requests: 0,
             starting: None,
             has_listed_tools: false,
@@ -107,8 +115,12 @@ impl ClaudeConversation {
         id
     }
 
-    pub fn send_answer(&mut self, to: ReplyTo, decision: Decision, input: Option<Value>) {
+    pub fn send_answer(&mut self, to: PermissionReply, decision: Decision, input: Option<Value>) {
         self.send(&requests::answer_line(to, decision, input));
+    }
+
+    pub fn send_outcome(&mut self, to: &HostToolReply, outcome: &HostToolOutcome) {
+        self.send(&requests::host_tool_line(to, outcome));
     }
 
     /// Writes pending output or, if `listen` is set, reads the next line; whichever is ready first. Cancel safe.
@@ -174,7 +186,7 @@ impl ClaudeConversation {
                 if let ControlRequest::Mcp { message, .. } = &ask {
                     self.has_listed_tools |= message["method"] == "tools/list";
                 }
-                match requests::react(id, ask, &self.policy, Timestamp::now()) {
+                match requests::react(id, ask, &self.policy, &self.host_tools) {
                     ControlReaction::Reply(line) => {
                         self.send(&line);
                         return Ok(None);
@@ -191,16 +203,24 @@ impl ClaudeConversation {
                     ControlReaction::RequestApproval(question) => {
                         ClaudeEvent::ApprovalRequested { request: question, raw }
                     }
+                    ControlReaction::CallHostTool(call) => ClaudeEvent::HostToolCalled { call, raw },
                 }
             }
         }))
     }
 
-    /// Handles events outside of a turn: approval requests expire, and everything else is dropped.
+    /// Handles events outside of a turn: approval requests expire, host tools fail, and everything else is dropped.
     fn expire_requests(&mut self, events: Vec<ClaudeEvent>) {
         for event in events {
-            if let ClaudeEvent::ApprovalRequested { request: question, .. } = event {
-                self.send_answer(question.reply_to, Decision::Expired, None);
+            match event {
+                ClaudeEvent::ApprovalRequested { request, .. } => {
+                    self.send_answer(request.reply_to, Decision::Expired, None);
+                }
+                ClaudeEvent::HostToolCalled { call, .. } => {
+                    let outcome = HostToolOutcome::error("The tool was not called: no turn is running.");
+                    self.send_outcome(&call.reply_to, &outcome);
+                }
+                _ => {}
             }
         }
     }

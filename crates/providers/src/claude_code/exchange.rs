@@ -4,11 +4,12 @@
 use super::{
     conversation::{ClaudeConversation, ClaudeConversationError, ClaudeEvent},
     failure::{ClaudeTurnEnd, Finished},
-    requests::{ClaudeApprovalRequest, ReplyTo},
+    requests::{ClaudeApprovalRequest, ClaudeHostToolCall, HostToolReply, PermissionReply},
     wire,
 };
 use crate::{
     ProviderEvent, TurnEvent,
+    host_tools::{CallOrigin, HostToolCalls, HostToolEvent},
     turn_port::{PortEvent, TurnPort},
 };
 use domain::{
@@ -56,7 +57,8 @@ pub(super) struct ClaudeExchange<'a> {
     port: &'a mut TurnPort,
     uuid: String,
     is_resumed: bool,
-    approvals: HashMap<ApprovalId, ReplyTo>,
+    approvals: HashMap<ApprovalId, PermissionReply>,
+    host_calls: HostToolCalls<HostToolReply>,
     interrupt: Option<PendingInterrupt>,
     hopeless: Option<RunError>,
     finished: Option<ClaudeTurnEnd>,
@@ -70,6 +72,7 @@ pub(super) struct ClaudeExchange<'a> {
 enum ExchangeWake {
     FromEngine(PortEvent),
     Output(Result<Vec<ClaudeEvent>, ClaudeConversationError>),
+    HostTool(HostToolEvent<HostToolReply>),
     InterruptTimeout,
 }
 
@@ -81,13 +84,19 @@ struct PendingInterrupt {
 }
 
 impl<'a> ClaudeExchange<'a> {
-    pub fn new(conversation: &'a mut ClaudeConversation, port: &'a mut TurnPort, is_resumed: bool) -> Self {
+    pub fn new(
+        conversation: &'a mut ClaudeConversation,
+        port: &'a mut TurnPort,
+        is_resumed: bool,
+        host_calls: HostToolCalls<HostToolReply>,
+    ) -> Self {
         Self {
             conversation,
             port,
             uuid: MessageId::generate().to_string(),
             is_resumed,
             approvals: HashMap::new(),
+            host_calls,
             interrupt: None,
             hopeless: None,
             finished: None,
@@ -101,6 +110,7 @@ impl<'a> ClaudeExchange<'a> {
         self.conversation.parser.begin_turn();
         self.conversation.send(&wire::user_message(prompt, &self.uuid));
         let ended = self.run_to_end().await;
+        self.host_calls.shut_down().await;
         ExchangeOutcome {
             ended,
             prompt_accepted: self.prompt_accepted,
@@ -126,6 +136,10 @@ impl<'a> ClaudeExchange<'a> {
                         }
                     }
                 }
+                ExchangeWake::HostTool(HostToolEvent::Report(event)) => self.port.send(event),
+                ExchangeWake::HostTool(HostToolEvent::Ended { reply_to, outcome }) => {
+                    self.conversation.send_outcome(&reply_to, &outcome);
+                }
                 ExchangeWake::Output(Err(broken)) => return self.abort(ExchangeEnd::Disconnected(broken)),
                 ExchangeWake::InterruptTimeout => return self.abort(ExchangeEnd::InterruptIgnored),
             }
@@ -138,6 +152,7 @@ impl<'a> ClaudeExchange<'a> {
         tokio::select! {
             biased;
             event = self.port.next() => ExchangeWake::FromEngine(event),
+            event = self.host_calls.next(), if may_read => ExchangeWake::HostTool(event),
             output = self.conversation.next(may_read) => ExchangeWake::Output(output),
             () = reached(deadline) => ExchangeWake::InterruptTimeout,
         }
@@ -167,9 +182,14 @@ impl<'a> ClaudeExchange<'a> {
 
     fn handle_port_event(&mut self, event: PortEvent) {
         match event {
-            PortEvent::Stop => self.send_interrupt(),
+            PortEvent::Stop => {
+                self.host_calls.stop();
+                self.send_interrupt();
+            }
             PortEvent::Answer { approval, decision, input } => {
-                if let Some(to) = self.approvals.remove(&approval) {
+                if let (Err((decision, input)), Some(to)) =
+                    (self.host_calls.answer(approval, decision, input), self.approvals.remove(&approval))
+                {
                     self.conversation.send_answer(to, decision, input);
                 }
             }
@@ -196,12 +216,11 @@ impl<'a> ClaudeExchange<'a> {
                 }
             }
             ClaudeEvent::ApprovalRequested { request: question, raw } => self.request_approval(question, raw),
+            ClaudeEvent::HostToolCalled { call, raw } => self.call_host_tool(call, raw),
             ClaudeEvent::RequestCancelled { id } => {
-                self.withdraw_approvals(|to| matches!(to, ReplyTo::Permission { id: asked, .. } if *asked == id));
+                self.withdraw_approvals(&id);
             }
-            ClaudeEvent::CallCancelled { call } => {
-                self.withdraw_approvals(|to| matches!(to, ReplyTo::HostTool { call: asked, .. } if *asked == call));
-            }
+            ClaudeEvent::CallCancelled { call } => self.host_calls.cancel(|to| to.call == call),
             ClaudeEvent::Response { id, answer } => {
                 if let Some(stop) = self.interrupt.as_mut().filter(|stop| stop.request == id) {
                     // If the interrupt is refused, the deadline ends the turn.
@@ -254,9 +273,15 @@ impl<'a> ClaudeExchange<'a> {
         self.port.send(ProviderEvent { event, raw: Some(raw) });
     }
 
+    fn call_host_tool(&mut self, call: ClaudeHostToolCall, raw: String) {
+        let ClaudeHostToolCall { reply_to, name, arguments, tool_use_id } = call;
+        let origin = CallOrigin { tool_use_id, raw: Some(raw) };
+        self.host_calls.start(reply_to, origin, name, arguments);
+    }
+
     /// Removes approval requests that the program cancelled, and notifies the room.
-    fn withdraw_approvals(&mut self, is_it: impl Fn(&ReplyTo) -> bool) {
-        for (id, _) in self.approvals.extract_if(|_, to| is_it(to)) {
+    fn withdraw_approvals(&mut self, request: &str) {
+        for (id, _) in self.approvals.extract_if(|_, to| to.id == request) {
             self.port.send(TurnEvent::ApprovalWithdrawn { id });
         }
     }

@@ -52,7 +52,8 @@ impl ClaudeProcess {
         let command = settings.command(program, model, resume);
         let launched = program.launcher.launch(command).await;
         let LaunchedProcess { stdin, stdout, handle } = launched.map_err(|error| cannot_start(&error.to_string()))?;
-        let conversation = ClaudeConversation::new(stdout, stdin, settings.system_prompt.as_deref());
+        let (prompt, host_tools) = (settings.system_prompt.as_deref(), settings.host_tools.clone());
+        let conversation = ClaudeConversation::new(stdout, stdin, prompt, host_tools);
         Ok(Self {
             conversation,
             handle,

@@ -2,16 +2,15 @@
 
 use super::{control::ControlRequest, parse::text, wire};
 use crate::host_tools::{
-    self, HostToolReply,
-    mcp::{self, HostMcpStep},
+    self, HostToolDefinition, HostToolOutcome,
+    mcp_server::{self, HostMcpStep},
 };
 use domain::{
     agent::{PolicyDecision, ToolPolicy},
     event::Decision,
     mcp::tool_of,
-    time::Timestamp,
 };
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// How to react to a control request.
 #[derive(Clone, PartialEq, Debug)]
@@ -21,6 +20,7 @@ pub(super) enum ControlReaction {
     /// Send this line now and report the message to the room.
     ReplyAndReport(String, String),
     RequestApproval(ClaudeApprovalRequest),
+    CallHostTool(ClaudeHostToolCall),
     /// The program cancelled an earlier call of a host tool.
     CallCancelled {
         call: Value,
@@ -31,25 +31,47 @@ pub(super) enum ControlReaction {
 /// A request that only the room can answer.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct ClaudeApprovalRequest {
-    pub reply_to: ReplyTo,
+    pub reply_to: PermissionReply,
     pub name: String,
     pub input: Value,
     pub tool_use_id: Option<String>,
     pub is_question: bool,
 }
 
-/// Where the answer goes.
+/// Where the answer to a permission request goes.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) enum ReplyTo {
-    Permission { id: String, input: Value },
-    HostTool { id: String, call: Value },
+pub(super) struct PermissionReply {
+    pub id: String,
+    input: Value,
 }
 
-pub(super) fn react(id: String, ask: ControlRequest, policy: &ToolPolicy, now: Timestamp) -> ControlReaction {
+/// A call of a host tool; [`host_tool_line`] answers it.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct ClaudeHostToolCall {
+    pub reply_to: HostToolReply,
+    pub name: String,
+    pub arguments: Map<String, Value>,
+    pub tool_use_id: Option<String>,
+}
+
+/// Where the outcome of a host tool goes: the control request, and the MCP request in it.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct HostToolReply {
+    id: String,
+    pub call: Value,
+}
+
+/// `tools` are the host tools that the program is offered.
+pub(super) fn react(
+    id: String,
+    ask: ControlRequest,
+    policy: &ToolPolicy,
+    tools: &[HostToolDefinition],
+) -> ControlReaction {
     match ask {
         ControlRequest::Permission { tool, input, tool_use_id, is_question } => {
             ControlReaction::RequestApproval(ClaudeApprovalRequest {
-                reply_to: ReplyTo::Permission { id, input: input.clone() },
+                reply_to: PermissionReply { id, input: input.clone() },
                 name: tool,
                 input,
                 tool_use_id,
@@ -60,7 +82,7 @@ pub(super) fn react(id: String, ask: ControlRequest, policy: &ToolPolicy, now: T
             ControlReaction::Reply(wire::reply(&id, &hook_response(tool.as_deref(), &event, policy)))
         }
         ControlRequest::Mcp { server, message } if server == host_tools::SERVER_NAME => {
-            host_tools_message(id, &message, now)
+            host_tools_message(id, &message, tools)
         }
         ControlRequest::Mcp { server, .. } => {
             ControlReaction::Reply(wire::error_reply(&id, &format!("no MCP server named {server:?}")))
@@ -88,7 +110,7 @@ fn hook_response(tool: Option<&str>, event: &str, policy: &ToolPolicy) -> Value 
     let Some(tool) = tool.filter(|_| event == "PreToolUse") else { return json!({"continue": true}) };
     // Everything else is allowed here, so that only tools matched by `ask` need approval.
     let named = ToolPolicy { allow: vec!["*".into()], ask: policy.ask.clone(), deny: policy.deny.clone() };
-    let is_ask_user = tool_of(host_tools::SERVER_NAME, tool) == Some("ask_user");
+    let is_ask_user = tool_of(host_tools::SERVER_NAME, tool) == Some(host_tools::tools::ASK_USER);
     match named.decide(tool) {
         PolicyDecision::Deny => decide("deny", format!("{tool} is not allowed for this agent.")),
         PolicyDecision::Ask if !is_ask_user => decide("ask", format!("{tool} needs approval for this agent.")),
@@ -96,9 +118,9 @@ fn hook_response(tool: Option<&str>, event: &str, policy: &ToolPolicy) -> Value 
     }
 }
 
-fn host_tools_message(id: String, message: &Value, now: Timestamp) -> ControlReaction {
+fn host_tools_message(id: String, message: &Value, tools: &[HostToolDefinition]) -> ControlReaction {
     let reply_line = |response: &Value| wire::reply(&id, &json!({"mcp_response": response}));
-    match mcp::handle_message(message) {
+    match mcp_server::handle_message(message, tools) {
         HostMcpStep::Reply(reply) => ControlReaction::Reply(reply_line(&reply)),
         HostMcpStep::Ignore => {
             // The control request needs a response even when the MCP message in it does not.
@@ -110,39 +132,28 @@ fn host_tools_message(id: String, message: &Value, now: Timestamp) -> ControlRea
                 _ => ControlReaction::Reply(say),
             }
         }
-        HostMcpStep::Call { id: call, name, arguments } => match host_tools::call(&name, &arguments, now) {
-            HostToolReply::Done(outcome) => ControlReaction::Reply(reply_line(&mcp::tool_result(&call, &outcome))),
-            HostToolReply::Ask { input } => {
-                let tool_use_id = text(&message["params"]["_meta"], "claudecode/toolUseId").map(str::to_owned);
-                ControlReaction::RequestApproval(ClaudeApprovalRequest {
-                    reply_to: ReplyTo::HostTool { id, call },
-                    name,
-                    input,
-                    tool_use_id,
-                    is_question: true,
-                })
-            }
-        },
+        HostMcpStep::Call { id: call, name, arguments } => {
+            let tool_use_id = text(&message["params"]["_meta"], "claudecode/toolUseId").map(str::to_owned);
+            let reply_to = HostToolReply { id, call };
+            ControlReaction::CallHostTool(ClaudeHostToolCall { reply_to, name, arguments, tool_use_id })
+        }
     }
 }
 
-/// Returns the line that answers a request. The permission rules that the program suggests are never applied.
-pub(super) fn answer_line(to: ReplyTo, decision: Decision, input: Option<Value>) -> String {
-    match to {
-        ReplyTo::HostTool { id, call } => {
-            let outcome = host_tools::outcome_of_answer(decision, input.as_ref());
-            wire::reply(&id, &json!({"mcp_response": mcp::tool_result(&call, &outcome)}))
-        }
-        ReplyTo::Permission { id, input: asked } => {
-            let deny = |message: &str| json!({"behavior": "deny", "message": message});
-            let answer = match decision {
-                Decision::Allow => json!({"behavior": "allow", "updatedInput": updated_input(asked, input)}),
-                Decision::Deny => deny("The user denied this."),
-                Decision::Expired => deny("Nobody answered in time, so it was not run."),
-            };
-            wire::reply(&id, &answer)
-        }
-    }
+/// Returns the line with the outcome of a host tool.
+pub(super) fn host_tool_line(to: &HostToolReply, outcome: &HostToolOutcome) -> String {
+    wire::reply(&to.id, &json!({"mcp_response": mcp_server::tool_result(&to.call, outcome)}))
+}
+
+/// Returns the line that answers a permission request. The rules that the program suggests are never applied.
+pub(super) fn answer_line(to: PermissionReply, decision: Decision, input: Option<Value>) -> String {
+    let deny = |message: &str| json!({"behavior": "deny", "message": message});
+    let answer = match decision {
+        Decision::Allow => json!({"behavior": "allow", "updatedInput": updated_input(to.input, input)}),
+        Decision::Deny => deny("The user denied this."),
+        Decision::Expired => deny("Nobody answered in time, so it was not run."),
+    };
+    wire::reply(&to.id, &answer)
 }
 
 /// Answers to `AskUserQuestion` are added to its input: `{"answers": {"Which colour?": "Blue"}}`, or just
@@ -166,7 +177,7 @@ fn updated_input(asked: Value, input: Option<Value>) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::{ReplyTo, answer_line, hook_response};
+    use super::{PermissionReply, answer_line, hook_response};
     use domain::{agent::ToolPolicy, event::Decision};
     use serde_json::{Value, json};
 
@@ -174,8 +185,8 @@ mod tests {
         serde_json::from_str::<Value>(line).unwrap()["response"]["response"].clone()
     }
 
-    fn permission(input: Value) -> ReplyTo {
-        ReplyTo::Permission { id: "r".into(), input }
+    fn permission(input: Value) -> PermissionReply {
+        PermissionReply { id: "r".into(), input }
     }
 
     #[test]

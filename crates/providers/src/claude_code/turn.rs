@@ -9,6 +9,7 @@ use super::{
 };
 use crate::{
     AgentWorkspace, ResumableSession, SavedInSession, TurnChannel, TurnEnd, TurnEvent, TurnOutcome, TurnRequest,
+    host_tools::{HostToolAgent, HostToolCalls},
     pool::{self, SlotRequest},
     program,
     recap::prompt_with,
@@ -74,7 +75,9 @@ async fn run_turn(
         let is_resuming = process.is_resuming();
         let conversation = process.mark_used();
         conversation.policy = request.agent().spec.tools.clone();
-        let outcome = ClaudeExchange::new(conversation, port, is_resuming).run(&prompt).await;
+        let calling_agent = HostToolAgent::with_program(request.workspace.clone());
+        let host_calls = HostToolCalls::new(calling_agent, request.run_id);
+        let outcome = ClaudeExchange::new(conversation, port, is_resuming, host_calls).run(&prompt).await;
         match &outcome.ended {
             ExchangeEnd::SessionNotFound if !outcome.stop_requested => {
                 process.stop().await;

@@ -8,6 +8,7 @@ use super::{
 };
 use crate::{
     ProviderEvent, TurnEvent,
+    host_tools::{CallOrigin, HostToolEvent},
     jsonrpc::{CallError, RpcError, RpcIncoming},
     turn_port::PortEvent,
 };
@@ -15,7 +16,6 @@ use domain::{
     event::Decision,
     ids::{ApprovalId, MessageId},
     run::RunError,
-    time::Timestamp,
 };
 use serde_json::{Value, json};
 use std::{future::Future, time::Duration};
@@ -41,6 +41,10 @@ impl CodexTurn<'_> {
         let may_listen = !self.instance_ended && (self.port.has_capacity() || self.stop_requested_at.is_some());
         tokio::select! {
             event = self.port.next() => self.handle_port_event(event),
+            event = self.host_calls.next(), if self.port.has_capacity() => match event {
+                HostToolEvent::Report(event) => self.port.send(event),
+                HostToolEvent::Ended { reply_to, outcome } => self.respond(reply_to, Ok(requests::tool_result(&outcome))),
+            },
             incoming = self.incoming.recv(), if may_listen => self.handle_incoming(incoming),
             Some(steered) = self.steering.join_next(), if !self.steering.is_empty() => {
                 if let Ok((message, taken)) = steered {
@@ -73,7 +77,10 @@ impl CodexTurn<'_> {
 
     fn handle_port_event(&mut self, event: PortEvent) {
         match event {
-            PortEvent::Stop => self.stop_requested_at = self.stop_requested_at.or_else(|| Some(Instant::now())),
+            PortEvent::Stop => {
+                self.stop_requested_at = self.stop_requested_at.or_else(|| Some(Instant::now()));
+                self.host_calls.stop();
+            }
             PortEvent::Answer { approval, decision, input } => self.answer(approval, decision, input),
             PortEvent::Steer { message, text } => self.steer(message, &text),
             PortEvent::CommandsEnded | PortEvent::Sent => {}
@@ -86,6 +93,7 @@ impl CodexTurn<'_> {
             Some(RpcIncoming::Notification { method, params, raw }) => {
                 if method == "serverRequest/resolved" {
                     // Answered requests were already removed, so Codex withdrew this one.
+                    self.host_calls.cancel(|request| Some(request) == params.get("requestId"));
                     for (id, _) in
                         self.pending_requests.extract_if(|_, asked| Some(&asked.request) == params.get("requestId"))
                     {
@@ -116,8 +124,12 @@ impl CodexTurn<'_> {
         if is_other_turn || self.stop_requested_at.is_some() || self.pending_requests.len() >= MAX_OPEN_REQUESTS {
             return self.respond(request, requests::refusal(method));
         }
-        match requests::classify(method, params, &self.parser, Timestamp::now()) {
+        match requests::classify(method, params, &self.parser) {
             CodexRequest::Answered(answer) => self.respond(request, answer),
+            CodexRequest::HostTool { call_id, name, arguments } => {
+                let origin = CallOrigin { tool_use_id: call_id, raw: Some(raw) };
+                self.host_calls.start(request, origin, name, arguments);
+            }
             CodexRequest::Approval(Approval { tool_use_id, name, input, reply }) => {
                 let id = ApprovalId::generate();
                 let (is_question, shown) = (reply.is_question(), input.clone());
@@ -129,6 +141,7 @@ impl CodexTurn<'_> {
     }
 
     fn answer(&mut self, approval: ApprovalId, decision: Decision, input: Option<Value>) {
+        let Err((decision, input)) = self.host_calls.answer(approval, decision, input) else { return };
         // It was withdrawn, or belongs to another turn.
         let Some(PendingCodexRequest { request, input: asked, reply }) = self.pending_requests.remove(&approval) else {
             return;

@@ -4,17 +4,16 @@
 //! (accept for the session, amend the policy) are never sent.
 
 use super::parse::{CodexParser, CodexToolCall, text};
-use crate::{
-    host_tools::{self, HostToolOutcome, HostToolReply},
-    jsonrpc::RpcError,
-};
-use domain::{event::Decision, mcp::tool_name, time::Timestamp};
+use crate::{host_tools::HostToolOutcome, jsonrpc::RpcError};
+use domain::{event::Decision, mcp::tool_name};
 use serde_json::{Map, Value, json};
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum CodexRequest {
     /// The engine or a user decides.
     Approval(Approval),
+    /// A host tool; [`tool_result`] is the answer.
+    HostTool { call_id: Option<String>, name: String, arguments: Map<String, Value> },
     /// No decision is needed.
     Answered(Result<Value, RpcError>),
 }
@@ -36,10 +35,9 @@ pub enum CodexReplyFormat {
     McpTool,
     /// With the id and text of each question.
     Questions(Vec<(String, String)>),
-    HostTool,
 }
 
-pub fn classify(method: &str, params: &Value, parser: &CodexParser, now: Timestamp) -> CodexRequest {
+pub fn classify(method: &str, params: &Value, parser: &CodexParser) -> CodexRequest {
     let item = text(params, "itemId");
     let tool = item.and_then(|item| parser.tool(item));
     let approval = |name: &str, input: Value, reply: CodexReplyFormat| {
@@ -67,7 +65,11 @@ pub fn classify(method: &str, params: &Value, parser: &CodexParser, now: Timesta
                 CodexReplyFormat::Questions(questions.collect()),
             )
         }
-        "item/tool/call" => host_tool(params, now),
+        "item/tool/call" => CodexRequest::HostTool {
+            call_id: text(params, "callId").map(str::to_owned),
+            name: text(params, "tool").unwrap_or_default().to_owned(),
+            arguments: params.get("arguments").and_then(Value::as_object).cloned().unwrap_or_default(),
+        },
         _ => CodexRequest::Answered(refusal(method)),
     }
 }
@@ -83,7 +85,7 @@ pub fn refusal(method: &str) -> Result<Value, RpcError> {
         }
         "mcpServer/elicitation/request" => Ok(CodexReplyFormat::McpTool.answer(Decision::Deny, None)),
         "item/tool/requestUserInput" => Ok(CodexReplyFormat::Questions(Vec::new()).answer(Decision::Deny, None)),
-        "item/tool/call" => Ok(CodexReplyFormat::HostTool.answer(Decision::Expired, None)),
+        "item/tool/call" => Ok(tool_result(&HostToolOutcome::error("The tool was not called."))),
         _ => Err(RpcError::unknown_method(method)),
     }
 }
@@ -91,7 +93,7 @@ pub fn refusal(method: &str) -> Result<Value, RpcError> {
 impl CodexReplyFormat {
     /// Whether the answer is text from a user instead of allow or deny.
     pub fn is_question(&self) -> bool {
-        matches!(self, Self::Questions(_) | Self::HostTool)
+        matches!(self, Self::Questions(_))
     }
 
     pub fn answer(&self, decision: Decision, input: Option<&Value>) -> Value {
@@ -104,7 +106,6 @@ impl CodexReplyFormat {
             Self::McpTool => json!({"action": "decline", "content": null, "_meta": null}),
             Self::Questions(questions) if allowed => json!({"answers": answers(questions, input)}),
             Self::Questions(_) => json!({"answers": {}}),
-            Self::HostTool => tool_result(&host_tools::outcome_of_answer(decision, input)),
         }
     }
 }
@@ -126,20 +127,8 @@ fn answers(questions: &[(String, String)], input: Option<&Value>) -> Map<String,
     answered.map(|(id, answers)| (id.clone(), json!({"answers": answers}))).collect()
 }
 
-fn host_tool(params: &Value, now: Timestamp) -> CodexRequest {
-    let (name, nothing) = (text(params, "tool").unwrap_or_default(), json!({}));
-    match host_tools::call(name, params.get("arguments").unwrap_or(&nothing), now) {
-        HostToolReply::Done(outcome) => CodexRequest::Answered(Ok(tool_result(&outcome))),
-        HostToolReply::Ask { input } => CodexRequest::Approval(Approval {
-            tool_use_id: text(params, "callId").map(str::to_owned),
-            name: name.to_owned(),
-            input,
-            reply: CodexReplyFormat::HostTool,
-        }),
-    }
-}
-
-fn tool_result(outcome: &HostToolOutcome) -> Value {
+/// The answer to a call of a host tool.
+pub fn tool_result(outcome: &HostToolOutcome) -> Value {
     json!({"contentItems": [{"type": "inputText", "text": outcome.text}], "success": !outcome.is_error})
 }
 
@@ -196,10 +185,10 @@ fn present_fields(params: &Value, fields: &[&str]) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::{Approval, CodexReplyFormat, CodexRequest, classify, refusal};
-    use crate::codex::parse::CodexParser;
-    use domain::{event::Decision, time::Timestamp};
-    use serde_json::{Value, json};
+    use super::{Approval, CodexReplyFormat, CodexRequest, classify, refusal, tool_result};
+    use crate::{codex::parse::CodexParser, host_tools::HostToolOutcome};
+    use domain::event::Decision;
+    use serde_json::{Map, Value, json};
 
     fn parser_with(items: &[Value]) -> CodexParser {
         let mut parser = CodexParser::new(None, None);
@@ -211,9 +200,9 @@ mod tests {
     }
 
     fn asked(method: &str, params: &Value, items: &[Value]) -> Approval {
-        match classify(method, params, &parser_with(items), Timestamp::from_millis(0)) {
+        match classify(method, params, &parser_with(items)) {
             CodexRequest::Approval(approval) => approval,
-            CodexRequest::Answered(answer) => panic!("{answer:?}"),
+            other => panic!("{other:?}"),
         }
     }
 
@@ -255,8 +244,7 @@ mod tests {
     #[test]
     fn other_mcp_elicitations_are_declined() {
         let params = json!({"serverName": "s", "message": "Your password?", "mode": "form"});
-        let CodexRequest::Answered(Ok(answer)) =
-            classify("mcpServer/elicitation/request", &params, &parser_with(&[]), Timestamp::from_millis(0))
+        let CodexRequest::Answered(Ok(answer)) = classify("mcpServer/elicitation/request", &params, &parser_with(&[]))
         else {
             panic!()
         };
@@ -264,16 +252,20 @@ mod tests {
     }
 
     #[test]
-    fn host_tools_answer_at_once_or_request_approval() {
-        let now = Timestamp::from_millis(0);
-        let time = classify("item/tool/call", &json!({"callId": "c", "tool": "current_time"}), &parser_with(&[]), now);
-        let CodexRequest::Answered(Ok(answer)) = time else { panic!() };
-        assert_eq!((&answer["success"], &answer["contentItems"][0]["type"]), (&json!(true), &json!("inputText")));
-        let question = json!({"callId": "c", "tool": "ask_user", "arguments": {"question": "Which?"}});
-        let approval = asked("item/tool/call", &question, &[]);
-        assert!(approval.reply.is_question() && approval.tool_use_id.as_deref() == Some("c"));
-        let answer = approval.reply.answer(Decision::Allow, Some(&json!({"answer": "both"})));
-        assert_eq!(answer["contentItems"][0]["text"], "both");
+    fn host_tool_calls_are_passed_on() {
+        let params = json!({"callId": "c", "tool": "ask_user", "arguments": {"question": "Which?"}});
+        let CodexRequest::HostTool { call_id, name, arguments } =
+            classify("item/tool/call", &params, &parser_with(&[]))
+        else {
+            panic!()
+        };
+        assert_eq!((call_id.as_deref(), name.as_str()), (Some("c"), "ask_user"));
+        assert_eq!(Value::Object(arguments), params["arguments"]);
+        let bare = json!({"callId": "c", "tool": "current_time", "arguments": null});
+        let without = classify("item/tool/call", &bare, &parser_with(&[]));
+        assert!(matches!(without, CodexRequest::HostTool { arguments, .. } if arguments == Map::new()));
+        let answer = tool_result(&HostToolOutcome::success("both"));
+        assert_eq!(answer, json!({"contentItems": [{"type": "inputText", "text": "both"}], "success": true}));
     }
 
     #[test]

@@ -1,6 +1,9 @@
 //! The parameters of threads and turns, and the session id of a thread.
 
-use crate::{AgentWorkspace, host_tools};
+use crate::{
+    AgentWorkspace,
+    host_tools::{HostToolAgent, HostToolDefinition},
+};
 use domain::mcp::{McpTransport, NamedMcpServer};
 use serde_json::{Map, Value, json};
 use std::{
@@ -93,9 +96,13 @@ pub fn start(workspace: &AgentWorkspace) -> Value {
     if let Some(text) = instructions(workspace) {
         params.insert("developerInstructions".into(), json!(text));
     }
-    let tool = |tool: &host_tools::HostTool| json!({"type": "function", "name": tool.name, "description": tool.description, "inputSchema": (tool.schema)()});
-    params.insert("dynamicTools".into(), host_tools::HOST_TOOLS.iter().map(tool).collect());
+    let tool = |tool: HostToolDefinition| json!({"type": "function", "name": tool.name, "description": tool.description, "inputSchema": tool.schema});
+    params.insert("dynamicTools".into(), host_tools(workspace).into_iter().map(tool).collect());
     Value::Object(params)
+}
+
+fn host_tools(workspace: &AgentWorkspace) -> Vec<HostToolDefinition> {
+    workspace.host_tools.offered(&HostToolAgent::with_program(workspace.clone()))
 }
 
 /// The thread keeps the tools and instructions that it was started with.
@@ -146,8 +153,9 @@ fn mcp(server: &NamedMcpServer) -> Option<Value> {
     Some(entry)
 }
 
-/// A thread keeps the instructions that it was started with, even if it is resumed with others. So the session id has
-/// the thread's id and a fingerprint of these settings; a thread with another fingerprint is not used any more.
+/// A thread keeps the instructions and host tools that it was started with, even if it is resumed with others. So the
+/// session id has the thread's id and a fingerprint of these settings; a thread with another fingerprint is not used
+/// any more.
 pub fn session_id(thread: &str, workspace: &AgentWorkspace) -> String {
     format!("{thread}:{:016x}", fingerprint(workspace))
 }
@@ -160,12 +168,21 @@ pub fn thread_of<'a>(session: &'a str, workspace: &AgentWorkspace) -> (&'a str, 
     }
 }
 
+const FIRST_TOOLS: [&str; 2] = ["current_time", "ask_user"];
+
 /// FNV-1a, because it is the same on every machine and in every version of Greenroom.
 fn fingerprint(workspace: &AgentWorkspace) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     let servers: Vec<Value> =
         workspace.mcp_servers.iter().filter_map(|server| Some(json!([server.name, mcp(server)?]))).collect();
-    for byte in json!([workspace.agent.spec.system_prompt, servers]).to_string().bytes() {
+    let mut settings = vec![json!(workspace.agent.spec.system_prompt), json!(servers)];
+    // The tools that every thread has had from the start are left out, so that older threads stay valid.
+    let tools = host_tools(workspace).into_iter().filter(|tool| !FIRST_TOOLS.contains(&tool.name.as_str()));
+    let tools: Vec<Value> = tools.map(|tool| json!([tool.name, tool.description, tool.schema])).collect();
+    if !tools.is_empty() {
+        settings.push(json!(tools));
+    }
+    for byte in json!(settings).to_string().bytes() {
         hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
     }
     hash
@@ -174,10 +191,16 @@ fn fingerprint(workspace: &AgentWorkspace) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::{resume, session_id, start, thread_of, turn};
-    use crate::codex::tests::workspace;
+    use crate::{
+        codex::tests::workspace,
+        host_tools::{
+            HostCall, HostTool, HostToolDefinition, HostToolFuture, HostTools,
+            tools::{AskUser, CurrentTime},
+        },
+    };
     use domain::mcp::{McpTransport, NamedMcpServer};
     use serde_json::json;
-    use std::{fs, path::Path};
+    use std::{fs, path::Path, sync::Arc};
 
     #[test]
     fn thread_requires_approvals_and_has_the_host_tools() {
@@ -270,6 +293,30 @@ mod tests {
         assert!(turn(&workspace, "t", "hi").get("model").is_none() && start(&workspace).get("model").is_none());
         workspace.agent.spec.model = Some("m".into());
         assert_eq!((&turn(&workspace, "t", "hi")["model"], &start(&workspace)["model"]), (&json!("m"), &json!("m")));
+    }
+
+    /// The value of an earlier version: a conversation goes on after an update.
+    #[test]
+    fn fingerprint_without_further_host_tools_is_that_of_earlier_versions() {
+        let mut workspace = workspace(Path::new("home"));
+        assert_eq!(session_id("t", &workspace), "t:2d4c5f4c6b552c88");
+        let tools = [Arc::new(CurrentTime) as Arc<dyn HostTool>, Arc::new(AskUser), Arc::new(Another)];
+        workspace.host_tools = HostTools::new(tools).unwrap();
+        assert!(!thread_of("t:2d4c5f4c6b552c88", &workspace).1, "an older thread does not have the tool");
+        assert!(thread_of(&session_id("t", &workspace), &workspace).1);
+        assert_eq!(start(&workspace)["dynamicTools"][2]["name"], "another");
+    }
+
+    struct Another;
+
+    impl HostTool for Another {
+        fn definition(&self) -> HostToolDefinition {
+            HostToolDefinition::new("another", "A test.", HostToolDefinition::no_arguments())
+        }
+
+        fn call(&self, _: HostCall) -> HostToolFuture<'_> {
+            Box::pin(std::future::pending())
+        }
     }
 
     #[test]

@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     SavedInSession, TurnChannel, TurnEnd, TurnEvent, TurnOutcome, TurnRequest,
+    host_tools::{HostToolAgent, HostToolCalls},
     jsonrpc::{CallError, RpcIncoming},
     turn_port::TurnPort,
 };
@@ -74,7 +75,7 @@ async fn run(pool: &CodexPool, request: TurnRequest, port: &mut TurnPort) -> Tur
             None => return TurnOutcome::from_end(TurnEnd::Stopped),
         };
         let was_open = instance.router.thread(&opened.thread).is_some_and(|thread| !thread.parked);
-        let Some(turn) = CodexTurn::new(port, Arc::clone(&instance), &opened) else { return busy() };
+        let Some(turn) = CodexTurn::new(port, Arc::clone(&instance), &opened, &request) else { return busy() };
         turn.port.send(TurnEvent::Session { id: thread_settings::session_id(&opened.thread, &request.workspace) });
         if let Some(why) = opened.rebuilt {
             turn.port.send(TurnEvent::Status { status: "session_rebuilt".into(), message: why.into() });
@@ -161,6 +162,8 @@ pub struct CodexTurn<'a> {
     pub killed: u32,
     pub incoming: mpsc::Receiver<RpcIncoming>,
     pub pending_requests: HashMap<ApprovalId, PendingCodexRequest>,
+    /// The running host tools, by the id of Codex's request.
+    pub host_calls: HostToolCalls<Value>,
     /// Pending steers: the message, and whether Codex accepted it.
     pub steering: JoinSet<(MessageId, bool)>,
     model: Option<String>,
@@ -168,7 +171,13 @@ pub struct CodexTurn<'a> {
 
 impl<'a> CodexTurn<'a> {
     /// Returns `None` if the thread already has a turn.
-    fn new(port: &'a mut TurnPort, instance: Arc<CodexInstance>, opened: &OpenedThread) -> Option<Self> {
+    fn new(
+        port: &'a mut TurnPort,
+        instance: Arc<CodexInstance>,
+        opened: &OpenedThread,
+        request: &TurnRequest,
+    ) -> Option<Self> {
+        let agent = HostToolAgent::with_program(request.workspace.clone());
         Some(Self {
             port,
             incoming: instance.router.attach(&opened.thread)?,
@@ -181,6 +190,7 @@ impl<'a> CodexTurn<'a> {
             instance_ended: false,
             killed: 0,
             pending_requests: HashMap::new(),
+            host_calls: HostToolCalls::new(agent, request.run_id),
             steering: JoinSet::new(),
             model: opened.model.clone(),
         })
@@ -192,6 +202,7 @@ impl<'a> CodexTurn<'a> {
             Err(error) => TurnOutcome::from_end(TurnEnd::Failed(error)),
         };
         self.settle_steering().await;
+        self.host_calls.shut_down().await;
         if !self.instance_ended {
             self.instance.router.detach(&self.thread, self.model.take(), self.parser.total());
         }

@@ -9,6 +9,7 @@ mod client;
 mod conversation;
 mod prompt;
 mod retry;
+mod skills;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]

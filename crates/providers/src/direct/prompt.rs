@@ -1,10 +1,10 @@
 //! Builds the system prompt and the conversation of a request. Pure.
 
 use super::{
-    conversation::{AssistantBlock, ModelMessage, ModelToolCall, ModelToolResult, ToolResultContent, truncate_middle},
-    tools::SkillInstructions,
+    conversation::{AssistantBlock, ModelMessage, ModelToolCall, ModelToolResult, ToolResultContent},
+    skills::SkillInstructions,
 };
-use crate::{HistoryAuthor, HistoryMessage};
+use crate::{HistoryAuthor, HistoryMessage, truncate::truncate_middle};
 use domain::message::{ToolCall, ToolOutcome};
 use serde_json::{Map, Value};
 

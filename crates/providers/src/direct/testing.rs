@@ -232,7 +232,7 @@ pub fn direct(url: &str, deadlines: Deadlines) -> DirectProvider {
     DirectProvider::new(config, Arc::new(EchoToolbox))
 }
 
-pub fn begin(direct: &DirectProvider, prompt: &str, servers: &[&str]) -> RunningDirectTurn {
+pub fn workspace(servers: &[&str]) -> AgentWorkspace {
     let spec = AgentSpec::new(Name::parse("Ann").unwrap(), "anthropic");
     let born = Timestamp::from_millis(0);
     let server = |name: &&str| NamedMcpServer {
@@ -242,17 +242,22 @@ pub fn begin(direct: &DirectProvider, prompt: &str, servers: &[&str]) -> Running
             headers: Default::default(),
         }),
     };
-    let place = AgentWorkspace {
+    AgentWorkspace {
+        owner: domain::owner::Owner::local(),
         room_id: RoomId::generate(),
         agent: Agent { id: AgentId::generate(), spec, created_at: born, updated_at: born },
         folder: ".".into(),
         home: ".".into(),
         skills: Vec::new(),
         mcp_servers: servers.iter().map(server).collect(),
-    };
+        host_tools: crate::host_tools::HostTools::new(crate::host_tools::tools::all()).unwrap(),
+    }
+}
+
+pub fn begin(direct: &DirectProvider, prompt: &str, servers: &[&str]) -> RunningDirectTurn {
     let request = TurnRequest {
         run_id: RunId::generate(),
-        workspace: place,
+        workspace: workspace(servers),
         prompt: prompt.into(),
         history: Vec::new().into(),
         session: None,

@@ -77,6 +77,39 @@ async fn denied_call_is_not_run() {
 }
 
 #[tokio::test]
+async fn question_of_a_host_tool_is_answered_by_a_person() {
+    let question = json!({"question": "Which?"});
+    let api = FakeModelApi::start(vec![FakeReply::Frames(calls("ask_user", &question)), whole("That one.")]).await;
+    let direct = direct(&api.url, deadlines(LONG));
+    let mut running = begin(&direct, "x", &[]);
+    let asked = running.until(|event| matches!(event, TurnEvent::Approval { .. })).await;
+    let TurnEvent::Approval { id, tool_use_id, name, input, is_question } = asked else { panic!() };
+    assert_eq!((name.as_str(), input, is_question), ("ask_user", question, true));
+    let input = Some(json!({"answer": "the left one"}));
+    running.commands.send(TurnCommand::Answer { approval: id, decision: Decision::Allow, input }).await.unwrap();
+    let (events, outcome) = running.rest().await;
+    assert_eq!((outcome.end, text_of(&events).as_str()), (TurnEnd::Completed, "That one."));
+    let (call, content) = (tool_use_id.unwrap(), json!("the left one"));
+    assert!(events.contains(&TurnEvent::ToolResult { id: call, content, is_error: false }), "{events:?}");
+    assert!(api.requests()[1]["messages"].to_string().contains("the left one"));
+}
+
+#[tokio::test]
+async fn stopping_a_turn_with_an_open_question_ends_its_tool() {
+    let question = json!({"question": "Which?"});
+    let api = FakeModelApi::start(vec![FakeReply::Frames(calls("ask_user", &question))]).await;
+    let direct = direct(&api.url, deadlines(LONG));
+    let mut running = begin(&direct, "x", &[]);
+    running.until(|event| matches!(event, TurnEvent::Approval { .. })).await;
+    running.commands.send(TurnCommand::Interrupt).await.unwrap();
+    let (events, outcome) = running.rest().await;
+    assert_eq!(outcome.end, TurnEnd::Stopped);
+    let is_late =
+        |event: &TurnEvent| matches!(event, TurnEvent::ToolResult { .. } | TurnEvent::ApprovalWithdrawn { .. });
+    assert!(!events.iter().any(is_late), "{events:?}");
+}
+
+#[tokio::test]
 async fn interrupt_closes_the_socket_and_cancels_tools() {
     let mut api = FakeModelApi::start(vec![FakeReply::Hangs(says("Half"))]).await;
     let direct = direct(&api.url, deadlines(LONG));

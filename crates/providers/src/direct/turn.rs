@@ -4,13 +4,15 @@ use super::{
     DirectShared,
     client::{AnswerStream, ModelClient},
     prompt, retry,
+    skills::{SkillInstructions, read_skills},
     tool_loop::{LoopEffect, LoopInput, ModelCallPurpose, ToolLoop, ToolLoopSettings},
-    tools::{FinishedCall, SkillInstructions, ToolReport, ToolSet, read_skills},
+    tools::{FinishedCall, ToolReport, ToolSet, host_tool_outcome},
     wire::{self, AnswerPiece, ModelRequest, OfferedTool, failure::ModelFailure, names::ToolNames},
     xml,
 };
 use crate::{
     SavedInSession, TurnChannel, TurnEnd, TurnEvent, TurnOutcome, TurnRequest,
+    host_tools::{CallOrigin, HostToolAgent, HostToolCalls, HostToolEvent, tools::SKILL},
     turn_port::{PortEvent, TurnPort},
 };
 use domain::{
@@ -43,9 +45,10 @@ pub async fn turn(shared: Arc<DirectShared>, request: TurnRequest, channel: Turn
     let mut port = TurnPort::new(channel);
     let prepared = port.unless_stopped(prepare(&shared, &request)).await.unwrap_or(Err(TurnEnd::Stopped));
     let outcome = match prepared {
-        Ok(PreparedLoop { notices, tool_set, tool_loop, template }) => {
+        Ok(PreparedLoop { notices, tool_set, tool_loop, template, agent }) => {
             notices.into_iter().for_each(|notice| port.send(notice));
-            let runner = TurnRunner::new(&shared, &mut port, tool_set, tool_loop, template);
+            let host_calls = HostToolCalls::new(agent, request.run_id);
+            let runner = TurnRunner::new(&shared, &mut port, tool_set, host_calls, tool_loop, template);
             runner.run().await
         }
         Err(end) => TurnOutcome::from_end(end),
@@ -68,6 +71,7 @@ struct PreparedLoop {
     tool_set: ToolSet,
     tool_loop: ToolLoop,
     template: RequestTemplate,
+    agent: HostToolAgent,
 }
 
 async fn prepare(shared: &DirectShared, request: &TurnRequest) -> Result<PreparedLoop, TurnEnd> {
@@ -82,13 +86,13 @@ async fn prepare(shared: &DirectShared, request: &TurnRequest) -> Result<Prepare
     }
     let history = request.history.read().await.map_err(TurnEnd::Failed)?;
     let (skills, mut notices) = skills(request).await;
-    let servers = &request.workspace.mcp_servers;
-    let (tool_set, problems) = ToolSet::load(servers, &shared.toolbox, &skills, &request.memory, &spec.tools).await;
+    let agent = HostToolAgent::on_model_api(request.workspace.clone(), request.memory.clone());
+    let (tool_set, problems) = ToolSet::load(&agent, &shared.toolbox, &spec.tools).await;
     notices.extend(problems);
 
     let is_xml = options.tool_calling == ToolCalling::Xml;
     let instructions = if is_xml { xml::instructions(&tool_set.offered) } else { String::new() };
-    let has_skill_tool = tool_set.tools.contains_key("skill");
+    let has_skill_tool = tool_set.tools.contains_key(SKILL);
     let system = prompt::system_prompt(spec.system_prompt.as_deref(), &skills, has_skill_tool, &instructions);
     let mut texts = vec![request.prompt.clone()];
     if let Some(skill) = prompt::invoked_skill(&request.prompt, &skills) {
@@ -109,20 +113,20 @@ async fn prepare(shared: &DirectShared, request: &TurnRequest) -> Result<Prepare
     let names = ToolNames::new(tool_set.offered.iter().map(|offer| offer.name.as_str()));
     let offers = if is_xml { Vec::new() } else { tool_set.offered.clone() };
     let template = RequestTemplate { model, system, offers, names, options };
-    Ok(PreparedLoop { notices, tool_set, tool_loop, template })
+    Ok(PreparedLoop { notices, tool_set, tool_loop, template, agent })
 }
 
-async fn skills(request: &TurnRequest) -> (Arc<Vec<SkillInstructions>>, Vec<TurnEvent>) {
+async fn skills(request: &TurnRequest) -> (Vec<SkillInstructions>, Vec<TurnEvent>) {
     let folders = request.workspace.skills.clone();
     if folders.is_empty() {
-        return (Arc::default(), Vec::new());
+        return (Vec::new(), Vec::new());
     }
     let (skills, problems) = match tokio::task::spawn_blocking(move || read_skills(&folders)).await {
         Ok(read) => read,
         Err(error) => (Vec::new(), vec![error.to_string()]),
     };
     let notice = |message| TurnEvent::Status { status: "skill_unreadable".into(), message };
-    (Arc::new(skills), problems.into_iter().map(notice).collect())
+    (skills, problems.into_iter().map(notice).collect())
 }
 
 /// The state of the connection to the model.
@@ -171,6 +175,7 @@ struct TurnRunner<'a> {
     shared: &'a DirectShared,
     port: &'a mut TurnPort,
     tool_set: ToolSet,
+    host_calls: HostToolCalls<String>,
     tool_loop: ToolLoop,
     template: RequestTemplate,
     connection: ModelConnection,
@@ -189,6 +194,7 @@ enum RunnerEvent {
     FromEngine(PortEvent),
     ToolEnded(Result<(tokio::task::Id, FinishedCall), JoinError>),
     ToolReported(ToolReport),
+    HostTool(HostToolEvent<String>),
 }
 
 impl<'a> TurnRunner<'a> {
@@ -196,6 +202,7 @@ impl<'a> TurnRunner<'a> {
         shared: &'a DirectShared,
         port: &'a mut TurnPort,
         tool_set: ToolSet,
+        host_calls: HostToolCalls<String>,
         tool_loop: ToolLoop,
         template: RequestTemplate,
     ) -> Self {
@@ -204,6 +211,7 @@ impl<'a> TurnRunner<'a> {
             shared,
             port,
             tool_set,
+            host_calls,
             tool_loop,
             template,
             connection: ModelConnection::Idle,
@@ -233,6 +241,7 @@ impl<'a> TurnRunner<'a> {
                 event = self.port.next() => RunnerEvent::FromEngine(event),
                 more = self.connection.next(), if self.port.has_capacity() => RunnerEvent::Inputs(more),
                 Some(ended) = self.tools.join_next_with_id() => RunnerEvent::ToolEnded(ended),
+                event = self.host_calls.next(), if self.port.has_capacity() => RunnerEvent::HostTool(event),
                 Some(report) = self.reported.recv(), if self.port.has_capacity() => RunnerEvent::ToolReported(report),
             };
             inputs = self.inputs_of(event);
@@ -251,6 +260,7 @@ impl<'a> TurnRunner<'a> {
         if timeout(TOOLS_STOP, ending).await.is_err() {
             self.tools.shutdown().await;
         }
+        self.host_calls.shut_down().await;
         let millis = self.stopped.map_or(0, |since| u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX));
         TurnOutcome { end, receipt: Receipt { millis, ..Receipt::default() }, saved: SavedInSession::Nothing }
     }
@@ -265,8 +275,10 @@ impl<'a> TurnRunner<'a> {
                 vec![LoopInput::Stop]
             }
             RunnerEvent::FromEngine(PortEvent::Answer { approval, decision, input }) => {
-                let decided = |call| LoopInput::Decided { call, decision, input };
-                self.approvals.remove(&approval).map(decided).into_iter().collect()
+                match (self.host_calls.answer(approval, decision, input), self.approvals.remove(&approval)) {
+                    (Err((decision, input)), Some(call)) => vec![LoopInput::Decided { call, decision, input }],
+                    _ => Vec::new(),
+                }
             }
             RunnerEvent::FromEngine(PortEvent::Steer { message, text }) => vec![LoopInput::Steer { message, text }],
             RunnerEvent::ToolEnded(Ok((task, FinishedCall { call, outcome, notices }))) => {
@@ -283,6 +295,13 @@ impl<'a> TurnRunner<'a> {
                     .map(|call| LoopInput::ToolEnded { call, outcome })
                     .into_iter()
                     .collect()
+            }
+            RunnerEvent::HostTool(HostToolEvent::Report(event)) => {
+                self.port.send(event);
+                Vec::new()
+            }
+            RunnerEvent::HostTool(HostToolEvent::Ended { reply_to: call, outcome }) => {
+                vec![LoopInput::ToolEnded { call, outcome: host_tool_outcome(outcome) }]
             }
             RunnerEvent::ToolReported((id, delta)) => {
                 self.port.send(TurnEvent::ToolOutput { id, delta });
@@ -321,10 +340,14 @@ impl<'a> TurnRunner<'a> {
                 self.port.send(TurnEvent::Status { status: "retrying".into(), message });
                 self.connection = ModelConnection::WaitingToRetry(Instant::now() + wait);
             }
-            LoopEffect::RequestApproval { call, name, input, is_question } => {
+            LoopEffect::RequestApproval { call, name, input } => {
                 let id = ApprovalId::generate();
                 self.approvals.insert(id, call.clone());
-                self.port.send(TurnEvent::Approval { id, tool_use_id: Some(call), name, input, is_question });
+                self.port.send(TurnEvent::Approval { id, tool_use_id: Some(call), name, input, is_question: false });
+            }
+            LoopEffect::RunTool { call, name, input } if self.tool_set.is_host_tool(&name) => {
+                let origin = CallOrigin { tool_use_id: Some(call.clone()), raw: None };
+                self.host_calls.start(call, origin, name, input);
             }
             LoopEffect::RunTool { call, name, input } => {
                 let run =

@@ -1,92 +1,51 @@
-//! Questions of an agent's program to the people in its room. They arrive at the server's MCP endpoint and are routed
-//! to the current turn, if there is one.
+//! The questions of host tools that wait for a person, as approvals of the turn.
 
-use super::{HostToolOutcome, outcome_of_answer};
-use domain::event::Decision;
+use super::UserAnswer;
+use domain::{event::Decision, ids::ApprovalId};
 use serde_json::Value;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use std::{collections::HashMap, future::poll_fn, task::Poll};
+use tokio::sync::oneshot;
 
-/// Open questions of one process.
-pub const MAX_QUESTIONS: usize = 16;
-
-#[derive(Debug)]
-pub struct UserQuestion {
-    pub input: Value,
-    pub answer: oneshot::Sender<(Decision, Option<Value>)>,
-}
-
-/// Routes the questions of one process to its current turn.
-#[derive(Debug)]
-pub struct QuestionRouter {
-    turn: Arc<CurrentTurn>,
-    open: Semaphore,
-}
-
-type QuestionSender = mpsc::Sender<UserQuestion>;
-
-/// The turn that takes questions now, if any.
 #[derive(Debug, Default)]
-struct CurrentTurn(Mutex<Option<QuestionSender>>);
+pub(crate) struct OpenQuestions(HashMap<ApprovalId, oneshot::Sender<UserAnswer>>);
 
-impl CurrentTurn {
-    fn lock(&self) -> MutexGuard<'_, Option<QuestionSender>> {
-        // Set and cleared in a single step, so a panic cannot leave it inconsistent.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The turn's end: receives questions until it is dropped.
-#[derive(Debug)]
-pub struct TurnQuestions {
-    questions: mpsc::Receiver<UserQuestion>,
-    turn: Arc<CurrentTurn>,
-}
-
-impl Default for QuestionRouter {
-    fn default() -> Self {
-        Self { turn: Arc::default(), open: Semaphore::new(MAX_QUESTIONS) }
-    }
-}
-
-impl QuestionRouter {
-    /// Routes questions to this turn from now on.
-    pub fn begin_turn(&self) -> TurnQuestions {
-        let (sender, questions) = mpsc::channel(MAX_QUESTIONS);
-        *self.turn.lock() = Some(sender);
-        TurnQuestions { questions, turn: Arc::clone(&self.turn) }
+impl OpenQuestions {
+    /// Returns the id under which the room is asked.
+    pub fn add(&mut self, answer: oneshot::Sender<UserAnswer>) -> ApprovalId {
+        let id = ApprovalId::generate();
+        self.0.insert(id, answer);
+        id
     }
 
-    /// Asks and waits for the answer. Dropping the future withdraws the question.
-    pub async fn ask(&self, input: Value) -> HostToolOutcome {
-        let Ok(_permit) = self.open.try_acquire() else { return failed("Too many questions are open already.") };
-        let sender = self.turn.lock().clone();
-        let Some(sender) = sender else { return failed("The question was not asked: no turn is running.") };
-        let (answer, waiting) = oneshot::channel();
-        if sender.send(UserQuestion { input, answer }).await.is_err() {
-            return failed("The question was not asked: the turn has ended.");
-        }
-        // No timeout here: the engine answers every approval, at the latest when it expires, and the end of the turn
-        // drops the question.
-        match waiting.await {
-            Ok((decision, input)) => outcome_of_answer(decision, input.as_ref()),
-            Err(_) => failed("The turn ended before the question was answered."),
+    /// Passes the answer on. Returns it if it does not belong to a question.
+    pub fn answer(&mut self, id: ApprovalId, decision: Decision, input: Option<Value>) -> Result<(), UserAnswer> {
+        match self.0.remove(&id) {
+            Some(waiting) => {
+                // The tool may no longer wait.
+                drop(waiting.send((decision, input)));
+                Ok(())
+            }
+            None => Err((decision, input)),
         }
     }
-}
 
-impl TurnQuestions {
-    pub async fn next(&mut self) -> Option<UserQuestion> {
-        self.questions.recv().await
+    /// Waits until a tool no longer waits for its answer, and removes that question. Cancel safe.
+    pub async fn abandoned(&mut self) -> ApprovalId {
+        let id = poll_fn(|context| {
+            for (id, answer) in &mut self.0 {
+                if answer.poll_closed(context).is_ready() {
+                    return Poll::Ready(*id);
+                }
+            }
+            Poll::Pending
+        })
+        .await;
+        self.0.remove(&id);
+        id
     }
-}
 
-impl Drop for TurnQuestions {
-    fn drop(&mut self) {
-        *self.turn.lock() = None;
+    /// Drops all questions: their tools are told that the turn has ended.
+    pub fn clear(&mut self) {
+        self.0.clear();
     }
-}
-
-fn failed(why: &str) -> HostToolOutcome {
-    HostToolOutcome { text: why.to_owned(), is_error: true }
 }

@@ -36,6 +36,11 @@ pub enum ScriptStep {
         /// Whether to send the decision as text.
         says_decision: bool,
     },
+    /// Calls a host tool, and says its result.
+    CallHostTool {
+        name: String,
+        arguments: Map<String, Value>,
+    },
     Fail(RunError),
     Skip,
     Hang {
@@ -50,10 +55,11 @@ struct Directive {
     parse: fn(&str) -> Result<Vec<ScriptStep>, String>,
 }
 
-const DIRECTIVES: [Directive; 8] = [
+const DIRECTIVES: [Directive; 9] = [
     Directive { word: "count", usage: "!count N [MS]: N from 1 to 10000000, MS from 0 to 60000", parse: count },
     Directive { word: "think", usage: "!think [TEXT]", parse: think },
     Directive { word: "tool", usage: "!tool [NAME] [{json input}]", parse: tool },
+    Directive { word: "call", usage: "!call HOST_TOOL [{json arguments}]", parse: call_host_tool },
     Directive { word: "ask", usage: "!ask [TOOL] [{json input}]", parse: ask },
     Directive { word: "fail", usage: "!fail [CODE] [MESSAGE]: CODE in snake_case", parse: fail },
     Directive { word: "hang", usage: "!hang [MS]: MS from 0 to 60000", parse: hang },
@@ -94,7 +100,7 @@ fn think(rest: &str) -> Result<Vec<ScriptStep>, String> {
 
 fn tool(rest: &str) -> Result<Vec<ScriptStep>, String> {
     let (name, input) = call(rest)?;
-    let id = "call_1".to_owned();
+    let (id, input) = ("call_1".to_owned(), Value::Object(input));
     let mut steps =
         vec![ScriptStep::Send(TurnEvent::ToolUse { id: id.clone(), name: name.clone(), input: input.clone() })];
     let output = [format!("{name}: started\n"), format!("{name}: working\n"), format!("{name}: done\n")];
@@ -104,9 +110,17 @@ fn tool(rest: &str) -> Result<Vec<ScriptStep>, String> {
     Ok(steps)
 }
 
+fn call_host_tool(rest: &str) -> Result<Vec<ScriptStep>, String> {
+    if rest.is_empty() || rest.starts_with('{') {
+        return Err("HOST_TOOL is missing".to_owned());
+    }
+    let (name, arguments) = call(rest)?;
+    Ok(vec![ScriptStep::CallHostTool { name, arguments }])
+}
+
 fn ask(rest: &str) -> Result<Vec<ScriptStep>, String> {
     let (name, input) = call(rest)?;
-    let id = "call_1".to_owned();
+    let (id, input) = ("call_1".to_owned(), Value::Object(input));
     Ok(vec![
         ScriptStep::Send(TurnEvent::ToolUse { id: id.clone(), name: name.clone(), input: input.clone() }),
         ScriptStep::Ask { tool_use_id: Some(id), name, input, is_question: false, says_decision: true },
@@ -139,7 +153,7 @@ fn greeting(text: &str) -> String {
 }
 
 /// Parses the name and the input of a tool call; both are optional.
-fn call(rest: &str) -> Result<(String, Value), String> {
+fn call(rest: &str) -> Result<(String, Map<String, Value>), String> {
     let (name, json) = if rest.starts_with('{') { ("", rest) } else { split_word(rest) };
     let name = if name.is_empty() { "echo" } else { name };
     if !is_tool_name(name) {
@@ -149,7 +163,7 @@ fn call(rest: &str) -> Result<(String, Value), String> {
         "" => Map::new(),
         json => serde_json::from_str(json).map_err(|error| format!("the input is not a JSON object: {error}"))?,
     };
-    Ok((name.to_owned(), Value::Object(input)))
+    Ok((name.to_owned(), input))
 }
 
 pub fn is_code(text: &str) -> bool {
@@ -250,7 +264,9 @@ mod tests {
             ("!tool echo {", "the input is not a JSON object"),
             ("!ask Bash no", "the input is not a JSON object"),
             ("!script", "usage: !script"),
-            ("!coutn 5", "there is no directive !coutn; there are !count, !think, !tool, !ask, !fail, !hang"),
+            ("!call", "HOST_TOOL is missing"),
+            ("!call {}", "HOST_TOOL is missing"),
+            ("!coutn 5", "there is no directive !coutn; there are !count, !think, !tool, !call, !ask, !fail, !hang"),
             ("!COUNT 5", "there is no directive !COUNT"),
         ];
         for (text, expected) in table {

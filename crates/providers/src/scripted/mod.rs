@@ -24,6 +24,6 @@ impl Provider for ScriptedProvider {
     }
 
     fn turn(&self, request: TurnRequest, channel: TurnChannel) -> TurnFuture {
-        Box::pin(player::turn(request.prompt, channel))
+        Box::pin(player::turn(request, channel))
     }
 }

@@ -3,7 +3,8 @@
 
 use super::directive::{self, ScriptStep, WORD_PACE};
 use crate::{
-    ProviderEvent, TurnChannel, TurnEnd, TurnEvent, TurnOutcome,
+    ProviderEvent, TurnChannel, TurnEnd, TurnEvent, TurnOutcome, TurnRequest,
+    host_tools::{CallOrigin, HostToolAgent, HostToolCalls, HostToolEvent},
     turn_port::{PortEvent, TurnPort},
 };
 use domain::{
@@ -13,7 +14,7 @@ use domain::{
     run::RunError,
     usage::{Cost, Usage},
 };
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::{collections::VecDeque, time::Duration};
 use tokio::{
     task::coop,
@@ -22,19 +23,24 @@ use tokio::{
 
 const FLOOD_DELTA_BYTES: usize = 1024;
 
-pub async fn turn(prompt: String, channel: TurnChannel) -> TurnOutcome {
+pub async fn turn(request: TurnRequest, channel: TurnChannel) -> TurnOutcome {
+    let TurnRequest { run_id, workspace, prompt, memory, .. } = request;
     let mut player = ScriptPlayer {
+        host_calls: HostToolCalls::new(HostToolAgent::on_model_api(workspace, memory), run_id),
         port: TurnPort::new(channel),
         steered: VecDeque::new(),
         due: Instant::now(),
         deltas: 0,
         has_usage: false,
     };
-    TurnOutcome::from_end(player.play(&prompt).await.unwrap_or_else(|end| end))
+    let end = player.play(&prompt).await.unwrap_or_else(|end| end);
+    player.host_calls.shut_down().await;
+    TurnOutcome::from_end(end)
 }
 
 struct ScriptPlayer {
     port: TurnPort,
+    host_calls: HostToolCalls<()>,
     /// Steered messages to be echoed at the next pause.
     steered: VecDeque<(MessageId, String)>,
     /// The planned time of the last timed event. Delays are added to it, so that lateness does not accumulate.
@@ -85,6 +91,7 @@ impl ScriptPlayer {
                 self.report(TurnEvent::Approval { id, tool_use_id: tool, name, input, is_question }).await?;
                 self.decided(id, tool_use_id, given, aloud).await
             }
+            ScriptStep::CallHostTool { name, arguments } => self.call_host_tool(name, arguments).await,
             ScriptStep::Fail(error) => Err(TurnEnd::Failed(error)),
             ScriptStep::Skip => Err(TurnEnd::Skipped),
             ScriptStep::Hang { linger } => self.hang(linger).await,
@@ -157,6 +164,36 @@ impl ScriptPlayer {
             self.take_steered().await?;
         }
         Err(TurnEnd::Stopped)
+    }
+
+    async fn call_host_tool(&mut self, name: String, arguments: Map<String, Value>) -> Result<(), TurnEnd> {
+        let (id, input) = ("call_1".to_owned(), Value::Object(arguments.clone()));
+        self.report(TurnEvent::ToolUse { id: id.clone(), name: name.clone(), input }).await?;
+        self.host_calls.start((), CallOrigin { tool_use_id: Some(id.clone()), raw: None }, name, arguments);
+        let outcome = loop {
+            let event = tokio::select! {
+                biased;
+                event = self.port.next() => {
+                    match event {
+                        PortEvent::Answer { approval, decision, input } => {
+                            // Only its questions are open now.
+                            self.host_calls.answer(approval, decision, input).unwrap_or_default();
+                        }
+                        event => self.handle(event)?,
+                    }
+                    continue;
+                }
+                event = self.host_calls.next() => event,
+            };
+            match event {
+                HostToolEvent::Report(event) => self.send(event).await?,
+                HostToolEvent::Ended { outcome, .. } => break outcome,
+            }
+        };
+        self.due = Instant::now();
+        let content = Value::from(outcome.text.clone());
+        self.report(TurnEvent::ToolResult { id, content, is_error: outcome.is_error }).await?;
+        self.say(outcome.text).await
     }
 
     /// Sends nothing until it is stopped, and then takes `linger` to stop.

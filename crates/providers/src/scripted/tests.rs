@@ -39,12 +39,14 @@ fn start(prompt: &str, capacity: usize) -> (TurnFuture, Receiver<ProviderEvent>,
     let request = TurnRequest {
         run_id: RunId::generate(),
         workspace: AgentWorkspace {
+            owner: domain::owner::Owner::local(),
             room_id: RoomId::generate(),
             agent: Agent { id: AgentId::generate(), spec, created_at: born, updated_at: born },
             folder: PathBuf::new(),
             home: PathBuf::new(),
             skills: Vec::new(),
             mcp_servers: Vec::new(),
+            host_tools: crate::host_tools::HostTools::new(crate::host_tools::tools::all()).unwrap(),
         },
         prompt: prompt.into(),
         history: vec![].into(),
@@ -388,4 +390,45 @@ async fn closed_command_channel_does_not_stop_a_turn_unless_it_waits_for_an_answ
         let (outcome, _) = tokio::join!(turn, all(events));
         assert_eq!(outcome.end, expected, "{prompt}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn host_tool_is_called_and_its_result_said() {
+    let (events, end) = play("!call current_time").await;
+    assert_eq!(end, TurnEnd::Completed);
+    let result = |reported: &ProviderEvent| match &reported.event {
+        TurnEvent::ToolResult { content, is_error, .. } => Some((content.clone(), *is_error)),
+        _ => None,
+    };
+    assert_eq!(events.iter().find_map(result), Some((text_of(&events).into(), false)));
+    let (events, _) = play("!call roll_dice {\"sides\":6}").await;
+    assert!(text_of(&events).starts_with("there is no tool \"roll_dice\""), "{events:?}");
+    assert!(events.iter().find_map(result).unwrap().1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn host_tool_asks_a_person_and_can_be_stopped() {
+    let (turn, mut events, commands) = start("!call ask_user {\"question\":\"Which?\"}", 16);
+    let answering = async {
+        let id = loop {
+            if let TurnEvent::Approval { id, is_question, .. } = events.recv().await.unwrap().event {
+                assert!(is_question);
+                break id;
+            }
+        };
+        let input = Some(json!({"answer": "that"}));
+        commands.send(TurnCommand::Answer { approval: id, decision: Decision::Allow, input }).await.unwrap();
+        all(events).await
+    };
+    let (outcome, events) = tokio::join!(turn, answering);
+    assert_eq!((outcome.end, text_of(&events).as_str()), (TurnEnd::Completed, "that"));
+
+    let (turn, mut events, commands) = start("!call ask_user {\"question\":\"Which?\"}", 16);
+    let stopping = async {
+        while !matches!(events.recv().await.unwrap().event, TurnEvent::Approval { .. }) {}
+        commands.send(TurnCommand::Interrupt).await.unwrap();
+        all(events).await
+    };
+    let (outcome, events) = tokio::join!(turn, stopping);
+    assert_eq!((outcome.end, events), (TurnEnd::Stopped, Vec::new()));
 }

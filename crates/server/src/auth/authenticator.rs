@@ -13,7 +13,7 @@ use domain::{
     permission::Role,
 };
 use engine::Accounts;
-use engine::host_tools::agent_token::{AGENT_TOKEN_PREFIX, AgentToken, AgentTokens};
+use engine::agent_tokens::{AGENT_TOKEN_PREFIX, AgentToken, AgentTokenScope, AgentTokens};
 use futures_util::future::BoxFuture;
 use std::{
     sync::{Arc, Mutex},
@@ -197,7 +197,8 @@ pub fn authenticate_agent(
 ) -> Result<Arc<AgentToken>, Problem> {
     let is_same_machine = |peer: ConnectionAddrs| peer.remote.ip().to_canonical() == peer.local.ip().to_canonical();
     let is_local = host_kind == Some(HostKind::Local) && !is_proxied(headers) && peer.is_some_and(is_same_machine);
-    tokens.find(secret).filter(|_| is_local).ok_or_else(unauthorized)
+    let is_allowed = |token: &Arc<AgentToken>| is_local && token.allows(AgentTokenScope::HostTools);
+    tokens.find(secret).filter(is_allowed).ok_or_else(unauthorized)
 }
 
 /// The bytes after `Bearer`. Two headers or another scheme count as no token.

@@ -25,7 +25,7 @@ use axum::{
     response::Response,
 };
 use domain::actor::{Actor, Credential};
-use engine::host_tools::agent_token::AgentToken;
+use engine::agent_tokens::AgentToken;
 use std::{net::SocketAddr, ops::Deref, sync::Arc};
 
 pub use authenticator::{AccountStore, Authenticator};

@@ -24,7 +24,7 @@ use std::{
     collections::BTreeMap,
     ffi::OsStr,
     fs, io,
-    path::{Component, Path, PathBuf},
+    path::{Component, Path},
     thread,
     time::{Duration, Instant},
 };

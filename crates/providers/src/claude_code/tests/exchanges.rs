@@ -159,6 +159,37 @@ async fn host_tools_are_listed_and_called_and_can_ask_a_user() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn host_tools_are_not_called_outside_of_a_turn() {
+    let harness = ClaudeHarness::new(1, 0);
+    let mut claude = harness.run_first_turn().await;
+    let params = json!({"name": "current_time", "arguments": {}});
+    claude.send_request("m1", mcp(json!({"id": 7, "method": "tools/call", "params": params}))).await;
+    let running = harness.begin(harness.resuming("again"));
+    let result = claude.expect_reply("m1").await["response"]["mcp_response"]["result"].clone();
+    assert_eq!(result["isError"], true, "{result}");
+    let prompt = claude.accept_prompt().await;
+    claude.send_answer(&prompt, "Yes").await;
+    assert_eq!(running.outcome().await.end, TurnEnd::Completed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn interrupt_cancels_a_host_tool() {
+    let harness = ClaudeHarness::new(1, 0);
+    let mut running = harness.begin(harness.request("ask"));
+    let mut claude = harness.next_process().await;
+    claude.accept_initialize().await;
+    let prompt = claude.accept_prompt().await;
+    let params = json!({"name": "ask_user", "arguments": {"question": "Which?"}});
+    claude.send_request("m1", mcp(json!({"id": 7, "method": "tools/call", "params": params}))).await;
+    running.approval().await;
+    running.send(TurnCommand::Interrupt).await;
+    claude.accept_interrupt(&prompt).await;
+    let (outcome, events) = running.outcome_and_events().await;
+    assert_eq!(outcome.end, TurnEnd::Stopped);
+    assert!(!events.iter().any(|event| matches!(event, TurnEvent::ApprovalWithdrawn { .. })), "{events:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn cancelled_host_tool_call_withdraws_its_question() {
     let harness = ClaudeHarness::new(1, 0);
     let mut running = harness.begin(harness.request("ask"));

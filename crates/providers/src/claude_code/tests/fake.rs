@@ -77,6 +77,7 @@ impl ClaudeHarness {
             spares,
         };
         let workspace = AgentWorkspace {
+            owner: domain::owner::Owner::local(),
             room_id: RoomId::generate(),
             agent: Agent {
                 id: AgentId::generate(),
@@ -88,6 +89,7 @@ impl ClaudeHarness {
             home,
             skills: Vec::new(),
             mcp_servers: Vec::new(),
+            host_tools: crate::host_tools::HostTools::new(crate::host_tools::tools::all()).unwrap(),
         };
         let provider = Arc::new(ClaudeCodeProvider::new(config));
         Self { provider, workspace, alive, started: Mutex::new(started), _folder: folder }

@@ -5,7 +5,7 @@ use crate::{
     TurnEvent,
     codex::requests::{CodexRequest, classify},
 };
-use domain::{time::Timestamp, usage::Usage};
+use domain::usage::Usage;
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, fmt::Write as _};
 
@@ -57,7 +57,7 @@ fn replay(name: &str) -> Vec<RecordedTurn> {
             _ => {
                 let Some((turn, parser)) = turns.last_mut() else { continue };
                 if message.get("id").is_some() {
-                    turn.events.push(RecordedEvent::Ask(classify(method, params, parser, Timestamp::from_millis(0))));
+                    turn.events.push(RecordedEvent::Ask(classify(method, params, parser)));
                     continue;
                 }
                 let ParsedNotification { events, end, .. } = parser.apply(method, params);

@@ -45,12 +45,14 @@ pub fn workspace(home: &Path) -> AgentWorkspace {
     let spec = AgentSpec::new(Name::parse("coder").unwrap(), "codex");
     let now = Timestamp::from_millis(0);
     AgentWorkspace {
+        owner: domain::owner::Owner::local(),
         room_id: RoomId::generate(),
         agent: Agent { id: AgentId::generate(), spec, created_at: now, updated_at: now },
         folder: home.join("workplace"),
         home: home.to_owned(),
         skills: Vec::new(),
         mcp_servers: Vec::new(),
+        host_tools: crate::host_tools::HostTools::new(crate::host_tools::tools::all()).unwrap(),
     }
 }
 

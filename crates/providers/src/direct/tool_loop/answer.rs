@@ -4,7 +4,7 @@ use super::{LoopTool, Usage};
 use crate::{
     TurnEvent,
     direct::{
-        conversation::{AssistantBlock, MalformedCall, ModelMessage, ModelToolCall, floor_char_boundary},
+        conversation::{AssistantBlock, MalformedCall, ModelMessage, ModelToolCall},
         wire::{AnswerPiece, ModelStopReason},
         xml,
     },
@@ -272,7 +272,7 @@ fn parse_call(id: String, name: String, arguments: &str, is_too_long: bool) -> M
         Ok(map) => (map, None),
         Err(error) => (Map::new(), Some(format!("its arguments are not a JSON object ({error})"))),
     };
-    let raw = || arguments[..floor_char_boundary(arguments, MAX_RAW_BYTES)].to_owned();
+    let raw = || arguments[..arguments.floor_char_boundary(MAX_RAW_BYTES)].to_owned();
     let malformed = reason.map(|reason| MalformedCall { reason, raw: raw() });
     let name = if name.is_empty() { "unknown".to_owned() } else { name };
     ModelToolCall { id, name, input, malformed }

@@ -5,9 +5,10 @@
 use crate::{
     TurnEvent,
     direct::{
-        conversation::{ModelMessage, ToolResultContent, truncate_middle},
+        conversation::{ModelMessage, ToolResultContent},
         xml,
     },
+    truncate::truncate_middle,
 };
 use domain::usage::Usage;
 

@@ -62,8 +62,6 @@ pub enum ApprovalMode {
     NotNeeded,
     /// The engine's policy or a person decides.
     Required,
-    /// A question to a person: the answer is the result.
-    Question,
 }
 
 #[derive(Debug)]
@@ -124,7 +122,6 @@ pub enum LoopEffect {
         call: String,
         name: String,
         input: Value,
-        is_question: bool,
     },
     RunTool {
         call: String,
@@ -397,15 +394,9 @@ impl ToolLoop {
                     self.pending[at].progress = CallProgress::Running;
                     effects.push(LoopEffect::RunTool { call: id, name, input });
                 }
-                (None, Some(manner)) => {
+                (None, Some(ApprovalMode::Required)) => {
                     self.pending[at].progress = CallProgress::Deciding;
-                    let is_question = manner == ApprovalMode::Question;
-                    effects.push(LoopEffect::RequestApproval {
-                        call: id,
-                        name,
-                        input: Value::Object(input),
-                        is_question,
-                    });
+                    effects.push(LoopEffect::RequestApproval { call: id, name, input: Value::Object(input) });
                 }
             }
         }
@@ -414,12 +405,6 @@ impl ToolLoop {
     fn decided(&mut self, call: &str, decision: Decision, input: Option<Value>, effects: &mut Vec<LoopEffect>) {
         let Some(at) = self.position(call, &CallProgress::Deciding) else { return };
         let name = self.pending[at].call.name.clone();
-        let is_question = self.settings.tools.get(&name).is_some_and(|tool| tool.approval == ApprovalMode::Question);
-        if is_question {
-            let outcome = crate::host_tools::outcome_of_answer(decision, input.as_ref());
-            self.finish_call(at, ToolCallOutcome::text(outcome.text, outcome.is_error), effects);
-            return self.proceed(effects);
-        }
         match (decision, input) {
             (Decision::Allow, input) => {
                 let input = match input {

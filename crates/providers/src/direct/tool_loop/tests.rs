@@ -22,8 +22,7 @@ fn settings() -> ToolLoopSettings {
         schema: json!({"type": "object", "properties": {"path": {"type": "string"}}}),
         approval: manner,
     };
-    let tools =
-        [("free", ApprovalMode::NotNeeded), ("asks", ApprovalMode::Required), ("ask_user", ApprovalMode::Question)];
+    let tools = [("free", ApprovalMode::NotNeeded), ("asks", ApprovalMode::Required)];
     ToolLoopSettings {
         tools: BTreeMap::from(tools.map(|(name, manner)| (name.to_owned(), tool(manner)))),
         is_xml: false,
@@ -103,7 +102,7 @@ fn short(effect: &LoopEffect) -> String {
         LoopEffect::CallModel(ModelCallPurpose::Summary) => "ask for a summary".into(),
         LoopEffect::CloseConnection => "hang up".into(),
         LoopEffect::WaitToRetry { attempt, .. } => format!("rest {attempt}"),
-        LoopEffect::RequestApproval { call, name, is_question, .. } => format!("decide {call} {name} {is_question}"),
+        LoopEffect::RequestApproval { call, name, .. } => format!("decide {call} {name}"),
         LoopEffect::RunTool { call, name, input } => format!("run {call} {name} {}", Value::Object(input.clone())),
         LoopEffect::End(TurnEnd::Failed(error)) => format!("failed {}", error.code),
         LoopEffect::End(end) => format!("end {end:?}"),
@@ -125,7 +124,7 @@ fn call_is_approved_run_and_its_result_sent_to_the_model() {
     let mut test = LoopTest::of(settings());
     test.seen();
     test.say("So. ").call(1, "asks", r#"{"path":"a"}"#).ends();
-    let expected = ["text 1.0 So. ", "use c1 asks {\"path\":\"a\"}", "usage 15", "decide c1 asks false"];
+    let expected = ["text 1.0 So. ", "use c1 asks {\"path\":\"a\"}", "usage 15", "decide c1 asks"];
     assert_eq!(test.seen(), expected);
     test.on(LoopInput::Decided { call: "c1".into(), decision: Decision::Allow, input: None });
     assert_eq!(test.seen(), ["run c1 asks {\"path\":\"a\"}"]);
@@ -159,19 +158,6 @@ fn person_may_change_the_input_deny_or_not_answer() {
 }
 
 #[test]
-fn question_is_answered_by_a_person() {
-    let mut test = LoopTest::of(settings());
-    test.call(1, "ask_user", r#"{"question":"Which?"}"#).ends();
-    assert_eq!(test.seen().last().unwrap(), "decide c1 ask_user true");
-    test.on(LoopInput::Decided {
-        call: "c1".into(),
-        decision: Decision::Allow,
-        input: Some(json!({"answer": "this"})),
-    });
-    assert_eq!(test.seen(), ["result c1 \"this\" false", "model call", "ask"]);
-}
-
-#[test]
 fn calls_run_in_parallel_or_in_sequence() {
     let mut test = LoopTest::of(settings());
     test.call(0, "free", "{}").call(1, "free", "").ends();
@@ -186,7 +172,7 @@ fn calls_run_in_parallel_or_in_sequence() {
     test.call(0, "free", "{}").call(1, "asks", "").ends();
     assert_eq!(&test.seen()[5..], ["run c0 free {}"]);
     test.returns("c0", "a");
-    assert_eq!(test.seen(), ["result c0 \"a\" false", "decide c1 asks false"]);
+    assert_eq!(test.seen(), ["result c0 \"a\" false", "decide c1 asks"]);
 }
 
 #[test]
@@ -212,10 +198,7 @@ fn malformed_and_unknown_calls_return_errors() {
         seen[3].starts_with("result c0 \"The call was not understood: its arguments are not a JSON object"),
         "{seen:?}"
     );
-    assert!(
-        seen[4].starts_with("result c1 \"There is no tool \\\"nothing\\\"; there are: ask_user, asks, free."),
-        "{seen:?}"
-    );
+    assert!(seen[4].starts_with("result c1 \"There is no tool \\\"nothing\\\"; there are: asks, free."), "{seen:?}");
     assert_eq!(&seen[5..], ["model call", "ask"]);
 }
 

@@ -1,31 +1,29 @@
-//! The tools of an agent on a model API: built-in tools, and the tools of its MCP servers.
+//! The tools of an agent on a model API: host tools, and the tools of its MCP servers.
 //!
-//! [`ToolSet::load`] lists the tools for one turn; [`ToolSet::run`] runs a call. `skill` and `memory` are built-in
-//! tools; [`McpToolbox`] is the access to MCP servers.
+//! [`ToolSet::load`] lists the tools for one turn; [`ToolSet::run`] runs a call of an MCP tool. The turn itself runs the
+//! host tools; [`McpToolbox`] is the access to MCP servers.
 
-mod builtin;
 mod manager;
-mod memory;
-mod skill;
 #[cfg(test)]
 mod tests;
 mod toolbox;
 
 pub use manager::ManagedToolbox;
-pub use skill::{SkillInstructions, read_skills};
 pub use toolbox::{McpToolbox, ServerCallOutcome, ServerTool, ServerToolList, ToolReport, ToolboxFuture};
 
 use super::{
-    conversation::{ToolResultContent, truncate_middle},
+    conversation::ToolResultContent,
     tool_loop::{ApprovalMode, LoopTool, ToolCallOutcome},
     wire::OfferedTool,
 };
-use crate::{MemoryHandle, TurnEvent};
-use builtin::BuiltinTool;
+use crate::{
+    TurnEvent,
+    host_tools::{HostToolAgent, HostToolDefinition, HostToolOutcome},
+    truncate::truncate_middle,
+};
 use domain::{
     agent::{PolicyDecision, ToolPolicy},
     mcp::{NamedMcpServer, tool_name},
-    time::Timestamp,
 };
 use serde_json::{Map, Value};
 use std::{collections::BTreeMap, sync::Arc};
@@ -47,7 +45,7 @@ pub struct ToolSet {
 
 #[derive(Clone, Debug)]
 enum ToolSource {
-    Builtin(BuiltinTool),
+    Host,
     Mcp { toolbox: Arc<dyn McpToolbox>, server: NamedMcpServer, tool: String },
 }
 
@@ -62,18 +60,18 @@ pub struct FinishedCall {
 impl ToolSet {
     /// Loads the tools of one turn. A server that cannot be reached becomes a notice and does not affect the others.
     pub async fn load(
-        servers: &[NamedMcpServer],
+        agent: &HostToolAgent,
         toolbox: &Arc<dyn McpToolbox>,
-        skills: &Arc<Vec<SkillInstructions>>,
-        memory: &MemoryHandle,
         policy: &ToolPolicy,
     ) -> (Self, Vec<TurnEvent>) {
         let mut tool_set = Self::default();
-        for (tool, offer, approval) in builtin::all(skills, memory) {
-            tool_set.add(offer, approval, ToolSource::Builtin(tool), policy);
+        for HostToolDefinition { name, description, schema, .. } in agent.workspace.host_tools.offered(agent) {
+            let offer = OfferedTool { name, description, schema };
+            // A host tool that needs consent asks for it itself.
+            tool_set.add(offer, ApprovalMode::NotNeeded, ToolSource::Host, policy);
         }
         let mut notices = Vec::new();
-        for ServerToolList { server, tools } in toolbox.list(servers.to_vec()).await {
+        for ServerToolList { server, tools } in toolbox.list(agent.workspace.mcp_servers.clone()).await {
             match tools {
                 Ok(tools) => {
                     for ServerTool { name, description, schema } in tools {
@@ -109,7 +107,11 @@ impl ToolSet {
         self.offered.iter().map(bytes).sum()
     }
 
-    /// Runs a call. Its progress goes to `output`, with the call's id.
+    pub fn is_host_tool(&self, name: &str) -> bool {
+        matches!(self.sources.get(name), Some(ToolSource::Host))
+    }
+
+    /// Runs a call of an MCP tool. Its progress goes to `output`, with the call's id.
     pub fn run(
         &self,
         call: String,
@@ -121,8 +123,7 @@ impl ToolSet {
         let source = self.sources.get(name).cloned();
         async move {
             let (outcome, notices) = match source {
-                None => (ToolCallOutcome::text("There is no such tool.", true), Vec::new()),
-                Some(ToolSource::Builtin(tool)) => (tool.run(&input, Timestamp::now()).await, Vec::new()),
+                None | Some(ToolSource::Host) => (ToolCallOutcome::text("There is no such tool.", true), Vec::new()),
                 Some(ToolSource::Mcp { toolbox, server, tool }) => {
                     let ServerCallOutcome { outcome, notices } =
                         toolbox.call(server, tool, input, cancel, output, call.clone()).await;
@@ -132,6 +133,11 @@ impl ToolSet {
             FinishedCall { call, outcome: bounded(outcome), notices }
         }
     }
+}
+
+/// The outcome of a host tool, as the tool loop gets it.
+pub fn host_tool_outcome(outcome: HostToolOutcome) -> ToolCallOutcome {
+    bounded(ToolCallOutcome::text(outcome.text, outcome.is_error))
 }
 
 /// Limits the total text and the images of a result, so that it does not fill the model's context.

@@ -1,6 +1,5 @@
 //! Failures of a model API, and whether a retry can help. Pure.
 
-use crate::direct::conversation::floor_char_boundary;
 use domain::run::RunError;
 use serde_json::Value;
 use std::time::Duration;
@@ -172,7 +171,7 @@ fn error_message(value: &Value) -> Option<&str> {
 
 fn quoted(text: &str) -> String {
     let text = text.trim();
-    text[..floor_char_boundary(text, QUOTED_BYTES)].chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    text[..text.floor_char_boundary(QUOTED_BYTES)].chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 #[cfg(test)]

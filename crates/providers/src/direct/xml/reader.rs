@@ -1,7 +1,6 @@
 //! The streaming reader: text deltas in, text and calls out.
 
 use super::{CLOSE, INVOKE, INVOKE_CLOSE, OPEN, PARAMETER, PARAMETER_CLOSE};
-use crate::direct::conversation::floor_char_boundary;
 
 /// The maximum length of a value; a longer call is malformed.
 const MAX_VALUE_BYTES: usize = 4 * 1024 * 1024;
@@ -170,7 +169,7 @@ impl XmlReader {
                     Some(at) => drop(self.buffer.drain(..at)),
                     None => {
                         // Keeps the part that may be the start of either tag.
-                        let tail = floor_char_boundary(&self.buffer, self.buffer.len().saturating_sub(CLOSE.len()));
+                        let tail = self.buffer.floor_char_boundary(self.buffer.len().saturating_sub(CLOSE.len()));
                         let at = self.buffer[tail..].find('<').map_or(self.buffer.len(), |at| tail + at);
                         self.buffer.drain(..at.max(1));
                     }
@@ -261,7 +260,7 @@ impl XmlReader {
             }
             None => {
                 // Keeps only the part that may be the start of the closing tag.
-                let tail = floor_char_boundary(&self.buffer, self.buffer.len().saturating_sub(INVOKE_CLOSE.len()));
+                let tail = self.buffer.floor_char_boundary(self.buffer.len().saturating_sub(INVOKE_CLOSE.len()));
                 self.consume(tail);
                 self.state = XmlReaderState::Skip { name, reason };
                 false
@@ -274,14 +273,14 @@ impl XmlReader {
         let consumed: String = self.buffer.drain(..bytes).collect();
         self.searched = 0;
         if self.raw.len() < MAX_RAW_BYTES {
-            self.raw.push_str(&consumed[..floor_char_boundary(&consumed, MAX_RAW_BYTES)]);
+            self.raw.push_str(&consumed[..consumed.floor_char_boundary(MAX_RAW_BYTES)]);
         }
         consumed
     }
 
     /// Searches each byte once, however small the deltas are.
     fn search(&mut self, tag: &str) -> Option<usize> {
-        let from = floor_char_boundary(&self.buffer, self.searched.saturating_sub(tag.len()));
+        let from = self.buffer.floor_char_boundary(self.searched.saturating_sub(tag.len()));
         let found = self.buffer[from..].find(tag).map(|at| from + at);
         self.searched = if found.is_some() { 0 } else { self.buffer.len() };
         found
@@ -299,7 +298,7 @@ fn push_text(text: String, bits: &mut Vec<XmlPiece>) {
 }
 
 fn kept(raw: &str) -> String {
-    raw[..floor_char_boundary(raw, MAX_RAW_BYTES)].to_owned()
+    raw[..raw.floor_char_boundary(MAX_RAW_BYTES)].to_owned()
 }
 
 fn begins(text: &str, tag: &str) -> TagMatch {

@@ -1,0 +1,19 @@
+//! The host tools that come with Greenroom.
+
+mod ask_user;
+mod current_time;
+mod memory;
+mod skill;
+
+pub use ask_user::{ASK_USER, AskUser};
+pub use current_time::CurrentTime;
+pub use memory::Memory;
+pub use skill::{LoadSkill, SKILL};
+
+use super::HostTool;
+use std::sync::Arc;
+
+/// All of them, in the order in which agents see them.
+pub fn all() -> Vec<Arc<dyn HostTool>> {
+    vec![Arc::new(CurrentTime), Arc::new(AskUser), Arc::new(LoadSkill), Arc::new(Memory)]
+}
