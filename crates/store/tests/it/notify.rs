@@ -16,13 +16,17 @@ use std::{
 };
 use store::{
     Backend, Store,
-    journal::{Commit, Follower, RowChange},
+    journal::{Batch, Commit, Follower, RowChange},
     notify::{OwnerWatch, WatchedChanges},
 };
 use testkit::database::TestDatabase;
+use tokio::time::timeout;
 
 /// Half of the time in which a server polls without notifications: nothing but a notification is that fast.
 const NOTIFIED: Duration = Duration::from_millis(250);
+
+/// A server without notifications polls twice a second. The rest is for a slow machine.
+const POLLED: Duration = Duration::from_secs(5);
 
 /// A connection to another database of the same server.
 async fn administrator(database: &TestDatabase) -> PgConnection {
@@ -45,13 +49,24 @@ async fn cut_notifications(administrator: &mut PgConnection, database: &TestData
     }
 }
 
-/// Commits one event, and returns how long a follower takes to read it afterwards.
+/// Commits one event, and returns how long a follower that waits takes to read it afterwards.
 async fn delay(writer: &Store, follower: &mut Follower) -> Duration {
     let (room, next): (RoomId, Seq) = (follower.room(), follower.seq() + 1);
+    // Only a notification may wake it: it is at the end, and an earlier notification is used up.
+    assert!(matches!(follower.next().await.unwrap(), Batch::CaughtUp));
+    let notifier = follower.notifier().clone();
+    while timeout(Duration::from_millis(5), notifier.notified()).await.is_ok() {}
     writer.commit(append(room, vec![says("new")])).await.unwrap();
     let committed = Instant::now();
+    within(notifier.notified()).await;
     read_until(follower, next).await;
     committed.elapsed()
+}
+
+/// Opens some connections now, because later the database accepts no new ones.
+async fn open_connections(store: &Store, room: RoomId) {
+    let head = || async { store.head(&me(), room).await.unwrap() };
+    tokio::join!(head(), head(), head(), head());
 }
 
 async fn median_delay(writer: &Store, follower: &mut Follower) -> Duration {
@@ -118,10 +133,12 @@ async fn invariant_13_hints_are_hints_without_notifications_everything_is_polled
     let mut follower = follow(&two, room, 0).await;
     delay(&one, &mut follower).await;
     let mut administrator = administrator(&database).await;
+    tokio::join!(open_connections(&one, room), open_connections(&two, room));
     cut_notifications(&mut administrator, &database).await;
     let late = delay(&one, &mut follower).await;
     let polled = delay(&one, &mut follower).await;
     println!("delay of a reader on another server: {late:?} when notifications break, then {polled:?}");
+    assert!(late.max(polled) < POLLED, "{late:?}, {polled:?}");
 
     let (watch, signals) = (two.watch(&me()), two.watch_run_signals());
     // The first poll of a new watch reports every list.

@@ -1858,7 +1858,7 @@ export interface components {
          * @enum {string}
          */
         OnDisconnect: "continue" | "cancel";
-        /** @description The owner whose objects a query may see. Every store query takes one: a foreign id and an unknown id look the same. */
+        /** @description The workspace whose objects a query may see. Every store query takes one: a foreign id and an unknown id look the same. */
         Owner: string;
         Parameter: {
             /** @description The allowed values of a parameter of type `choice`. */
