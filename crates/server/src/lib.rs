@@ -203,7 +203,6 @@ async fn run_housekeeping(app: App) {
         app.rate_limiter.prune();
         app.last_used.prune();
         app.mcp.run_maintenance().await;
-        ::metrics::gauge!(metrics::MCP_SESSIONS).set(app.mcp.sessions() as f64);
         for actor in app.mcp.actors() {
             // A store that does not answer must not end sessions: only a definite "unauthorized" does.
             if app.authenticator.recheck(&actor).await.is_err_and(|problem| problem.code() == Code::Unauthorized) {

@@ -1,8 +1,9 @@
 //! Prometheus metrics at `/metrics`. The `metrics` crate has one recorder per process: every crate writes to it by
 //! name, and several servers in one process share it.
 
-use crate::auth::Caller;
+use crate::{App, auth::Caller};
 use axum::{
+    extract::State,
     http::{StatusCode, header},
     response::IntoResponse,
 };
@@ -65,6 +66,7 @@ pub(crate) fn record_request(method: &'static str, route: &str, status: StatusCo
 #[utoipa::path(get, path = "/metrics", tag = "server", responses(
     (status = 200, description = "All metrics of this process", body = String, content_type = "text/plain"),
 ))]
-pub async fn prometheus(_: Caller) -> impl IntoResponse {
+pub async fn prometheus(State(app): State<App>, _: Caller) -> impl IntoResponse {
+    metrics::gauge!(MCP_SESSIONS).set(app.mcp.sessions() as f64);
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], handle().render())
 }

@@ -187,7 +187,8 @@ fn body(route: &RouteInfo, objects: &Objects) -> Option<Value> {
 
 /// Whether a request to the route uses up its object, so that the next one needs another.
 fn consumes(route: &RouteInfo) -> bool {
-    route.method == Method::DELETE || ["/accept", "/drop", "/cancel"].iter().any(|end| route.path.ends_with(end))
+    route.method == Method::DELETE
+        || ["/accept", "/drop", "/cancel", "/restore"].iter().any(|end| route.path.ends_with(end))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
