@@ -3,8 +3,8 @@
 use crate::name::Name;
 use serde::{Deserialize, Serialize};
 
-/// The workspace whose objects a query may see. Every store query takes one: a foreign id and an unknown id look the
-/// same. The stored column is `owner`; the user who acts in the workspace is part of [`crate::actor::Actor`].
+/// The workspace whose objects a query may see. Every store query takes one: a foreign id and an unknown id look the same.
+// The stored column is `owner`. The user who acts in the workspace is part of `Actor`.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(transparent)]
 #[schema(value_type = String)]

@@ -95,7 +95,7 @@ async fn a_refused_change_does_not_affect_the_rest_of_its_group(database: TestDa
         outcomes.iter().map(|outcome| matches!(outcome, Err(StoreError::RunStatusRefused))).collect();
     assert_eq!(refused, [false, true, false, false], "{outcomes:?}");
     assert_eq!(journal(&store, other).await.len(), 2);
-    assert_eq!(journal(&store, ended).await.len(), 3);
+    assert_eq!(journal(&store, ended).await.len(), 4);
     assert_eq!(store.run(&me(), run.id).await.unwrap().status, RunStatus::Completed);
     assert!(store.earlier_result(&me(), &attempt("key", 1)).await.unwrap().is_none(), "its key is not used");
 }
