@@ -10,8 +10,11 @@ use rmcp::{
     service::{ClientLifecycleMode, ClientServiceExt as _, RequestContext},
 };
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
+use tokio::time::sleep;
 use workbench::mcp::transport;
+
+const STREAM_OPENS_IN: Duration = Duration::from_secs(1);
 
 struct DefaultsClient;
 
@@ -45,6 +48,8 @@ pub async fn run(url: &str, version: &str) -> anyhow::Result<()> {
         _ => ClientLifecycleMode::Initialize,
     };
     let client = DefaultsClient.serve_with_lifecycle(transport, mode).await.context("the handshake failed")?;
+    // The server asks on the session's own stream, which opens in the background without a sign; what it asks before is lost.
+    sleep(STREAM_OPENS_IN).await;
     for tool in client.list_tools(None).await?.tools {
         client.call_tool(CallToolRequestParams::new(tool.name)).await.context("the tool call failed")?;
     }
