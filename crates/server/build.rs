@@ -8,8 +8,8 @@ use std::{
 };
 
 fn main() -> io::Result<()> {
-    let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    let built = here.join("../../web/dist");
+    // Read now and not when this script was compiled: two checkouts may share a target folder.
+    let built = from_cargo("CARGO_MANIFEST_DIR")?.join("../../web/dist");
     println!("cargo::rerun-if-changed={}", built.display());
     println!("cargo::rerun-if-changed=build.rs");
     let mut files = Vec::new();
@@ -23,9 +23,14 @@ fn main() -> io::Result<()> {
             .map_err(io::Error::other)?;
     }
     list.push_str("]\n");
-    #[expect(clippy::disallowed_methods, reason = "cargo passes OUT_DIR in the environment")]
-    let out = std::env::var_os("OUT_DIR").ok_or_else(|| io::Error::other("cargo did not set OUT_DIR"))?;
-    fs::write(Path::new(&out).join("web_app.rs"), list)
+    fs::write(from_cargo("OUT_DIR")?.join("web_app.rs"), list)
+}
+
+/// A folder that cargo passes to build scripts.
+fn from_cargo(variable: &str) -> io::Result<PathBuf> {
+    #[expect(clippy::disallowed_methods, reason = "cargo passes its settings in the environment")]
+    let folder = std::env::var_os(variable);
+    folder.map(PathBuf::from).ok_or_else(|| io::Error::other(format!("cargo did not set {variable}")))
 }
 
 fn gather(folder: &Path, root: &Path, files: &mut Vec<(String, PathBuf)>) -> io::Result<()> {

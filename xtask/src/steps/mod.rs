@@ -93,14 +93,13 @@ impl Steps {
             }
             last.push_back(line.to_owned());
         })?;
-        let took = activity.elapsed();
-        drop(activity);
-        if status.success() {
-            self.say(&format!("{label}: done in {}", minutes(took)));
-            return Ok(());
+        if !status.success() {
+            drop(activity);
+            self.show(&Vec::from(last).join("\n"));
+            return Err(self.failed(command, status));
         }
-        self.show(&Vec::from(last).join("\n"));
-        Err(self.failed(command, status))
+        self.done(label, activity);
+        Ok(())
     }
 
     /// Runs a cargo build. Its warnings and errors are shown as they come.
@@ -115,13 +114,18 @@ impl Steps {
                 self.show(line);
             }
         })?;
+        if !status.success() {
+            return Err(self.failed(command, status));
+        }
+        self.done(label, activity);
+        Ok(())
+    }
+
+    /// Ends an activity and says how long it took.
+    fn done(&self, label: &str, activity: Activity) {
         let took = activity.elapsed();
         drop(activity);
-        if status.success() {
-            self.say(&format!("{label}: done in {}", minutes(took)));
-            return Ok(());
-        }
-        Err(self.failed(command, status))
+        self.say(&format!("{label}: done in {}", minutes(took)));
     }
 
     /// Cargo as above, for callers that read its lines, and those of the programs it runs, themselves.

@@ -66,6 +66,9 @@ fn name_taken(error: sqlx::Error, name: &str) -> StoreError {
     }
 }
 
+const AGENT: &str =
+    "SELECT id, spec, created_at, updated_at FROM agents WHERE id = $1 AND owner = $2 AND deleted_at IS NULL";
+
 impl Store {
     pub async fn agents(&self, owner: &Owner) -> Result<Vec<Agent>> {
         let rows: Vec<AgentRow> = reading!(self.database(), |pool| {
@@ -81,13 +84,7 @@ impl Store {
 
     pub async fn agent(&self, owner: &Owner, id: AgentId) -> Result<Agent> {
         let row: AgentRow = reading!(self.database(), |pool| {
-            sqlx::query_as(
-                "SELECT id, spec, created_at, updated_at FROM agents WHERE id = $1 AND owner = $2 AND deleted_at IS NULL",
-            )
-            .bind(id.0)
-            .bind(owner.as_str())
-            .fetch_one(pool)
-            .await
+            sqlx::query_as(AGENT).bind(id.0).bind(owner.as_str()).fetch_one(pool).await
         })?;
         row.try_into()
     }

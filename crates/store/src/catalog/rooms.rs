@@ -86,6 +86,14 @@ impl RoomSummaryRow {
 const PARTICIPANTS: &str = "SELECT p.agent_id FROM participants p JOIN agents a ON a.id = p.agent_id \
      WHERE p.room_id = $1 AND a.deleted_at IS NULL ORDER BY p.ordinal";
 
+/// The agents of a room, in their order.
+macro_rules! participants {
+    ($transaction:ident, $room:ident) => {{
+        let found: Vec<(Uuid,)> = sqlx::query_as(PARTICIPANTS).bind($room.0).fetch_all(&mut *$transaction).await?;
+        found.into_iter().map(|(agent,)| AgentId(agent)).collect()
+    }};
+}
+
 /// All columns of a room summary, each found by an index.
 macro_rules! select_summaries {
     ($rest:literal) => {
@@ -215,11 +223,9 @@ impl Store {
                 .bind(id.0)
                 .fetch_one(&mut *transaction)
                 .await?;
-            let participants: Vec<(Uuid,)> =
-                sqlx::query_as(PARTICIPANTS).bind(id.0).fetch_all(&mut *transaction).await?;
-            (row, participants)
+            (row, participants!(transaction, id))
         });
-        row.with(participants.into_iter().map(|(agent,)| AgentId(agent)).collect())
+        row.with(participants)
     }
 
     pub async fn room(&self, owner: &Owner, id: RoomId) -> Result<Room> {
@@ -232,11 +238,9 @@ impl Store {
             .bind(owner.as_str())
             .fetch_one(&mut *transaction)
             .await?;
-            let participants: Vec<(Uuid,)> =
-                sqlx::query_as(PARTICIPANTS).bind(id.0).fetch_all(&mut *transaction).await?;
-            (row, participants)
+            (row, participants!(transaction, id))
         });
-        row.with(participants.into_iter().map(|(agent,)| AgentId(agent)).collect())
+        row.with(participants)
     }
 
     pub async fn delete_room(&self, actor: &Actor, id: RoomId, attempt: Option<&IdempotentRequest>) -> Result<()> {
