@@ -83,6 +83,8 @@ async fn answer_to(message: &str, data: &Path) -> anyhow::Result<String> {
     host_tools.push(Arc::new(WorkspaceSize));
     let config = EngineConfig {
         concurrency: 1,
+        concurrency_per_workspace: 1,
+        unfinished_runs_per_workspace: 100,
         lease: Duration::from_secs(15),
         limits: Limits::default(),
         stop_grace: Duration::from_secs(10),

@@ -195,6 +195,8 @@ pub fn store_config(config: &AppConfig) -> anyhow::Result<store::StoreConfig> {
 fn engine_config(config: &AppConfig) -> anyhow::Result<engine::EngineConfig> {
     Ok(engine::EngineConfig {
         concurrency: config.runs.concurrency,
+        concurrency_per_workspace: config.runs.concurrency_per_workspace,
+        unfinished_runs_per_workspace: config.runs.unfinished_per_workspace,
         lease: config.runs.lease,
         limits: config.runs.limits,
         stop_grace: STOP_GRACE,

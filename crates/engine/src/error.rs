@@ -31,6 +31,8 @@ pub enum EngineError {
     Conflict(String),
     #[error("an agent is still answering in this room; wait, cancel it, or post with when_busy=interrupt or enqueue")]
     RoomBusy,
+    #[error("this workspace already has {limit} runs that wait or execute, the most it may have; wait, or cancel some")]
+    QueueFull { limit: usize },
     #[error("this Idempotency-Key was used for a different request; use a new key for a new request")]
     KeyConflict,
     #[error("the run has already ended")]

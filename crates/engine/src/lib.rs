@@ -42,6 +42,10 @@ use workbench::mcp::McpManager;
 pub struct EngineConfig {
     /// How many runs this server executes at once.
     pub concurrency: usize,
+    /// How many of them may belong to one workspace.
+    pub concurrency_per_workspace: usize,
+    /// How many runs of one workspace may wait and execute, on all servers together.
+    pub unfinished_runs_per_workspace: usize,
     /// How long a lease lasts without renewal; the worker renews three times per lease.
     pub lease: Duration,
     /// Default limits for agents that do not set their own.

@@ -62,6 +62,7 @@ codes! {
     PayloadTooLarge = "payload_too_large", PAYLOAD_TOO_LARGE, "The body is too large";
     UnsupportedMediaType = "unsupported_media_type", UNSUPPORTED_MEDIA_TYPE, "The body is not JSON";
     TooManyRequests = "too_many_requests", TOO_MANY_REQUESTS, "Too many requests";
+    QueueFull = "queue_full", TOO_MANY_REQUESTS, "Too many runs are waiting";
     Internal = "internal", INTERNAL_SERVER_ERROR, "Something went wrong";
     McpFailed = "mcp_failed", BAD_GATEWAY, "The MCP server failed";
     Unavailable = "unavailable", SERVICE_UNAVAILABLE, "Not available right now";
@@ -170,6 +171,7 @@ impl From<engine::EngineError> for Problem {
             E::Unsupported(detail) => Self::new(Code::Unsupported, detail),
             E::Conflict(detail) => Self::new(Code::Conflict, detail),
             E::RoomBusy => Self::new(Code::RoomBusy, error.to_string()),
+            E::QueueFull { .. } => Self::new(Code::QueueFull, error.to_string()),
             E::RunEnded => Self::new(Code::RunEnded, error.to_string()),
             E::KeyConflict => Self::new(Code::IdempotencyConflict, error.to_string()),
             E::Unavailable(why) => Self::unavailable(why),

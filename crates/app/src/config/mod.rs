@@ -156,6 +156,8 @@ pub struct RequestLimitsSection {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RunsSection {
     pub concurrency: usize,
+    pub concurrency_per_workspace: usize,
+    pub unfinished_per_workspace: usize,
     pub lease: Duration,
     /// Limits of one run, unless its agent sets others.
     pub limits: domain::limits::Limits,
@@ -255,6 +257,8 @@ impl AppConfig {
             },
             runs: RunsSection {
                 concurrency: from.integer("runs.concurrency", 1..=10_000)?,
+                concurrency_per_workspace: from.integer("runs.concurrency_per_workspace", 1..=10_000)?,
+                unfinished_per_workspace: from.integer("runs.unfinished_per_workspace", 1..=1_000_000)?,
                 lease: from.seconds("runs.lease_seconds", 2..=600)?,
                 limits: domain::limits::Limits {
                     turns: from.integer("runs.turns", 1..=100_000)?,

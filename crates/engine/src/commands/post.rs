@@ -8,6 +8,7 @@ use domain::{
     event::{Interruption, MessagePosted, NewEvent, RunQueued, TapePlanned},
     ids::{AgentId, MessageId, RoomId, RunId},
     message::{Attachment, Author, MAX_TEXT_BYTES, Message, MessageStatus, Part},
+    owner::Owner,
     permission::Permission,
     room::{RoomPolicy, WhenBusy},
     signal::{Signal, SignalBody},
@@ -80,7 +81,10 @@ impl Engine {
         let owner = &actor.workspace;
         check_post(&post)?;
         let PostTarget { room, policy, agents } = target;
-        let attachments = self.resolve_attachments(owner, &post.attachments).await?;
+        let (attachments, may_queue) =
+            tokio::join!(self.resolve_attachments(owner, &post.attachments), self.check_queue(owner));
+        may_queue?;
+        let attachments = attachments?;
         let when_busy = post.when_busy.unwrap_or(policy.when_busy);
         let planned = tape::plan(agents, &post.mentions);
         let calls_a_skill = self.check_skill_call(owner, &post.text, &planned).await?;
@@ -101,6 +105,15 @@ impl Engine {
             attempt,
         };
         self.store_post(draft, steerable).await
+    }
+
+    /// Limits what one workspace can have in the queue. Two posts at the same time may both be accepted at the limit.
+    async fn check_queue(&self, owner: &Owner) -> Result<(), EngineError> {
+        let limit = self.config().unfinished_runs_per_workspace;
+        match self.store().count_unfinished_runs(owner, limit).await? >= limit {
+            true => Err(EngineError::QueueFull { limit }),
+            false => Ok(()),
+        }
     }
 
     async fn store_post(&self, draft: PostDraft<'_>, mut steerable: Vec<RunRef>) -> Result<PostResult, EngineError> {

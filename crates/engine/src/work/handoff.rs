@@ -1,8 +1,9 @@
 //! The fast path from a post to the worker of the same server. If a worker slot is free and the room is idle, the run
 //! is claimed and started in the commit that queues it, which saves two commits before the first output.
 
+use super::slots::{TakenSlot, WorkerSlots};
 use crate::{
-    Engine,
+    Engine, EngineConfig,
     run::{ClaimedRun, Prefetch, StoredStart, start_events},
 };
 use domain::{
@@ -24,7 +25,7 @@ use store::{
     journal::{ClaimOffer, Commit, Committed},
     queue::Claim,
 };
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::mpsc;
 
 /// The worker of this server, if it has one.
 #[derive(Default)]
@@ -33,7 +34,7 @@ pub(crate) struct Handoff(Mutex<Option<Arc<WorkerHandle>>>);
 struct WorkerHandle {
     holder: String,
     lease: Duration,
-    slots: Arc<Semaphore>,
+    slots: Arc<WorkerSlots>,
     dispatches: mpsc::Sender<RunDispatch>,
     /// Runs claimed by this worker that are not yet registered in `ActiveRuns`.
     pending: Arc<Mutex<HashSet<RunId>>>,
@@ -43,13 +44,13 @@ struct WorkerHandle {
 struct WorkerSlot {
     worker: Arc<WorkerHandle>,
     guard: PendingRunGuard,
-    permit: OwnedSemaphorePermit,
+    permit: TakenSlot,
 }
 
 /// A claimed run that is sent to the worker.
 pub(crate) struct RunDispatch {
     pub run: ClaimedRun,
-    pub permit: OwnedSemaphorePermit,
+    pub permit: TakenSlot,
     /// Dropped when the run is registered in `ActiveRuns`.
     pub guard: PendingRunGuard,
 }
@@ -68,7 +69,7 @@ impl Drop for PendingRunGuard {
 
 /// The worker's end of the handoff.
 pub(super) struct WorkerInbox {
-    pub slots: Arc<Semaphore>,
+    pub slots: Arc<WorkerSlots>,
     pub dispatches: mpsc::Receiver<RunDispatch>,
     pending: Arc<Mutex<HashSet<RunId>>>,
 }
@@ -81,14 +82,14 @@ impl WorkerInbox {
 
 impl Handoff {
     /// Registers a worker; it replaces an earlier one.
-    pub(super) fn register_worker(&self, holder: &str, slots: usize, lease: Duration) -> WorkerInbox {
-        let slots = Arc::new(Semaphore::new(slots));
+    pub(super) fn register_worker(&self, holder: &str, config: &EngineConfig) -> WorkerInbox {
+        let slots = WorkerSlots::new(config.concurrency, config.concurrency_per_workspace);
         let pending = Arc::default();
         // There cannot be more dispatches than slots.
-        let (sender, dispatches) = mpsc::channel(slots.available_permits().max(1));
+        let (sender, dispatches) = mpsc::channel(config.concurrency.max(1));
         let worker = WorkerHandle {
             holder: holder.to_owned(),
-            lease,
+            lease: config.lease,
             slots: Arc::clone(&slots),
             dispatches: sender,
             pending: Arc::clone(&pending),
@@ -98,8 +99,8 @@ impl Handoff {
     }
 
     /// Reserves a slot for a run that is about to be queued at the event `queued_event` of its commit; `message` is the
-    /// message that it answers and the index of its event. Returns `None` if there is no worker or all slots are taken;
-    /// the run then waits in the queue.
+    /// message that it answers and the index of its event. Returns `None` if there is no worker or no slot for this
+    /// workspace; the run then waits in the queue.
     pub(crate) fn preclaim(
         &self,
         owner: &Owner,
@@ -108,14 +109,14 @@ impl Handoff {
         message: (&Message, usize),
         queued_event: usize,
     ) -> Option<PreclaimedRun> {
-        let (slot, owner, agent) = (self.reserve_slot(run)?, owner.clone(), agent.clone());
+        let (slot, owner, agent) = (self.reserve_slot(owner, run)?, owner.clone(), agent.clone());
         let message = (message.0.clone(), message.1);
         Some(PreclaimedRun { slot, owner, run, agent, stream_id: MessageId::generate(), message, queued_event })
     }
 
-    fn reserve_slot(&self, run: RunId) -> Option<WorkerSlot> {
+    fn reserve_slot(&self, owner: &Owner, run: RunId) -> Option<WorkerSlot> {
         let worker = lock(&self.0).clone().filter(|worker| !worker.dispatches.is_closed())?;
-        let permit = Arc::clone(&worker.slots).try_acquire_owned().ok()?;
+        let permit = worker.slots.take(owner)?;
         lock(&worker.pending).insert(run);
         let guard = PendingRunGuard { run, pending: Arc::clone(&worker.pending) };
         Some(WorkerSlot { worker, guard, permit })

@@ -5,6 +5,7 @@
 
 mod handoff;
 mod recovery;
+mod slots;
 
 pub(crate) use handoff::{Handoff, PreclaimedRun};
 
@@ -14,9 +15,9 @@ use crate::{
 };
 use domain::{event::Interruption, ids::RunId};
 use handoff::{RunDispatch, WorkerInbox};
+use slots::TakenSlot;
 use std::{
     collections::{HashMap, HashSet},
-    sync::Arc,
     time::Duration,
 };
 use store::{
@@ -25,7 +26,6 @@ use store::{
     queue::{Claim, DeadLeases},
 };
 use tokio::{
-    sync::OwnedSemaphorePermit,
     task::{self, JoinSet},
     time::{MissedTickBehavior, interval},
 };
@@ -54,7 +54,7 @@ pub struct Worker {
 impl Worker {
     pub fn new(engine: Engine) -> Self {
         let holder = RunId::generate().to_string();
-        let inbox = engine.handoff().register_worker(&holder, engine.config().concurrency, engine.config().lease);
+        let inbox = engine.handoff().register_worker(&holder, engine.config());
         Self { engine, holder, inbox, missed_stop: false, tasks: JoinSet::new(), runs: HashMap::new() }
     }
 
@@ -107,12 +107,11 @@ impl Worker {
     async fn claim_runs(&mut self) -> Result<(), store::StoreError> {
         self.engine.end_stopped_in_queue().await?;
         if self.engine.store().has_waiting_runs().await? {
-            let mut free = Vec::new();
-            while let Ok(slot) = Arc::clone(&self.inbox.slots).try_acquire_owned() {
-                free.push(slot);
-            }
-            let claims = self.engine.store().claim(&self.holder, free.len(), self.engine.config().lease).await?;
-            for (claim, slot) in claims.into_iter().zip(free) {
+            let mut free = self.inbox.slots.reserve_all();
+            let lease = self.engine.config().lease;
+            for claim in self.engine.store().claim(&self.holder, free.limits(), lease).await? {
+                // There are no more claims than slots.
+                let Some(slot) = free.take(&claim.owner) else { break };
                 let wakeups = self.engine.active_runs().add(&claim);
                 let run_id = claim.run_id;
                 self.spawn(run_id, drive_queued(self.engine.clone(), claim, wakeups), slot);
@@ -164,7 +163,7 @@ impl Worker {
         }
     }
 
-    fn spawn(&mut self, run_id: RunId, run: impl Future<Output = ()> + Send + 'static, slot: OwnedSemaphorePermit) {
+    fn spawn(&mut self, run_id: RunId, run: impl Future<Output = ()> + Send + 'static, slot: TakenSlot) {
         let task = self.tasks.spawn(async move {
             run.await;
             drop(slot);

@@ -195,6 +195,8 @@ impl EngineHarness {
         let files = McpTransport::Http { url: "http://127.0.0.1:1/mcp".into(), headers: BTreeMap::new() };
         let mut config = EngineConfig {
             concurrency: 8,
+            concurrency_per_workspace: 8,
+            unfinished_runs_per_workspace: 100,
             lease: Duration::from_secs(1),
             limits: Limits::default(),
             stop_grace: Duration::from_secs(10),

@@ -158,6 +158,8 @@ fn engine() -> Engine {
 pub fn engine_on(store: Store, folder: &Path) -> Engine {
     let settings = engine::EngineConfig {
         concurrency: 1,
+        concurrency_per_workspace: 1,
+        unfinished_runs_per_workspace: 100,
         lease: Duration::from_secs(15),
         limits: Limits::default(),
         stop_grace: Duration::from_secs(1),

@@ -66,6 +66,9 @@ fn name_taken(error: sqlx::Error, name: &str) -> StoreError {
     }
 }
 
+/// Agents of one workspace: with prompts of the largest size, a list of all is 32 MB.
+const MAX_AGENTS: i64 = 500;
+
 const AGENT: &str =
     "SELECT id, spec, created_at, updated_at FROM agents WHERE id = $1 AND owner = $2 AND deleted_at IS NULL";
 
@@ -122,17 +125,23 @@ impl Store {
         writing!(self.database(), |transaction| {
             store_key!(transaction, owner, attempt, agent.id, now);
             store_audit!(transaction, AuditEntry::new(actor, AuditAction::Create, AuditedObject::Agent, agent.id), now);
-            sqlx::query(
-                "INSERT INTO agents (id, owner, name, spec, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $5)",
+            let inserted = sqlx::query(
+                "INSERT INTO agents (id, owner, name, spec, created_at, updated_at) SELECT $1, $2, $3, $4, $5, $5 \
+                 WHERE (SELECT COUNT(*) FROM agents WHERE owner = $2 AND deleted_at IS NULL) < $6",
             )
             .bind(agent.id.0)
             .bind(owner.as_str())
             .bind(name)
             .bind(json.as_str())
             .bind(now.as_millis())
+            .bind(MAX_AGENTS)
             .execute(&mut *transaction)
             .await
             .map_err(|error| name_taken(error, name))?;
+            if inserted.rows_affected() == 0 {
+                let detail = format!("a workspace has at most {MAX_AGENTS} agents; delete some first");
+                return Err(StoreError::LimitReached(detail));
+            }
         });
         self.list_changed(owner, OwnerList::Agents);
         Ok(agent)

@@ -40,6 +40,20 @@ pub struct Claim {
     pub stop: Option<StopRequest>,
 }
 
+/// How many runs a worker claims at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClaimLimits {
+    pub total: usize,
+    /// How many runs of one workspace the worker may hold, those that it holds already included.
+    pub per_workspace: usize,
+}
+
+impl From<usize> for ClaimLimits {
+    fn from(total: usize) -> Self {
+        Self { total, per_workspace: i64::MAX as usize }
+    }
+}
+
 /// Which leases count as dead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeadLeases {
@@ -93,6 +107,25 @@ macro_rules! change_picked {
     };
 }
 
+/// Claims runs of the first cell of each room that are neither held nor requested to stop. `share` is the number of runs
+/// that the workspace would have on this worker with this one.
+macro_rules! claim_fairly {
+    ($lock:literal) => {
+        concat!(
+            "WITH held AS (SELECT owner, COUNT(*) AS runs FROM queue WHERE holder = $1 GROUP BY owner), \
+             waiting AS (SELECT q.run_id, COALESCE(h.runs, 0) + ROW_NUMBER() OVER (PARTITION BY q.owner ORDER BY q.run_id) \
+                 AS share FROM queue q LEFT JOIN held h ON h.owner = q.owner \
+                 WHERE q.holder IS NULL AND q.stop IS NULL AND NOT EXISTS \
+                     (SELECT 1 FROM queue e WHERE e.room_id = q.room_id AND e.cell < q.cell)), \
+             picked AS (SELECT q.run_id FROM queue q JOIN waiting w ON w.run_id = q.run_id \
+                 WHERE q.holder IS NULL AND q.stop IS NULL AND w.share <= $4 ORDER BY w.share, q.run_id LIMIT $3 ",
+            $lock,
+            ") UPDATE queue SET holder = $1, lease_until = $2, fence = fence + 1 \
+             WHERE run_id IN (SELECT run_id FROM picked) RETURNING run_id, room_id, owner, queued_seq, fence, stop"
+        )
+    };
+}
+
 impl Store {
     /// Returns whether a run can be claimed. Reads only, so that an idle server does not write.
     pub async fn has_waiting_runs(&self) -> Result<bool> {
@@ -104,22 +137,38 @@ impl Store {
         Ok(waiting.is_some())
     }
 
-    /// Claims up to `limit` runs for `holder`.
-    pub async fn claim(&self, holder: &str, limit: usize, lease: Duration) -> Result<Vec<Claim>> {
-        if limit == 0 {
+    /// Counts the unfinished runs of a workspace, up to `at_most`.
+    pub async fn count_unfinished_runs(&self, owner: &Owner, at_most: usize) -> Result<usize> {
+        let count: i64 = reading!(self.database(), |pool| {
+            sqlx::query_scalar("SELECT COUNT(*) FROM (SELECT 1 FROM queue WHERE owner = $1 LIMIT $2) AS counted")
+                .bind(owner.as_str())
+                .bind(signed(at_most as u64))
+                .fetch_one(pool)
+                .await
+        })?;
+        Ok(usize::try_from(unsigned(count)?).unwrap_or(usize::MAX))
+    }
+
+    /// Claims runs for `holder`. Workspaces take turns: the one that has the fewest runs on this worker comes first, so
+    /// that a long queue of one does not hold up the others (invariant 28).
+    pub async fn claim(&self, holder: &str, limits: impl Into<ClaimLimits>, lease: Duration) -> Result<Vec<Claim>> {
+        let ClaimLimits { total, per_workspace } = limits.into();
+        if total == 0 {
             return Ok(Vec::new());
         }
         let until = (Timestamp::now() + lease).as_millis();
-        // The runs of the first cell of each room that are neither held nor requested to stop.
-        let sql = change_picked!(
-            self.database(),
-            set "holder = $1, lease_until = $2, fence = fence + 1",
-            where "q.holder IS NULL AND q.stop IS NULL AND NOT EXISTS (SELECT 1 FROM queue e \
-                   WHERE e.room_id = q.room_id AND e.cell < q.cell) ORDER BY q.run_id LIMIT $3",
-            lock "FOR UPDATE OF q SKIP LOCKED"
-        );
+        let sql = match self.database() {
+            Database::Sqlite { .. } => claim_fairly!(""),
+            Database::Postgres(_) => claim_fairly!("FOR UPDATE OF q SKIP LOCKED"),
+        };
         let rows: Vec<QueueRow> = writing!(self.database(), |transaction| {
-            sqlx::query_as(sql).bind(holder).bind(until).bind(signed(limit as u64)).fetch_all(&mut *transaction).await?
+            sqlx::query_as(sql)
+                .bind(holder)
+                .bind(until)
+                .bind(signed(total as u64))
+                .bind(signed(per_workspace as u64))
+                .fetch_all(&mut *transaction)
+                .await?
         });
         rows.into_iter().map(Claim::try_from).collect()
     }

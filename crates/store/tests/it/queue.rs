@@ -1,16 +1,17 @@
 //! The queue: claims, leases, and the runs of dead workers (invariants 4 and 11).
 
-use crate::scene::{LEASE, TestRun, append, by, claim, held, journal, me, room, says, within};
+use crate::scene::{LEASE, TestRun, append, by, claim, held, journal, me, room, room_of, says, stranger, within};
 use domain::{
     event::{EventType, RunStarted},
     ids::{RoomId, RunId},
+    owner::Owner,
     run::RunStatus,
 };
 use std::{collections::HashSet, time::Duration};
 use store::{
     Store, StoreError,
     journal::{ClaimOffer, Commit, RowChange, SeqRef, StopRequest},
-    queue::{Claim, DeadLeases},
+    queue::{Claim, ClaimLimits, DeadLeases},
 };
 use testkit::database::TestDatabase;
 use tokio::task::JoinSet;
@@ -24,6 +25,7 @@ contract! {
         runs_of_one_cell_are_claimed_side_by_side_and_cells_one_after_another,
         runs_of_different_rooms_are_claimed_in_parallel,
         a_claim_respects_its_limit,
+        invariant_28_shares_workspaces_take_turns_and_none_takes_all_slots,
         a_run_is_claimed_and_started_with_the_commit_that_queues_it,
         a_claim_with_the_commit_leaves_the_rest_of_the_cell_to_the_queue,
         renewal_returns_held_runs_and_stop_requests,
@@ -135,6 +137,37 @@ async fn a_claim_respects_its_limit(database: TestDatabase) {
         all.extend(ids(&claims));
     }
     assert_eq!(all.len(), 6);
+}
+
+/// A workspace with a long queue does not hold up another one, and does not get more slots of a worker than its share.
+async fn invariant_28_shares_workspaces_take_turns_and_none_takes_all_slots(database: TestDatabase) {
+    let store = database.open().await;
+    for _ in 0..6 {
+        let room = room(&store).await;
+        TestRun::queued(&store, room).await;
+    }
+    let mut late = Vec::new();
+    for _ in 0..2 {
+        let (room, run) = (room_of(&store, &stranger()).await, TestRun::new());
+        store.commit(run.queueing_for(&stranger(), room)).await.unwrap();
+        late.push(run.id);
+    }
+    assert_eq!(store.count_unfinished_runs(&me(), 100).await.unwrap(), 6);
+    assert_eq!(store.count_unfinished_runs(&me(), 4).await.unwrap(), 4);
+    let claimed = |claims: &[Claim]| {
+        let of = |owner: &Owner| claims.iter().filter(|claim| claim.owner == *owner).count();
+        (of(&me()), of(&stranger()))
+    };
+    let share = |total| ClaimLimits { total, per_workspace: 3 };
+    let first = store.claim("w", share(3), LEASE).await.unwrap();
+    assert_eq!(claimed(&first), (2, 1), "one each, then the older one");
+    let second = store.claim("w", share(1), LEASE).await.unwrap();
+    assert_eq!(ids(&second), [late[1]], "the workspace with fewer runs on this worker comes first");
+    let third = store.claim("w", share(10), LEASE).await.unwrap();
+    assert_eq!(claimed(&third), (1, 0), "up to the share of three");
+    assert!(store.claim("w", share(10), LEASE).await.unwrap().is_empty());
+    let elsewhere = store.claim("other", share(10), LEASE).await.unwrap();
+    assert_eq!(claimed(&elsewhere), (3, 0), "another worker has slots of its own");
 }
 
 fn offering(run: &TestRun, room: RoomId, holder: &str) -> Commit {

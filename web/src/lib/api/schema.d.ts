@@ -1243,7 +1243,7 @@ export interface components {
          * @description The stable error code for programs. A released code keeps its meaning and its status.
          * @enum {string}
          */
-        Code: "invalid_request" | "unsupported" | "unauthorized" | "forbidden_host" | "forbidden_origin" | "forbidden" | "operator_only" | "not_found" | "method_not_allowed" | "request_timeout" | "conflict" | "room_busy" | "run_ended" | "idempotency_conflict" | "position_reset" | "unprocessable" | "payload_too_large" | "unsupported_media_type" | "too_many_requests" | "internal" | "mcp_failed" | "unavailable";
+        Code: "invalid_request" | "unsupported" | "unauthorized" | "forbidden_host" | "forbidden_origin" | "forbidden" | "operator_only" | "not_found" | "method_not_allowed" | "request_timeout" | "conflict" | "room_busy" | "run_ended" | "idempotency_conflict" | "position_reset" | "unprocessable" | "payload_too_large" | "unsupported_media_type" | "too_many_requests" | "queue_full" | "internal" | "mcp_failed" | "unavailable";
         /**
          * Format: double
          * @description US dollars, stored as whole nano-dollars so that sums are exact; shown as a decimal number.

@@ -67,6 +67,7 @@ mod rooms;
 mod run_pages;
 mod run_stream;
 mod session;
+mod shares;
 mod skills;
 mod skills_training;
 mod skills_transfer;
