@@ -5,6 +5,7 @@ use crate::{
     App,
     auth::session_cookie,
     error::ProblemSchema,
+    feed::{SocketMessage, SocketRequest},
     path_routes::DescribeOperation,
     routing::{Policy, RouteInfo},
 };
@@ -81,6 +82,9 @@ impl ApiDescription {
 
 fn describe_shared(components: &mut Components) {
     register_schema::<ProblemSchema>(components);
+    // A WebSocket's messages have no place in the document but this.
+    register_schema::<SocketRequest>(components);
+    register_schema::<SocketMessage>(components);
     // Used only in parameters, for which utoipa collects no schemas.
     register_schema::<AgentId>(components);
     register_schema::<ApprovalId>(components);

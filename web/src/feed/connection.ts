@@ -1,17 +1,6 @@
-import type { RoomListMessage, SocketRequest } from '@/lib/api/socket'
+import type { SocketMessage, SocketRequest } from '@/lib/api/types'
 import { backoff } from './backoff'
 import type { Clock } from './clock'
-import type { RoomEvent } from './event'
-
-export type SocketMessage =
-  | RoomListMessage
-  | { type: 'subscribed'; room: string; epoch: string; head: number }
-  | { type: 'event'; event: RoomEvent }
-  | { type: 'heartbeat'; epoch: string; heads: Record<string, number> }
-  | { type: 'reset'; room: string; epoch: string; head: number }
-  | { type: 'error'; code: string; detail: string; room?: string | null }
-  | { type: 'unsubscribed'; room: string }
-  | { type: 'pong' }
 
 export type ConnectionStatus =
   | { state: 'connecting' }

@@ -8,8 +8,10 @@ export function foldParts(parts: readonly Part[], event: KnownEvent): readonly P
       return append(parts, 'text', event.data.delta, event.data.item)
     case 'thinking_delta':
       return append(parts, 'thinking', event.data.delta, event.data.item)
-    case 'retract':
-      return parts.filter((part) => part.type === 'tool' || part.item !== event.data.item)
+    case 'retract': {
+      const kept = parts.filter((part) => part.type === 'tool' || part.item !== event.data.item)
+      return kept.length === parts.length ? parts : kept
+    }
     case 'tool_use': {
       const { tool_use_id, name, input } = event.data
       const call: ToolPart = { type: 'tool', tool_use_id, name, input, output: '', result: null, startedAt: event.created_at }

@@ -9,7 +9,7 @@ export function foldRun(run: RunState, event: KnownEvent, parts: number): RunSta
       return { ...run, messageId: event.data.message_id, queuedSeq: event.seq, whole: true }
     case 'run_started': {
       const { provider, model } = event.data
-      const started = { ...run, provider, model: run.model ?? model, startedAt: event.created_at }
+      const started = { ...run, provider, model: run.model ?? model ?? null, startedAt: event.created_at }
       return hasEnded(run) ? started : { ...started, status: 'running' }
     }
     case 'status':
@@ -46,7 +46,7 @@ type EndEvent = Extract<KnownEvent, { type: 'run_completed' | 'run_failed' | 'ru
 
 function end(run: RunState, event: EndEvent, status: RunState['status']): RunState {
   const { usage, cost, duration_ms } = event.data
-  return { ...run, status, usage, cost, durationMs: duration_ms, endedAt: event.created_at, activity: null }
+  return { ...run, status, usage, cost: cost ?? null, durationMs: duration_ms, endedAt: event.created_at, activity: null }
 }
 
 function request(run: RunState, data: EventData['approval_requested'], partsBefore: number): RunState {
@@ -79,8 +79,10 @@ function resolve(run: RunState, data: EventData['approval_resolved']): RunState 
 }
 
 function meter(run: RunState, data: EventData['usage']): RunState {
-  const known = run.metered ? run.cost !== null && data.cost !== null : data.cost !== null
-  const cost = known ? (run.metered ? addDollars(run.cost ?? 0, data.cost ?? 0) : data.cost) : null
+  const reported = data.cost ?? null
+  // One unknown price makes the sum unknown.
+  const sum = run.cost === null || reported === null ? null : addDollars(run.cost, reported)
+  const cost = run.metered ? sum : reported
   return { ...run, usage: addUsage(run.usage, data.usage), cost, metered: true, model: data.model ?? run.model }
 }
 

@@ -1,36 +1,48 @@
 import { describe, expect, it } from 'vitest'
+import { reduce } from './reduce'
 import { fromHistory, withRuns } from './snapshot'
-import { type RoomState, type RunState, textOf } from './state'
-import { events, plainFold, roomId, snapshots } from './testing/journal'
+import { type Message, type RunState, emptyRoom, textOf } from './state'
+import { epoch, events, plainFold, roomId, runs, steps } from './testing/journal'
 
-/** Without times: history has none for tools, and a stored message is stamped a moment before its event. */
-function withoutTimes(state: RoomState): unknown[] {
-  return state.order.map((id) => {
-    const message = state.messages.get(id)
-    const parts = message?.parts.map((part) => (part.type === 'tool' ? { ...part, startedAt: 0, endedAt: 0 } : part))
-    return { ...message, createdAt: 0, parts }
-  })
+/** Without the times of tools, which only events have. */
+function withoutTimes(message: Message | undefined): unknown {
+  const parts = message?.parts.map((part) => (part.type === 'tool' ? { ...part, startedAt: undefined, endedAt: undefined } : part))
+  return message && { ...message, parts }
 }
 
 describe('the fold', () => {
-  it('gives what the server folded, at every moment that was recorded', () => {
-    expect(snapshots.length).toBeGreaterThan(5)
-    for (const { history } of snapshots) {
-      const server = fromHistory(roomId, history, 1000)
-      expect(withoutTimes(plainFold(history.head))).toEqual(withoutTimes(server))
+  it('changes after each event exactly what the server’s fold changes', () => {
+    let state = emptyRoom(roomId, epoch)
+    for (const { event, change } of steps) {
+      const before = state
+      state = reduce(before, [event])
+      const changed = [...state.messages].filter(([id, message]) => before.messages.get(id) !== message)
+      const expected = change.message ? [...fromHistory(roomId, { epoch, head: event.seq, messages: [change.message] }, 1000).messages] : []
+      const note = `seq ${event.seq}, ${event.type}`
+      expect(changed.map(([, message]) => withoutTimes(message)), note).toEqual(expected.map(([, message]) => withoutTimes(message)))
+      if (change.message) expect(textOf(changed[0]?.[1] as Message), note).toBe(change.message.text)
+      if (change.message) expect(textOf(changed[0]?.[1] as Message, 'thinking'), note).toBe(change.message.thinking)
     }
   })
 
-  it('agrees with what the server says about each run', () => {
-    const last = snapshots.at(-1)
-    if (!last) throw new Error('nothing was recorded')
-    const told = withRuns(fromHistory(roomId, last.history, 1000), last.runs)
-    const folded = plainFold(last.history.head)
-    expect(folded.runs.size).toBe(last.runs.length)
-    const summary = ({ id, status, usage, cost, durationMs, error, receipt, messageId, queuedSeq, streamId }: RunState) => {
-      return { id, status, usage, cost, durationMs, error, receipt, messageId, queuedSeq, streamId }
+  it('adds up what a run has used as the server does', () => {
+    const reports = steps.filter((step) => step.change.spent)
+    expect(reports.length).toBeGreaterThan(5)
+    for (const { event, change } of reports) {
+      const run = plainFold(event.seq).runs.get(event.run_id ?? '')
+      expect(run && { usage: run.usage, cost: run.cost }, `seq ${event.seq}`).toEqual({ usage: change.spent?.usage, cost: change.spent?.cost })
+      if (change.spent?.model) expect(run?.model).toBe(change.spent.model)
     }
-    for (const run of folded.runs.values()) expect(summary(run)).toEqual(summary(told.runs.get(run.id) as RunState))
+  })
+
+  it('ends every run as REST returns it', () => {
+    const folded = plainFold()
+    const fromRest = withRuns({ ...emptyRoom(roomId, epoch), seq: events.length }, runs)
+    expect(folded.runs.size).toBe(runs.length)
+    const summary = ({ id, status, usage, cost, model, durationMs, error, receipt, messageId, queuedSeq, startedAt, endedAt }: RunState) => {
+      return { id, status, usage, cost, model, durationMs, error, receipt, messageId, queuedSeq, startedAt, endedAt }
+    }
+    for (const run of folded.runs.values()) expect(summary(run)).toEqual(summary(fromRest.runs.get(run.id) as RunState))
   })
 
   it('ends each stream with the text that the server says it has', () => {
@@ -45,7 +57,29 @@ describe('the fold', () => {
   })
 
   it('keeps every approval with its decision', () => {
-    const decisions = [...plainFold().runs.values()].flatMap((run) => run.approvals).map((approval) => approval.decision)
-    expect(decisions).toEqual(['allow', 'deny', 'allow', 'allow'])
+    const approvals = [...plainFold().runs.values()].flatMap((run) => run.approvals)
+    expect(approvals.map(({ decision, isRemembered }) => (isRemembered ? `${decision}, remembered` : decision))).toEqual([
+      'allow',
+      'deny',
+      'allow, remembered',
+      'allow',
+      'expired',
+      'allow',
+      'expired',
+    ])
+    expect(approvals.map(({ isQuestion }) => isQuestion)).toEqual([false, false, false, true, false, false, false])
+    expect(approvals[0]?.changedInput).toEqual({ command: 'rm -r build/cache' })
+  })
+
+  it('waits for an approval until all of a run are decided', () => {
+    const statusAfter = (seq: number): string | undefined => {
+      const event = events[seq - 1]
+      return plainFold(seq).runs.get(event?.run_id ?? '')?.status
+    }
+    const decided = events.filter((event) => event.type === 'approval_resolved').map((event) => statusAfter(event.seq))
+    const asked = events.filter((event) => event.type === 'approval_requested').map((event) => statusAfter(event.seq))
+    expect(new Set(asked)).toEqual(new Set(['waiting_for_approval']))
+    // Of the two requests that are open at the same time, the first decision leaves one open.
+    expect(decided).toEqual(['running', 'running', 'running', 'running', 'waiting_for_approval', 'running', 'running'])
   })
 })

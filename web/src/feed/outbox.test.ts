@@ -25,7 +25,7 @@ class Postbox {
   store(text: string, message_id: string): RoomEvent {
     const seq = this.stored.length + 1
     const data = { message_id, author: { kind: 'person', name: 'local' }, text, when_busy: 'enqueue' }
-    const event = { id: `event-${seq}`, room_id: roomId, seq, type: 'message_posted', data, created_at: '' }
+    const event = { id: `event-${seq}`, room_id: roomId, seq, type: 'message_posted', run_id: null, agent_id: null, data, created_at: '' }
     this.stored.push(event)
     return event
   }

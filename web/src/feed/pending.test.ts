@@ -9,7 +9,7 @@ const sent = (key: string, id: string) => ({ key, text: '', attachments: [file(i
 
 function posted(seq: number, message_id: string, id: string): RoomEvent {
   const data = { message_id, author: { kind: 'person', name: 'local' }, text: '', when_busy: 'enqueue', attachments: [file(id)] }
-  return { id: `event-${seq}`, room_id: 'r', seq, type: 'message_posted', data, created_at: '' }
+  return { id: `event-${seq}`, room_id: 'r', seq, type: 'message_posted', run_id: null, agent_id: null, data, created_at: '' }
 }
 
 it('messages without a word are told apart by their files', () => {

@@ -1,4 +1,4 @@
-import type { SocketRequest } from '@/lib/api/socket'
+import type { SocketRequest } from '@/lib/api/types'
 import type { Clock } from './clock'
 import type { FeedApi } from './feed-api'
 import type { RoomState } from './state'

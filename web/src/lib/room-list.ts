@@ -1,5 +1,7 @@
-import type { RoomListMessage } from './api/socket'
-import type { Room, RoomSummary } from './api/types'
+import type { Room, RoomSummary, SocketMessage } from './api/types'
+
+/** The messages that change the list of rooms. */
+export type RoomListMessage = Extract<SocketMessage, { type: 'rooms' | 'room' | 'room_gone' }>
 
 /** A room without activity. */
 export function summaryOf(room: Room): RoomSummary {

@@ -1,5 +1,5 @@
-//! Tests of the binary from outside. `endpoints` tests the whole server through its public endpoints. The rest tests the
-//! command line (output, exit codes, resuming) with a double of the server that cuts connections.
+//! Tests of the binary from outside. `endpoints` tests the whole server through its public endpoints, `web_contract` what the
+//! web app relies on. The rest tests the command line (output, exit codes, resuming) with a double of the server that cuts connections.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking, its helpers too")]
 
@@ -14,6 +14,7 @@ mod old_data;
 mod run;
 mod simple;
 mod version;
+mod web_contract;
 
 use std::{path::Path, process::Stdio, time::Duration};
 use tokio::process::{Child, Command};

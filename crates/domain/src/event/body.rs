@@ -13,6 +13,10 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::{fmt, str::FromStr};
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{RefOr, Schema},
+};
 
 macro_rules! event_types {
     ($($variant:ident = $name:tt),* $(,)?) => {
@@ -26,6 +30,21 @@ macro_rules! event_types {
 
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $name,)* }
+            }
+
+            /// The first part of the names of its schemas.
+            pub(super) fn schema_name(self) -> &'static str {
+                match self { $(Self::$variant => stringify!($variant),)* }
+            }
+
+            /// The schema of its data. Adds the schemas that it refers to.
+            pub(super) fn data_schema(self, referenced: &mut Vec<(String, RefOr<Schema>)>) -> RefOr<Schema> {
+                match self {
+                    $(Self::$variant => {
+                        <$variant as ToSchema>::schemas(referenced);
+                        <$variant as PartialSchema>::schema()
+                    })*
+                }
             }
         }
 

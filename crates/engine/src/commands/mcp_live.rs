@@ -1,7 +1,9 @@
 //! Running MCP servers: status, test, tool list, tool call, logs. For people who try a server; agents reach theirs
 //! through their providers.
 
-use super::{McpCallView, McpFailureView, McpListingView, McpLogLine, McpLogsView, McpStatusView, McpTestView};
+use super::{
+    McpCallView, McpFailureView, McpListingView, McpLogLine, McpLogsView, McpStateView, McpStatusView, McpTestView,
+};
 use crate::{
     Engine, EngineError,
     mcp_servers::{CatalogServer, McpServerSource},
@@ -35,16 +37,17 @@ impl Engine {
         let known = self.catalog_server(owner, name).await?;
         let transport = known.config.as_ref().ok().map(|config| config.transport.kind());
         if known.config.as_ref().is_ok_and(|config| config.disabled) {
-            return Ok(McpStatusView::idle("disabled", transport));
+            return Ok(McpStatusView::idle(McpStateView::Disabled, transport));
         }
         Ok(match self.resolve_server(owner, known.source, &known.name, &known.config, None) {
             Ok(server) => {
                 let secrets = self.secrets_of(&server);
                 McpStatusView::of(self.mcp().status(&server), &secrets, actor.may(Permission::Operate))
             }
-            Err(problem) => {
-                McpStatusView { last_error: Some(problem.message), ..McpStatusView::idle("invalid", transport) }
-            }
+            Err(problem) => McpStatusView {
+                last_error: Some(problem.message),
+                ..McpStatusView::idle(McpStateView::Invalid, transport)
+            },
         })
     }
 

@@ -37,8 +37,7 @@ pub struct McpServerView {
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = McpStatus)]
 pub struct McpStatusView {
-    #[schema(value_type = String, examples("stopped", "starting", "ready", "resting", "failed", "disabled", "invalid"))]
-    pub state: String,
+    pub state: McpStateView,
     #[schema(value_type = Option<String>, examples("stdio", "http", "sse"))]
     pub transport: Option<&'static str>,
     pub protocol_version: Option<String>,
@@ -57,6 +56,21 @@ pub struct McpStatusView {
     /// The time until the next start attempt after repeated failures.
     pub retry_in_ms: Option<u64>,
     pub last_error: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[schema(as = McpState)]
+#[serde(rename_all = "snake_case")]
+pub enum McpStateView {
+    Stopped,
+    Starting,
+    Ready,
+    /// It failed repeatedly; the next start attempt is at `retry_in_ms`.
+    Resting,
+    Failed,
+    Disabled,
+    /// Its settings cannot be used.
+    Invalid,
 }
 
 /// The name and version that a server reports.
@@ -138,8 +152,7 @@ pub struct McpFailureView {
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
 #[schema(as = McpCallResult)]
 pub struct McpCallView {
-    /// Blocks with a `type`: text, image, audio, resource, resource_link, other.
-    #[schema(value_type = Vec<Object>)]
+    #[schema(value_type = Vec<mcp::McpContent>)]
     pub content: Vec<Value>,
     #[schema(value_type = Option<Object>)]
     pub structured: Option<Value>,
@@ -169,9 +182,9 @@ pub struct McpLogLine {
 
 impl McpStatusView {
     /// The status of a server that the manager does not run.
-    pub(super) fn idle(state: &str, transport: Option<&'static str>) -> Self {
+    pub(super) fn idle(state: McpStateView, transport: Option<&'static str>) -> Self {
         Self {
-            state: state.to_owned(),
+            state,
             transport,
             protocol_version: None,
             server: None,
@@ -191,14 +204,14 @@ impl McpStatusView {
 
     pub(super) fn of(status: mcp::McpServerStatus, secrets: &McpSecrets, for_operator: bool) -> Self {
         let state = match status.state {
-            mcp::McpServerState::Stopped => "stopped",
-            mcp::McpServerState::Starting => "starting",
-            mcp::McpServerState::Ready => "ready",
-            mcp::McpServerState::Failed => "failed",
-            mcp::McpServerState::Resting => "resting",
+            mcp::McpServerState::Stopped => McpStateView::Stopped,
+            mcp::McpServerState::Starting => McpStateView::Starting,
+            mcp::McpServerState::Ready => McpStateView::Ready,
+            mcp::McpServerState::Failed => McpStateView::Failed,
+            mcp::McpServerState::Resting => McpStateView::Resting,
         };
         Self {
-            state: state.to_owned(),
+            state,
             transport: Some(status.transport),
             protocol_version: status.protocol_version,
             server: status.server.map(McpIdentity::from),

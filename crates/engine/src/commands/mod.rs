@@ -38,7 +38,7 @@ pub use mcp_live::McpToolCall;
 pub use mcp_trust::{McpFileServerView, McpTrustState, McpTrustView};
 pub use mcp_views::{
     McpAnnotations, McpCallView, McpFailureView, McpIdentity, McpListingView, McpLogLine, McpLogsView, McpQuarantined,
-    McpServerView, McpStatusView, McpTestView, McpToolView,
+    McpServerView, McpStateView, McpStatusView, McpTestView, McpToolView,
 };
 pub use post::{NewPost, PostResult, RunRef};
 pub use rooms::{NewRoom, RoomPatch};

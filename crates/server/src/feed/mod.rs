@@ -2,17 +2,19 @@
 //! `websocket` and `page`. All of them send the same JSON for the same seq, because they share its bytes.
 //!
 //! `room_reader` waits for the next update of a single room; `execute_stream` translates a run for `/api/execute`;
-//! `room_list_feed` tells a WebSocket about changes of all rooms.
+//! `room_list_feed` tells a WebSocket about changes of all rooms; `socket_protocol` has the WebSocket's messages.
 
 mod execute_stream;
 pub mod page;
 mod room_list_feed;
 mod room_reader;
+mod socket_protocol;
 pub mod sse;
 pub mod websocket;
 
 pub use execute_stream::ExecuteStream;
 pub use room_reader::RoomReader;
+pub use socket_protocol::{SocketMessage, SocketRequest};
 
 /// The size of what a function returns, such as a future, which is otherwise known only to the compiler. Ten thousand
 /// idle connections hold ten thousand of them.

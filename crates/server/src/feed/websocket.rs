@@ -1,17 +1,14 @@
 //! WebSocket: many rooms on one connection, each followed from a position, and the list of all of them.
 
-use super::room_list_feed::{RoomListChange, RoomListFeed};
+use super::{
+    room_list_feed::{RoomListChange, RoomListFeed},
+    socket_protocol::{SocketMessage, SocketRequest},
+};
 use crate::{App, error::Problem};
 use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, close_code};
 use bytes::Bytes;
-use domain::{
-    actor::Actor,
-    ids::RoomId,
-    position::{Position, Seq},
-};
+use domain::{actor::Actor, ids::RoomId, position::Seq};
 use futures_util::{FutureExt as _, SinkExt as _, StreamExt as _};
-use serde::{Deserialize, Deserializer, de};
-use serde_json::{Value, json};
 use std::{collections::BTreeMap, sync::Arc};
 use store::{
     journal::{Batch, Follower},
@@ -26,36 +23,6 @@ pub const MAX_MESSAGE_BYTES: usize = 64 * 1024;
 /// Small buffers: the defaults use 134 KiB for every idle reader.
 pub const READ_BUFFER_BYTES: usize = 2 * 1024;
 pub const WRITE_BUFFER_BYTES: usize = 4 * 1024;
-
-#[derive(Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
-enum SocketRequest {
-    Subscribe {
-        room: RoomId,
-        #[serde(default = "start", deserialize_with = "position")]
-        after: Position,
-    },
-    Unsubscribe {
-        room: RoomId,
-    },
-    WatchRooms {},
-    UnwatchRooms {},
-    Ping {},
-}
-
-fn start() -> Position {
-    Position::START
-}
-
-/// `17`, `"17"` or `"7c9e6f2a-17"`.
-fn position<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Position, D::Error> {
-    let text = match Value::deserialize(deserializer)? {
-        Value::String(text) => text,
-        Value::Number(number) => number.to_string(),
-        _ => return Err(de::Error::custom("after: a number or a string")),
-    };
-    text.parse().map_err(de::Error::custom)
-}
 
 /// One room that this connection follows.
 struct RoomSubscription {
@@ -177,8 +144,8 @@ impl SocketConnection {
                     sent = true;
                 }
                 Ok(Batch::Reset { head }) => {
-                    let reset = json!({"type": "reset", "room": room, "epoch": epoch, "head": head});
-                    self.socket.feed(Message::text(reset.to_string())).await?;
+                    let reset = SocketMessage::Reset { room: *room, epoch: epoch.clone(), head };
+                    self.socket.feed(reset.into()).await?;
                     sent = true;
                 }
                 Ok(Batch::CaughtUp) => subscription.caught_up = true,
@@ -214,10 +181,10 @@ impl SocketConnection {
         }
         for change in changes {
             let message = match change {
-                RoomListChange::Updated(summary) => json!({"type": "room", "room": summary}),
-                RoomListChange::Deleted(room) => json!({"type": "room_gone", "id": room}),
+                RoomListChange::Updated(room) => SocketMessage::Room { room },
+                RoomListChange::Deleted(id) => SocketMessage::RoomGone { id },
             };
-            self.socket.feed(Message::text(message.to_string())).await?;
+            self.socket.feed(message.into()).await?;
         }
         Ok(self.socket.flush().await?)
     }
@@ -244,9 +211,8 @@ impl SocketConnection {
         self.mark_rooms_behind();
         self.send_room_changes(true).await?;
         let heads: BTreeMap<RoomId, Seq> = self.rooms.iter().map(|(room, s)| (*room, s.follower.head())).collect();
-        let epoch = self.app.engine.queries().epoch();
-        let beat = json!({"type": "heartbeat", "epoch": epoch, "heads": heads});
-        self.socket.feed(Message::text(beat.to_string())).await?;
+        let epoch = self.app.engine.queries().epoch().clone();
+        self.socket.feed(SocketMessage::Heartbeat { epoch, heads }.into()).await?;
         self.socket.feed(Message::Ping(Bytes::new())).await?;
         Ok(self.socket.flush().await?)
     }
@@ -275,21 +241,19 @@ impl SocketConnection {
                 match RoomListFeed::open(self.app.engine.queries(), &self.actor.workspace).await {
                     Ok((room_list, rooms)) => {
                         self.room_list = Some(room_list);
-                        let list = json!({"type": "rooms", "rooms": rooms});
-                        Ok(self.socket.send(Message::text(list.to_string())).await?)
+                        Ok(self.socket.send(SocketMessage::Rooms { rooms }.into()).await?)
                     }
                     Err(error) => self.send_error(&Problem::from(error), None).await,
                 }
             }
             SocketRequest::UnwatchRooms {} => {
                 self.room_list = None;
-                Ok(self.socket.send(Message::text(r#"{"type":"unwatched_rooms"}"#)).await?)
+                Ok(self.socket.send(SocketMessage::UnwatchedRooms {}.into()).await?)
             }
-            SocketRequest::Ping {} => Ok(self.socket.send(Message::text(r#"{"type":"pong"}"#)).await?),
+            SocketRequest::Ping {} => Ok(self.socket.send(SocketMessage::Pong {}.into()).await?),
             SocketRequest::Unsubscribe { room } => {
                 self.rooms.remove(&room);
-                let done = json!({"type": "unsubscribed", "room": room});
-                Ok(self.socket.send(Message::text(done.to_string())).await?)
+                Ok(self.socket.send(SocketMessage::Unsubscribed { room }.into()).await?)
             }
             SocketRequest::Subscribe { room, .. }
                 if self.rooms.len() >= MAX_ROOMS && !self.rooms.contains_key(&room) =>
@@ -301,9 +265,8 @@ impl SocketConnection {
                 let queries = self.app.engine.queries().clone();
                 match queries.follow(&self.actor.workspace, room, &after, self.notifier.clone()).await {
                     Ok(follower) => {
-                        let done = json!({"type": "subscribed", "room": room, "epoch": queries.epoch(),
-                                          "head": follower.head()});
-                        self.socket.send(Message::text(done.to_string())).await?;
+                        let (epoch, head) = (queries.epoch().clone(), follower.head());
+                        self.socket.send(SocketMessage::Subscribed { room, epoch, head }.into()).await?;
                         self.rooms.insert(room, Box::new(RoomSubscription { follower, caught_up: false }));
                         Ok(())
                     }
@@ -314,8 +277,8 @@ impl SocketConnection {
     }
 
     async fn send_error(&mut self, problem: &Problem, room: Option<RoomId>) -> Result<(), SocketEnd> {
-        let refusal = json!({"type": "error", "code": problem.code(), "detail": problem.detail(), "room": room});
-        Ok(self.socket.send(Message::text(refusal.to_string())).await?)
+        let error = SocketMessage::Error { code: problem.code(), detail: problem.detail().to_owned(), room };
+        Ok(self.socket.send(error.into()).await?)
     }
 }
 

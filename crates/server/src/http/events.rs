@@ -35,9 +35,10 @@ pub struct EventsParams {
 
 /// List a room's events
 ///
-/// A page of events after a position; with `Accept: text/event-stream`, the live feed from that position on. A stream
-/// resumes with `Last-Event-ID`. A position that is not in this journal returns `position_reset`; a stream sends a
-/// `reset` event and then the journal from its beginning.
+/// A page of events after a position; with `Accept: text/event-stream`, the live feed from that position on. Each frame
+/// of a stream has an `Event` as its `data`, and the type of that as its `event`. A stream resumes with `Last-Event-ID`.
+/// A position that is not in this journal returns `position_reset`; a stream sends a `reset` event and then the journal
+/// from its beginning.
 #[utoipa::path(get, path = "/api/rooms/{id}/events", tag = "events", params(("id" = RoomId, Path), EventsParams),
     responses((status = 200, content((EventPage = "application/json"), (String = "text/event-stream")))))]
 pub async fn read(
@@ -73,7 +74,8 @@ pub async fn read(
 
 /// Follow many rooms over one WebSocket
 ///
-/// Send `{"type":"subscribe","room":"…","after":0}`; see the events guide.
+/// Every message is one JSON text. A client sends `SocketRequest`, such as `{"type":"subscribe","room":"…","after":0}`; the
+/// server sends `SocketMessage`.
 #[utoipa::path(get, path = "/api/ws", tag = "events", responses((status = 101, description = "Switching protocols")))]
 pub async fn socket(
     State(app): State<App>,

@@ -106,7 +106,7 @@ pub async fn timeline(State(app): State<App>, caller: Caller, Id(id): Id<RunId>)
 
 /// Stream a run's events
 ///
-/// Server-sent events from the run's first to its last event. Resumes with `Last-Event-ID`.
+/// Server-sent events from the run's first to its last event, each with an `Event` as its `data`. Resumes with `Last-Event-ID`.
 #[utoipa::path(get, path = "/api/runs/{id}/stream", tag = "runs", params(("id" = RunId, Path)),
                responses((status = 200, content_type = "text/event-stream", body = String),
                          (status = 204, description = "The run has ended and the client has its last event")))]

@@ -15,7 +15,7 @@ pub struct McpCallResult {
     pub notices: Vec<McpNotice>,
 }
 
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, utoipa::ToSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum McpContent {
     Text {

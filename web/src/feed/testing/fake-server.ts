@@ -1,7 +1,6 @@
 import { ApiError } from '@/lib/api/client'
 import type { EventPage } from '@/lib/api/types'
 import type { Line, LineEvents } from '../connection'
-import type { RoomEvent } from '../event'
 import type { FeedParts } from '../feed'
 import { epoch as firstEpoch, events, historyAt, roomId, runsAt } from './journal'
 import type { Random } from './random'
@@ -142,7 +141,7 @@ export class FakeServer {
     const from = seqOf(after)
     const length = Math.min(limit, 1 + this.random.below(60))
     const until = Math.min(this.head, from + length)
-    return { epoch: this.epoch, head: this.head, events: events.slice(from, until) as (RoomEvent & EventPage['events'][number])[] }
+    return { epoch: this.epoch, head: this.head, events: events.slice(from, until) as EventPage['events'] }
   }
 
   /** The answer is made at one moment and arrives at a later one. */

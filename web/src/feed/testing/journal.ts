@@ -4,11 +4,21 @@ import journal from '../fixtures/journal.json'
 import { reduce } from '../reduce'
 import { type Message, type RoomState, type RunState, emptyRoom, textOf } from '../state'
 
-/** Recorded from a real server: all events of one room, with snapshots of history and runs in between. */
+/** What one event changes, as the server's own fold has it. */
+interface FoldChange {
+  /** The whole message after the event, if the event changed one. */
+  message?: History['messages'][number]
+  /** What the run has used so far, if the event reported usage. */
+  spent?: Pick<Run, 'usage' | 'cost' | 'model'>
+}
+
+// Written by the Rust test `web_contract::fold_fixture`: every event type, with the fold of `crates/domain/src/fold.rs`.
 export const roomId = journal.room
-export const epoch = journal.events.epoch
-export const events = journal.events.events as RoomEvent[]
-export const snapshots = journal.snapshots as unknown as { history: History; runs: Run[] }[]
+export const epoch = journal.epoch
+export const steps = journal.steps as unknown as readonly { event: RoomEvent; change: FoldChange }[]
+export const events = steps.map((step) => step.event)
+/** The runs after the last event. */
+export const runs = journal.runs as unknown as readonly Run[]
 
 /** The plain fold that everything else is measured by: each event once, in order. */
 export function plainFold(upTo: number = events.length): RoomState {
@@ -41,6 +51,7 @@ function toStored(message: Message): History['messages'][number] {
       const { startedAt: _, endedAt: __, ...stored } = part
       return stored
     }),
+    attachments: [...message.attachments],
     created_at: message.createdAt,
   }
 }

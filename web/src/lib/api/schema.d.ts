@@ -398,9 +398,10 @@ export interface paths {
         };
         /**
          * List a room's events
-         * @description A page of events after a position; with `Accept: text/event-stream`, the live feed from that position on. A stream
-         *     resumes with `Last-Event-ID`. A position that is not in this journal returns `position_reset`; a stream sends a
-         *     `reset` event and then the journal from its beginning.
+         * @description A page of events after a position; with `Accept: text/event-stream`, the live feed from that position on. Each frame
+         *     of a stream has an `Event` as its `data`, and the type of that as its `event`. A stream resumes with `Last-Event-ID`.
+         *     A position that is not in this journal returns `position_reset`; a stream sends a `reset` event and then the journal
+         *     from its beginning.
          */
         get: operations["events_read"];
         put?: never;
@@ -584,7 +585,7 @@ export interface paths {
         };
         /**
          * Stream a run's events
-         * @description Server-sent events from the run's first to its last event. Resumes with `Last-Event-ID`.
+         * @description Server-sent events from the run's first to its last event, each with an `Event` as its `data`. Resumes with `Last-Event-ID`.
          */
         get: operations["runs_stream"];
         put?: never;
@@ -1055,7 +1056,8 @@ export interface paths {
         };
         /**
          * Follow many rooms over one WebSocket
-         * @description Send `{"type":"subscribe","room":"…","after":0}`; see the events guide.
+         * @description Every message is one JSON text. A client sends `SocketRequest`, such as `{"type":"subscribe","room":"…","after":0}`; the
+         *     server sends `SocketMessage`.
          */
         get: operations["events_socket"];
         put?: never;
@@ -1180,6 +1182,48 @@ export interface components {
         };
         /** Format: uuid */
         ApprovalId: string;
+        ApprovalRequestedData: {
+            approval_id: components["schemas"]["ApprovalId"];
+            /** @description The call is denied automatically after this time. */
+            expires_at: components["schemas"]["Timestamp"];
+            /** @description The exact input that the tool runs with if the call is allowed. */
+            input: unknown;
+            /** @description The agent asks the user a question; the answer is in the `input` of the decision. */
+            is_question?: boolean;
+            name: string;
+            tool_use_id?: string | null;
+        };
+        ApprovalRequestedEvent: components["schemas"]["EventEnvelope"] & {
+            data: components["schemas"]["ApprovalRequestedData"];
+            /** @enum {string} */
+            type: "approval_requested";
+        } & {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "approval_requested";
+        };
+        ApprovalResolvedData: {
+            approval_id: components["schemas"]["ApprovalId"];
+            decision: components["schemas"]["Decision"];
+            /** @description The input as edited by the user, if they edited it. */
+            input?: unknown;
+            /** @description Whether the tool is now always allowed for this agent in this room. */
+            remember?: boolean;
+            user_id?: components["schemas"]["UserId"] | null;
+        };
+        ApprovalResolvedEvent: components["schemas"]["EventEnvelope"] & {
+            data: components["schemas"]["ApprovalResolvedData"];
+            /** @enum {string} */
+            type: "approval_resolved";
+        } & {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "approval_resolved";
+        };
         Attachment: {
             media_type: string;
             name: components["schemas"]["Name"];
@@ -1244,6 +1288,23 @@ export interface components {
          * @enum {string}
          */
         Code: "invalid_request" | "unsupported" | "unauthorized" | "forbidden_host" | "forbidden_origin" | "forbidden" | "operator_only" | "not_found" | "method_not_allowed" | "request_timeout" | "conflict" | "room_busy" | "run_ended" | "idempotency_conflict" | "position_reset" | "unprocessable" | "payload_too_large" | "unsupported_media_type" | "too_many_requests" | "queue_full" | "internal" | "mcp_failed" | "unavailable";
+        ContentDeltaData: {
+            delta: string;
+            /** @description The provider's id of this block, if the block may be retracted later. */
+            item?: string | null;
+            stream_id: components["schemas"]["MessageId"];
+        };
+        ContentDeltaEvent: components["schemas"]["EventEnvelope"] & {
+            data: components["schemas"]["ContentDeltaData"];
+            /** @enum {string} */
+            type: "content_delta";
+        } & {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "content_delta";
+        };
         /**
          * Format: double
          * @description US dollars, stored as whole nano-dollars so that sums are exact; shown as a decimal number.
@@ -1258,6 +1319,8 @@ export interface components {
             /** @description Whether this was the first token. From now on every request must be authenticated. */
             turned_accounts_on: boolean;
         };
+        /** @enum {string} */
+        Decision: "allow" | "deny" | "expired";
         DropRequest: {
             /** @description The reason, for the training history. */
             comment?: string | null;
@@ -1308,12 +1371,28 @@ export interface components {
         };
         /** @example 7c9e6f2a */
         Epoch: string;
-        Event: {
+        ErrorReportedData: {
+            code: string;
+            message: string;
+        };
+        ErrorReportedEvent: components["schemas"]["EventEnvelope"] & {
+            data: components["schemas"]["ErrorReportedData"];
+            /** @enum {string} */
+            type: "error";
+        } & {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "error";
+        };
+        /** @description One entry of a room's journal; `type` says what `data` contains. Fields and event types may be added: ignore a field that you do not know, and skip an event whose type you do not know, but count its `seq`. */
+        Event: components["schemas"]["MessagePostedEvent"] | components["schemas"]["TapePlannedEvent"] | components["schemas"]["RunQueuedEvent"] | components["schemas"]["RunStartedEvent"] | components["schemas"]["StatusEvent"] | components["schemas"]["StreamStartEvent"] | components["schemas"]["ContentDeltaEvent"] | components["schemas"]["ThinkingDeltaEvent"] | components["schemas"]["RetractEvent"] | components["schemas"]["ToolUseEvent"] | components["schemas"]["ToolOutputDeltaEvent"] | components["schemas"]["ToolResultEvent"] | components["schemas"]["ApprovalRequestedEvent"] | components["schemas"]["ApprovalResolvedEvent"] | components["schemas"]["UsageReportedEvent"] | components["schemas"]["StreamEndEvent"] | components["schemas"]["RunCompletedEvent"] | components["schemas"]["RunFailedEvent"] | components["schemas"]["RunCancelledEvent"] | components["schemas"]["RunInterruptedEvent"] | components["schemas"]["ParticipantJoinedEvent"] | components["schemas"]["ParticipantLeftEvent"] | components["schemas"]["FileChangedEvent"] | components["schemas"]["ErrorReportedEvent"];
+        /** @description The fields of every event. */
+        EventEnvelope: {
             /** Format: uuid */
-            agent_id?: string | null;
+            agent_id: string | null;
             created_at: components["schemas"]["Timestamp"];
-            /** @description Depends on the type; see the events guide. */
-            data: unknown;
             /** Format: uuid */
             id: string;
             /** @description The provider's original data; only with `raw=true`. */
@@ -1321,13 +1400,12 @@ export interface components {
             /** Format: uuid */
             room_id: string;
             /** Format: uuid */
-            run_id?: string | null;
+            run_id: string | null;
             /**
              * Format: int64
              * @description 1, 2, 3 … without gaps.
              */
             seq: number;
-            type: components["schemas"]["EventType"];
         };
         /** @description A page of a room's events. */
         EventPage: {
@@ -1339,8 +1417,6 @@ export interface components {
              */
             head: number;
         };
-        /** @enum {string} */
-        EventType: "message_posted" | "tape_planned" | "run_queued" | "run_started" | "status" | "stream_start" | "content_delta" | "thinking_delta" | "retract" | "tool_use" | "tool_output_delta" | "tool_result" | "approval_requested" | "approval_resolved" | "usage" | "stream_end" | "run_completed" | "run_failed" | "run_cancelled" | "run_interrupted" | "participant_joined" | "participant_left" | "file_changed" | "error";
         Examination: {
             checks: components["schemas"]["Check"][];
             version: string;
@@ -1376,6 +1452,21 @@ export interface components {
              * @description Runs that used a model with an unknown price; they are not in `cost`.
              */
             unpriced: number;
+        };
+        FileChangedData: {
+            change: string;
+            path: string;
+        };
+        FileChangedEvent: components["schemas"]["EventEnvelope"] & {
+            data: components["schemas"]["FileChangedData"];
+            /** @enum {string} */
+            type: "file_changed";
+        } & {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "file_changed";
         };
         FileEntry: {
             /** Format: int64 */
@@ -1420,6 +1511,8 @@ export interface components {
             /** @enum {string} */
             state: "missing";
         };
+        /** @enum {string} */
+        Interruption: "new_message" | "shutdown" | "crash";
         LastMessage: {
             author: components["schemas"]["Author"];
             created_at: components["schemas"]["Timestamp"];
@@ -1430,6 +1523,11 @@ export interface components {
         };
         /** @enum {string} */
         Level: "error" | "warning";
+        /**
+         * @description The limit that stopped a run. The name is part of the error code.
+         * @enum {string}
+         */
+        Limit: "turns" | "wall" | "first_byte" | "idle" | "tool" | "output_bytes";
         /** @description Limits set by an agent's configuration; unset limits use the server's defaults. */
         LimitOverrides: {
             /**
@@ -1499,14 +1597,47 @@ export interface components {
              * @description The code of a JSON-RPC error.
              */
             code?: number | null;
-            /** @description Blocks with a `type`: text, image, audio, resource, resource_link, other. */
-            content: Record<string, never>[];
+            content: components["schemas"]["McpContent"][];
             is_error: boolean;
             /** Format: int64 */
             millis: number;
             /** @description Notices during the call, for people. */
             notices: string[];
             structured?: Record<string, never> | null;
+        };
+        McpContent: {
+            text: string;
+            /** @enum {string} */
+            type: "text";
+        } | {
+            data: string;
+            media_type: string;
+            /** @enum {string} */
+            type: "image";
+        } | {
+            data: string;
+            media_type: string;
+            /** @enum {string} */
+            type: "audio";
+        } | {
+            /** @description Base64. */
+            blob?: string | null;
+            media_type?: string | null;
+            text?: string | null;
+            /** @enum {string} */
+            type: "resource";
+            uri: string;
+        } | {
+            description?: string | null;
+            media_type?: string | null;
+            name?: string | null;
+            /** @enum {string} */
+            type: "resource_link";
+            uri: string;
+        } | {
+            /** @enum {string} */
+            type: "other";
+            value: unknown;
         };
         McpExport: {
             mcpServers: {
@@ -1672,6 +1803,8 @@ export interface components {
          * @enum {string}
          */
         McpSource: "file" | "database" | "skill" | "project";
+        /** @enum {string} */
+        McpState: "stopped" | "starting" | "ready" | "resting" | "failed" | "disabled" | "invalid";
         /** @description The status of an MCP server. */
         McpStatus: {
             /** Format: int64 */
@@ -1697,16 +1830,7 @@ export interface components {
              */
             retry_in_ms?: number | null;
             server?: components["schemas"]["McpIdentity"] | null;
-            /**
-             * @example stopped
-             * @example starting
-             * @example ready
-             * @example resting
-             * @example failed
-             * @example disabled
-             * @example invalid
-             */
-            state: string;
+            state: components["schemas"]["McpState"];
             /** @description The number of tools, once they have been listed. */
             tools?: number | null;
             /**
@@ -1800,6 +1924,25 @@ export interface components {
          * @description A message's id; for an agent's answer it is also the `stream_id` of its deltas.
          */
         MessageId: string;
+        MessagePostedData: {
+            attachments?: components["schemas"]["Attachment"][];
+            author: components["schemas"]["Author"];
+            mentions?: components["schemas"]["AgentId"][];
+            message_id: components["schemas"]["MessageId"];
+            text: string;
+            when_busy: components["schemas"]["WhenBusy"];
+        };
+        MessagePostedEvent: components["schemas"]["EventEnvelope"] & {
+            data: components["schemas"]["MessagePostedData"];
+            /** @enum {string} */
+            type: "message_posted";
+        } & {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "message_posted";
+        };
         /** @enum {string} */
         MessageStatus: "streaming" | "complete" | "partial";
         /** @description How a model API is called, and how its tool calls are executed. */
@@ -1887,6 +2030,35 @@ export interface components {
             /** @enum {string} */
             type: "tool";
         });
+        ParticipantJoinedData: {
+            agent_id: components["schemas"]["AgentId"];
+            name: components["schemas"]["Name"];
+        };
+        ParticipantJoinedEvent: components["schemas"]["EventEnvelope"] & {
+            data: components["schemas"]["ParticipantJoinedData"];
+            /** @enum {string} */
+            type: "participant_joined";
+        } & {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "participant_joined";
+        };
+        ParticipantLeftData: {
+            agent_id: components["schemas"]["AgentId"];
+        };
+        ParticipantLeftEvent: components["schemas"]["EventEnvelope"] & {
+            data: components["schemas"]["ParticipantLeftData"];
+            /** @enum {string} */
+            type: "participant_left";
+        } & {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "participant_left";
+        };
         Point: components["schemas"]["Figures"] & {
             /** @description The start of the bucket. */
             at: components["schemas"]["Timestamp"];
@@ -1995,6 +2167,22 @@ export interface components {
         RememberedList: {
             remembered: components["schemas"]["Remembered"][];
         };
+        /** @description Removes every delta of one item: the provider discarded the item and will send it again. */
+        RetractData: {
+            item: string;
+            stream_id: components["schemas"]["MessageId"];
+        };
+        RetractEvent: components["schemas"]["EventEnvelope"] & {
+            data: components["schemas"]["RetractData"];
+            /** @enum {string} */
+            type: "retract";
+        } & {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "retract";
+        };
         Room: {
             /** @description In the order they joined. Agents answer in this order. */
             agents: components["schemas"]["AgentId"][];
@@ -2097,22 +2285,124 @@ export interface components {
             status: components["schemas"]["RunStatus"];
             usage: components["schemas"]["Usage"];
         };
+        RunCancelledData: {
+            cost?: components["schemas"]["Cost"] | null;
+            /** Format: int64 */
+            duration_ms: number;
+            receipt: components["schemas"]["Receipt"];
+            usage: components["schemas"]["Usage"];
+        };
+        RunCancelledEvent: components["schemas"]["EventEnvelope"] & {
+            data: components["schemas"]["RunCancelledData"];
+            /** @enum {string} */
+            type: "run_cancelled";
+        } & {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "run_cancelled";
+        };
+        RunCompletedData: {
+            cost?: components["schemas"]["Cost"] | null;
+            /** Format: int64 */
+            duration_ms: number;
+            usage: components["schemas"]["Usage"];
+        };
+        RunCompletedEvent: components["schemas"]["EventEnvelope"] & {
+            data: components["schemas"]["RunCompletedData"];
+            /** @enum {string} */
+            type: "run_completed";
+        } & {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "run_completed";
+        };
         RunError: {
             /** @description A stable code, for programs. */
             code: string;
             /** @description A text for people, with advice if there is any. */
             message: string;
         };
+        RunFailedData: {
+            cost?: components["schemas"]["Cost"] | null;
+            /** Format: int64 */
+            duration_ms: number;
+            error: components["schemas"]["RunError"];
+            limit?: components["schemas"]["Limit"] | null;
+            usage: components["schemas"]["Usage"];
+        };
+        RunFailedEvent: components["schemas"]["EventEnvelope"] & {
+            data: components["schemas"]["RunFailedData"];
+            /** @enum {string} */
+            type: "run_failed";
+        } & {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "run_failed";
+        };
         /** Format: uuid */
         RunId: string;
+        RunInterruptedData: {
+            cost?: components["schemas"]["Cost"] | null;
+            /** Format: int64 */
+            duration_ms: number;
+            reason: components["schemas"]["Interruption"];
+            receipt: components["schemas"]["Receipt"];
+            usage: components["schemas"]["Usage"];
+        };
+        RunInterruptedEvent: components["schemas"]["EventEnvelope"] & {
+            data: components["schemas"]["RunInterruptedData"];
+            /** @enum {string} */
+            type: "run_interrupted";
+        } & {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "run_interrupted";
+        };
         RunList: {
             /** @description Send it as `before` to get the next page; `null` on the last page. */
             next?: string | null;
             runs: components["schemas"]["NamedRun"][];
         };
+        RunQueuedData: {
+            message_id: components["schemas"]["MessageId"];
+        };
+        RunQueuedEvent: components["schemas"]["EventEnvelope"] & {
+            data: components["schemas"]["RunQueuedData"];
+            /** @enum {string} */
+            type: "run_queued";
+        } & {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "run_queued";
+        };
         RunRef: {
             agent_id: components["schemas"]["AgentId"];
             id: components["schemas"]["RunId"];
+        };
+        RunStartedData: {
+            model?: string | null;
+            provider: string;
+        };
+        RunStartedEvent: components["schemas"]["EventEnvelope"] & {
+            data: components["schemas"]["RunStartedData"];
+            /** @enum {string} */
+            type: "run_started";
+        } & {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "run_started";
         };
         /**
          * @description queued → running (⇄ waiting) → exactly one of four terminal statuses.
@@ -2231,6 +2521,83 @@ export interface components {
             /** Format: int64 */
             stopped: number;
         };
+        /** @description A message of the server. Messages and fields may be added: ignore those that you do not know. */
+        SocketMessage: {
+            epoch: components["schemas"]["Epoch"];
+            /** Format: int64 */
+            head: number;
+            room: components["schemas"]["RoomId"];
+            /** @enum {string} */
+            type: "subscribed";
+        } | {
+            room: components["schemas"]["RoomId"];
+            /** @enum {string} */
+            type: "unsubscribed";
+        } | {
+            event: components["schemas"]["Event"];
+            /** @enum {string} */
+            type: "event";
+        } | {
+            epoch: components["schemas"]["Epoch"];
+            /** Format: int64 */
+            head: number;
+            room: components["schemas"]["RoomId"];
+            /** @enum {string} */
+            type: "reset";
+        } | {
+            epoch: components["schemas"]["Epoch"];
+            heads: {
+                [key: string]: number;
+            };
+            /** @enum {string} */
+            type: "heartbeat";
+        } | {
+            rooms: components["schemas"]["RoomSummary"][];
+            /** @enum {string} */
+            type: "rooms";
+        } | {
+            room: components["schemas"]["RoomSummary"];
+            /** @enum {string} */
+            type: "room";
+        } | {
+            id: components["schemas"]["RoomId"];
+            /** @enum {string} */
+            type: "room_gone";
+        } | {
+            /** @enum {string} */
+            type: "unwatched_rooms";
+        } | {
+            /** @enum {string} */
+            type: "pong";
+        } | {
+            code: components["schemas"]["Code"];
+            /** @description For people: what is wrong and what to do. */
+            detail: string;
+            room?: components["schemas"]["RoomId"] | null;
+            /** @enum {string} */
+            type: "error";
+        };
+        /** @description A message of a client. */
+        SocketRequest: {
+            /** @description The last event that the client has: `17`, or `7c9e6f2a-17` with the epoch. 0 is the beginning. */
+            after?: number | string;
+            room: components["schemas"]["RoomId"];
+            /** @enum {string} */
+            type: "subscribe";
+        } | {
+            room: components["schemas"]["RoomId"];
+            /** @enum {string} */
+            type: "unsubscribe";
+        } | {
+            /** @enum {string} */
+            type: "watch_rooms";
+        } | {
+            /** @enum {string} */
+            type: "unwatch_rooms";
+        } | {
+            /** @enum {string} */
+            type: "ping";
+        };
         Span: {
             /** Format: int64 */
             from_ms: number;
@@ -2247,6 +2614,24 @@ export interface components {
         };
         /** @enum {string} */
         SpanKind: "queued" | "model" | "tool" | "approval" | "waiting";
+        StatusData: {
+            /** @description A text for people. */
+            message: string;
+            message_id?: components["schemas"]["MessageId"] | null;
+            /** @description A stable code, for programs. */
+            status: string;
+        };
+        StatusEvent: components["schemas"]["EventEnvelope"] & {
+            data: components["schemas"]["StatusData"];
+            /** @enum {string} */
+            type: "status";
+        } & {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "status";
+        };
         /** @description A run that has ended. */
         Stopped: {
             id: components["schemas"]["RunId"];
@@ -2255,6 +2640,56 @@ export interface components {
         };
         StoppedRuns: {
             runs: components["schemas"]["Stopped"][];
+        };
+        StreamEndData: {
+            memory_entries: unknown[];
+            response_text: string;
+            session_id?: string | null;
+            /** @description The agent chose not to answer. */
+            skipped: boolean;
+            stream_id: components["schemas"]["MessageId"];
+            thinking_text: string;
+        };
+        StreamEndEvent: components["schemas"]["EventEnvelope"] & {
+            data: components["schemas"]["StreamEndData"];
+            /** @enum {string} */
+            type: "stream_end";
+        } & {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "stream_end";
+        };
+        StreamStartData: {
+            /** @description Also the id of the message that the deltas form. */
+            stream_id: components["schemas"]["MessageId"];
+        };
+        StreamStartEvent: components["schemas"]["EventEnvelope"] & {
+            data: components["schemas"]["StreamStartData"];
+            /** @enum {string} */
+            type: "stream_start";
+        } & {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "stream_start";
+        };
+        TapePlannedData: {
+            /** @description The agents that answer, in this order. */
+            cells: components["schemas"]["AgentId"][];
+        };
+        TapePlannedEvent: components["schemas"]["EventEnvelope"] & {
+            data: components["schemas"]["TapePlannedData"];
+            /** @enum {string} */
+            type: "tape_planned";
+        } & {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "tape_planned";
         };
         Task: {
             conversationId?: components["schemas"]["RoomId"] | null;
@@ -2266,6 +2701,22 @@ export interface components {
         };
         /** @enum {string} */
         Thinking: "off" | "low" | "medium" | "high";
+        ThinkingDeltaData: {
+            delta: string;
+            item?: string | null;
+            stream_id: components["schemas"]["MessageId"];
+        };
+        ThinkingDeltaEvent: components["schemas"]["EventEnvelope"] & {
+            data: components["schemas"]["ThinkingDeltaData"];
+            /** @enum {string} */
+            type: "thinking_delta";
+        } & {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "thinking_delta";
+        };
         /** @description Times are milliseconds since the run was queued. */
         Timeline: {
             ended_at?: components["schemas"]["Timestamp"] | null;
@@ -2309,6 +2760,22 @@ export interface components {
             content: unknown;
             is_error: boolean;
         };
+        ToolOutputDeltaData: {
+            delta: string;
+            stream_id: components["schemas"]["MessageId"];
+            tool_use_id: string;
+        };
+        ToolOutputDeltaEvent: components["schemas"]["EventEnvelope"] & {
+            data: components["schemas"]["ToolOutputDeltaData"];
+            /** @enum {string} */
+            type: "tool_output_delta";
+        } & {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "tool_output_delta";
+        };
         /**
          * @description Which tool calls are allowed, need approval, or are denied. Patterns are tool names with `*`; the first list that
          *     matches wins, in the order deny, ask, allow. A tool that matches no list needs approval.
@@ -2320,6 +2787,40 @@ export interface components {
             ask: string[];
             /** @default [] */
             deny: string[];
+        };
+        ToolResultData: {
+            content: unknown;
+            is_error: boolean;
+            stream_id: components["schemas"]["MessageId"];
+            tool_use_id: string;
+        };
+        ToolResultEvent: components["schemas"]["EventEnvelope"] & {
+            data: components["schemas"]["ToolResultData"];
+            /** @enum {string} */
+            type: "tool_result";
+        } & {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "tool_result";
+        };
+        ToolUseData: {
+            input: unknown;
+            name: string;
+            stream_id: components["schemas"]["MessageId"];
+            tool_use_id: string;
+        };
+        ToolUseEvent: components["schemas"]["EventEnvelope"] & {
+            data: components["schemas"]["ToolUseData"];
+            /** @enum {string} */
+            type: "tool_use";
+        } & {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "tool_use";
         };
         /**
          * @description What happens when the agent calls a tool.
@@ -2394,6 +2895,22 @@ export interface components {
             series: components["schemas"]["Series"][];
             to: components["schemas"]["Timestamp"];
             total: components["schemas"]["Figures"];
+        };
+        UsageReportedData: {
+            cost?: components["schemas"]["Cost"] | null;
+            model?: string | null;
+            usage: components["schemas"]["Usage"];
+        };
+        UsageReportedEvent: components["schemas"]["EventEnvelope"] & {
+            data: components["schemas"]["UsageReportedData"];
+            /** @enum {string} */
+            type: "usage";
+        } & {
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            type: "usage";
         };
         /**
          * Format: uuid

@@ -1,7 +1,6 @@
 import type { ReactNode } from 'react'
-import type { McpCallResult } from '@/lib/api/types'
+import type { McpCallResult, McpContent } from '@/lib/api/types'
 import { duration } from '@/lib/format'
-import type { McpContent } from '../model/content'
 import styles from './mcp-server-page.module.css'
 
 /** Pictures that a browser shows without running anything. */
@@ -19,7 +18,7 @@ export function ToolResult({ result }: { result: McpCallResult }): ReactNode {
           {notice}
         </p>
       ))}
-      {(result.content as readonly unknown[] as readonly McpContent[]).map((content, index) => (
+      {result.content.map((content, index) => (
         <Piece key={index} content={content} label={`Answer ${index + 1}`} />
       ))}
       {result.structured !== null && result.structured !== undefined && <Text label="Structured answer" text={JSON.stringify(result.structured, null, 2)} />}

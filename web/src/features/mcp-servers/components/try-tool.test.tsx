@@ -3,8 +3,7 @@ import { QueryClient, QueryClientProvider } from '@tanstack/react-query'
 import { cleanup, fireEvent, render, screen } from '@testing-library/react'
 import { afterEach, expect, it, vi } from 'vitest'
 import { api } from '@/lib/api/client'
-import type { McpTool } from '@/lib/api/types'
-import type { McpContent } from '../model/content'
+import type { McpCallResult, McpTool } from '@/lib/api/types'
 import { TryTool } from './try-tool'
 
 afterEach(() => {
@@ -31,8 +30,7 @@ function answering(status: number, body: unknown): () => unknown {
 }
 
 it('calls a tool with what was typed, and shows what it says as text', async () => {
-  const content: McpContent[] = [{ type: 'text', text: '<b>hi</b>' }, { type: 'image', data: 'AAAA', media_type: 'image/svg+xml' }]
-  const result = { content, structured: null, is_error: false, notices: ['It had ended.'], millis: 12 }
+  const result: McpCallResult = { content: [{ type: 'text', text: '<b>hi</b>' }, { type: 'image', data: 'AAAA', media_type: 'image/svg+xml' }], structured: null, is_error: false, notices: ['It had ended.'], millis: 12 }
   const sent = answering(200, result)
   fireEvent.change(screen.getByLabelText('text'), { target: { value: 'hi' } })
   fireEvent.change(screen.getByLabelText('times (optional)'), { target: { value: '2' } })
