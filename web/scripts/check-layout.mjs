@@ -27,6 +27,7 @@ for (const file of files) {
   const lines = text.split('\n').length
   if (lines > longest) fault(`${lines} lines; at most ${longest}`)
   if (text.includes('dangerouslySetInnerHTML')) fault('model, tool and user text is data: never as HTML')
+  if (/queryKey:\s*\[/.test(text)) fault('take the key from lib/api/query-keys.ts: two lists of words may be the same')
   const [room, feature] = file.split('/')
   if (!file.includes('/')) continue
   for (const [, specifier] of text.matchAll(importPattern)) {

@@ -5,13 +5,14 @@ import { Composer } from '@/features/rooms/components/composer'
 import { Conversation } from '@/features/rooms/components/conversation'
 import { Welcome } from '@/features/rooms/components/welcome'
 import { answerOf, api } from '@/lib/api/client'
+import { queryKeys } from '@/lib/api/query-keys'
 
 /** A room without its page: the conversation and the composer. */
 export function SideConversation({ roomId }: { roomId: string }): ReactNode {
   const feed = useFeed()
   const phase = useRoom(roomId, (view) => view.phase)
   const room = useQuery({
-    queryKey: ['rooms', roomId],
+    queryKey: queryKeys.rooms.one(roomId),
     queryFn: () => answerOf(api.GET('/api/rooms/{id}', { params: { path: { id: roomId } } })),
   }).data
 

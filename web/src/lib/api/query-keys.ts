@@ -31,6 +31,7 @@ export const queryKeys = {
     training: (name: string) => ['skills', 'training', name] as const,
     proposal: (name: string, id: string) => ['skills', 'proposal', name, id] as const,
     messages: (roomId: string) => ['skills', 'messages', roomId] as const,
+    check: (draft: string) => ['skills', 'check', draft] as const,
   },
   mcpServers: {
     /** Also the key of the list. */

@@ -1,5 +1,6 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query'
 import { useEffect, useMemo, useState } from 'react'
+import { queryKeys } from '@/lib/api/query-keys'
 import type { Finding } from '@/lib/api/types'
 import { checkSkill } from '../api/skills'
 import { type Draft, nameFinding, specOf } from './draft'
@@ -29,7 +30,7 @@ export function useCheck(draft: Draft): Check {
   const text = JSON.stringify(wrongName ? { ...spec, name: 'unnamed' } : spec)
   const settled = useSettled(text)
   const { data, error } = useQuery({
-    queryKey: ['skills', 'check', settled],
+    queryKey: queryKeys.skills.check(settled),
     queryFn: ({ signal }) => checkSkill({ skill: JSON.parse(settled) as typeof spec }, signal),
     placeholderData: keepPreviousData,
     staleTime: 30_000,

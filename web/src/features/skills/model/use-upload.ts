@@ -1,10 +1,16 @@
-import { useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { explain } from '@/lib/api/client'
 import { queryKeys } from '@/lib/api/query-keys'
 import { notify } from '@/lib/notices'
 import { putFile } from '../api/skill-files'
 import { skillQuery } from '../api/skills'
+
+interface NewFile {
+  path: string
+  file: File
+  isProgram: boolean
+}
 
 interface Upload {
   progress: { name: string; done: number; all: number } | null
@@ -17,6 +23,10 @@ export function useUpload(name: string): Upload {
   const queries = useQueryClient()
   const [progress, setProgress] = useState<Upload['progress']>(null)
   const [failures, setFailures] = useState<Upload['failures']>([])
+  const add = useMutation({
+    mutationFn: ({ path, file, isProgram }: NewFile) => putFile(name, path, file, isProgram),
+    onSuccess: (skill) => queries.setQueryData(skillQuery(name).queryKey, skill),
+  })
   const send: Upload['send'] = async (files, folder, isProgram) => {
     const failed: Upload['failures'] = []
     setFailures([])
@@ -24,7 +34,7 @@ export function useUpload(name: string): Upload {
       const path = pathOf(folder, file.name)
       setProgress({ name: path, done, all: files.length })
       try {
-        queries.setQueryData(skillQuery(name).queryKey, await putFile(name, path, file, isProgram))
+        await add.mutateAsync({ path, file, isProgram })
       } catch (error) {
         failed.push({ name: path, reason: explain(error) })
       }
