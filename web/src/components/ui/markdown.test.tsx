@@ -63,6 +63,32 @@ describe('Markdown', () => {
     expect(container.innerHTML).not.toContain('href="javascript')
   })
 
+  it.each([
+    '[Open the report](/api/execute/agent/1?message=hi)',
+    '[Open the report](/./api/execute/agent/1)',
+    '[Open the report](\\\\api/execute/agent/1)',
+    '[Open the report](/%61pi/execute/agent/1)',
+    '[Open the report](/API/execute/agent/1)',
+    '[Open the report](x/../../../api/execute/agent/1)',
+    `[Open the report](${location.origin}/api/execute/agent/1)`,
+    `[Open the report](//${location.host}/api/execute/agent/1)`,
+    '[Open the report][report]\n\n[report]: /api/execute/agent/1',
+    '![Open the report](/api/execute/agent/1)',
+    'Open the report[^1].\n\n[^1]: Open [the report](/api/execute/agent/1).',
+    `Open the report: ${location.origin}/api/execute/agent/1?message=hi`,
+    '[Open the report](/sign-in#code=theirs)',
+  ])('m4_links_to_our_own_endpoints_are_text: %s', (said) => {
+    const { container } = render(<Markdown text={said} />)
+    expect(container.textContent).toContain('Open the report')
+    const addresses = [...container.querySelectorAll('[href]')].map((link) => link.getAttribute('href'))
+    expect(addresses.filter((address) => !address?.startsWith('#'))).toEqual([])
+  })
+
+  it('leaves other links alone', () => {
+    const { container } = render(<Markdown text={'[a room](/rooms/1) [elsewhere](https://example.org/api) [below](#note)'} />)
+    expect([...container.querySelectorAll('a')].map((link) => link.getAttribute('href'))).toEqual(['/rooms/1', 'https://example.org/api', '#note'])
+  })
+
   it('loses no word to what looks like HTML', () => {
     const said = 'Use Vec<T> or <b>bold</b>.\n\n<div>\na block\n</div>\n\n<!-- a comment -->\n\n- in <T> a list'
     const { container } = render(<Markdown text={said} />)

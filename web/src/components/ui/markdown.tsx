@@ -4,6 +4,7 @@ import rehypeSanitize from 'rehype-sanitize'
 import remarkGfm from 'remark-gfm'
 import { htmlAsText } from '@/lib/html-as-text'
 import { type Block, BlockSplitter, definitionsIn, hasFootnotes } from '@/lib/markdown-blocks'
+import { isOwnEndpoint } from '@/lib/own-endpoint'
 import { CodeBlock } from './code-block'
 import { Diagram } from './diagram'
 import styles from './markdown.module.css'
@@ -83,6 +84,9 @@ const components: Components = {
 function Link({ href, children }: Pick<ComponentProps<'a'>, 'href' | 'children'>): ReactNode {
   if (!href) return <>{children}</>
   if (href.startsWith('#')) return <a href={href}>{children}</a>
+  if (isOwnEndpoint(href, location.href)) {
+    return <span title={`${href}: links to this server’s API do not open from a message`}>{children}</span>
+  }
   return (
     <a href={href} target="_blank" rel="noopener noreferrer nofollow">
       {children}
