@@ -2,6 +2,7 @@ import { type ReactNode, memo, useEffect, useState } from 'react'
 import { type Token, highlight } from '@/lib/highlight'
 import styles from './code-block.module.css'
 import { CopyButton } from './copy-button'
+import { VisibleText } from './visible-text'
 
 /** Colouring more than this would hold up the page. */
 const mostColoured = 60_000
@@ -11,9 +12,11 @@ interface CodeBlockProps {
   language: string
   /** Code that still grows is shown plain; it is coloured once, when it is whole. */
   isWhole?: boolean
+  /** Shows invisible and bidirectional characters as badges. What is copied stays as it is. */
+  showsHidden?: boolean
 }
 
-export const CodeBlock = memo(function CodeBlock({ code, language, isWhole = true }: CodeBlockProps): ReactNode {
+export const CodeBlock = memo(function CodeBlock({ code, language, isWhole = true, showsHidden = false }: CodeBlockProps): ReactNode {
   const lines = useHighlighted(code, language, isWhole)
   return (
     <div className={styles.block}>
@@ -24,18 +27,18 @@ export const CodeBlock = memo(function CodeBlock({ code, language, isWhole = tru
       {/* A long line scrolls inside; the keyboard needs a way in to do that. */}
       {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex */}
       <pre className={styles.code} tabIndex={0} role="region" aria-label={`Code, ${language || 'plain text'}`}>
-        <code>{lines ? lines.map((line, index) => <Line key={index} tokens={line} />) : code}</code>
+        <code>{lines ? lines.map((line, index) => <Line key={index} tokens={line} showsHidden={showsHidden} />) : showsHidden ? <VisibleText text={code} /> : code}</code>
       </pre>
     </div>
   )
 })
 
-function Line({ tokens }: { tokens: Token[] }): ReactNode {
+function Line({ tokens, showsHidden }: { tokens: Token[]; showsHidden: boolean }): ReactNode {
   return (
     <>
       {tokens.map((token, index) => (
         <span key={index} style={{ color: token.color }}>
-          {token.text}
+          {showsHidden ? <VisibleText text={token.text} /> : token.text}
         </span>
       ))}
       {'\n'}

@@ -2,6 +2,7 @@ import { type ReactNode, memo, useMemo } from 'react'
 import { type DiffLine, diffLines } from '@/lib/diff'
 import lineStyles from './diff-line.module.css'
 import styles from './diff-view.module.css'
+import { VisibleText } from './visible-text'
 
 /** Unchanged lines around a change that are worth reading. */
 const context = 3
@@ -20,7 +21,7 @@ export const DiffView = memo(function DiffView({ before, after }: { before: stri
         ) : (
           <span key={index} className={lineStyles.line} data-kind={line.kind}>
             <span className={lineStyles.sign}>{signs[line.kind]}</span>
-            {line.text || ' '}
+            {line.text ? <VisibleText text={line.text} /> : ' '}
           </span>
         ),
       )}

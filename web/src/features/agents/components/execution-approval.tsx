@@ -1,6 +1,8 @@
 import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import { Button } from '@/components/ui/button'
+import { VisibleText } from '@/components/ui/visible-text'
+import { withoutHidden } from '@/lib/hidden-characters'
 import type { Approval } from '../model/execution'
 import styles from './execution.module.css'
 
@@ -17,9 +19,19 @@ export function ExecutionApproval({ approval, roomId, isBusy, onAnswer, onClose 
   const isQuestion = approval.name === 'ask_user'
   const answer = (decision: 'allow' | 'deny') => (): void => onAnswer(approval.id, decision)
   return (
-    <section className={styles.approval} aria-label={`May it use ${approval.name}?`}>
-      <strong>{isQuestion ? 'It asks you something' : `May it use ${approval.name}?`}</strong>
-      <pre>{typeof approval.input === 'string' ? approval.input : JSON.stringify(approval.input, null, 2)}</pre>
+    <section className={styles.approval} aria-label={`May it use ${withoutHidden(approval.name)}?`}>
+      <strong>
+        {isQuestion ? (
+          'It asks you something'
+        ) : (
+          <>
+            May it use <VisibleText text={approval.name} />?
+          </>
+        )}
+      </strong>
+      <pre>
+        <VisibleText text={typeof approval.input === 'string' ? approval.input : (JSON.stringify(approval.input, null, 2) ?? '')} />
+      </pre>
       <div className={styles.answers}>
         {isQuestion && roomId ? (
           <Link to="/rooms/$roomId" params={{ roomId }} onClick={onClose}>

@@ -1,5 +1,6 @@
 import { Check, CircleAlert, LoaderCircle, Wrench } from 'lucide-react'
 import type { ReactNode } from 'react'
+import { VisibleText } from '@/components/ui/visible-text'
 import type { ToolCall } from '../model/execution'
 import styles from './execution-tools.module.css'
 
@@ -15,13 +16,19 @@ export function ExecutionTools({ tools, isWaiting }: { tools: readonly ToolCall[
           <details>
             <summary>
               <Wrench size={13} aria-hidden />
-              <span className={styles.name}>{call.name}</span>
-              <code>{brief(call.input)}</code>
+              <span className={styles.name}>
+                <VisibleText text={call.name} />
+              </span>
+              <code>
+                <VisibleText text={brief(call.input)} />
+              </code>
               {call.state === 'running' && !isWaiting && <LoaderCircle size={13} role="img" aria-label="runs" className={styles.spin} />}
               {call.state === 'done' && <Check size={13} role="img" aria-label="done" className={styles.good} />}
               {call.state === 'failed' && <CircleAlert size={13} role="img" aria-label="failed" className={styles.bad} />}
             </summary>
-            <pre>{whole(call.input)}</pre>
+            <pre>
+              <VisibleText text={whole(call.input)} />
+            </pre>
             {call.content !== null && call.content !== undefined && <pre>{whole(call.content)}</pre>}
           </details>
         </li>

@@ -2,6 +2,7 @@ import { useMutation } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
 import type { Approval } from '@/feed/state'
 import { explain } from '@/lib/api/client'
+import { withoutHidden } from '@/lib/hidden-characters'
 import { type ApprovalAnswer, answerApproval } from '../api/room-commands'
 import styles from './approval-card.module.css'
 import { ApprovalChoice } from './approval-choice'
@@ -17,7 +18,7 @@ export function ApprovalCard({ approval, isLive }: { approval: Approval; isLive:
   const sent = (answer.isPending || answer.isSuccess) && answer.variables ? answer.variables : null
   const Form = approval.isQuestion ? QuestionForm : ApprovalChoice
   return (
-    <section className={styles.card} aria-label={approval.isQuestion ? 'Question' : `Approval for ${approval.name}`}>
+    <section className={styles.card} aria-label={approval.isQuestion ? 'Question' : `Approval for ${withoutHidden(approval.name)}`}>
       <Form approval={approval} sent={sent} onAnswer={answer.mutate} />
       {answer.error && (
         <p className={styles.problem} role="alert">

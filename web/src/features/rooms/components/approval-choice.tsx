@@ -1,6 +1,8 @@
 import { type ReactNode, useState } from 'react'
 import { Button } from '@/components/ui/button'
+import { VisibleText } from '@/components/ui/visible-text'
 import type { Approval } from '@/feed/state'
+import { countHidden, escapeHidden } from '@/lib/hidden-characters'
 import type { ApprovalAnswer } from '../api/room-commands'
 import styles from './approval-card.module.css'
 import { TimeLeft } from './time-left'
@@ -22,9 +24,12 @@ export function ApprovalChoice({ approval, sent, onAnswer }: AnswerFormProps): R
   return (
     <>
       <div className={styles.title}>
-        <strong>May {approval.name} run with this?</strong>
+        <strong>
+          May <VisibleText text={approval.name} /> run with this?
+        </strong>
         <TimeLeft until={approval.expiresAt} className={styles.left} />
       </div>
+      <HiddenWarning count={countHidden([approval.name, approval.input])} />
       <div className={styles.input}>
         {edited === null ? (
           <ToolInput input={approval.input} />
@@ -49,12 +54,21 @@ export function ApprovalChoice({ approval, sent, onAnswer }: AnswerFormProps): R
         <Button disabled={isBroken || sent !== null} isBusy={sent?.remember} onClick={() => onAnswer({ ...allow, remember: true })}>
           Always in this room
         </Button>
-        <Button look="quiet" onClick={() => setEdited(edited === null ? JSON.stringify(approval.input, null, 2) : null)}>
+        <Button look="quiet" onClick={() => setEdited(edited === null ? escapeHidden(JSON.stringify(approval.input, null, 2)) : null)}>
           {edited === null ? 'Change the input' : 'Leave it as it was'}
         </Button>
       </div>
       {isBroken && <p className={styles.problem}>This is not valid JSON yet.</p>}
     </>
+  )
+}
+
+function HiddenWarning({ count }: { count: number }): ReactNode {
+  if (count === 0) return null
+  return (
+    <p className={styles.warning} role="note">
+      {count === 1 ? 'One character here is invisible or deceptive. It is' : `${count} characters here are invisible or deceptive. They are`} shown as ⟨U+…⟩.
+    </p>
   )
 }
 

@@ -1,5 +1,6 @@
 import { type FormEvent, type ReactNode, useId, useState } from 'react'
 import { Button } from '@/components/ui/button'
+import { VisibleText } from '@/components/ui/visible-text'
 import type { AnswerFormProps } from './approval-choice'
 import styles from './question-form.module.css'
 import { TimeLeft } from './time-left'
@@ -23,14 +24,16 @@ export function QuestionForm({ approval, sent, onAnswer }: AnswerFormProps): Rea
   return (
     <form className={styles.form} onSubmit={submit}>
       <div className={styles.title}>
-        <label htmlFor={id}>{question}</label>
+        <label htmlFor={id}>
+          <VisibleText text={question} />
+        </label>
         <TimeLeft until={approval.expiresAt} className={styles.left} />
       </div>
       {options.length > 0 && (
         <div className={styles.row}>
           {options.map((option) => (
             <Button key={option} disabled={sent !== null} onClick={() => say(option)}>
-              {option}
+              <VisibleText text={option} />
             </Button>
           ))}
         </div>

@@ -2,6 +2,7 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
 import { Button } from '@/components/ui/button'
 import textStyles from '@/components/ui/text.module.css'
+import { VisibleText } from '@/components/ui/visible-text'
 import { explain } from '@/lib/api/client'
 import { queryKeys } from '@/lib/api/query-keys'
 import { forgetTool, rememberedTools } from '../api/room-commands'
@@ -24,7 +25,9 @@ export function RememberedTools({ roomId }: { roomId: string }): ReactNode {
       <legend>Tools that need no asking here</legend>
       {tools.map((tool) => (
         <div key={`${tool.agent_id} ${tool.tool}`} className={styles.agent}>
-          <code>{tool.tool}</code>
+          <code>
+            <VisibleText text={tool.tool} />
+          </code>
           <span className={textStyles.detail}>{agents.find((agent) => agent.id === tool.agent_id)?.name}</span>
           <Button size="small" className={styles.place} isBusy={forget.isPending && forget.variables === tool} onClick={() => forget.mutate(tool)}>
             Ask again

@@ -1,7 +1,9 @@
 import { Check, ChevronRight, CircleAlert, LoaderCircle, Wrench } from 'lucide-react'
 import { type ReactNode, memo, useState } from 'react'
+import { VisibleText } from '@/components/ui/visible-text'
 import type { ToolPart } from '@/feed/state'
 import { duration } from '@/lib/format'
+import { withoutHidden } from '@/lib/hidden-characters'
 import { briefOf, resultText } from '../model/tool-input'
 import { OutputText } from './output-text'
 import styles from './tool-card.module.css'
@@ -23,12 +25,16 @@ export const ToolCard = memo(function ToolCard({ call, isLive, isWaiting }: Tool
   const isOpen = choice ?? (isError || (isRunning && call.output !== ''))
 
   return (
-    <section className={styles.card} data-error={isError || undefined} aria-label={`Tool ${call.name}`}>
+    <section className={styles.card} data-error={isError || undefined} aria-label={`Tool ${withoutHidden(call.name)}`}>
       <button type="button" className={styles.head} aria-expanded={isOpen} onClick={() => setChoice(!isOpen)}>
         <ChevronRight size={14} aria-hidden className={styles.arrow} />
         <Wrench size={14} aria-hidden className={styles.tool} />
-        <span className={styles.name}>{call.name}</span>
-        <code className={styles.brief}>{briefOf(call.input)}</code>
+        <span className={styles.name}>
+          <VisibleText text={call.name} />
+        </span>
+        <code className={styles.brief}>
+          <VisibleText text={briefOf(call.input)} />
+        </code>
         <State call={call} isRunning={isRunning} isWaiting={isWaiting} />
       </button>
       {isOpen && (
