@@ -85,6 +85,25 @@ describe('with accounts', () => {
     await view.hears('1 2 3')
   })
 
+  it('a link signs in, and leaves nothing of itself in the address or the history', async () => {
+    const page = await stage.page('/settings')
+    await page.getByText('greenroom auth link').waitFor()
+    // In place of a code that the server made: it stands for the token.
+    const codes: unknown[] = []
+    await page.route('**/api/session', (route) => {
+      if (route.request().method() !== 'POST') return route.continue()
+      codes.push(route.request().postDataJSON())
+      return route.continue({ postData: JSON.stringify({ token }) })
+    })
+    await page.goto(`${stage.url}/sign-in?next=/rooms/${room}#code=once`)
+    await new RoomView(page).field.waitFor()
+    expect(codes).toEqual([{ code: 'once' }])
+    expect(page.url()).toBe(`${stage.url}/rooms/${room}`)
+    await page.goBack()
+    await page.getByRole('heading', { name: 'Settings' }).waitFor()
+    expect(page.url()).toBe(`${stage.url}/settings`)
+  })
+
   it('lets one out again, and nobody in after', async () => {
     const page = await stage.page('/settings')
     await signIn(page)

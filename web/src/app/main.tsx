@@ -1,3 +1,5 @@
+// First: it takes the code of a sign-in link out of the address before anything else reads that.
+import { pendingCode } from '@/features/sign-in/model/sign-in-link'
 import { QueryClientProvider } from '@tanstack/react-query'
 import { RouterProvider } from '@tanstack/react-router'
 import { StrictMode } from 'react'
@@ -18,14 +20,15 @@ import './styles/base.css'
 applyTheme()
 const feed = new Feed(browserParts)
 listenToBrowser(feed)
-feed.start()
-
-// What every page needs is on its way before there is one.
 const queries = createQueryClient()
 feed.onRooms((message) => queries.setQueryData(roomsQuery.queryKey, (known) => applyToRooms(known ?? [], message)))
 void queries.prefetchQuery(sessionQuery)
-void queries.prefetchQuery(roomsQuery)
-void queries.prefetchQuery(agentsQuery)
+// What every page needs is on its way before there is one. A browser that is about to sign in would only be refused.
+if (pendingCode.get() === null) {
+  feed.start()
+  void queries.prefetchQuery(roomsQuery)
+  void queries.prefetchQuery(agentsQuery)
+}
 
 const root = document.getElementById('root')
 if (root) {

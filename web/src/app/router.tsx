@@ -1,8 +1,9 @@
-import { createRootRoute, createRoute, createRouter, lazyRouteComponent } from '@tanstack/react-router'
+import { createRootRoute, createRoute, createRouter, lazyRouteComponent, redirect } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import { Landing } from '@/features/rooms/components/landing'
 import { RoomPage } from '@/features/rooms/components/room-page'
 import { readFilter } from '@/features/runs/model/run-filter'
+import { nextPage } from '@/features/sign-in/model/sign-in-link'
 import { readTab } from '@/features/skills/model/tabs'
 import { readUsageFilter } from '@/features/usage/model/usage-filter'
 import { NotFound } from './not-found'
@@ -78,6 +79,16 @@ const usageRoute = createRoute({
   },
 })
 
+/** Seen by somebody who is signed in: they go on to where they wanted to. */
+const signInRoute = createRoute({
+  getParentRoute: () => rootRoute,
+  path: '/sign-in',
+  validateSearch: ({ next }: Record<string, unknown>): { next?: string } => (typeof next === 'string' ? { next } : {}),
+  beforeLoad: ({ search }) => {
+    throw redirect({ href: nextPage(search.next, location.origin), replace: true })
+  },
+})
+
 const settingsRoute = createRoute({ getParentRoute: () => rootRoute, path: '/settings', component: SettingsPage })
 
 const agentPages = (): Promise<typeof import('./agent-pages')> => import('./agent-pages')
@@ -134,6 +145,7 @@ const pages = [
   runRoute,
   usageRoute,
   settingsRoute,
+  signInRoute,
 ] as const
 export const router = createRouter({ routeTree: rootRoute.addChildren(pages) })
 

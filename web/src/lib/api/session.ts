@@ -17,6 +17,11 @@ export async function signIn(token: string): Promise<void> {
   await answerOf(api.POST('/api/session', { body: { token } }))
 }
 
+/** The same by the code of a one-time link. */
+export async function signInByCode(code: string): Promise<void> {
+  await answerOf(api.POST('/api/session', { body: { code } as never }))
+}
+
 export async function signOut(): Promise<void> {
   await answerOf(api.DELETE('/api/session'))
 }
