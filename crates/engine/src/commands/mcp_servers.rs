@@ -69,7 +69,9 @@ impl Engine {
         let known = self.editable_server(owner, name).await?;
         let before = known.config.clone().ok();
         let current = before.clone().map(McpServerEntry::from);
-        let mut settings = match serde_json::to_value(current.clone().unwrap_or_default()) {
+        // The patch is merged into what its sender can see, so that a value which it does not mention counts as kept.
+        let shown = current.clone().map(mask_entry).unwrap_or_default();
+        let mut settings = match serde_json::to_value(shown) {
             Ok(Value::Object(settings)) => settings,
             Ok(_) | Err(_) => Map::new(),
         };

@@ -48,32 +48,46 @@ pub(crate) fn restore_masked(new: &mut McpServerEntry, current: Option<&McpServe
         let detail = format!("url: it still contains {MASK}; send the complete URL");
         return Err(MaskError { pointer: "/url", detail });
     }
-    restore_masked_values("/env", &mut new.env, &current.env)?;
-    let keeps_headers = new.headers.values().any(|value| value == MASK);
-    restore_masked_values("/headers", &mut new.headers, &current.headers)?;
-    // A kept value may only go to the same host: otherwise a caller could read it at a URL of their own.
+    let keeps_env = restore_masked_values("/env", &mut new.env, &current.env)?;
+    let keeps_headers = restore_masked_values("/headers", &mut new.headers, &current.headers)?;
+    // A kept value may only go where it was sent before: otherwise a caller could read it at a URL, or with a program, of
+    // their own.
     if keeps_headers && new.url.as_deref().map(origin) != current.url.as_deref().map(origin) {
-        let detail = "headers: the URL points to another host; send the header values again".to_owned();
-        return Err(MaskError { pointer: "/headers", detail });
+        let detail = "headers: the URL points to another host; send the header values again, or null to clear them";
+        return Err(MaskError { pointer: "/headers", detail: detail.to_owned() });
+    }
+    if keeps_env && program(new) != program(current) {
+        let detail = "env: the command, its arguments or its folder change; send the values again, or null to clear them";
+        return Err(MaskError { pointer: "/env", detail: detail.to_owned() });
     }
     Ok(())
 }
 
+/// What receives the environment. The arguments count: they decide what `npx` or `sh` start.
+fn program(entry: &McpServerEntry) -> (Option<&str>, &[String], Option<&str>) {
+    (entry.command.as_deref(), &entry.args, entry.cwd.as_deref())
+}
+
+/// Returns whether a stored value is kept.
 fn restore_masked_values(
     pointer: &'static str,
     new: &mut BTreeMap<String, String>,
     current: &BTreeMap<String, String>,
-) -> Result<(), MaskError> {
+) -> Result<bool, MaskError> {
+    let mut keeps = false;
     for (key, value) in new.iter_mut().filter(|(_, value)| *value == MASK) {
         match current.get(key) {
-            Some(kept) => value.clone_from(kept),
+            Some(kept) => {
+                value.clone_from(kept);
+                keeps = true;
+            }
             None => {
                 let detail = format!("{}: no value is stored for {key:?}; send one", &pointer[1..]);
                 return Err(MaskError { pointer, detail });
             }
         }
     }
-    Ok(())
+    Ok(keeps)
 }
 
 fn origin(url: &str) -> (String, String) {
@@ -123,9 +137,24 @@ mod tests {
         restore_masked(&mut new, Some(&current)).unwrap();
         assert_eq!((new.headers["a"].as_str(), new.headers["c"].as_str(), new.headers.len()), ("one", "new", 2));
         let current = entry(json!({"command": "x", "env": {"A": "one"}}));
-        let mut new = entry(json!({"command": "y", "env": {"A": "***"}}));
+        let mut new = entry(json!({"command": "x", "env": {"A": "***"}, "timeout": 5}));
         restore_masked(&mut new, Some(&current)).unwrap();
         assert_eq!(new.env["A"], "one");
+    }
+
+    #[test]
+    fn m2_a_kept_variable_is_not_given_to_another_program() {
+        let current = entry(json!({"command": "x", "args": ["a"], "env": {"A": "one"}}));
+        for new in [
+            json!({"command": "y", "args": ["a"], "env": {"A": "***"}}),
+            json!({"command": "x", "args": ["b"], "env": {"A": "***"}}),
+            json!({"command": "x", "args": ["a"], "cwd": "/tmp", "env": {"A": "***"}}),
+        ] {
+            let refused = restore_masked(&mut entry(new.clone()), Some(&current));
+            assert!(matches!(&refused, Err(MaskError { pointer: "/env", .. })), "{new}: {refused:?}");
+        }
+        let mut new = entry(json!({"command": "y", "env": {"A": "two"}}));
+        restore_masked(&mut new, Some(&current)).unwrap();
     }
 
     #[test]

@@ -12,7 +12,7 @@ use testkit::{client::TestClient, database::TestDatabase, server::TestServer};
 on_both_databases! {
     server: create_get_update_delete, invalid_settings_are_rejected_and_change_nothing,
             import_reports_each_server, invariant_07_idempotent_servers_and_imports,
-            agent_needs_existing_servers;
+            agent_needs_existing_servers, m2_a_kept_secret_does_not_follow_to_another_host_or_program;
     database: operator_file_is_shared_and_takes_precedence, invariant_15_owner_servers_are_private,
               invariant_17_secrets_stay_out_of_responses_logs_and_events;
 }
@@ -180,7 +180,7 @@ async fn import_reports_each_server(api: &TestClient) {
     assert_eq!(exported["mcpServers"]["files"], json!({"type": "stdio", "command": "npx", "env": {"TOKEN": "***"}}));
     let again = post(api, &import, &exported).await.expect_status(200);
     assert!(outcomes(&again).iter().all(|(_, outcome, _)| outcome == "unchanged"), "{again}");
-    exported["mcpServers"]["there"]["command"] = json!("newer");
+    exported["mcpServers"]["there"] = json!({"command": "newer", "env": {"A": "s3cret-value"}});
     let replaced = post(api, &format!("{import}?replace=true"), &exported).await.expect_status(200);
     let of = |name: &str| outcomes(&replaced).into_iter().find(|(one, ..)| one == name).unwrap().1;
     assert_eq!((of("there").as_str(), of("web").as_str()), ("replaced", "unchanged"));
@@ -232,6 +232,35 @@ async fn invariant_07_idempotent_servers_and_imports(api: &TestClient) {
         made.expect_status(201);
     }
     assert_eq!(names(api).await, ["one", "two"]);
+}
+
+async fn m2_a_kept_secret_does_not_follow_to_another_host_or_program(api: &TestClient) {
+    let web = json!({"name": "web", "url": "http://127.0.0.1:1/mcp?key=s3cret", "headers": {"authorization": "Bearer s3cret-value"}});
+    post(api, SERVERS, &web).await.expect_status(201);
+    let program = json!({"name": "files", "command": "npx", "args": ["a"], "env": {"TOKEN": "s3cret-value"}});
+    post(api, SERVERS, &program).await.expect_status(201);
+    for (name, shape, pointer) in [
+        ("web", json!({"url": "http://127.0.0.1:2/steal"}), "/headers"),
+        ("web", json!({"url": "http://127.0.0.1:2/steal", "type": "sse"}), "/headers"),
+        ("web", json!({"url": "http://127.0.0.1:1@127.0.0.1:2/steal"}), "/headers"),
+        ("web", json!({"url": "https://127.0.0.1:1/mcp"}), "/headers"),
+        ("web", json!({"url": "http://127.0.0.1:2/", "headers": {"authorization": "***"}}), "/headers"),
+        ("web", json!({"url": "http://127.0.0.1:2/mcp?***", "headers": null}), "/url"),
+        ("files", json!({"command": "env"}), "/env"),
+        ("files", json!({"args": ["-c", "env"]}), "/env"),
+        ("files", json!({"cwd": "/tmp"}), "/env"),
+    ] {
+        let refused = patch(api, name, &shape).await.expect_problem(422, "unprocessable");
+        assert_eq!(refused["pointer"], pointer, "{shape}");
+    }
+    // What goes to the same place is kept, and what is sent or cleared may change.
+    patch(api, "web", &json!({"disabled": true})).await.expect_status(200);
+    patch(api, "web", &json!({"url": "http://127.0.0.1:1/other"})).await.expect_status(200);
+    patch(api, "web", &json!({"url": "http://127.0.0.1:2/", "headers": {"authorization": "new"}})).await.expect_status(200);
+    patch(api, "web", &json!({"url": "http://127.0.0.1:3/", "headers": null})).await.expect_status(200);
+    let kept = patch(api, "files", &json!({"timeout": 7})).await.expect_status(200);
+    assert_eq!(kept["env"], json!({"TOKEN": "***"}));
+    patch(api, "files", &json!({"command": "env", "env": null})).await.expect_status(200);
 }
 
 async fn agent_needs_existing_servers(api: &TestClient) {
