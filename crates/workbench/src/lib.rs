@@ -5,5 +5,6 @@
 pub mod event_stream;
 pub mod files;
 pub mod mcp;
+pub mod outside;
 pub mod process;
 pub mod skills;

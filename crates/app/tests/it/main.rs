@@ -11,6 +11,7 @@ mod help;
 mod keeper;
 mod mcp;
 mod old_data;
+mod outside_sources;
 mod run;
 mod simple;
 mod version;

@@ -57,7 +57,8 @@ pub(crate) fn restore_masked(new: &mut McpServerEntry, current: Option<&McpServe
         return Err(MaskError { pointer: "/headers", detail: detail.to_owned() });
     }
     if keeps_env && program(new) != program(current) {
-        let detail = "env: the command, its arguments or its folder change; send the values again, or null to clear them";
+        let detail =
+            "env: the command, its arguments or its folder change; send the values again, or null to clear them";
         return Err(MaskError { pointer: "/env", detail: detail.to_owned() });
     }
     Ok(())

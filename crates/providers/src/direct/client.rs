@@ -16,11 +16,10 @@ use std::{
     time::Duration,
 };
 use tokio::time::timeout;
+use workbench::outside::{self, OutsideSource};
 
 /// The API version that `wire::anthropic` implements.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
-/// How much of an error response is read.
-const MAX_ERROR_BYTES: usize = 64 * 1024;
 
 /// An API key. It is never shown (invariant 17).
 #[derive(Clone, PartialEq, Eq)]
@@ -131,7 +130,9 @@ impl ModelClient {
         let kind = header_of(&response, header::CONTENT_TYPE.as_str()).unwrap_or_default().to_owned();
         if status != StatusCode::OK {
             let wait = retry::retry_after(header_of(&response, "retry-after"), header_of(&response, "retry-after-ms"));
-            let body = timeout(deadlines.idle, read_error_body(response)).await.unwrap_or_default();
+            let body = timeout(deadlines.idle, outside::read_body_start(response, OutsideSource::ModelError))
+                .await
+                .unwrap_or_default();
             return Err(ModelFailure::from_status(status.as_u16(), wait, &body));
         }
         if kind.starts_with("application/json") || kind.starts_with("text/html") {
@@ -181,17 +182,6 @@ impl AnswerStream {
         }
         (pieces, end.map(|end| end.map_err(|failure| self.client.redact_key(failure))))
     }
-}
-
-async fn read_error_body(mut response: reqwest::Response) -> Vec<u8> {
-    let mut body = Vec::new();
-    while let Ok(Some(chunk)) = response.chunk().await {
-        body.extend_from_slice(&chunk[..chunk.len().min(MAX_ERROR_BYTES - body.len())]);
-        if body.len() == MAX_ERROR_BYTES {
-            break;
-        }
-    }
-    body
 }
 
 fn header_of<'a>(response: &'a reqwest::Response, name: &str) -> Option<&'a str> {

@@ -150,24 +150,20 @@ impl McpConnection {
             let answer = self.request(request, left, settings.list_timeout, "list its tools", None, &never);
             let mut page = match answer.await? {
                 RpcOutcome::Result(Value::Object(page)) => page,
-                RpcOutcome::Result(other) => return Err(McpFailure::BadAnswer(start_of(&other.to_string()))),
+                RpcOutcome::Result(other) => return Err(McpFailure::BadAnswer(start_of(&other.to_string()).into())),
                 // A server without tools need not implement the method.
                 RpcOutcome::Error(error) if error.code == ErrorCode::METHOD_NOT_FOUND => return Ok(listing),
                 RpcOutcome::Error(error) => {
-                    return Err(McpFailure::BadAnswer(format!(
-                        "error {} on tools/list: {}",
-                        error.code.0, error.message
-                    )));
+                    let text = format!("error {} on tools/list: {}", error.code.0, error.message);
+                    return Err(McpFailure::BadAnswer(text.into()));
                 }
             };
             match page.remove("tools") {
                 Some(Value::Array(tools)) => listing.add_page(tools, &mut names, settings.max_tools),
                 Some(_) => {
-                    return Err(McpFailure::BadAnswer(
-                        "the tools in its answer to tools/list are not an array".to_owned(),
-                    ));
+                    return Err(McpFailure::BadAnswer("the tools in its answer to tools/list are not an array".into()));
                 }
-                None => return Err(McpFailure::BadAnswer("its answer to tools/list has no tools".to_owned())),
+                None => return Err(McpFailure::BadAnswer("its answer to tools/list has no tools".into())),
             }
             match page.remove("nextCursor") {
                 Some(Value::String(next)) if !next.is_empty() => {
@@ -195,7 +191,9 @@ impl McpConnection {
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let progress = options.progress.clone();
         match self.request(request, deadline, deadline, "answer a call", progress, &options.cancel).await? {
-            RpcOutcome::Result(result) => McpCallResult::from_result(result).map_err(McpFailure::BadAnswer),
+            RpcOutcome::Result(result) => {
+                McpCallResult::from_result(result).map_err(|error| McpFailure::BadAnswer(error.into()))
+            }
             RpcOutcome::Error(error) => {
                 Ok(McpCallResult::from_rpc_error(error.code.0.into(), &error.message, error.data.as_ref()))
             }
@@ -231,7 +229,7 @@ impl McpConnection {
             Ok(Ok(ServerResult::CustomResult(result))) => Ok(RpcOutcome::Result(result.0)),
             Ok(Ok(other)) => match serde_json::to_value(other) {
                 Ok(result) => Ok(RpcOutcome::Result(result)),
-                Err(error) => Err(McpFailure::BadAnswer(error.to_string())),
+                Err(error) => Err(McpFailure::BadAnswer(error.to_string().into())),
             },
             Ok(Err(ServiceError::McpError(error))) => Ok(RpcOutcome::Error(error)),
             Ok(Err(error)) => Err(self.request_failure(error)),
@@ -246,12 +244,13 @@ impl McpConnection {
         match error {
             ServiceError::TransportSend(error) => {
                 let source = error.error.as_ref();
-                open::unauthorized_failure(source).unwrap_or_else(|| McpFailure::Unreachable(open::error_chain(source)))
+                open::unauthorized_failure(source)
+                    .unwrap_or_else(|| McpFailure::Unreachable(open::error_chain(source).into()))
             }
             ServiceError::Cancelled { reason } => {
-                McpFailure::BadAnswer(format!("it canceled the call: {}", reason.unwrap_or_default()))
+                McpFailure::BadAnswer(format!("it canceled the call: {}", reason.unwrap_or_default()).into())
             }
-            other => McpFailure::Crashed(self.end_reason().unwrap_or_else(|| other.to_string())),
+            other => McpFailure::Crashed(self.end_reason().unwrap_or_else(|| other.to_string()).into()),
         }
     }
 

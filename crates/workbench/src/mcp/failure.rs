@@ -1,22 +1,22 @@
 //! Why an MCP server could not be used. An error returned by a tool is a result, not a failure.
 
-use crate::process::BackoffRefusal;
+use crate::{outside::ErrorText, process::BackoffRefusal};
 use std::time::Duration;
 
-/// The messages continue the sentence `the MCP server "name" …`.
+/// The messages continue the sentence `the MCP server "name" …`. What they quote of the server is cut.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum McpFailure {
     #[error("could not be started: {0}")]
-    Start(String),
+    Start(ErrorText),
     #[error("could not be reached: {0}")]
-    Unreachable(String),
+    Unreachable(ErrorText),
     #[error("failed the MCP handshake: {0}")]
-    Handshake(String),
+    Handshake(ErrorText),
     #[error("uses protocol version {version:?}; supported are {known}")]
     Version { version: String, known: String },
     #[error("requires a login or another key: {reason}")]
     Unauthorized {
-        reason: String,
+        reason: ErrorText,
         /// The server's `WWW-Authenticate` header.
         challenge: Option<String>,
     },
@@ -24,11 +24,11 @@ pub enum McpFailure {
     Timeout { what: &'static str, after: Duration, detail: String },
     /// Whether the tool did its work is not known, so the call is not retried.
     #[error("ended during a call, whose outcome is unknown: {0}")]
-    Crashed(String),
+    Crashed(ErrorText),
     #[error("is not restarted yet: {refusal}{last}")]
-    BackingOff { refusal: BackoffRefusal, last: String },
+    BackingOff { refusal: BackoffRefusal, last: ErrorText },
     #[error("sent an invalid answer: {0}")]
-    BadAnswer(String),
+    BadAnswer(ErrorText),
     #[error("was called, but the call was canceled")]
     Cancelled,
     #[error("is not started, because Greenroom is stopping")]

@@ -1,10 +1,10 @@
 //! Reads a server's output line by line. A line that is too long is skipped, so that other calls continue; its start
 //! and end are kept to find out which request it answers.
 
+use crate::outside::OutsideSource;
 use std::io;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 
-pub const MAX_LINE_BYTES: usize = crate::process::MAX_LINE_BYTES;
 /// How much is kept of the start and the end of a line that is too long.
 const EDGE_BYTES: usize = 512;
 
@@ -24,7 +24,7 @@ pub struct BoundedLineReader<R> {
 
 impl<R: AsyncRead + Unpin> BoundedLineReader<R> {
     pub fn new(output: R) -> Self {
-        Self::with_limit(output, MAX_LINE_BYTES)
+        Self::with_limit(output, OutsideSource::McpProgramLine.max_bytes())
     }
 
     fn with_limit(output: R, max: usize) -> Self {

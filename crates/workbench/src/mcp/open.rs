@@ -56,7 +56,7 @@ impl McpConnector {
 
     fn http(&self) -> Result<reqwest::Client, McpFailure> {
         let client = self.http.get_or_init(|| transport::http_client().map_err(|error| error.to_string()));
-        client.clone().map_err(McpFailure::Unreachable)
+        client.clone().map_err(|error| McpFailure::Unreachable(error.into()))
     }
 
     /// `era` is the one that worked last time. Also returns the one that worked now.
@@ -150,9 +150,10 @@ impl Handshake<'_> {
         handshake_timeout: Duration,
     ) -> Result<OpenedConnection, (McpFailure, bool)> {
         let settings = &self.connector.settings;
-        let command = command(&self.server.config, settings).map_err(|reason| (McpFailure::Start(reason), false))?;
+        let command =
+            command(&self.server.config, settings).map_err(|reason| (McpFailure::Start(reason.into()), false))?;
         let started = self.connector.launcher.launch(command).await;
-        let child = started.map_err(|error| (McpFailure::Start(error_chain(&error)), false))?;
+        let child = started.map_err(|error| (McpFailure::Start(error_chain(&error).into()), false))?;
         let end_reason = EndReason::default();
         let stdio = StdioTransport::new(child, Arc::clone(self.health), end_reason.clone(), settings.close_timeout);
         let (process_id, stderr) = (Some(stdio.process_id()), stdio.stderr());
@@ -176,7 +177,7 @@ impl Handshake<'_> {
 
     async fn sse(&self) -> Result<OpenedConnection, McpFailure> {
         let McpTransport::Sse { url, headers } = &self.server.config.transport else {
-            return Err(McpFailure::Start("it is not an SSE server".to_owned()));
+            return Err(McpFailure::Start("it is not an SSE server".into()));
         };
         let client = self.connector.http()?;
         let end_reason = EndReason::default();
@@ -185,9 +186,9 @@ impl Handshake<'_> {
                 SseTransport::connect(client, url, headers, Arc::clone(self.health), end_reason.clone()).await;
             let sse = connected.map_err(|error| match error {
                 transport::SseConnectError::Status(status) if matches!(status.as_u16(), 401 | 403) => {
-                    McpFailure::Unauthorized { reason: error.to_string(), challenge: None }
+                    McpFailure::Unauthorized { reason: error.to_string().into(), challenge: None }
                 }
-                _ => McpFailure::Unreachable(error_chain(&error)),
+                _ => McpFailure::Unreachable(error_chain(&error).into()),
             })?;
             let mode = ClientLifecycleMode::Initialize;
             let service = self.serve(BoxedTransport::new(sse), mode).await;
@@ -200,13 +201,13 @@ impl Handshake<'_> {
 
     async fn http(&self) -> Result<OpenedConnection, McpFailure> {
         let McpTransport::Http { url, headers } = &self.server.config.transport else {
-            return Err(McpFailure::Start("it is not an HTTP server".to_owned()));
+            return Err(McpFailure::Start("it is not an HTTP server".into()));
         };
         let (client, begin) = (self.connector.http()?, Instant::now());
         let end_reason = EndReason::default();
         let handshake = async |mode: ClientLifecycleMode| {
             let http = transport::streamable_http_transport(client.clone(), url, headers)
-                .map_err(|reason| (McpFailure::Unreachable(reason), false))?;
+                .map_err(|reason| (McpFailure::Unreachable(reason.into()), false))?;
             let left = self.startup.saturating_sub(begin.elapsed());
             match timeout(left, self.serve(BoxedTransport::new(http), mode)).await {
                 Ok(answered) => answered
@@ -231,7 +232,7 @@ impl Handshake<'_> {
     async fn in_process(&self, url: &str) -> Result<OpenedConnection, McpFailure> {
         let name = url.strip_prefix(IN_PROCESS_PREFIX).unwrap_or_default();
         let found = self.connector.in_process_servers.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
-        let server = found.ok_or_else(|| McpFailure::Start("no in-process server has this name".to_owned()))?;
+        let server = found.ok_or_else(|| McpFailure::Start("no in-process server has this name".into()))?;
         let end_reason = EndReason::default();
         let transport = BoxedTransport::new(InProcessTransport::new(server));
         let handshake = self.serve(transport, ClientLifecycleMode::Initialize);
@@ -291,18 +292,18 @@ impl Handshake<'_> {
             ClientInitializeError::TransportError { error, .. } => {
                 let source = error.error.as_ref();
                 match end_reason.get() {
-                    Some(reason) => McpFailure::Start(reason.to_owned()),
+                    Some(reason) => McpFailure::Start(reason.into()),
                     None => unauthorized_failure(source)
-                        .unwrap_or_else(|| McpFailure::Unreachable(hide(error_chain(source)))),
+                        .unwrap_or_else(|| McpFailure::Unreachable(hide(error_chain(source)).into())),
                 }
             }
             ClientInitializeError::ConnectionClosed(_) => {
-                McpFailure::Start(end_reason.get().unwrap_or("it closed the connection without an answer").to_owned())
+                McpFailure::Start(end_reason.get().unwrap_or("it closed the connection without an answer").into())
             }
             ClientInitializeError::JsonRpcError(error) => {
-                McpFailure::Handshake(format!("error {}: {}", error.code.0, error.message))
+                McpFailure::Handshake(format!("error {}: {}", error.code.0, error.message).into())
             }
-            other => McpFailure::Handshake(hide(other.to_string().chars().take(500).collect())),
+            other => McpFailure::Handshake(hide(other.to_string()).into()),
         }
     }
 }
@@ -319,7 +320,7 @@ fn is_protocol_rejection(error: &ClientInitializeError) -> bool {
 
 fn server_info(service: &McpClientService) -> Result<McpServerInfo, McpFailure> {
     let Some(info) = service.peer().peer_info() else {
-        return Err(McpFailure::Handshake("its answer has no server information".to_owned()));
+        return Err(McpFailure::Handshake("its answer has no server information".into()));
     };
     let version = info.protocol_version.as_str();
     if !SUPPORTED_VERSIONS.contains(&version) {
@@ -362,7 +363,7 @@ pub fn unauthorized_failure(error: &(dyn Error + 'static)) -> Option<McpFailure>
             };
         let status = inner.downcast_ref::<HttpStatusError>().map(|error| error.status);
         if challenge.is_some() || matches!(status, Some(401 | 403)) {
-            let reason = inner.to_string().chars().take(500).collect();
+            let reason = inner.to_string().into();
             return Some(McpFailure::Unauthorized { reason, challenge: challenge.cloned() });
         }
         cause = inner.source();

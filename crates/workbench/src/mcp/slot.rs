@@ -256,7 +256,7 @@ impl McpServerSlot {
             inner.backoff.record_failure(now);
         }
         if let Err(refusal) = inner.backoff.check(now) {
-            let last = self.health.last_error().map(|error| format!("; last: {error}")).unwrap_or_default();
+            let last = self.health.last_error().map(|error| format!("; last: {error}").into()).unwrap_or_default();
             return Err(McpFailure::BackingOff { refusal, last });
         }
         inner.starting = true;

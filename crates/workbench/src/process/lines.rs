@@ -1,10 +1,10 @@
 //! Reads a program's output line by line, with a limit on the length of a line.
 
+use crate::outside::OutsideSource;
 use std::io;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
 
-/// Tool results come as one line; a longer line means that the program is broken.
-pub const MAX_LINE_BYTES: usize = 16 * 1024 * 1024;
+pub const MAX_LINE_BYTES: usize = OutsideSource::ProgramLine.max_bytes();
 
 #[derive(Debug, thiserror::Error)]
 pub enum LineError {

@@ -1,11 +1,12 @@
 //! The end of a program's stderr, kept for error messages.
 
+use crate::outside::OutsideSource;
 use std::{
     collections::VecDeque,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-const KEPT_BYTES: usize = 16 * 1024;
+const KEPT_BYTES: usize = OutsideSource::ProgramStderr.max_bytes();
 
 /// A cheap handle. The pipe reader appends to it; error reporting reads it.
 #[derive(Clone, Debug, Default)]

@@ -256,7 +256,9 @@ async fn m2_a_kept_secret_does_not_follow_to_another_host_or_program(api: &TestC
     // What goes to the same place is kept, and what is sent or cleared may change.
     patch(api, "web", &json!({"disabled": true})).await.expect_status(200);
     patch(api, "web", &json!({"url": "http://127.0.0.1:1/other"})).await.expect_status(200);
-    patch(api, "web", &json!({"url": "http://127.0.0.1:2/", "headers": {"authorization": "new"}})).await.expect_status(200);
+    patch(api, "web", &json!({"url": "http://127.0.0.1:2/", "headers": {"authorization": "new"}}))
+        .await
+        .expect_status(200);
     patch(api, "web", &json!({"url": "http://127.0.0.1:3/", "headers": null})).await.expect_status(200);
     let kept = patch(api, "files", &json!({"timeout": 7})).await.expect_status(200);
     assert_eq!(kept["env"], json!({"TOKEN": "***"}));

@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::time::Duration;
 
 /// A vendor's error message is quoted up to this length.
-const QUOTED_BYTES: usize = 1000;
+const QUOTED_BYTES: usize = 500;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelFailure {

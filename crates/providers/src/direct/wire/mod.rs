@@ -16,7 +16,7 @@ use domain::{agent::Thinking, usage::Usage};
 use failure::{ModelFailure, ModelFailureKind};
 use names::ToolNames;
 use serde_json::Value;
-use workbench::event_stream::EventStreamParser;
+use workbench::{event_stream::EventStreamParser, outside::OutsideSource};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ModelApiKind {
@@ -109,9 +109,6 @@ pub fn body(api: ModelApiKind, question: &ModelRequest<'_>) -> Value {
     }
 }
 
-/// Far more than any event of a vendor.
-const MAX_EVENT_BYTES: usize = 8 * 1024 * 1024;
-
 /// Reads one answer.
 #[derive(Debug)]
 pub struct AnswerParser {
@@ -133,7 +130,7 @@ impl AnswerParser {
             ModelApiKind::Messages => VendorReader::Messages(anthropic::AnthropicReader::default()),
             ModelApiKind::Chat => VendorReader::Chat(openai::OpenAiReader::default()),
         };
-        Self { events: EventStreamParser::new(MAX_EVENT_BYTES), reader, skipped: 0 }
+        Self { events: EventStreamParser::new(OutsideSource::ModelEvent.max_bytes()), reader, skipped: 0 }
     }
 
     /// Parses bytes. On a failure, `pieces` still contains the pieces before it.

@@ -1,4 +1,4 @@
-//! Transports to MCP servers. Streamable HTTP is rmcp's; the others are ours.
+//! Transports to MCP servers. Streamable HTTP is rmcp's with our HTTP client; the others are ours.
 
 mod boxed;
 mod http;
@@ -12,19 +12,20 @@ pub use in_process::{InProcessServer, InProcessTransport};
 pub use sse::{SseConnectError, SseTransport};
 pub use stdio::{StdioTransport, stderr_excerpt};
 
+use crate::outside::ErrorText;
 use std::sync::{Arc, OnceLock};
 
 /// Why a connection ended, once that is known.
 #[derive(Clone, Debug, Default)]
-pub struct EndReason(Arc<OnceLock<String>>);
+pub struct EndReason(Arc<OnceLock<ErrorText>>);
 
 impl EndReason {
     /// The first reason wins.
-    pub fn set(&self, reason: impl Into<String>) {
+    pub fn set(&self, reason: impl Into<ErrorText>) {
         self.0.get_or_init(|| reason.into());
     }
 
     pub fn get(&self) -> Option<&str> {
-        self.0.get().map(String::as_str)
+        self.0.get().map(|reason| &**reason)
     }
 }

@@ -1,10 +1,11 @@
 //! The HTTP+SSE transport from before streamable HTTP: an event stream from the server, and POSTs to the endpoint that
 //! its first event names.
 
-use super::{EndReason, http::parse_headers, stdio::too_long_error};
+use super::{EndReason, http::parse_headers};
 use crate::{
     event_stream::EventStreamParser,
-    mcp::{health::McpServerHealth, lines::MAX_LINE_BYTES, server_message},
+    mcp::{health::McpServerHealth, server_message},
+    outside::OutsideSource,
 };
 use reqwest::{
     Response, Url,
@@ -81,7 +82,7 @@ impl SseTransport {
         if !kind.starts_with("text/event-stream") {
             return Err(SseConnectError::NoStream);
         }
-        let mut events = EventStreamParser::new(MAX_LINE_BYTES);
+        let mut events = EventStreamParser::new(OutsideSource::McpSseEvent.max_bytes());
         let mut endpoint = None;
         let mut received = VecDeque::new();
         while endpoint.is_none() {
@@ -149,7 +150,9 @@ impl Transport<RoleClient> for SseTransport {
                         let messages = events.into_iter().filter(|event| event.name == "message");
                         self.received.extend(messages.filter_map(|event| read(&event.data, &self.health)));
                     }
-                    Err(crate::event_stream::EventTooLong(bytes)) => self.record_end(too_long_error(bytes + 1)),
+                    Err(crate::event_stream::EventTooLong(bytes)) => {
+                        self.record_end(OutsideSource::McpSseEvent.too_long_error(bytes + 1));
+                    }
                 },
                 Ok(None) => self.record_end("its event stream ended".to_owned()),
                 Err(error) => self.record_end(format!("its event stream failed: {}", error.without_url())),

@@ -5,9 +5,10 @@ use super::EndReason;
 use crate::{
     mcp::{
         health::McpServerHealth,
-        lines::{BoundedLine, BoundedLineReader, MAX_LINE_BYTES},
+        lines::{BoundedLine, BoundedLineReader},
         server_message,
     },
+    outside::OutsideSource,
     process::{LaunchedProcess, ProcessHandle, ProgramExit, StderrTail, StopTimeouts},
 };
 use rmcp::{
@@ -142,7 +143,7 @@ impl Transport<RoleClient> for StdioTransport {
                     None => self.health.record_noise(&line),
                 },
                 Ok(Some(BoundedLine::TooLong { bytes, start, end })) => {
-                    let what = too_long_error(bytes);
+                    let what = OutsideSource::McpProgramLine.too_long_error(bytes);
                     self.health.record_error(&what);
                     if let Some(id) = server_message::request_id_of(&start, &end) {
                         let error = ErrorData::new(ErrorCode::INTERNAL_ERROR, what, None);
@@ -179,9 +180,4 @@ async fn deadline_passed(until: Option<Instant>) {
         Some(until) => sleep_until(until).await,
         None => std::future::pending().await,
     }
-}
-
-pub fn too_long_error(bytes: usize) -> String {
-    const MB: usize = 1024 * 1024;
-    format!("the server sent a message of {} MB; the limit is {} MB", bytes.div_ceil(MB), MAX_LINE_BYTES / MB)
 }
