@@ -16,7 +16,7 @@ beforeAll(async () => {
   await makeAgent(stage, 'Scout', { provider: 'claude_code', system_prompt: 'Looks around first.' })
   await makeAgent(stage, 'A name that somebody made much too long for any card on any screen to hold it in one line')
   for (const task of ['!count 3', '!count 3', '!fail no Not today.']) {
-    await fetch(`${stage.server.url}/api/execute/agent/${reviewer}`, {
+    await stage.server.fetch(`/execute/agent/${reviewer}`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify({ message: task }),

@@ -80,7 +80,7 @@ it('settings are changed, kept over a reload, and only what was changed is sent'
   await view.field('Try a tool’s name').fill('mcp__git__log')
   await view.page.getByText('is used without asking, because of mcp__git__*').waitFor()
   // Somebody else changes another setting meanwhile: that stays.
-  await fetch(`${stage.server.url}/api/agents/${id}`, { method: 'PATCH', headers: { 'content-type': 'application/json' }, body: '{"system_prompt":"Theirs"}' })
+  await stage.server.fetch(`/agents/${id}`, { method: 'PATCH', headers: { 'content-type': 'application/json' }, body: '{"system_prompt":"Theirs"}' })
   await view.page.keyboard.press('Control+s')
   await view.page.getByText('Unsaved changes').waitFor({ state: 'detached' })
   expect(await read(id)).toMatchObject({ model: 'two', system_prompt: 'Theirs', tools: { allow: ['Read', 'mcp__git__*'], ask: [], deny: ['WebFetch'] }, limits: {} })

@@ -62,7 +62,7 @@ function scenes(deeds: Deeds): Scene[] {
   ]
 }
 
-/** What can only be seen once there are accounts. */
+/** What one sees who is not signed in yet. */
 function guarded(token: string): Scene[] {
   return [
     { name: 'sign-in', path: '/settings', prepare: (page) => page.getByLabel('Token').waitFor() },
@@ -122,9 +122,9 @@ beforeAll(async () => {
   deeds = await doEverything(stage)
 })
 
-async function lookAt(form: string, all: readonly Scene[]): Promise<void> {
+async function lookAt(form: string, all: readonly Scene[], isSignedIn = true): Promise<void> {
   const barriers: string[] = []
-  const page = await stage.page('/', { ...forms[form], reducedMotion: 'reduce' })
+  const page = await stage.page('/', { ...forms[form], reducedMotion: 'reduce' }, isSignedIn)
   for (const scene of all) {
     await page.goto(stage.url + scene.path)
     await scene.prepare(page)
@@ -137,11 +137,10 @@ describe('every page is within its width, without a barrier, and pictured', () =
   it.each(inForms)('in the form %s', (form) => lookAt(form, scenes(deeds)), patience)
 })
 
-// The last of this file: from here on the server is closed to who has no token.
-describe('so is every page with accounts', () => {
+describe('so is every page of who has to sign in', () => {
   let token: string
   beforeAll(async () => {
     token = (await stage.server.api<{ token: string }>('/tokens', { name: 'first' })).token
   })
-  it.each(inForms)('in the form %s', (form) => lookAt(form, guarded(token)), patience)
+  it.each(inForms)('in the form %s', (form) => lookAt(form, guarded(token), false), patience)
 })

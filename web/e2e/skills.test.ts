@@ -331,8 +331,8 @@ async function setTheScene(): Promise<void> {
     tools: { allow: ['Read'], ask: [], deny: ['Bash(rm *)'] },
   })
   await server.send('PATCH', '/skills/shown?note=less%20about%20style', { body: '# How to review\n\n1. Read `{{path}}` as a whole.\n2. Name each bug with its line.\n\n```rust\nfn main() {}\n```\n' })
-  await fetch(`${server.url}/api/skills/shown/files/scripts%2Frun.sh?executable=true`, { method: 'PUT', body: 'cargo test' })
-  await fetch(`${server.url}/api/skills/shown/files/reference.md`, { method: 'PUT', body: '# Reference' })
+  await server.fetch(`/skills/shown/files/scripts%2Frun.sh?executable=true`, { method: 'PUT', body: 'cargo test' })
+  await server.fetch(`/skills/shown/files/reference.md`, { method: 'PUT', body: '# Reference' })
   const { agents } = await server.api<{ agents: { id: string }[] }>('/agents')
   const { room_id: room } = await server.api<{ room_id: string }>('/skills/shown/training', { agent_id: agents[0]?.id })
   const answer = async (text: string): Promise<string> => {

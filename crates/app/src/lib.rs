@@ -6,8 +6,10 @@
 
 pub mod cli;
 pub mod config;
+pub mod data_folder;
 mod provider_setup;
 pub mod serve;
+mod sign_in;
 pub mod telemetry;
 pub mod terminal;
 mod test_hooks;

@@ -21,6 +21,7 @@ fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|word| word == keeper::SUBCOMMAND) {
         return keeper::main();
     }
+    greenroom::data_folder::make_new_files_private();
     let cli = cli::version::parse(BUILT_FROM);
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,

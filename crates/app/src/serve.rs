@@ -5,12 +5,14 @@
 use crate::{
     cli::{doctor, version},
     config::{AppConfig, DatabaseSetting, NodeRole},
-    provider_setup, test_hooks,
+    data_folder::{self, PreparedFolder},
+    provider_setup, sign_in, test_hooks,
 };
 use anyhow::Context as _;
 use domain::{actor::Actor, agent::AgentSpec, name::Name, owner::Owner};
 use engine::{Engine, EngineError, Worker};
-use std::{io::Write as _, net::SocketAddr, time::Duration};
+use server::auth::token::TokenSecret;
+use std::{io::Write as _, net::SocketAddr, sync::Arc, time::Duration};
 use store::{Backend, Store, StoreAccess};
 use tokio::{
     net::TcpListener,
@@ -32,11 +34,11 @@ const PROGRAMS_STOP: Duration = Duration::from_secs(3);
 const STORE_FLUSH: Duration = Duration::from_secs(5);
 
 /// Serves until SIGINT or SIGTERM. A second signal ends the process at once, which loses no stored data.
-pub async fn run(config: AppConfig) -> anyhow::Result<()> {
+pub async fn run(config: AppConfig, no_open: bool) -> anyhow::Result<()> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut server = RunningServer::start(&config).await?;
-    announce(server.address, &config)?;
+    announce(&server, &config, no_open)?;
     tokio::select! {
         _ = interrupt.recv() => {}
         _ = terminate.recv() => {}
@@ -52,26 +54,57 @@ pub async fn run(config: AppConfig) -> anyhow::Result<()> {
 
 /// Programs that start the server read the first line; the others are for people. In one write, because such a program
 /// may stop reading after the first.
-fn announce(address: SocketAddr, config: &AppConfig) -> anyhow::Result<()> {
-    let next = match config.server.role {
-        NodeRole::All | NodeRole::Web => "open the address in a browser; Ctrl-C stops the server",
-        NodeRole::Worker => "this worker executes runs, and serves no clients; Ctrl-C stops it",
-    };
-    let text = format!(
+fn announce(server: &RunningServer, config: &AppConfig, no_open: bool) -> anyhow::Result<()> {
+    let (address, is_web) = (server.address, config.server.role.serves_clients());
+    let needs_link = is_web && !config.server.no_auth;
+    let link = if needs_link { Some(server.sign_in_link()?) } else { None };
+    let mut text = format!(
         "Greenroom is listening on http://{address}\n\
          \x20 version      {}\n\
-         \x20 data folder  {}\n\
-         \x20 next         {next}\n",
+         \x20 data folder  {}\n",
         version::current(),
         config.store.data_dir.display(),
     );
+    if let Some(link) = &link {
+        text += &format!(
+            "  sign in      {link}\n               works once, for 10 minutes; another: greenroom auth link\n"
+        );
+    }
+    if server.is_upgraded && needs_link {
+        text += "  new          every request needs a credential now, on this machine too: browsers sign in by the link,\n\
+                 \x20              the command line uses the key in the data folder, scripts send what\n\
+                 \x20              `greenroom auth header` prints, other programs need a token (greenroom token create)\n";
+    }
+    if config.server.no_auth {
+        text += "  WARNING      --no-auth: every program and every user of this machine is the operator, and can run\n\
+                 \x20              commands as the user of this server; so can the agents' own programs\n";
+    } else if !address.ip().to_canonical().is_loopback() {
+        text += "  WARNING      other machines can reach this address, and tokens and cookies travel unencrypted;\n\
+                 \x20              put a proxy with TLS in front of it (docs/configuration.md)\n";
+    }
+    text += match config.server.role {
+        NodeRole::All | NodeRole::Web => "  next         open the link in a browser; Ctrl-C stops the server\n",
+        NodeRole::Worker => "  next         this worker executes runs, and serves no clients; Ctrl-C stops it\n",
+    };
     let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("cannot write to standard output")
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("cannot write to standard output")?;
+    if let Some(link) = link
+        && !no_open
+        && sign_in::has_desktop(config)
+        && let Err(error) = sign_in::open(config, &link)
+    {
+        tracing::warn!(%error, "could not open a browser; open the printed link yourself");
+    }
+    Ok(())
 }
 
 /// A running server.
 pub struct RunningServer {
     pub address: SocketAddr,
+    /// Whether the data folder was used by a version without a local key.
+    pub is_upgraded: bool,
+    local_key: TokenSecret,
+    app: server::App,
     store: Store,
     store_tasks: JoinSet<()>,
     store_cancel: CancellationToken,
@@ -93,8 +126,9 @@ impl RunningServer {
             (CancellationToken::new(), CancellationToken::new(), CancellationToken::new());
         let mut store_tasks = JoinSet::new();
         let supervisor = Supervisor::new(config.keeper.clone());
+        server::auth::refuse_open_bind(address, config.server.no_auth).map_err(anyhow::Error::msg)?;
+        let PreparedFolder { key: local_key, is_upgraded } = data_folder::prepare(config)?;
         let store = Store::open(&store_config(config)?, StoreAccess::Server, &mut store_tasks, &store_cancel).await?;
-        server::auth::refuse_open_bind(address, store.accounts_exist().await?).map_err(anyhow::Error::msg)?;
         let mcp = provider_setup::mcp_manager(config, &supervisor)?;
         let providers = provider_setup::registry(config, &supervisor, &mcp, address);
         let engine = Engine::new(store.clone(), providers, mcp, engine_config(config)?);
@@ -106,9 +140,14 @@ impl RunningServer {
             worker.recover_at_start().await?;
         }
         let examine = doctor::server_checks(config, &store, &engine, address);
-        let app = server::AppState::new(server_config(config, address)?, engine.clone(), examine, http_cancel.clone())?;
+        let app = server::AppState::new(
+            server_config(config, address, &local_key)?,
+            engine.clone(),
+            examine,
+            http_cancel.clone(),
+        )?;
         let mut http_server = JoinSet::new();
-        http_server.spawn(server::serve(app, listener));
+        http_server.spawn(server::serve(Arc::clone(&app), listener));
         let mut workers = JoinSet::new();
         if let Some(worker) = worker {
             let (supervisor, cancel) = (supervisor.clone(), worker_cancel.clone());
@@ -120,6 +159,9 @@ impl RunningServer {
         }
         Ok(Self {
             address,
+            is_upgraded,
+            local_key,
+            app,
             store,
             store_tasks,
             store_cancel,
@@ -130,6 +172,17 @@ impl RunningServer {
             http_server,
             http_cancel,
         })
+    }
+
+    /// The key that makes its holder the operator.
+    pub fn local_key(&self) -> &str {
+        self.local_key.reveal()
+    }
+
+    /// A link that signs one browser of this machine in.
+    pub fn sign_in_link(&self) -> anyhow::Result<String> {
+        let code = self.app.authenticator.sign_in_links().create()?;
+        Ok(server::http::session::sign_in_url(&sign_in::local_url(self.address), code.reveal()))
     }
 
     /// Waits until a part of the server that must not end has ended.
@@ -210,9 +263,14 @@ fn engine_config(config: &AppConfig) -> anyhow::Result<engine::EngineConfig> {
     })
 }
 
-fn server_config(config: &AppConfig, address: SocketAddr) -> anyhow::Result<server::HttpServerConfig> {
+fn server_config(
+    config: &AppConfig,
+    address: SocketAddr,
+    local_key: &TokenSecret,
+) -> anyhow::Result<server::HttpServerConfig> {
     Ok(server::HttpServerConfig {
         listen: address,
+        auth: server::auth::AuthSettings { local_key_sha256: local_key.sha256(), no_auth: config.server.no_auth },
         public_hosts: config.server.public_hosts.clone(),
         max_body_bytes: config.server.body_bytes,
         max_connections: config.server.max_connections,

@@ -29,13 +29,15 @@ pub struct User {
 /// What proves who the actor is.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Credential {
-    /// None: a request on loopback while no account exists.
-    Local,
+    /// The local key of the data folder, or access to the data folder itself: the operator.
+    LocalKey,
+    /// None: the server was started with `--no-auth`, and every direct request on loopback is the operator's.
+    NoAuth,
     Token(TokenId),
-    /// The cookie of a browser that signed in with this token.
+    /// The cookie of a browser that signed in with this token; `None` if it signed in with the local key or a link.
     BrowserSession {
         session: BrowserSessionId,
-        token: TokenId,
+        token: Option<TokenId>,
     },
     /// The agent token of a process of this run.
     Agent(RunId),
@@ -44,13 +46,13 @@ pub enum Credential {
 }
 
 impl Actor {
-    /// The operator on loopback while no account exists.
+    /// The operator, by the local key.
     pub fn local() -> Self {
         Self {
             workspace: Owner::local(),
             user: Some(User { id: UserId::LOCAL, name: Owner::local().name().clone() }),
             role: Role::Owner,
-            credential: Credential::Local,
+            credential: Credential::LocalKey,
         }
     }
 
@@ -91,9 +93,15 @@ impl Credential {
     /// The token behind the credential.
     pub fn token(self) -> Option<TokenId> {
         match self {
-            Self::Token(token) | Self::BrowserSession { token, .. } => Some(token),
-            Self::Local | Self::Agent(_) | Self::System => None,
+            Self::Token(token) => Some(token),
+            Self::BrowserSession { token, .. } => token,
+            Self::LocalKey | Self::NoAuth | Self::Agent(_) | Self::System => None,
         }
+    }
+
+    /// Whether a program sent a secret with the request. A browser adds a cookie by itself, whichever page asks it to.
+    pub fn is_bearer(self) -> bool {
+        matches!(self, Self::LocalKey | Self::Token(_) | Self::Agent(_))
     }
 }
 

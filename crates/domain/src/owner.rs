@@ -23,7 +23,7 @@ impl Owner {
         Name::parse(LOCAL).map_or_else(|_| unreachable!("{LOCAL} is a name"), Self)
     }
 
-    /// Whether this is the operator's workspace: the only one while no account exists. Only its agents run programs that
+    /// Whether this is the operator's workspace, which the local key opens. Only its agents run programs that
     /// people configured.
     pub fn belongs_to_operator(&self) -> bool {
         self.as_str() == LOCAL

@@ -2,7 +2,7 @@
 
 use crate::Engine;
 use domain::{
-    actor::Actor,
+    actor::{Actor, Credential},
     ids::{BrowserSessionId, TokenId},
     permission::Role,
 };
@@ -20,17 +20,24 @@ impl Engine {
 }
 
 impl Accounts {
-    /// Returns whether a token was ever created.
-    pub async fn exist(&self) -> Result<bool> {
-        self.0.accounts_exist().await
-    }
-
     pub async fn actor_for_token(&self, hash: &[u8; 32]) -> Result<Option<Actor>> {
         self.0.actor_for_token(hash).await
     }
 
-    pub async fn actor_for_cookie(&self, hash: &[u8; 32]) -> Result<Option<Actor>> {
-        self.0.actor_for_browser_session(hash).await
+    /// Finds the session of a cookie: of a token, or of the operator with this local key.
+    pub async fn actor_for_cookie(&self, key_hash: &[u8; 32], hash: &[u8; 32]) -> Result<Option<Actor>> {
+        if let Some(actor) = self.0.actor_for_browser_session(hash).await? {
+            return Ok(Some(actor));
+        }
+        let session = self.0.operator_session(key_hash, hash).await?;
+        let operator =
+            |session| Actor { credential: Credential::BrowserSession { session, token: None }, ..Actor::local() };
+        Ok(session.map(operator))
+    }
+
+    /// Returns whether a session of the operator is valid with this local key.
+    pub async fn has_operator_session(&self, key_hash: &[u8; 32], id: BrowserSessionId) -> Result<bool> {
+        self.0.has_operator_session(key_hash, id).await
     }
 
     pub async fn role_of_token(&self, id: TokenId) -> Result<Option<Role>> {
@@ -44,6 +51,11 @@ impl Accounts {
     /// Signs a browser in with the actor's token.
     pub async fn sign_in(&self, actor: &Actor, token: TokenId, cookie_hash: &[u8; 32]) -> Result<()> {
         self.0.create_browser_session(actor, token, cookie_hash).await.map(drop)
+    }
+
+    /// Signs a browser in as the operator. The session ends with the local key.
+    pub async fn sign_in_operator(&self, key_hash: &[u8; 32], cookie_hash: &[u8; 32]) -> Result<()> {
+        self.0.create_operator_session(&Actor::local(), key_hash, cookie_hash).await.map(drop)
     }
 
     pub async fn sign_out(&self, actor: &Actor, cookie_hash: &[u8; 32]) -> Result<()> {

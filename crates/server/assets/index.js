@@ -3,6 +3,20 @@ import { copyButtons } from "/assets/example.js";
 
 const state = document.getElementById("state");
 
+// A sign-in link: its code is removed from the address before anything else, and works once.
+async function signIn() {
+  const code = new URLSearchParams(location.hash.slice(1)).get("code") ?? "";
+  history.replaceState(null, "", "/");
+  const response = await fetch("/api/session", {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify({ code }),
+  });
+  return response.ok ? "" : ((await response.json()).detail ?? String(response.status));
+}
+
+const refused = location.pathname === "/sign-in" ? await signIn() : "";
+
 async function json(path) {
   const response = await fetch(path);
   if (!response.ok) throw new Error(String(response.status));
@@ -27,7 +41,7 @@ const first = agents.find((agent) => agent.provider === "scripted") ?? agents[0]
 fill(first?.id ?? "AGENT");
 document.getElementById("agents").textContent =
   listed.status === "rejected"
-    ? "This server has accounts: add -H 'Authorization: Bearer TOKEN' to each line and put the id of an agent for AGENT."
+    ? refused || "You are not signed in: `greenroom auth link` prints a link that signs this browser in."
     : `Agents here: ${agents.map((agent) => `${agent.name} (${agent.id})`).join(", ") || "none yet"}`;
 
 copyButtons(document);

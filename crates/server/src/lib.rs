@@ -23,9 +23,12 @@ pub use mcp::McpHandlerKind;
 #[doc(hidden)]
 pub use pastey;
 
-use auth::{AccountStore, Authenticator, last_used::LastUsed, origin::AllowedHosts, rate_limit::RequestRateLimiter};
+use auth::{
+    AccountStore, AuthSettings, Authenticator, last_used::LastUsed, origin::AllowedHosts,
+    rate_limit::RequestRateLimiter,
+};
 use engine::Engine;
-use error::{BoxError, Code};
+use error::Code;
 use http::{
     doctor::{Doctor, RunDoctorChecks},
     health::{Readiness, ReadinessProbe},
@@ -49,6 +52,7 @@ const LAST_WORK: Duration = Duration::from_secs(2);
 #[derive(Clone, Debug)]
 pub struct HttpServerConfig {
     pub listen: SocketAddr,
+    pub auth: AuthSettings,
     /// Host names the server accepts in addition to its own address. Pages of these hosts may call the API.
     pub public_hosts: Vec<String>,
     pub max_body_bytes: usize,
@@ -136,7 +140,7 @@ impl AppState {
         Ok(Arc::new(Self {
             mcp: McpService::new(engine.clone(), settings, stopping.clone()),
             engine,
-            authenticator: Authenticator::new(accounts),
+            authenticator: Authenticator::new(accounts, config.auth),
             allowed_hosts: AllowedHosts::new(&config.public_hosts).map_err(HttpServerError::Config)?,
             rate_limiter: RequestRateLimiter::new(config.requests_per_second, config.request_burst),
             readiness: Readiness::new(ready),
@@ -156,8 +160,6 @@ pub enum HttpServerError {
     Config(String),
     #[error("{0}")]
     OpenBind(String),
-    #[error("could not read from the store whether accounts exist")]
-    Accounts(#[source] BoxError),
     #[error("the listening socket failed")]
     Socket(#[from] std::io::Error),
 }
@@ -174,8 +176,7 @@ pub fn router(app: &App) -> (axum::Router, Vec<RouteInfo>) {
 
 /// Serves until `app.stopping` is cancelled and all open requests have ended, or `stop_deadline` has passed.
 pub async fn serve(app: App, listener: TcpListener) -> Result<(), HttpServerError> {
-    let accounts_exist = app.authenticator.accounts_exist().await.map_err(HttpServerError::Accounts)?;
-    auth::refuse_open_bind(listener.local_addr()?, accounts_exist).map_err(HttpServerError::OpenBind)?;
+    auth::refuse_open_bind(listener.local_addr()?, app.config.auth.no_auth).map_err(HttpServerError::OpenBind)?;
     let (router, _) = router(&app);
     let mut tasks = JoinSet::new();
     tasks.spawn(run_housekeeping(Arc::clone(&app)));

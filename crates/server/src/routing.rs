@@ -21,7 +21,7 @@ use std::sync::Arc;
 pub enum Policy {
     /// Anyone who can reach the server. Such a route shows no owner's data and changes nothing but the browser session.
     Public,
-    /// A person whose role has the permission: with a token or a session, or on loopback while no account exists.
+    /// A person whose role has the permission: with the local key, a token or a session.
     /// Handlers take the person as [`crate::auth::Caller`].
     Needs(Permission),
     /// The same, or an agent's program with the agent token of its process, for its host tools. Handlers take either as

@@ -30,9 +30,10 @@ const ASSETS: &[(&str, &str)] = &[
 /// Empty if the web app was not built.
 const WEB_APP: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/web_app.rs"));
 
-/// Paths that the web app routes itself.
+/// Paths that the web app routes itself. The plain page serves the first two.
 const APP_PATHS: &[&str] = &[
     "/",
+    "/sign-in",
     "/rooms/{id}",
     "/agents",
     "/agents/{id}",
@@ -55,7 +56,7 @@ const IMMUTABLE: &str = "public, max-age=31536000, immutable";
 pub fn add_routes(builder: RouterBuilder) -> RouterBuilder {
     let builder =
         builder.add_page(Policy::Public, "/docs", page(DOCS)).add_page(Policy::Public, "/assets/{name}", get(asset));
-    let paths = if WEB_APP.is_empty() { &APP_PATHS[..1] } else { APP_PATHS };
+    let paths = if WEB_APP.is_empty() { &APP_PATHS[..2] } else { APP_PATHS };
     let builder = paths.iter().fold(builder, |builder, path| builder.add_page(Policy::Public, path, get(app)));
     // Files at the top level that browsers request themselves, such as the icon.
     let root_files = WEB_APP.iter().map(|(path, _)| *path).filter(|path| is_root_file(path));

@@ -4,6 +4,7 @@ use crate::{
     Backend, Store, StoreAccess, StoreConfig, StoreError,
     error::{Result, unsigned},
     open::lock_database,
+    private_file,
 };
 use domain::position::Epoch;
 use sqlx::{ConnectOptions as _, Connection as _, sqlite::SqliteConnectOptions};
@@ -38,6 +39,8 @@ pub async fn backup(store: &Store, target: &Path) -> Result<BackupContents> {
     if Path::new(&partial).exists() {
         fs::remove_file(&partial).map_err(|error| cannot_write().caused_by(error))?;
     }
+    // The copy goes into this file, which no other user may read.
+    private_file::create(Path::new(&partial)).map_err(|error| cannot_write().caused_by(error))?;
     // A separate connection: read connections refuse writes, and the write connection is in use.
     let mut connection =
         SqliteConnectOptions::new().filename(file).connect().await.map_err(|error| cannot_write().caused_by(error))?;
@@ -65,7 +68,8 @@ pub async fn restore(config: &StoreConfig, source: &Path) -> Result<(BackupConte
     let partial = file.with_extension("restoring");
     // A log left by an interrupted restore would be applied to this copy.
     remove(&[&partial, &log_of(&partial), &index_of(&partial)]).map_err(failed)?;
-    fs::copy(source, &partial).map_err(failed)?;
+    // `copy` takes the mode from its source, which may be a file for everybody.
+    fs::copy(source, &partial).and_then(|_| private_file::restrict(&partial)).map_err(failed)?;
     // Before the rename: a crash must not leave a restored journal with its old epoch (invariant 8).
     let copy = StoreConfig { backend: Backend::Sqlite { file: partial.clone() }, ..config.clone() };
     let epoch = new_epoch(&copy).await?;

@@ -12,6 +12,7 @@ pub mod journal;
 mod migrations;
 pub mod notify;
 mod open;
+mod private_file;
 pub mod queue;
 mod row;
 mod upgrade;

@@ -18,6 +18,7 @@ macro_rules! files {
             "0006_memory.sql",
             "0007_signals_and_cells.sql",
             "0008_workspaces.sql",
+            "0009_credentials.sql",
         )
     };
     ($dialect:literal, $($name:literal,)*) => {

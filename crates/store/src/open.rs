@@ -9,6 +9,7 @@ use crate::{
     },
     migrations,
     notify::{Notifier, NotifyHub, NotifyService, PostgresRelay},
+    private_file,
 };
 use domain::{
     ids::RoomId,
@@ -272,9 +273,9 @@ pub(crate) fn lock_database(file: &Path) -> Result<File> {
     let cannot_lock =
         |error: std::io::Error| StoreError::start(format!("cannot lock {}", path.display())).caused_by(error);
     if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder).map_err(cannot_lock)?;
+        private_file::create_folder(folder).map_err(cannot_lock)?;
     }
-    let lock = File::options().create(true).truncate(false).write(true).open(&path).map_err(cannot_lock)?;
+    let lock = private_file::options().create(true).truncate(false).write(true).open(&path).map_err(cannot_lock)?;
     match lock.try_lock() {
         Ok(()) => Ok(lock),
         Err(std::fs::TryLockError::WouldBlock) => Err(StoreError::start(format!(
@@ -287,10 +288,13 @@ pub(crate) fn lock_database(file: &Path) -> Result<File> {
 
 async fn open_sqlite(file: &Path, config: &StoreConfig) -> Result<Database> {
     if let Some(folder) = file.parent() {
-        std::fs::create_dir_all(folder).map_err(|error| {
+        private_file::create_folder(folder).map_err(|error| {
             StoreError::start(format!("cannot create the data folder {}", folder.display())).caused_by(error)
         })?;
     }
+    // SQLite gives its log and its index the mode of the database, and an empty file is an empty database.
+    private_file::create(file)
+        .map_err(|error| StoreError::start(format!("cannot create {}", file.display())).caused_by(error))?;
     let synchronous = match config.planted_bug {
         Some(PlantedBug::SynchronousOff) => SqliteSynchronous::Off,
         _ => SqliteSynchronous::Full,

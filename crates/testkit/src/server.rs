@@ -84,6 +84,15 @@ impl TestServer {
         Self::open_with_environment(database, settings, Vec::new()).await
     }
 
+    /// Starts with `--no-auth`; the client has no credential.
+    pub async fn start_without_auth(database: TestDatabase) -> Self {
+        let mut config = config(&database, &[]);
+        config.server.no_auth = true;
+        let running = within("the server to start", RunningServer::start(&config)).await.expect("the server starts");
+        let api = operator_of(&running).anonymous();
+        Self { running: Some(running), database: Some(database), api, settings: Vec::new(), environment: Vec::new() }
+    }
+
     async fn open_with_environment(
         database: TestDatabase,
         settings: Vec<(String, String)>,
@@ -94,7 +103,7 @@ impl TestServer {
             config.environment = config.environment.with(name, value);
         }
         let running = within("the server to start", RunningServer::start(&config)).await.expect("the server starts");
-        let api = TestClient::new(format!("http://{}", running.address)).expect("a client");
+        let api = operator_of(&running);
         Self { running: Some(running), database: Some(database), api, settings, environment }
     }
 
@@ -102,7 +111,12 @@ impl TestServer {
         &self.api
     }
 
-    /// Uses this token for all further requests; needed after a test has turned accounts on.
+    /// The running server, for tests of its start.
+    pub fn running(&self) -> &RunningServer {
+        self.running.as_ref().expect("the server runs until the test ends")
+    }
+
+    /// Uses this token for all further requests, instead of the local key.
     pub fn use_token(&mut self, token: &str) {
         self.api = self.api.clone().with_token(token);
     }
@@ -185,6 +199,12 @@ impl Drop for TestServer {
         let forgotten = self.running.is_some() && !std::thread::panicking();
         assert!(!forgotten, "a test must end with finish() or stop()");
     }
+}
+
+/// A client with the local key of the server.
+pub fn operator_of(running: &RunningServer) -> TestClient {
+    let api = TestClient::new(format!("http://{}", running.address)).expect("a client");
+    api.with_token(running.local_key())
 }
 
 /// The configuration of a server on this database, on any free port of this machine.

@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -61,9 +61,28 @@ export class Server {
 
   async send<T>(method: string, path: string, body?: unknown): Promise<T> {
     const content = body === undefined ? {} : { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }
-    const response = await fetch(`${this.url}/api${path}`, { method, ...content })
+    const response = await this.fetch(path, { method, ...content })
     if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`)
     return (response.status === 204 ? null : await response.json()) as T
+  }
+
+  /** A request of the operator, with the local key. */
+  fetch(path: string, init: RequestInit & { headers?: Record<string, string> } = {}): Promise<Response> {
+    return fetch(`${this.url}/api${path}`, { ...init, headers: { ...init.headers, authorization: `Bearer ${this.key}` } })
+  }
+
+  /** The local key, which makes its holder the operator. */
+  get key(): string {
+    return readFileSync(join(this.folder, 'local.key'), 'utf8').trim()
+  }
+
+  /** Signs a browser in as the operator and returns its cookie. */
+  async signIn(): Promise<{ name: string; value: string }> {
+    const headers = { 'content-type': 'application/json' }
+    const response = await fetch(`${this.url}/api/session`, { method: 'POST', headers, body: JSON.stringify({ token: this.key }) })
+    const [name, value] = response.headers.get('set-cookie')?.split(';')[0]?.split('=') ?? []
+    if (!name || !value) throw new Error(`no cookie: ${response.status} ${await response.text()}`)
+    return { name, value }
   }
 
   private async end(signal: NodeJS.Signals): Promise<void> {

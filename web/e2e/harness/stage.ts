@@ -55,10 +55,11 @@ export class Stage {
   }
 
   /** As good as a browser of its own: it shares nothing with the others but the program, which takes its time to start. */
-  async browser(options: BrowserContextOptions = {}): Promise<BrowserContext> {
+  async browser(options: BrowserContextOptions = {}, isSignedIn = true): Promise<BrowserContext> {
     this.program ??= await chromium.launch({ executablePath: process.env.CHROMIUM ?? findChromium(), headless: true, args: flags })
     const context = await this.program.newContext(options)
     context.setDefaultTimeout(60_000)
+    if (isSignedIn) await context.addCookies([{ ...(await this.server.signIn()), url: this.url }])
     context.on('console', (message) => {
       const text = message.text()
       if (message.type() === 'error' && !isExpected(text)) this.complaints.push(text)
@@ -72,11 +73,16 @@ export class Stage {
     return context
   }
 
-  async page(path = '/', options: BrowserContextOptions = {}): Promise<Page> {
-    const context = await this.browser({ viewport: { width: 1280, height: 800 }, ...options })
+  async page(path = '/', options: BrowserContextOptions = {}, isSignedIn = true): Promise<Page> {
+    const context = await this.browser({ viewport: { width: 1280, height: 800 }, ...options }, isSignedIn)
     const page = await context.newPage()
     await page.goto(this.url + path)
     return page
+  }
+
+  /** A page in a browser that is not signed in. */
+  stranger(path = '/', options: BrowserContextOptions = {}): Promise<Page> {
+    return this.page(path, options, false)
   }
 
   async closeBrowsers(): Promise<void> {

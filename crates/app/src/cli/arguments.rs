@@ -1,6 +1,6 @@
 //! The command line arguments. Their doc comments are the help texts; `docs/cli.md` has more detail.
 
-use super::{backup, cancel, completions, events, run, token};
+use super::{auth, backup, cancel, completions, events, run, token};
 use crate::config::{ConfigFlags, NodeRole, SecretString};
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
@@ -29,6 +29,8 @@ pub enum CliCommand {
     Cancel(cancel::CancelArgs),
     /// Speak MCP on standard input and output, for clients that start their servers themselves.
     Mcp(ServerArgs),
+    /// Print a sign-in link for a browser, or the header for scripts.
+    Auth(auth::AuthArgs),
     /// Create, list and revoke access tokens, in the store itself.
     Token(token::TokenArgs),
     /// Check what is installed, what is missing and how to get it.
@@ -51,13 +53,21 @@ pub struct ServeArgs {
     /// Serve clients (web), execute runs (worker), or both; web and worker need PostgreSQL.
     #[arg(long, value_name = "ROLE", value_parser = NodeRole::NAMES)]
     pub role: Option<String>,
+    /// Ask nobody for a credential: every program and every user of this machine becomes the operator, agents' programs
+    /// included. On loopback only.
+    #[arg(long)]
+    pub no_auth: bool,
+    /// Do not open the sign-in link in a browser.
+    #[arg(long)]
+    pub no_open: bool,
     #[command(flatten)]
     pub data: DataArgs,
 }
 
 impl ServeArgs {
     pub fn flags(&self) -> ConfigFlags {
-        ConfigFlags { listen: self.listen.clone(), role: self.role.clone(), ..self.data.flags() }
+        let (listen, role) = (self.listen.clone(), self.role.clone());
+        ConfigFlags { listen, role, no_auth: self.no_auth, ..self.data.flags() }
     }
 }
 
@@ -79,10 +89,9 @@ impl DataArgs {
     pub fn flags(&self) -> ConfigFlags {
         ConfigFlags {
             config: self.config.clone(),
-            listen: None,
-            role: None,
             data_dir: self.data_dir.clone(),
             database: self.database.clone(),
+            ..ConfigFlags::default()
         }
     }
 }
@@ -99,7 +108,10 @@ pub struct ServerArgs {
         default_value = "http://127.0.0.1:7878"
     )]
     pub server: String,
-    /// An access token, where the server asks for one.
+    /// An access token. Without one, the local key of the data directory is sent to a server on this machine.
     #[arg(long, env = "GREENROOM_TOKEN", hide_env_values = true)]
     pub token: Option<SecretString>,
+    /// Data directory of the server on this machine, for its local key.
+    #[arg(long, value_name = "DIRECTORY")]
+    pub data_dir: Option<String>,
 }

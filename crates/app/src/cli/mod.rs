@@ -1,11 +1,12 @@
 //! The command line: one file per command.
 //!
 //! Commands that talk to a server use `client`, which knows HTTP. Their output goes through [`crate::terminal`],
-//! because it may contain text of a model. `token`, `backup` and `restore` open the store directly and need no running
+//! because it may contain text of a model. `auth header` reads the data folder; `token`, `backup` and `restore` open the store directly and need no running
 //! server.
 
 mod agents;
 mod arguments;
+mod auth;
 pub mod backup;
 mod cancel;
 mod client;
@@ -31,7 +32,7 @@ pub async fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
         CliCommand::Serve(arguments) => {
             let config = AppConfig::load(&arguments.flags())?;
             telemetry::init(&config.log)?;
-            serve::run(config).await?;
+            serve::run(config, arguments.no_open).await?;
             Ok(Exit::Success)
         }
         CliCommand::Run(arguments) => run::run(arguments).await,
@@ -40,6 +41,7 @@ pub async fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
         CliCommand::Events(arguments) => events::run(arguments).await,
         CliCommand::Cancel(arguments) => cancel::run(&arguments).await,
         CliCommand::Mcp(connection) => mcp::run(&connection).await,
+        CliCommand::Auth(arguments) => auth::run(&arguments).await,
         CliCommand::Token(arguments) => token::run(arguments).await,
         CliCommand::Doctor(data) => doctor::run(&data).await,
         CliCommand::Backup(arguments) => backup::backup(&arguments).await,

@@ -1,7 +1,7 @@
 //! Opens the store for commands that work on it directly, possibly while a server is running.
 
 use super::DataArgs;
-use crate::{config::AppConfig, serve::store_config};
+use crate::{config::AppConfig, data_folder, serve::store_config};
 use store::{Store, StoreAccess};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -11,6 +11,7 @@ pub async fn open_store_at(data: &DataArgs) -> anyhow::Result<Store> {
 }
 
 pub async fn open_store(config: &AppConfig) -> anyhow::Result<Store> {
+    data_folder::prepare(config)?;
     // These commands need no background tasks.
     Ok(Store::open(&store_config(config)?, StoreAccess::Tool, &mut JoinSet::new(), &CancellationToken::new()).await?)
 }

@@ -1,6 +1,10 @@
 //! The environment the server was started in. It holds secrets, so it is never shown and never passed on completely.
 
-use std::{collections::BTreeMap, ffi::OsString, fmt};
+use std::{
+    collections::BTreeMap,
+    ffi::{OsStr, OsString},
+    fmt,
+};
 
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Environment(BTreeMap<OsString, OsString>);
@@ -12,6 +16,10 @@ impl Environment {
 
     pub fn variables(&self) -> &BTreeMap<OsString, OsString> {
         &self.0
+    }
+
+    pub fn get(&self, name: &str) -> Option<&OsStr> {
+        self.0.get(OsStr::new(name)).map(OsString::as_os_str)
     }
 
     /// Adds or replaces one variable.

@@ -56,6 +56,8 @@ pub struct ConfigFlags {
     pub role: Option<String>,
     pub data_dir: Option<String>,
     pub database: Option<SecretString>,
+    /// Only as a flag: nobody turns authentication off by an old file or variable.
+    pub no_auth: bool,
 }
 
 #[derive(Clone, PartialEq, Debug)]
@@ -92,6 +94,8 @@ pub struct ServerSection {
     pub body_bytes: usize,
     pub shutdown: Duration,
     pub role: NodeRole,
+    /// Whether direct requests on loopback need no credential.
+    pub no_auth: bool,
 }
 
 /// What one of several servers on the same database does.
@@ -208,7 +212,10 @@ impl AppConfig {
         }
         let merged = builder.add_source(environment).add_source(from_flags).build();
         // Layers are plain maps with checked keys, so merging does not fail.
-        Self::read(&ConfigReader::new(merged.unwrap_or_default()), file, Environment::new(variables), working_dir)
+        let reader = ConfigReader::new(merged.unwrap_or_default());
+        let mut config = Self::read(&reader, file, Environment::new(variables), working_dir)?;
+        config.server.no_auth = flags.no_auth;
+        Ok(config)
     }
 
     fn read(
@@ -236,6 +243,7 @@ impl AppConfig {
                 body_bytes: from.integer("server.body_bytes", 1024..=1 << 30)?,
                 shutdown: from.seconds("server.shutdown_seconds", 1..=300)?,
                 role: from.parsed("server.role", roles, role)?,
+                no_auth: false,
             },
             store: StoreSection {
                 data_dir,

@@ -139,7 +139,7 @@ impl CliFixture {
         }
         launch = launch.with(MARK, &mark).with("GREENROOM_RUNS__LEASE_SECONDS", "2");
         let process = launch.start().await.unwrap();
-        let api = Mutex::new(TestClient::new(process.base_url()).unwrap());
+        let api = Mutex::new(process.client().unwrap());
         let process = Mutex::new(Some(process));
         Self { cli, models, launch, mark, process, api, agent: Mutex::default(), _folder: folder }
     }
@@ -230,7 +230,7 @@ impl CliFixture {
 
     pub async fn begin(&self) {
         let process = self.launch.start().await.unwrap();
-        *self.api.lock().unwrap() = TestClient::new(process.base_url()).unwrap();
+        *self.api.lock().unwrap() = process.client().unwrap();
         *self.process.lock().unwrap() = Some(process);
     }
 

@@ -129,7 +129,7 @@ async fn invariant_22_every_change_says_who_made_it_and_by_which_credential(data
     assert_eq!(line("delete", "agent", ann.id.to_string()), by_token(None));
     let by_server = (None, "system".to_owned(), None, Role::Owner, Some(room));
     assert_eq!(line("cancel", "run", run.to_string()), by_server);
-    let by_me = (me().user_id(), "local".to_owned(), None, Role::Owner, Some(room));
+    let by_me = (me().user_id(), "local_key".to_owned(), None, Role::Owner, Some(room));
     assert_eq!(line("create", "room", room.to_string()), by_me);
     assert_eq!(harness.store.history(&actor.workspace, room, 0, None, 10).await.unwrap().messages[0].author, {
         domain::message::Author::Person { name: Name::parse("local").unwrap(), user_id: actor.user_id() }

@@ -211,7 +211,7 @@ mod tests {
     use std::time::Duration;
 
     fn actor(token: Option<TokenId>) -> Actor {
-        Actor { credential: token.map_or(Credential::Local, Credential::Token), ..Actor::local() }
+        Actor { credential: token.map_or(Credential::LocalKey, Credential::Token), ..Actor::local() }
     }
 
     #[test]

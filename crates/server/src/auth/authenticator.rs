@@ -1,137 +1,93 @@
-//! Maps `Authorization: Bearer …` or the session cookie to a actor. While no account exists, the local owner needs
-//! neither. Agent tokens use the same header and are for agents' programs.
+//! Maps `Authorization: Bearer …` or the session cookie to an actor. Without either, nobody is anybody (invariant 21),
+//! unless the server was started with `--no-auth`. Agent tokens use the same header and are for agents' programs.
 
-use super::{origin::HostKind, session_cookie, token};
-use crate::{
-    error::{BoxError, Code, Problem},
-    listen::ConnectionAddrs,
-};
+use super::{AccountStore, request_source::RequestSource, session_cookie, sign_in_links::SignInLinks, token};
+use crate::error::{Code, Problem};
 use axum::http::{HeaderMap, HeaderValue, header};
-use domain::{
-    actor::{Actor, Credential},
-    ids::{BrowserSessionId, TokenId},
-    permission::Role,
-};
-use engine::Accounts;
+use domain::actor::{Actor, Credential};
 use engine::agent_tokens::{AGENT_TOKEN_PREFIX, AgentToken, AgentTokenScope, AgentTokens};
-use futures_util::future::BoxFuture;
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
-use tokio::time::Instant;
+use std::sync::Arc;
 
-/// How long "no account exists" is cached. Unauthenticated access ends within this time of the first `token create`.
-const ACCOUNTS_CACHE: Duration = Duration::from_secs(1);
-
-/// What authentication needs from the store.
-pub trait AccountStore: Send + Sync {
-    fn accounts_exist(&self) -> BoxFuture<'_, Result<bool, BoxError>>;
-
-    /// The current role of a token; `None` if the token is no longer valid.
-    fn role_of_token(&self, id: TokenId) -> BoxFuture<'_, Result<Option<Role>, BoxError>>;
-
-    /// The actor of the token with this hash; `None` if it is unknown or revoked.
-    fn actor_for_token(&self, token_sha256: [u8; 32]) -> BoxFuture<'_, Result<Option<Actor>, BoxError>>;
-
-    /// Starts a browser session of the actor, whose token this is.
-    fn begin_browser_session(
-        &self,
-        actor: Actor,
-        token: TokenId,
-        cookie_sha256: [u8; 32],
-    ) -> BoxFuture<'_, Result<(), BoxError>>;
-
-    fn end_browser_session(&self, actor: Actor, cookie_sha256: [u8; 32]) -> BoxFuture<'_, Result<(), BoxError>>;
-
-    /// The current role of a browser session; `None` if the session is no longer valid.
-    fn role_of_browser_session(&self, id: BrowserSessionId) -> BoxFuture<'_, Result<Option<Role>, BoxError>>;
-
-    /// The actor of the browser session whose cookie has this hash; `None` once it is signed out.
-    fn actor_for_cookie(&self, cookie_sha256: [u8; 32]) -> BoxFuture<'_, Result<Option<Actor>, BoxError>>;
-}
-
-impl AccountStore for Accounts {
-    fn accounts_exist(&self) -> BoxFuture<'_, Result<bool, BoxError>> {
-        Box::pin(async { Ok(self.exist().await?) })
-    }
-
-    fn role_of_token(&self, id: TokenId) -> BoxFuture<'_, Result<Option<Role>, BoxError>> {
-        Box::pin(async move { Ok(self.role_of_token(id).await?) })
-    }
-
-    fn actor_for_token(&self, token_sha256: [u8; 32]) -> BoxFuture<'_, Result<Option<Actor>, BoxError>> {
-        Box::pin(async move { Ok(self.actor_for_token(&token_sha256).await?) })
-    }
-
-    fn begin_browser_session(
-        &self,
-        actor: Actor,
-        token: TokenId,
-        cookie_sha256: [u8; 32],
-    ) -> BoxFuture<'_, Result<(), BoxError>> {
-        Box::pin(async move { Ok(self.sign_in(&actor, token, &cookie_sha256).await?) })
-    }
-
-    fn end_browser_session(&self, actor: Actor, cookie_sha256: [u8; 32]) -> BoxFuture<'_, Result<(), BoxError>> {
-        Box::pin(async move { Ok(self.sign_out(&actor, &cookie_sha256).await?) })
-    }
-
-    fn role_of_browser_session(&self, id: BrowserSessionId) -> BoxFuture<'_, Result<Option<Role>, BoxError>> {
-        Box::pin(async move { Ok(self.role_of_browser_session(id).await?) })
-    }
-
-    fn actor_for_cookie(&self, cookie_sha256: [u8; 32]) -> BoxFuture<'_, Result<Option<Actor>, BoxError>> {
-        Box::pin(async move { Ok(self.actor_for_cookie(&cookie_sha256).await?) })
-    }
+/// How requests prove who sends them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AuthSettings {
+    /// The hash of the local key, which makes its holder the operator.
+    pub local_key_sha256: [u8; 32],
+    /// Whether direct requests on loopback need no credential.
+    pub no_auth: bool,
 }
 
 pub struct Authenticator {
     accounts: Box<dyn AccountStore>,
-    accounts_cache: Mutex<Option<(Instant, bool)>>,
+    settings: AuthSettings,
+    links: SignInLinks,
 }
 
 impl Authenticator {
-    pub fn new(accounts: Box<dyn AccountStore>) -> Self {
-        Self { accounts, accounts_cache: Mutex::new(None) }
+    pub fn new(accounts: Box<dyn AccountStore>, settings: AuthSettings) -> Self {
+        Self { accounts, settings, links: SignInLinks::default() }
+    }
+
+    pub fn settings(&self) -> AuthSettings {
+        self.settings
+    }
+
+    /// The one-time codes that sign the operator's browser in.
+    pub fn sign_in_links(&self) -> &SignInLinks {
+        &self.links
     }
 
     /// Missing, malformed, unknown and revoked tokens get the same response. Every token costs the same work: it is
     /// hashed and looked up by its hash.
-    pub async fn authenticate(
-        &self,
-        headers: &HeaderMap,
-        peer: Option<ConnectionAddrs>,
-        host_kind: Option<HostKind>,
-    ) -> Result<Actor, Problem> {
-        // An agent token never authenticates an owner, not even where an owner needs no token.
+    pub async fn authenticate(&self, headers: &HeaderMap, source: &RequestSource) -> Result<Actor, Problem> {
+        // An agent token never authenticates a person, not even where a person needs no token.
         if agent_token(headers).is_some() {
             return Err(unauthorized());
         }
         if let Some(secret) = bearer_token(headers)
-            && let Some(actor) =
-                self.accounts.actor_for_token(token::hash(secret)).await.map_err(Problem::unavailable)?
+            && let Some(actor) = self.actor_for_secret(token::hash(secret)).await?
         {
             return Ok(actor);
         }
         if let Some(cookie) = session_cookie::cookie_value(headers)
-            && let Some(actor) =
-                self.accounts.actor_for_cookie(token::hash(cookie)).await.map_err(Problem::unavailable)?
+            && let Some(actor) = self.actor_for_cookie(token::hash(cookie)).await?
         {
             return Ok(actor);
         }
-        if is_local_request(headers, peer, host_kind) && !self.accounts_exist().await.map_err(Problem::unavailable)? {
-            return Ok(Actor::local());
+        if self.settings.no_auth && !headers.contains_key(header::AUTHORIZATION) {
+            source.refuse_unless_local(headers)?;
+            return Ok(Actor { credential: Credential::NoAuth, ..Actor::local() });
         }
         Err(unauthorized())
     }
 
+    async fn actor_for_secret(&self, sha256: [u8; 32]) -> Result<Option<Actor>, Problem> {
+        if token::is_same(&sha256, &self.settings.local_key_sha256) {
+            return Ok(Some(Actor::local()));
+        }
+        self.accounts.actor_for_token(sha256).await.map_err(Problem::unavailable)
+    }
+
+    async fn actor_for_cookie(&self, sha256: [u8; 32]) -> Result<Option<Actor>, Problem> {
+        let key_hash = self.settings.local_key_sha256;
+        self.accounts.actor_for_cookie(key_hash, sha256).await.map_err(Problem::unavailable)
+    }
+
     /// Checks that an actor still has access, with the same role. For streams, which outlive the check of their request.
     pub async fn recheck(&self, actor: &Actor) -> Result<(), Problem> {
+        let same = actor.role;
         let role = match actor.credential {
-            Credential::BrowserSession { session, .. } => self.accounts.role_of_browser_session(session).await,
+            Credential::BrowserSession { session, token: Some(_) } => {
+                self.accounts.role_of_browser_session(session).await
+            }
+            Credential::BrowserSession { session, token: None } => {
+                let valid = self.accounts.has_operator_session(self.settings.local_key_sha256, session).await;
+                valid.map(|valid| valid.then_some(same))
+            }
             Credential::Token(token) => self.accounts.role_of_token(token).await,
-            Credential::Local => self.accounts_exist().await.map(|exist| (!exist).then_some(actor.role)),
+            // The key is the same as long as the server runs.
+            Credential::LocalKey => Ok(Some(same)),
+            Credential::NoAuth => Ok(self.settings.no_auth.then_some(same)),
             // These never authenticate a request of a person.
             Credential::Agent(_) | Credential::System => Ok(None),
         };
@@ -141,43 +97,46 @@ impl Authenticator {
         }
     }
 
-    /// Starts a browser session with a token and returns its cookie.
-    pub async fn sign_in(&self, secret: &str) -> Result<token::TokenSecret, Problem> {
-        let sha256 = token::hash(secret.trim().as_bytes());
-        let actor = self.accounts.actor_for_token(sha256).await.map_err(Problem::unavailable)?;
-        let token = actor.as_ref().and_then(|actor| actor.credential.token());
-        let Some((actor, token)) = actor.zip(token) else { return Err(unauthorized()) };
+    /// Starts a browser session with a token or the local key and returns its cookie.
+    pub async fn sign_in_with_token(&self, secret: &str) -> Result<token::TokenSecret, Problem> {
+        let actor = self.actor_for_secret(token::hash(secret.trim().as_bytes())).await?.ok_or_else(unauthorized)?;
         let (cookie, hash) = token::generate().map_err(Problem::internal)?;
-        self.accounts.begin_browser_session(actor, token, hash).await.map_err(Problem::unavailable)?;
+        match actor.credential.token() {
+            Some(token) => {
+                self.accounts.begin_browser_session(actor, token, hash).await.map_err(Problem::unavailable)?;
+            }
+            None => self.begin_operator_session(hash).await?,
+        }
         Ok(cookie)
+    }
+
+    /// Starts a browser session of the operator with the code of a sign-in link and returns its cookie.
+    pub async fn sign_in_with_code(&self, code: &str) -> Result<token::TokenSecret, Problem> {
+        if !self.links.redeem(code) {
+            return Err(Problem::new(
+                Code::Unauthorized,
+                "This sign-in link was used already, is older than 10 minutes or is from an earlier start of the \
+                 server; `greenroom auth link` prints a new one.",
+            )
+            .header(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")));
+        }
+        let (cookie, hash) = token::generate().map_err(Problem::internal)?;
+        self.begin_operator_session(hash).await?;
+        Ok(cookie)
+    }
+
+    async fn begin_operator_session(&self, cookie_sha256: [u8; 32]) -> Result<(), Problem> {
+        let key_hash = self.settings.local_key_sha256;
+        self.accounts.begin_operator_session(key_hash, cookie_sha256).await.map_err(Problem::unavailable)
     }
 
     pub async fn sign_out(&self, headers: &HeaderMap) -> Result<(), Problem> {
         let Some(cookie) = session_cookie::cookie_value(headers) else { return Ok(()) };
         let hash = token::hash(cookie);
-        match self.accounts.actor_for_cookie(hash).await.map_err(Problem::unavailable)? {
+        match self.actor_for_cookie(hash).await? {
             Some(actor) => self.accounts.end_browser_session(actor, hash).await.map_err(Problem::unavailable),
             None => Ok(()),
         }
-    }
-
-    /// Drops the cached answer. Call it after creating the first token, so that unauthenticated access ends at once.
-    pub fn clear_accounts_cache(&self) {
-        *self.accounts_cache.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = None;
-    }
-
-    pub async fn accounts_exist(&self) -> Result<bool, BoxError> {
-        let known = *self.accounts_cache.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if let Some((at, exist)) = known
-            && at.elapsed() < ACCOUNTS_CACHE
-        {
-            return Ok(exist);
-        }
-        // Taken before the query, so that the cached answer is never older than its timestamp.
-        let queried_at = Instant::now();
-        let exist = self.accounts.accounts_exist().await?;
-        *self.accounts_cache.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some((queried_at, exist));
-        Ok(exist)
     }
 }
 
@@ -192,12 +151,9 @@ pub fn authenticate_agent(
     tokens: &AgentTokens,
     secret: &[u8],
     headers: &HeaderMap,
-    peer: Option<ConnectionAddrs>,
-    host_kind: Option<HostKind>,
+    source: &RequestSource,
 ) -> Result<Arc<AgentToken>, Problem> {
-    let is_same_machine = |peer: ConnectionAddrs| peer.remote.ip().to_canonical() == peer.local.ip().to_canonical();
-    let is_local = host_kind == Some(HostKind::Local) && !is_proxied(headers) && peer.is_some_and(is_same_machine);
-    let is_allowed = |token: &Arc<AgentToken>| is_local && token.allows(AgentTokenScope::HostTools);
+    let is_allowed = |token: &Arc<AgentToken>| source.is_direct(headers) && token.allows(AgentTokenScope::HostTools);
     tokens.find(secret).filter(is_allowed).ok_or_else(unauthorized)
 }
 
@@ -209,22 +165,11 @@ fn bearer_token(headers: &HeaderMap) -> Option<&[u8]> {
     scheme.eq_ignore_ascii_case(b"bearer ").then(|| token.trim_ascii())
 }
 
-/// A loopback address is not enough: a proxy on this machine has one too and forwards requests of other machines. It is
-/// recognized by the headers it adds or by the public host name.
-fn is_local_request(headers: &HeaderMap, peer: Option<ConnectionAddrs>, host_kind: Option<HostKind>) -> bool {
-    let by_loopback = peer.is_some_and(|peer| peer.remote.ip().to_canonical().is_loopback());
-    by_loopback && host_kind == Some(HostKind::Local) && !is_proxied(headers)
-}
-
-fn is_proxied(headers: &HeaderMap) -> bool {
-    headers.contains_key(header::FORWARDED) || headers.contains_key("x-forwarded-for")
-}
-
 fn unauthorized() -> Problem {
     Problem::new(
         Code::Unauthorized,
-        "Send a valid token in the header `Authorization: Bearer grm_…`, or sign in with one; create one with \
-         `greenroom token create`.",
+        "Send a valid token in the header `Authorization: Bearer grm_…`, or sign in. On the server's machine, \
+         `greenroom auth header` prints such a header, `greenroom auth link` a link that signs a browser in.",
     )
     .header(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))
 }

@@ -1,21 +1,23 @@
 //! Authentication and access control. Every route has a policy (see [`crate::routing`]); this folder enforces it: Host
-//! and Origin first, then the access token, session cookie or agent token, then the rate limit. It knows no SQL: it
-//! reads accounts through [`AccountStore`].
+//! and Origin first, then the local key, access token, session cookie or agent token, then the rate limit. It knows no
+//! SQL: it reads accounts through [`AccountStore`].
 //!
 //! Start at [`guard`].
 
+pub mod account_store;
 pub mod authenticator;
 pub mod last_used;
 pub mod origin;
 pub mod rate_limit;
+pub mod request_source;
 pub mod session_cookie;
+pub mod sign_in_links;
 pub mod token;
 
 use crate::{
     App,
     error::Problem,
     extract,
-    listen::ConnectionAddrs,
     routing::{Policy, RouteGuard},
 };
 use axum::{
@@ -26,9 +28,11 @@ use axum::{
 };
 use domain::actor::{Actor, Credential};
 use engine::agent_tokens::AgentToken;
+use request_source::RequestSource;
 use std::{net::SocketAddr, ops::Deref, sync::Arc};
 
-pub use authenticator::{AccountStore, Authenticator};
+pub use account_store::AccountStore;
+pub use authenticator::{AuthSettings, Authenticator};
 
 /// The caller of this request, for routes with [`Policy::Needs`].
 #[derive(Clone, Debug)]
@@ -78,20 +82,18 @@ pub async fn guard(
     mut request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
-    let peer = request.extensions().get::<ConnectionAddrs>().copied();
-    let by_address = rate_limit::RateLimitKey::for_address(peer.map(|peer| peer.remote.ip()));
+    let source = RequestSource::of(&request);
+    let by_address = rate_limit::RateLimitKey::for_address(source.peer().map(|peer| peer.remote.ip()));
     match gate.policy.permission() {
         None => app.rate_limiter.check(&by_address)?,
         Some(permission) => {
             origin::refuse_cross_site(request.headers())?;
-            let host_kind = request.extensions().get::<origin::HostKind>().copied();
             let requester = match authenticator::agent_token(request.headers()) {
                 Some(token) if matches!(gate.policy, Policy::NeedsOrHostTools(_)) => {
                     let tokens = app.engine.providers().agent_tokens();
-                    authenticator::authenticate_agent(tokens, token, request.headers(), peer, host_kind)
-                        .map(Requester::Agent)
+                    authenticator::authenticate_agent(tokens, token, request.headers(), &source).map(Requester::Agent)
                 }
-                _ => app.authenticator.authenticate(request.headers(), peer, host_kind).await.map(Requester::Owner),
+                _ => app.authenticator.authenticate(request.headers(), &source).await.map(Requester::Owner),
             };
             match requester {
                 Ok(Requester::Owner(actor)) => {
@@ -119,14 +121,14 @@ pub async fn guard(
     Ok(next.run(request).await)
 }
 
-/// Refuses to listen on a non-loopback address without accounts: anyone who can connect would have full access.
-pub fn refuse_open_bind(listen: SocketAddr, accounts_exist: bool) -> Result<(), String> {
-    if accounts_exist || listen.ip().to_canonical().is_loopback() {
+/// Refuses to listen on a non-loopback address without authentication: anyone who can connect would have full access.
+pub fn refuse_open_bind(listen: SocketAddr, no_auth: bool) -> Result<(), String> {
+    if !no_auth || listen.ip().to_canonical().is_loopback() {
         return Ok(());
     }
     Err(format!(
-        "Greenroom does not listen on {listen} without an account: other machines can reach this address, so anyone \
-         could use it. Create a token with `greenroom token create`, or listen on 127.0.0.1:{}.",
+        "Greenroom does not listen on {listen} with --no-auth: other machines can reach this address, so anyone could \
+         use it. Leave --no-auth out, or listen on 127.0.0.1:{}.",
         listen.port()
     ))
 }
@@ -136,14 +138,14 @@ mod tests {
     use super::refuse_open_bind;
 
     #[test]
-    fn a_non_loopback_address_needs_an_account() {
+    fn c2_a_non_loopback_address_needs_authentication() {
         for loopback in ["127.0.0.1:7878", "127.8.8.8:1", "[::1]:7878", "[::ffff:127.0.0.1]:7878"] {
-            assert_eq!(refuse_open_bind(loopback.parse().unwrap(), false), Ok(()), "{loopback}");
+            assert_eq!(refuse_open_bind(loopback.parse().unwrap(), true), Ok(()), "{loopback}");
         }
         for open in ["0.0.0.0:7878", "[::]:7878", "192.168.1.4:80", "8.8.8.8:7878"] {
-            let message = refuse_open_bind(open.parse().unwrap(), false).unwrap_err();
-            assert!(message.contains("greenroom token create") && message.contains("127.0.0.1"), "{message}");
-            assert_eq!(refuse_open_bind(open.parse().unwrap(), true), Ok(()), "{open}");
+            let message = refuse_open_bind(open.parse().unwrap(), true).unwrap_err();
+            assert!(message.contains("--no-auth") && message.contains("127.0.0.1"), "{message}");
+            assert_eq!(refuse_open_bind(open.parse().unwrap(), false), Ok(()), "{open}");
         }
     }
 }

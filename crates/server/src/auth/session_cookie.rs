@@ -27,12 +27,17 @@ pub fn clear(headers: &HeaderMap) -> Option<HeaderValue> {
     cookie_header(&format!("{COOKIE}=; Max-Age=0"), headers)
 }
 
-fn cookie_header(start: &str, headers: &HeaderMap) -> Option<HeaderValue> {
-    let by_https = |name: &str, https: &[u8]| {
+/// Whether the browser uses https, as the Origin or a proxy's header says.
+pub fn is_https(headers: &HeaderMap) -> bool {
+    let begins = |name: &str, https: &[u8]| {
         let mut values = headers.get_all(name).iter();
         values.any(|value| value.as_bytes().to_ascii_lowercase().starts_with(https))
     };
-    let https = by_https("origin", b"https://") || by_https("x-forwarded-proto", b"https");
+    begins("origin", b"https://") || begins("x-forwarded-proto", b"https")
+}
+
+fn cookie_header(start: &str, headers: &HeaderMap) -> Option<HeaderValue> {
+    let https = is_https(headers);
     let secure = if https { "; Secure" } else { "" };
     let mut value = HeaderValue::try_from(format!("{start}; Path=/; HttpOnly; SameSite=Strict{secure}")).ok()?;
     value.set_sensitive(true);

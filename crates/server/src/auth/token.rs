@@ -42,9 +42,27 @@ pub fn hash(token: &[u8]) -> [u8; 32] {
     Sha256::digest(token).into()
 }
 
+/// Compares two hashes in constant time.
+pub fn is_same(one: &[u8; 32], other: &[u8; 32]) -> bool {
+    one.iter().zip(other).fold(0, |difference, (a, b)| difference | (a ^ b)) == 0
+}
+
+impl TokenSecret {
+    /// Reads a secret that was stored, such as the local key; `None` if it is not of the form that [`generate`] makes.
+    pub fn parse(text: &str) -> Option<Self> {
+        let random = text.strip_prefix(PREFIX)?;
+        let is_random = URL_SAFE_NO_PAD.decode(random).is_ok_and(|bytes| bytes.len() == 32);
+        is_random.then(|| Self(text.to_owned()))
+    }
+
+    pub fn sha256(&self) -> [u8; 32] {
+        hash(self.0.as_bytes())
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{PREFIX, generate, hash};
+    use super::{PREFIX, TokenSecret, generate, hash, is_same};
 
     #[test]
     fn a_token_has_the_right_format_and_hash_and_is_hidden_in_debug_output() {
@@ -55,5 +73,10 @@ mod tests {
         assert_eq!(hash(secret.reveal().as_bytes()), sha256);
         assert!(!format!("{secret:?}").contains(random));
         assert_ne!(generate().unwrap().0, secret);
+        assert_eq!(TokenSecret::parse(secret.reveal()), Some(secret));
+        for bad in ["", "grm_", "grm_short", "grx_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", "grm_A A"] {
+            assert_eq!(TokenSecret::parse(bad), None, "{bad}");
+        }
+        assert!(is_same(&sha256, &sha256) && !is_same(&sha256, &[0; 32]));
     }
 }

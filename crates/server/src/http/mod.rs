@@ -39,7 +39,7 @@ use crate::{
 };
 use domain::{
     actor::Actor,
-    permission::Permission::{Approve, ManageAgents, ManageMcpServers, ManageTokens, Post, Read},
+    permission::Permission::{Approve, ManageAgents, ManageMcpServers, ManageTokens, Operate, Post, Read},
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -53,8 +53,9 @@ pub fn add_routes(builder: RouterBuilder) -> RouterBuilder {
         .add(Public, routes!(openapi::openapi_json))
         // Public, because this is how a browser signs in.
         .add(Public, routes!(session::show, session::sign_in, session::sign_out))
-        // Not public: route names and counts reveal how the server is used.
-        .add(Needs(Read), routes!(metrics::prometheus))
+        .add(Needs(Operate), routes!(session::create_link))
+        // For the operator: route names and counts reveal how everybody uses the server.
+        .add(Needs(Operate), routes!(metrics::prometheus))
         .add(Needs(Read), routes!(providers::list))
         .add(Needs(Read), routes!(agents::list))
         .add(Needs(ManageAgents), routes!(agents::create))
@@ -97,7 +98,7 @@ pub fn add_routes(builder: RouterBuilder) -> RouterBuilder {
         .add(Needs(Read), routes!(usage::usage))
         .add(Needs(ManageTokens), routes!(tokens::list, tokens::create))
         .add(Needs(ManageTokens), routes!(tokens::revoke))
-        .add(Needs(Read), routes!(doctor::examine))
+        .add(Needs(Operate), routes!(doctor::examine))
         .add(Needs(Post), routes!(execute::get, execute::post));
     web::add_routes(mcp::add_routes(skills::add_routes(builder)))
 }
@@ -107,7 +108,7 @@ pub fn add_worker_routes(builder: RouterBuilder) -> RouterBuilder {
     let builder = builder
         .add(Public, routes!(health::healthz))
         .add(Public, routes!(health::readyz))
-        .add(Needs(Read), routes!(metrics::prometheus));
+        .add(Needs(Operate), routes!(metrics::prometheus));
     mcp::add_worker_routes(builder)
 }
 

@@ -55,14 +55,13 @@ pub struct CreatedToken {
     name: Name,
     /// The secret. It is not shown again.
     token: String,
-    /// Whether this was the first token. From now on every request must be authenticated.
+    /// Always false: every request must be authenticated from the first start on.
     turned_accounts_on: bool,
 }
 
 /// Create a token
 ///
-/// It gives the same access that you have. The first token turns accounts on; it can only be created on the server's
-/// machine.
+/// It gives the same access that you have.
 #[utoipa::path(post, path = "/api/tokens", tag = "tokens", request_body = NewToken,
                responses((status = 201, body = CreatedToken),
                          (status = 422, description = "There are too many tokens",
@@ -75,13 +74,11 @@ pub async fn create(
 ) -> Result<(StatusCode, Json<CreatedToken>), Problem> {
     let (actor, attempt) = (&*caller, attempt(key, fingerprint));
     let (secret, hash) = token::generate().map_err(Problem::internal)?;
-    let first = !app.engine.accounts().exist().await?;
     let write = async { Ok(app.engine.create_token(actor, &name, &hash, attempt.as_ref()).await?) };
     match run_once(&app, actor, attempt.as_ref(), write).await? {
         WriteOutcome::Done(id) => {
-            app.authenticator.clear_accounts_cache();
             let token = secret.reveal().to_owned();
-            Ok((StatusCode::CREATED, Json(CreatedToken { id, name, token, turned_accounts_on: first })))
+            Ok((StatusCode::CREATED, Json(CreatedToken { id, name, token, turned_accounts_on: false })))
         }
         WriteOutcome::AlreadyDone(id) => Err(Problem::new(
             Code::Conflict,
@@ -94,8 +91,7 @@ pub async fn create(
 
 /// Revoke a token
 ///
-/// Requests with it are refused from now on, and browser sessions that were started with it end. After the last token
-/// is revoked, only `greenroom token create` on the server's machine restores access.
+/// Requests with it are refused from now on, and browser sessions that were started with it end.
 #[utoipa::path(delete, path = "/api/tokens/{id}", tag = "tokens", params(("id" = TokenId, Path)),
                responses((status = 204)))]
 pub async fn revoke(

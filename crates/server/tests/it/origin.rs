@@ -1,4 +1,4 @@
-use crate::test_app::{TestApp, config, header};
+use crate::test_app::{LOCAL_KEY, TestApp, config, header};
 use server::HttpServerConfig;
 
 async fn status_of(host: Option<&str>, more: &[(&'static str, &str)], target: &str) -> Result<u16, String> {
@@ -6,6 +6,7 @@ async fn status_of(host: Option<&str>, more: &[(&'static str, &str)], target: &s
     let answer = test_app
         .send(target, |mut request| {
             request.headers_mut().clear();
+            let request = header(request, "authorization", &format!("Bearer {LOCAL_KEY}"));
             let request = host.into_iter().fold(request, |request, host| header(request, "host", host));
             more.iter().fold(request, |request, (name, value)| header(request, name, value))
         })

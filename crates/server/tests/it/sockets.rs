@@ -1,6 +1,6 @@
 //! The accept loop on real sockets. Every wait is for an event, with a deadline that only a failing test reaches.
 
-use crate::test_app::TestApp;
+use crate::test_app::{LOCAL_KEY, TestApp, config};
 use axum::{
     Router,
     body::Body,
@@ -9,7 +9,11 @@ use axum::{
 };
 use bytes::Bytes;
 use futures_util::stream;
-use server::listen::{ConnectionLimits, serve};
+use server::{
+    HttpServerConfig,
+    auth::AuthSettings,
+    listen::{ConnectionLimits, serve},
+};
 use std::{future::Future, io, net::SocketAddr, time::Duration};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -104,7 +108,9 @@ async fn the_complete_server_answers_and_stops() {
         let mut stream = request(address, "/healthz").await;
         let answer = until(&mut stream, "ok\"}").await;
         assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.contains("x-request-id"), "{answer}");
-        stream.write_all(format!("GET /metrics HTTP/1.1\r\nhost: {address}\r\n\r\n").as_bytes()).await.unwrap();
+        let credential = format!("authorization: Bearer {LOCAL_KEY}");
+        let head = format!("GET /metrics HTTP/1.1\r\nhost: {address}\r\n{credential}\r\n\r\n");
+        stream.write_all(head.as_bytes()).await.unwrap();
         until(&mut stream, "greenroom_http_connections").await;
         test_app.app.stopping.cancel();
         assert_eq!(rest(&mut stream).await.iter().filter(|b| **b == b'\0').count(), 0);
@@ -114,11 +120,12 @@ async fn the_complete_server_answers_and_stops() {
 }
 
 #[tokio::test]
-async fn a_public_address_without_accounts_is_refused() {
-    let test_app = TestApp::new();
+async fn a_public_address_without_authentication_is_refused() {
+    let open = AuthSettings { no_auth: true, ..config().auth };
+    let test_app = TestApp::with(HttpServerConfig { auth: open, ..config() });
     let listener = TcpListener::bind("0.0.0.0:0").await.unwrap();
     let refused = soon("the refusal", server::serve(test_app.app.clone(), listener)).await.unwrap_err();
-    assert!(refused.to_string().contains("greenroom token create"), "{refused}");
+    assert!(refused.to_string().contains("--no-auth"), "{refused}");
 }
 
 #[tokio::test]
@@ -128,7 +135,8 @@ async fn a_large_body_is_answered_while_it_is_still_being_sent() {
     let mut stream = TcpStream::connect(running.address).await.unwrap();
     let length = 20 * 1024 * 1024;
     let head = format!(
-        "POST /test/notes HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n",
+        "POST /test/notes HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer {LOCAL_KEY}\r\n\
+         content-type: application/json\r\ncontent-length: {length}\r\n\r\n",
         running.address
     );
     soon("the upload", async {

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use server::routes;
 use server::{
     App, AppState, HttpServerConfig, McpHandlerKind, RouteSet,
-    auth::{AccountStore, Caller, token},
+    auth::{AccountStore, AuthSettings, Caller, token},
     error::{BoxError, Problem},
     extract::{Id, IdempotencyKey, JsonBody, QueryParams},
     listen::ConnectionAddrs,
@@ -43,37 +43,32 @@ use tower::ServiceExt;
 
 pub const TOKEN: &str = "grm_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
+/// The local key of the server.
+pub const LOCAL_KEY: &str = "grm_BBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBA";
+
 /// One account that may exist or not, in a store that may be unavailable.
 #[derive(Default)]
 pub struct FakeAccounts {
     pub exist: AtomicBool,
     pub broken: AtomicBool,
-    pub lookups: AtomicUsize,
     pub probes: AtomicUsize,
-    /// The signed-in browser session: its token and the hash of its cookie.
-    pub session: Mutex<Option<(TokenId, [u8; 32])>>,
+    /// The signed-in browser session: its token, if it has one, and the hash of its cookie.
+    pub session: Mutex<Option<(Option<TokenId>, [u8; 32])>>,
 }
 
 #[derive(Clone)]
 pub struct SharedAccounts(Arc<FakeAccounts>);
 
 impl AccountStore for SharedAccounts {
-    fn accounts_exist(&self) -> BoxFuture<'_, Result<bool, BoxError>> {
-        Box::pin(async {
-            self.0.lookups.fetch_add(1, Ordering::SeqCst);
-            match self.0.broken.load(Ordering::SeqCst) {
-                true => Err("the secret database path does not exist".into()),
-                false => Ok(self.0.exist.load(Ordering::SeqCst)),
-            }
-        })
-    }
-
     fn role_of_token(&self, _: TokenId) -> BoxFuture<'_, Result<Option<Role>, BoxError>> {
         Box::pin(async { Ok(self.0.exist.load(Ordering::SeqCst).then_some(Role::Owner)) })
     }
 
     fn actor_for_token(&self, sha256: [u8; 32]) -> BoxFuture<'_, Result<Option<Actor>, BoxError>> {
         Box::pin(async move {
+            if self.0.broken.load(Ordering::SeqCst) {
+                return Err("the secret database path does not exist".into());
+            }
             if !self.0.exist.load(Ordering::SeqCst) {
                 return Ok(None);
             }
@@ -89,9 +84,20 @@ impl AccountStore for SharedAccounts {
 
     fn begin_browser_session(&self, _: Actor, token: TokenId, cookie: [u8; 32]) -> BoxFuture<'_, Result<(), BoxError>> {
         Box::pin(async move {
-            *self.0.session.lock().unwrap() = Some((token, cookie));
+            *self.0.session.lock().unwrap() = Some((Some(token), cookie));
             Ok(())
         })
+    }
+
+    fn begin_operator_session(&self, _: [u8; 32], cookie: [u8; 32]) -> BoxFuture<'_, Result<(), BoxError>> {
+        Box::pin(async move {
+            *self.0.session.lock().unwrap() = Some((None, cookie));
+            Ok(())
+        })
+    }
+
+    fn has_operator_session(&self, _: [u8; 32], _: BrowserSessionId) -> BoxFuture<'_, Result<bool, BoxError>> {
+        Box::pin(async { Ok(self.0.session.lock().unwrap().is_some()) })
     }
 
     fn end_browser_session(&self, _: Actor, cookie: [u8; 32]) -> BoxFuture<'_, Result<(), BoxError>> {
@@ -105,7 +111,7 @@ impl AccountStore for SharedAccounts {
         Box::pin(async { Ok(self.0.session.lock().unwrap().is_some().then_some(Role::Owner)) })
     }
 
-    fn actor_for_cookie(&self, cookie: [u8; 32]) -> BoxFuture<'_, Result<Option<Actor>, BoxError>> {
+    fn actor_for_cookie(&self, _: [u8; 32], cookie: [u8; 32]) -> BoxFuture<'_, Result<Option<Actor>, BoxError>> {
         Box::pin(async move {
             let session = *self.0.session.lock().unwrap();
             let known = session.filter(|(_, known)| *known == cookie);
@@ -181,6 +187,7 @@ pub fn config() -> HttpServerConfig {
     let many = NonZeroU32::new(1_000_000).unwrap();
     HttpServerConfig {
         listen: ([127, 0, 0, 1], 7878).into(),
+        auth: AuthSettings { local_key_sha256: token::hash(LOCAL_KEY.as_bytes()), no_auth: false },
         public_hosts: Vec::new(),
         max_body_bytes: 2 * 1024 * 1024,
         max_connections: 1000,
@@ -203,6 +210,8 @@ pub struct TestApp {
     pub accounts: Arc<FakeAccounts>,
     pub router: Router,
     pub routes: Vec<RouteInfo>,
+    /// Whether requests have the local key.
+    pub sends_key: bool,
 }
 
 impl TestApp {
@@ -210,8 +219,9 @@ impl TestApp {
         Self::with(config())
     }
 
+    /// A server with an account, whose requests have no credential.
     pub fn with_accounts() -> Self {
-        let test_app = Self::new();
+        let test_app = Self { sends_key: false, ..Self::new() };
         test_app.accounts.exist.store(true, Ordering::SeqCst);
         test_app
     }
@@ -241,12 +251,15 @@ impl TestApp {
         );
         let app = app.unwrap();
         let (router, routes) = add_test_routes(server::http::add_routes(RouterBuilder::new(&app))).into_router();
-        Self { app, accounts, router, routes }
+        Self { app, accounts, router, routes, sends_key: true }
     }
 
     /// Sends a request as a local program does, after `change` has modified it.
     pub async fn send(&self, target: &str, change: impl FnOnce(Request<Body>) -> Request<Body>) -> TestResponse {
-        let request = Request::builder().uri(target).header(header::HOST, "127.0.0.1:7878");
+        let mut request = Request::builder().uri(target).header(header::HOST, "127.0.0.1:7878");
+        if self.sends_key {
+            request = request.header(header::AUTHORIZATION, format!("Bearer {LOCAL_KEY}"));
+        }
         let mut request = request.body(Body::empty()).unwrap();
         let local = ([127, 0, 0, 1], 7878).into();
         request.extensions_mut().insert(ConnectionAddrs { remote: ([127, 0, 0, 1], 5000).into(), local });

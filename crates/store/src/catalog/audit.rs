@@ -53,7 +53,8 @@ pub(crate) fn insert(entry: &AuditEntry, now: Timestamp) -> Statement {
 
 fn stored_credential(credential: Credential) -> (&'static str, Option<Uuid>) {
     match credential {
-        Credential::Local => ("local", None),
+        Credential::LocalKey => ("local_key", None),
+        Credential::NoAuth => ("no_auth", None),
         Credential::Token(token) => ("token", Some(token.0)),
         Credential::BrowserSession { session, .. } => ("browser_session", Some(session.0)),
         Credential::Agent(run) => ("agent", Some(run.0)),
@@ -66,7 +67,7 @@ fn stored_credential(credential: Credential) -> (&'static str, Option<Uuid>) {
 pub struct AuditRecord {
     pub user_id: Option<UserId>,
     pub role: Role,
-    /// `local`, `token`, `browser_session`, `agent` or `system`.
+    /// `local_key`, `no_auth`, `token`, `browser_session`, `agent` or `system`; earlier versions stored `local`.
     pub credential: String,
     /// The id of the token, the browser session or the agent's run.
     pub credential_id: Option<Uuid>,

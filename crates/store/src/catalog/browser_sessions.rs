@@ -86,7 +86,7 @@ impl Store {
             .await
         })?;
         let actor = |SessionActorRow { actor, id, token_id }| {
-            actor.actor(Credential::BrowserSession { session: BrowserSessionId(id), token: TokenId(token_id) })
+            actor.actor(Credential::BrowserSession { session: BrowserSessionId(id), token: Some(TokenId(token_id)) })
         };
         row.map(actor).transpose()
     }
@@ -107,15 +107,20 @@ impl Store {
         role.as_deref().map(parse_role).transpose()
     }
 
-    /// Deletes a browser session. Succeeds if it does not exist.
+    /// Deletes a browser session, of a token or of the operator. Succeeds if it does not exist.
     pub async fn delete_browser_session(&self, actor: &Actor, hash: &[u8; 32]) -> Result<()> {
         let now = Timestamp::now();
         writing!(self.database(), |transaction| {
-            let deleted: Option<Uuid> = sqlx::query_scalar("DELETE FROM visits WHERE hash = $1 RETURNING id")
+            let of_token: Option<Uuid> = sqlx::query_scalar("DELETE FROM visits WHERE hash = $1 RETURNING id")
                 .bind(hash.as_slice())
                 .fetch_optional(&mut *transaction)
                 .await?;
-            if let Some(id) = deleted {
+            let of_operator: Option<Uuid> =
+                sqlx::query_scalar("DELETE FROM operator_sessions WHERE hash = $1 RETURNING id")
+                    .bind(hash.as_slice())
+                    .fetch_optional(&mut *transaction)
+                    .await?;
+            for id in [of_token, of_operator].into_iter().flatten() {
                 let entry = AuditEntry::new(actor, AuditAction::SignOut, AuditedObject::BrowserSession, id);
                 store_audit!(transaction, entry, now);
             }

@@ -11,6 +11,7 @@ pub(crate) mod mcp_trust;
 pub(crate) mod members;
 pub(crate) mod memory;
 pub(crate) mod messages;
+pub(crate) mod operator_sessions;
 mod owned;
 pub(crate) mod provider_sessions;
 pub(crate) mod rooms;

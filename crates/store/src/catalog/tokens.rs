@@ -252,12 +252,4 @@ impl Store {
         })?;
         role.as_deref().map(parse_role).transpose()
     }
-
-    /// Returns whether a token was ever created. Revoking the last token must not turn authentication off.
-    pub async fn accounts_exist(&self) -> Result<bool> {
-        let any: Option<i64> = reading!(self.database(), |pool| {
-            sqlx::query_scalar("SELECT created_at FROM tokens LIMIT 1").fetch_optional(pool).await
-        })?;
-        Ok(any.is_some())
-    }
 }

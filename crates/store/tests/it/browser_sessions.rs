@@ -10,6 +10,7 @@ contract! {
     one thread:
         a_browser_session_ends_with_its_token_or_on_sign_out,
         a_browser_session_expires,
+        an_operator_session_ends_with_its_key_or_on_sign_out,
         browser_sessions_per_token_are_limited_and_the_newest_stay;
 }
 
@@ -20,7 +21,7 @@ async fn a_browser_session_ends_with_its_token_or_on_sign_out(database: TestData
         store.create_token(&by(&me()), &Membership::alone(&stranger()), &name("phone"), &[2; 32]).await.unwrap();
     let visit = store.create_browser_session(&by(&me()), mine, &[11; 32]).await.unwrap();
     let other = store.create_browser_session(&by(&me()), theirs, &[12; 32]).await.unwrap();
-    let expected = Credential::BrowserSession { session: visit, token: mine };
+    let expected = Credential::BrowserSession { session: visit, token: Some(mine) };
     let actor = store.actor_for_browser_session(&[11; 32]).await.unwrap().unwrap();
     assert_eq!((actor.workspace, actor.credential), (me(), expected));
     assert_eq!(store.actor_for_browser_session(&[12; 32]).await.unwrap().unwrap().workspace, stranger());
@@ -36,6 +37,26 @@ async fn a_browser_session_ends_with_its_token_or_on_sign_out(database: TestData
     store.revoke_token(&by(&me()), theirs).await.unwrap();
     assert_eq!(store.actor_for_browser_session(&[12; 32]).await.unwrap(), None);
     assert!(store.role_of_browser_session(other).await.unwrap().is_none());
+}
+
+async fn an_operator_session_ends_with_its_key_or_on_sign_out(database: TestDatabase) {
+    let store = database.open().await;
+    let (key, new_key) = ([7; 32], [8; 32]);
+    let one = store.create_operator_session(&by(&me()), &key, &[21; 32]).await.unwrap();
+    let two = store.create_operator_session(&by(&me()), &key, &[22; 32]).await.unwrap();
+    assert_eq!(store.operator_session(&key, &[21; 32]).await.unwrap(), Some(one));
+    assert_eq!(store.actor_for_browser_session(&[21; 32]).await.unwrap(), None, "it belongs to no token");
+    assert!(store.has_operator_session(&key, two).await.unwrap());
+    assert_eq!(store.operator_session(&new_key, &[21; 32]).await.unwrap(), None, "another key ends it");
+    assert!(!store.has_operator_session(&new_key, two).await.unwrap());
+    store.delete_browser_session(&by(&me()), &[21; 32]).await.unwrap();
+    assert_eq!(store.operator_session(&key, &[21; 32]).await.unwrap(), None);
+    assert!(store.has_operator_session(&key, two).await.unwrap(), "others stay");
+    for n in 100..160 {
+        store.create_operator_session(&by(&me()), &key, &[n; 32]).await.unwrap();
+    }
+    assert!(!store.has_operator_session(&key, two).await.unwrap(), "the newest 50 stay");
+    assert!(store.operator_session(&key, &[159; 32]).await.unwrap().is_some());
 }
 
 async fn a_browser_session_expires(database: TestDatabase) {

@@ -14,7 +14,6 @@ contract! {
     one thread:
         a_token_is_valid_until_it_is_revoked,
         a_token_acts_as_its_user_with_the_current_role,
-        accounts_stay_on_after_the_first_token,
         invariant_17_secrets_stay_out_of_the_database;
 }
 
@@ -78,15 +77,6 @@ async fn a_token_acts_as_its_user_with_the_current_role(database: TestDatabase) 
     store.create_token(&by(&me()), &local, &name("mine"), &hash("4")).await.unwrap();
     let mine = actor("4").await;
     assert_eq!((mine.user_id(), mine.role), (Some(UserId::LOCAL), Role::Owner), "the operator exists from the start");
-}
-
-async fn accounts_stay_on_after_the_first_token(database: TestDatabase) {
-    let store = database.open().await;
-    assert!(!store.accounts_exist().await.unwrap());
-    let id = store.create_token(&by(&me()), &Membership::alone(&me()), &name("only"), &hash("x")).await.unwrap();
-    assert!(store.accounts_exist().await.unwrap());
-    store.revoke_token(&by(&me()), id).await.unwrap();
-    assert!(store.accounts_exist().await.unwrap(), "revoking the last token keeps authentication on");
 }
 
 async fn invariant_17_secrets_stay_out_of_the_database(database: TestDatabase) {

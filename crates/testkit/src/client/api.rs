@@ -123,7 +123,13 @@ impl TestClient {
         &self.base_url
     }
 
-    pub(super) fn token(&self) -> Option<&str> {
+    /// The same server without a credential.
+    #[must_use]
+    pub fn anonymous(&self) -> Self {
+        Self { token: None, ..self.clone() }
+    }
+
+    pub fn token(&self) -> Option<&str> {
         self.token.as_deref()
     }
 

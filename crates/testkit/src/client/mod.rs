@@ -18,4 +18,4 @@ pub use event::{SeenEvent, SeenHead, SeenItem};
 pub use frame::{ReceivedFrame, ReceivedFrameParser};
 pub use process::{ServerLaunch, TestServerProcess};
 pub use sse::SseReader;
-pub use websocket::WsReader;
+pub use websocket::{WsReader, socket_request};

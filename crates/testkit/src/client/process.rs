@@ -1,5 +1,6 @@
 //! Runs the real binary as a child process: starts it, waits until it listens, and kills it.
 
+use super::{TestClient, TestClientError};
 use anyhow::{Context as _, bail};
 use rustix::process::{Pid, Signal, kill_process};
 use std::{
@@ -21,6 +22,10 @@ pub struct ServerLaunch {
     pub data_dir: PathBuf,
     /// Port 0 lets the system choose one.
     pub listen: String,
+    /// Arguments after those of the address and the folder.
+    pub arguments: Vec<String>,
+    /// The local key that the server finds in a new data folder, instead of making its own.
+    pub chosen_key: Option<String>,
     /// Variables added to the inherited environment.
     pub environment: Vec<(String, String)>,
     /// A library that is loaded before all others (`LD_PRELOAD`).
@@ -38,6 +43,8 @@ impl ServerLaunch {
             log: data_dir.with_extension("log"),
             data_dir,
             listen: "127.0.0.1:0".into(),
+            arguments: Vec::new(),
+            chosen_key: None,
             environment: Vec::new(),
             preload: None,
             deadline: Duration::from_secs(30),
@@ -50,10 +57,22 @@ impl ServerLaunch {
         self
     }
 
+    /// The local key of the server, which it makes at its first start.
+    pub fn local_key(&self) -> anyhow::Result<String> {
+        let file = self.data_dir.join("local.key");
+        let key = std::fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
+        Ok(key.trim().to_owned())
+    }
+
     /// Starts the server and returns when it listens.
     pub async fn start(&self) -> anyhow::Result<TestServerProcess> {
+        if let Some(key) = &self.chosen_key {
+            std::fs::create_dir_all(&self.data_dir)?;
+            std::fs::write(self.data_dir.join("local.key"), key)?;
+        }
         let mut command = Command::new(&self.binary);
         command.arg("serve").arg("--listen").arg(&self.listen).arg("--data-dir").arg(&self.data_dir);
+        command.args(&self.arguments);
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         if let Some(library) = &self.preload {
             command.env("LD_PRELOAD", library);
@@ -71,7 +90,9 @@ impl ServerLaunch {
             bail!("the server did not listen within {:?}; its log is {}", self.deadline, self.log.display())
         };
         let base = base.with_context(|| format!("the server's log is {}", self.log.display()))?;
-        Ok(TestServerProcess { child, pid, base_url: base, ready_after: began.elapsed(), _output: lines })
+        let ready_after = began.elapsed();
+        let local_key = self.local_key()?;
+        Ok(TestServerProcess { child, pid, base_url: base, local_key, ready_after, _output: lines })
     }
 }
 
@@ -90,6 +111,7 @@ pub struct TestServerProcess {
     child: Child,
     pid: u32,
     base_url: String,
+    local_key: String,
     ready_after: Duration,
     /// Kept open, because the server's next line would fail on a closed pipe and end it.
     _output: Lines<BufReader<ChildStdout>>,
@@ -98,6 +120,15 @@ pub struct TestServerProcess {
 impl TestServerProcess {
     pub fn base_url(&self) -> &str {
         &self.base_url
+    }
+
+    /// A client of the operator, with the local key.
+    pub fn client(&self) -> Result<TestClient, TestClientError> {
+        Ok(TestClient::new(&self.base_url)?.with_token(&self.local_key))
+    }
+
+    pub fn local_key(&self) -> &str {
+        &self.local_key
     }
 
     pub fn pid(&self) -> u32 {

@@ -15,7 +15,7 @@ use std::{
 use tokio::net::TcpStream;
 use tokio_tungstenite::{
     MaybeTlsStream, WebSocketStream,
-    tungstenite::{Message, client::IntoClientRequest as _},
+    tungstenite::{Message, client::IntoClientRequest as _, handshake::client::Request},
 };
 
 /// Three missed heartbeats.
@@ -44,17 +44,22 @@ struct WsServerMessage<'a> {
     detail: Option<String>,
 }
 
+/// The request that opens a WebSocket, with the client's credential.
+pub fn socket_request(api: &TestClient) -> Result<Request, TestClientError> {
+    let url = format!("{}/api/ws", api.base_url().replacen("http", "ws", 1));
+    let mut request = url.as_str().into_client_request()?;
+    if let Some(token) = api.token() {
+        let value = format!("Bearer {token}")
+            .parse()
+            .map_err(|_| TestClientError::unexpected("the token is not a valid header value"))?;
+        request.headers_mut().insert("authorization", value);
+    }
+    Ok(request)
+}
+
 impl WsReader {
     pub async fn connect(api: &TestClient) -> Result<Self, TestClientError> {
-        let url = format!("{}/api/ws", api.base_url().replacen("http", "ws", 1));
-        let mut request = url.as_str().into_client_request()?;
-        if let Some(token) = api.token() {
-            let value = format!("Bearer {token}")
-                .parse()
-                .map_err(|_| TestClientError::unexpected("the token is not a valid header value"))?;
-            request.headers_mut().insert("authorization", value);
-        }
-        let connecting = tokio_tungstenite::connect_async(request);
+        let connecting = tokio_tungstenite::connect_async(socket_request(api)?);
         let (socket, _) =
             tokio::time::timeout(IO_TIMEOUT, connecting).await.map_err(|_| TestClientError::Timeout(IO_TIMEOUT))??;
         Ok(Self { socket, positions: BTreeMap::new(), ready: VecDeque::new(), idle: IDLE_TIMEOUT })

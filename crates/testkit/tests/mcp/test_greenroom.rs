@@ -18,7 +18,7 @@ const DEADLINE: Duration = Duration::from_secs(240);
 pub struct TestGreenroom {
     _serial: MutexGuard<'static, ()>,
     server: TestServer,
-    /// Set if accounts are on.
+    /// Set if requests need it.
     pub token: Option<String>,
     pub programs: McpPrograms,
     folder: tempfile::TempDir,
@@ -33,10 +33,13 @@ pub struct ClientOutput {
 }
 
 impl TestGreenroom {
-    /// Starts a server with the scripted agent. With accounts, requests need a token.
+    /// Starts a server with the scripted agent. With accounts, requests need a token; else it runs with `--no-auth`.
     pub async fn open(has_accounts: bool) -> Self {
         let serial = SERIAL.lock().await;
-        let mut server = TestServer::start(TestDatabase::sqlite()).await;
+        let mut server = match has_accounts {
+            true => TestServer::start(TestDatabase::sqlite()).await,
+            false => TestServer::start_without_auth(TestDatabase::sqlite()).await,
+        };
         let mut token = None;
         if has_accounts {
             let made = server.api().request(Method::POST, "/api/tokens").json(&json!({"name": "test"}));

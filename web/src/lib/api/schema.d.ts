@@ -628,8 +628,9 @@ export interface paths {
         put?: never;
         /**
          * Sign in
-         * @description Sets the cookie `greenroom_session`, which gives the same access as the token, for pages of this server only. The
-         *     session ends when the token is revoked, after 30 days, or on sign-out.
+         * @description With a token or with the code of a sign-in link. Sets the cookie `greenroom_session`, which gives the same access, for
+         *     pages of this server only. The session ends when the token is revoked or the local key changes, after 30 days, or on
+         *     sign-out.
          */
         post: operations["session_sign_in"];
         /**
@@ -637,6 +638,27 @@ export interface paths {
          * @description Succeeds even if the browser is not signed in.
          */
         delete: operations["session_sign_out"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/session/links": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Create a sign-in link
+         * @description For the operator, with the local key only: the link signs one browser in, as the operator, within 10 minutes. `greenroom
+         *     auth link` does this.
+         */
+        post: operations["session_create_link"];
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -952,8 +974,7 @@ export interface paths {
         put?: never;
         /**
          * Create a token
-         * @description It gives the same access that you have. The first token turns accounts on; it can only be created on the server's
-         *     machine.
+         * @description It gives the same access that you have.
          */
         post: operations["tokens_create"];
         delete?: never;
@@ -974,8 +995,7 @@ export interface paths {
         post?: never;
         /**
          * Revoke a token
-         * @description Requests with it are refused from now on, and browser sessions that were started with it end. After the last token
-         *     is revoked, only `greenroom token create` on the server's machine restores access.
+         * @description Requests with it are refused from now on, and browser sessions that were started with it end.
          */
         delete: operations["tokens_revoke"];
         options?: never;
@@ -1316,7 +1336,7 @@ export interface components {
             name: components["schemas"]["Name"];
             /** @description The secret. It is not shown again. */
             token: string;
-            /** @description Whether this was the first token. From now on every request must be authenticated. */
+            /** @description Always false: every request must be authenticated from the first start on. */
             turned_accounts_on: boolean;
         };
         /** @enum {string} */
@@ -2428,15 +2448,25 @@ export interface components {
             total: components["schemas"]["Figures"];
         };
         Session: {
-            /** @description Whether tokens exist. If so, every request must be authenticated. */
+            /** @description Whether every request must be authenticated. False only if the server was started with `--no-auth`. */
             accounts: boolean;
             name?: components["schemas"]["Owner"] | null;
-            /** @description Whether this request is authenticated: by its cookie, its token, or as the local owner while no accounts exist. */
+            /** @description Whether this request is authenticated: by its cookie or its token, or because nothing has to be. */
             signed_in: boolean;
         };
         SignIn: {
-            /** @example grm_… */
-            token: string;
+            /** @description The code of a sign-in link, from its fragment. */
+            code?: string | null;
+            /**
+             * @description A token, or the local key of the server.
+             * @example grm_…
+             */
+            token?: string | null;
+        };
+        SignInLink: {
+            expires_at: components["schemas"]["Timestamp"];
+            /** @description The address to open. Its fragment has the code. */
+            url: string;
         };
         /** @description The current version of a skill */
         Skill: components["schemas"]["SkillSpec"] & {
@@ -6085,7 +6115,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token is not valid */
+            /** @description The token or the code is not valid */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -6121,6 +6151,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description The body has neither a token nor a code, or both */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description Too many requests; wait for the time in Retry-After */
             429: {
                 headers: {
@@ -6149,6 +6188,58 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    session_create_link: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Makes the request safe to retry: the same key and request give the same result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SignInLink"];
+                };
+            };
+            /** @description A valid token is required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
             };
             /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
             403: {

@@ -8,6 +8,10 @@ pub mod responses;
 pub use error::ClientError;
 
 use super::{ServerArgs, exit::UsageError};
+use crate::{
+    config::{AppConfig, ConfigFlags},
+    data_folder,
+};
 use reqwest::{
     Method, RequestBuilder, Response, StatusCode, Url,
     header::{ACCEPT, AUTHORIZATION, HeaderValue, RETRY_AFTER},
@@ -35,9 +39,20 @@ impl ApiClient {
     pub fn new(connection: &ServerArgs) -> anyhow::Result<Self> {
         let base = server_url(&connection.server)?;
         let authorization = match &connection.token {
-            None => None,
             Some(token) => Some(bearer(token.expose())?),
+            // The key never leaves this machine.
+            None if is_loopback(&base) => local_key(connection)?,
+            None => None,
         };
+        Self::with_authorization(base, authorization)
+    }
+
+    /// For public endpoints.
+    pub fn without_credential(server: &str) -> anyhow::Result<Self> {
+        Self::with_authorization(server_url(server)?, None)
+    }
+
+    fn with_authorization(base: Url, authorization: Option<HeaderValue>) -> anyhow::Result<Self> {
         install_cryptography();
         let mut builder = reqwest::Client::builder()
             .connect_timeout(CONNECT)
@@ -186,6 +201,16 @@ fn server_url(text: &str) -> Result<Url, UsageError> {
     Ok(url)
 }
 
+/// The local key of the data folder, if there is one.
+fn local_key(connection: &ServerArgs) -> anyhow::Result<Option<HeaderValue>> {
+    let flags = ConfigFlags { data_dir: connection.data_dir.clone(), ..ConfigFlags::default() };
+    let file = data_folder::key_file(&AppConfig::load(&flags)?.store.data_dir);
+    Ok(match data_folder::read_key(&file)? {
+        Some(key) => Some(bearer(key.reveal())?),
+        None => None,
+    })
+}
+
 fn bearer(token: &str) -> Result<HeaderValue, UsageError> {
     let value = HeaderValue::from_str(&format!("Bearer {}", token.trim()));
     let mut value = value.map_err(|_| UsageError("the token holds characters that no token has".into()))?;
@@ -217,9 +242,31 @@ mod tests {
 
     #[test]
     fn invariant_17_a_token_is_not_shown() {
-        let connection = ServerArgs { server: "http://h".into(), token: Some("hunter2".to_owned().into()) };
+        let connection =
+            ServerArgs { server: "http://h".into(), token: Some("hunter2".to_owned().into()), data_dir: None };
         assert!(!format!("{connection:?}").contains("hunter2"));
         let client = ApiClient::new(&connection).unwrap();
         assert!(!format!("{:?}", client.authorization).contains("hunter2"));
+    }
+
+    #[test]
+    fn c2_the_local_key_goes_to_this_machine_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let (key, _) = server::auth::token::generate().unwrap();
+        std::fs::write(crate::data_folder::key_file(folder.path()), key.reveal()).unwrap();
+        let authorization = |server: &str, token: Option<&str>| {
+            let token = token.map(|token| token.to_owned().into());
+            let data_dir = Some(folder.path().display().to_string());
+            let client = ApiClient::new(&ServerArgs { server: server.into(), token, data_dir }).unwrap();
+            client.authorization.map(|value| value.to_str().unwrap().to_owned())
+        };
+        let with_key = Some(format!("Bearer {}", key.reveal()));
+        for here in ["http://127.0.0.1:7878", "http://localhost:1", "http://[::1]:1", "http://127.8.8.8:1"] {
+            assert_eq!(authorization(here, None), with_key, "{here}");
+        }
+        for elsewhere in ["http://192.168.1.4:7878", "https://agents.example.org", "http://127.0.0.1.example.org"] {
+            assert_eq!(authorization(elsewhere, None), None, "{elsewhere}");
+        }
+        assert_eq!(authorization("http://127.0.0.1:7878", Some("grm_mine")), Some("Bearer grm_mine".into()));
     }
 }

@@ -1,7 +1,7 @@
 //! Checks the machine: a writable data directory, disk space, a free address.
 
 use super::{DoctorFinding, FindingState};
-use crate::cli::{ServerArgs, client::ApiClient};
+use crate::{cli::client::ApiClient, config::AppConfig, data_folder};
 use serde::Deserialize;
 use std::{
     io,
@@ -38,6 +38,21 @@ pub fn data_directory(path: &Path) -> DoctorFinding {
         }
     };
     finding.at(path.display())
+}
+
+/// Whether other users of the machine are kept out.
+pub fn private_files(config: &AppConfig) -> DoctorFinding {
+    let what = "private files";
+    match data_folder::open_to_others(config) {
+        Ok(open) if open.is_empty() => DoctorFinding::new(what, FindingState::Ok, "no other user can read the data"),
+        Ok(open) => {
+            let names: Vec<String> = open.iter().map(|path| path.display().to_string()).collect();
+            DoctorFinding::new(what, FindingState::Broken, "other users of this machine can read the data")
+                .at(names.join(", "))
+                .advise("a start of the server makes them private")
+        }
+        Err(error) => DoctorFinding::new(what, FindingState::Broken, format!("cannot be checked: {error:#}")),
+    }
 }
 
 fn try_to_write(directory: &Path) -> io::Result<()> {
@@ -90,7 +105,7 @@ async fn version(listen: SocketAddr) -> Option<String> {
         ip => ip,
     };
     let server = format!("http://{}", SocketAddr::new(host, listen.port()));
-    let client = ApiClient::new(&ServerArgs { server, token: None }).ok()?;
+    let client = ApiClient::without_credential(&server).ok()?;
     let OpenApiDocument { info } = client.get("/openapi.json", &[]).await.ok()?;
     info.title.contains("Greenroom").then_some(info.version)
 }

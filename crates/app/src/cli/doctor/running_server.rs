@@ -1,5 +1,5 @@
-//! The checks of a running server for `GET /api/doctor`. Any user with a token may call it, so paths on this machine
-//! are left out.
+//! The checks of a running server for `GET /api/doctor`. Only the operator may call it; paths on this machine are left
+//! out all the same.
 
 use super::{DoctorFinding, FindingState, agents, configuration, database, machine, programs};
 use crate::config::AppConfig;
@@ -19,16 +19,16 @@ pub fn server_checks(config: &AppConfig, store: &Store, engine: &Engine, address
 async fn run_checks(config: &AppConfig, store: &Store, engine: &Engine, address: SocketAddr) -> Vec<DoctorCheck> {
     let (database, providers, programs) =
         tokio::join!(database::check_running_server(store), agents::check_running_server(engine), programs::check());
-    let data = config.store.data_dir.clone();
-    let disk = tokio::task::spawn_blocking(move || machine::data_directory(&data)).await;
-    let disk =
-        disk.unwrap_or_else(|error| DoctorFinding::new("data directory", FindingState::Broken, error.to_string()));
-    let mut findings = vec![
-        configuration(config),
-        disk,
-        database,
-        DoctorFinding::new("address", FindingState::Ok, format!("port {}", address.port())),
-    ];
+    let checked = config.clone();
+    let files = move || vec![machine::data_directory(&checked.store.data_dir), machine::private_files(&checked)];
+    let files = tokio::task::spawn_blocking(files).await;
+    let failed = |error: tokio::task::JoinError| {
+        vec![DoctorFinding::new("data directory", FindingState::Broken, error.to_string())]
+    };
+    let mut findings = vec![configuration(config)];
+    findings.extend(files.unwrap_or_else(failed));
+    findings.push(database);
+    findings.push(DoctorFinding::new("address", FindingState::Ok, format!("port {}", address.port())));
     findings.extend(providers);
     findings.extend(programs);
     findings.into_iter().map(to_check).collect()

@@ -1,4 +1,4 @@
-//! Accounts: required beyond this machine, turned on by the first token, and isolated from each other.
+//! Accounts: nothing is open without a credential, and users are isolated from each other.
 
 use super::{
     binary::Binary,
@@ -12,13 +12,13 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use std::time::Duration;
 use testkit::{
-    client::{SseReader, TestClient, TestClientError, WsReader},
+    client::{SseReader, TestClient, TestClientError, WsReader, socket_request},
     database::TestDatabase,
 };
-use tokio::time::{Instant, sleep};
 
 on_both_databases! {
-    database: public_address_without_accounts_is_rejected, first_token_turns_accounts_on,
+    database: c2_without_authentication_only_loopback_is_served, c2_nothing_is_open_without_a_token_or_the_key,
+              c2_no_auth_serves_direct_requests_of_this_machine_only,
               invariant_15_owner_two_users_are_isolated_on_all_endpoints,
               invariant_15_owner_stream_ends_when_access_is_lost,
               invariant_17_secrets_stay_out_of_logs_events_and_errors;
@@ -32,42 +32,64 @@ async fn token(binary: &Binary, user: &str) -> String {
     made.stdout.trim().to_owned()
 }
 
-async fn public_address_without_accounts_is_rejected(database: TestDatabase) {
+async fn c2_without_authentication_only_loopback_is_served(database: TestDatabase) {
     let mut binary = Binary::on(&database);
-    let refused = binary.run_command(&["serve", "--listen", "0.0.0.0:0"]).await;
+    let refused = binary.run_command(&["serve", "--no-auth", "--listen", "0.0.0.0:0"]).await;
     assert_eq!((refused.code, refused.stdout.as_str()), (Some(1), ""));
     let said = refused.stderr.lines().last().unwrap();
-    assert!(
-        said.contains("greenroom token create") && said.contains("127.0.0.1"),
-        "the error must say what to do: {said}"
-    );
+    assert!(said.contains("--no-auth") && said.contains("127.0.0.1"), "the error must say what to do: {said}");
 
-    let token = token(&binary, "local").await;
     binary.launch.listen = "0.0.0.0:0".into();
     let (server, api) = binary.serve().await;
     let api = TestClient::new(api.base_url().replace("0.0.0.0", "127.0.0.1")).unwrap();
     get(&api, "/api/agents").await.expect_problem(401, "unauthorized");
-    let agents = api.with_token(token).agents().await.unwrap();
-    assert_eq!(agents.len(), 1, "the first account must own the data of the local owner");
+    let agents = api.with_token(server.local_key()).agents().await.unwrap();
+    assert_eq!(agents.len(), 1, "with the key every address is served");
     server.terminate(STOP).await.unwrap();
 }
 
-async fn first_token_turns_accounts_on(database: TestDatabase) {
+async fn c2_no_auth_serves_direct_requests_of_this_machine_only(database: TestDatabase) {
     let mut binary = Binary::on(&database);
+    binary.launch.arguments = vec!["--no-auth".into()];
     let (server, api) = binary.serve().await;
-    let room = room(&api).await;
-    let token = token(&binary, "local").await;
-    let made = Instant::now();
-    within("requests to be rejected", async {
-        while get(&api, "/api/agents").await.status != 401 {
-            sleep(Duration::from_millis(20)).await;
-        }
-    })
-    .await;
-    assert!(made.elapsed() < Duration::from_secs(2), "{:?}", made.elapsed());
+    let api = api.anonymous();
+    assert_eq!(
+        get(&api, "/api/session").await.expect_status(200),
+        json!({"accounts": false, "signed_in": true, "name": "local"})
+    );
+    assert_eq!(api.agents().await.unwrap().len(), 1);
+    for (name, value) in [
+        ("x-forwarded-for", "203.0.113.9"),
+        ("x-forwarded-proto", "https"),
+        ("forwarded", "for=203.0.113.9"),
+        ("via", "1.1 proxy"),
+        ("x-real-ip", "203.0.113.9"),
+        ("cf-connecting-ip", "203.0.113.9"),
+    ] {
+        let request = api.request(Method::GET, "/api/agents").header(name, value);
+        response_to(request).await.expect_problem(403, "forbidden_host");
+    }
+    for origin in ["http://localhost:3000", "http://127.0.0.1:1", "https://evil.example"] {
+        let write = api.request(Method::POST, "/api/rooms").header("origin", origin).json(&json!({"name": "x"}));
+        response_to(write).await.expect_problem(403, "forbidden_origin");
+        let mut socket = socket_request(&api).unwrap();
+        socket.headers_mut().insert("origin", origin.parse().unwrap());
+        assert!(tokio_tungstenite::connect_async(socket).await.is_err(), "{origin}");
+    }
+    let wrong = api.request(Method::GET, "/api/agents").bearer_auth("grm_wrong");
+    response_to(wrong).await.expect_problem(401, "unauthorized");
+    server.terminate(STOP).await.unwrap();
+}
 
-    // All endpoints need the token, except those without data.
+async fn c2_nothing_is_open_without_a_token_or_the_key(database: TestDatabase) {
+    let mut binary = Binary::on(&database);
+    let (server, operator) = binary.serve().await;
+    let (api, room) = (operator.anonymous(), room(&operator).await);
+    let token = token(&binary, "local").await;
+
+    // All endpoints need a credential, except those without data.
     for request in [
+        api.request(Method::GET, "/api/agents"),
         api.request(Method::GET, &format!("/api/rooms/{room}/events")).header("accept", "text/event-stream"),
         api.request(Method::GET, "/api/ws"),
         api.request(Method::GET, "/metrics"),
@@ -97,6 +119,7 @@ async fn first_token_turns_accounts_on(database: TestDatabase) {
         Err(TestClientError::Problem { status: 401, .. })
     ));
     get(&api, "/api/rooms").await.expect_problem(401, "unauthorized");
+    get(&operator, "/api/rooms").await.expect_status(200);
     server.terminate(STOP).await.unwrap();
 }
 
@@ -122,13 +145,11 @@ async fn invariant_15_owner_stream_ends_when_access_is_lost(database: TestDataba
     let mut binary = Binary::on(&database).with("GREENROOM_FEED__HEARTBEAT_SECONDS", "1");
     let (server, api) = binary.serve().await;
     let (kept, deleted) = (room(&api).await, room(&api).await);
-    let implied = SseReader::connect(&api, kept, &Position::START).await.unwrap();
     let gone = SseReader::connect(&api, deleted, &Position::START).await.unwrap();
     assert_eq!(delete(&api, &format!("/api/rooms/{deleted}")).await.status, 204);
     assert_eq!(final_error_code(gone).await, "not_found");
 
     let mine = api.clone().with_token(token(&binary, "local").await);
-    assert_eq!(final_error_code(implied).await, "unauthorized", "accounts are on now");
     let (stream, mut socket) =
         (SseReader::connect(&mine, kept, &Position::START).await.unwrap(), WsReader::connect(&mine).await.unwrap());
     socket.subscribe(kept, &Position::START).await.unwrap();
@@ -217,7 +238,7 @@ async fn invariant_17_secrets_stay_out_of_logs_events_and_errors(database: TestD
     let mine = api.clone().with_token(&token);
     let room = room(&mine).await;
     post_and_wait(&mine, room, "!count 3").await;
-    let wrong = get(&api.with_token(format!("{token}x")), "/api/rooms").await;
+    let wrong = get(&api.clone().with_token(format!("{token}x")), "/api/rooms").await;
     assert!(!wrong.text.contains(&token), "{wrong:?}");
     let metrics = get(&mine, "/metrics").await;
     server.terminate(STOP).await.unwrap();

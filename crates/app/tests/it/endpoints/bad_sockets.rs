@@ -4,7 +4,7 @@ use super::requests::{head, post_and_wait, post_body, room, room_of, within};
 use domain::{ids::RoomId, run::RunStatus};
 use futures_util::{SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
-use testkit::client::TestClient;
+use testkit::client::{TestClient, socket_request};
 use tokio::net::TcpStream;
 use tokio_tungstenite::{
     MaybeTlsStream, WebSocketStream,
@@ -21,8 +21,8 @@ struct Socket(WebSocketStream<MaybeTlsStream<TcpStream>>);
 
 impl Socket {
     async fn open(api: &TestClient) -> Self {
-        let url = api.base_url().replacen("http", "ws", 1) + "/api/ws";
-        Self(within("a socket", tokio_tungstenite::connect_async(url)).await.unwrap().0)
+        let request = socket_request(api).unwrap();
+        Self(within("a socket", tokio_tungstenite::connect_async(request)).await.unwrap().0)
     }
 
     async fn send(&mut self, message: Message) {

@@ -43,11 +43,11 @@ impl Binary {
         self
     }
 
-    /// Starts a server; later servers use the same address.
+    /// Starts a server; later servers use the same address. The client has the local key.
     pub async fn serve(&mut self) -> (TestServerProcess, TestClient) {
         let server = within("the server to start", self.launch.start()).await.unwrap();
         server.base_url().strip_prefix("http://").unwrap().clone_into(&mut self.launch.listen);
-        let api = TestClient::new(server.base_url()).unwrap();
+        let api = server.client().unwrap();
         (server, api)
     }
 

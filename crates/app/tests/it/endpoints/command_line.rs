@@ -1,29 +1,44 @@
 //! The command line against the real server.
 
 use super::requests::{RoomFollower, counted, get, journal, post_text, room, wait_for_end};
-use crate::{greenroom, run};
+use crate::{CommandOutput, greenroom, output_of, run};
 use domain::{event::EventType, run::RunStatus};
 use serde_json::Value;
-use testkit::client::TestClient;
-use tokio::io::{AsyncBufReadExt as _, BufReader};
+use std::path::Path;
+use testkit::{client::TestClient, database::TestDatabase, server::TestServer};
+use tokio::{
+    io::{AsyncBufReadExt as _, BufReader},
+    process::Command,
+};
 
 on_both_databases! {
     server: run_prints_the_answer_and_usage, events_follow_prints_new_events, rooms_agents_and_cancel, doctor_finds_the_server;
+    database: c2_commands_use_the_key_of_the_data_folder;
+}
+
+/// A command that talks to this server, with the client's credential.
+fn client_of(api: &TestClient, dir: &Path, arguments: &[&str]) -> Command {
+    let mut command = greenroom(dir, arguments);
+    command.env("GREENROOM_SERVER", api.base_url()).env("GREENROOM_TOKEN", api.token().unwrap());
+    command
+}
+
+async fn run_as(api: &TestClient, dir: &Path, arguments: &[&str]) -> CommandOutput {
+    output_of(client_of(api, dir, arguments).spawn().unwrap()).await
 }
 
 async fn run_prints_the_answer_and_usage(api: &TestClient) {
     let dir = tempfile::tempdir().unwrap();
-    let output = run(dir.path(), &["run", "scripted", "!count 30 5", "--server", api.base_url()]).await;
+    let output = run_as(api, dir.path(), &["run", "scripted", "!count 30 5"]).await;
     assert_eq!((output.code, output.stdout), (Some(0), counted(30) + "\n"), "{}", output.stderr);
     assert!(output.stderr.contains("33 tokens"), "{}", output.stderr);
     let room = get(api, "/api/rooms").await.expect_status(200)["rooms"][0]["id"].as_str().unwrap().to_owned();
     assert!(output.stderr.contains(&room), "the output must name the room: {}", output.stderr);
-    let more =
-        run(dir.path(), &["run", "scripted", "!fail oh_no Sorry", "--room", &room, "--server", api.base_url()]).await;
+    let more = run_as(api, dir.path(), &["run", "scripted", "!fail oh_no Sorry", "--room", &room]).await;
     assert_eq!((more.code, more.stdout.as_str()), (Some(1), "I am about to fail.\n"));
     assert!(more.stderr.contains("Sorry") && more.stderr.contains("oh_no"), "{}", more.stderr);
     assert_eq!(api.messages(room.parse().unwrap(), None, 10).await.unwrap().messages.len(), 4);
-    let nobody = run(dir.path(), &["run", "nobody", "hi", "--server", api.base_url()]).await;
+    let nobody = run_as(api, dir.path(), &["run", "nobody", "hi"]).await;
     assert_eq!((nobody.code, nobody.stdout.as_str()), (Some(1), ""));
 }
 
@@ -33,16 +48,14 @@ async fn events_follow_prints_new_events(api: &TestClient) {
     let first = post_text(api, room, "!count 3").await;
     wait_for_end(api, first).await;
     let id = room.to_string();
-    let printed = run(dir.path(), &["events", &id, "--server", api.base_url()]).await;
+    let printed = run_as(api, dir.path(), &["events", &id]).await;
     let journal = journal(api, room).await;
     assert_eq!(
         printed.stdout.lines().collect::<Vec<_>>(),
         journal.iter().map(|event| &*event.json).collect::<Vec<_>>()
     );
 
-    let mut child = greenroom(dir.path(), &["events", &id, "--after", "2", "--follow", "--server", api.base_url()])
-        .spawn()
-        .unwrap();
+    let mut child = client_of(api, dir.path(), &["events", &id, "--after", "2", "--follow"]).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut run = None;
     for seq in 3.. {
@@ -66,15 +79,15 @@ async fn rooms_agents_and_cancel(api: &TestClient) {
     let room = room(api).await;
     let hanging = post_text(api, room, "!hang").await;
     RoomFollower::start(api, room).await.first_delta(hanging).await;
-    let rooms = run(dir.path(), &["rooms", "--server", api.base_url()]).await;
+    let rooms = run_as(api, dir.path(), &["rooms"]).await;
     assert!(
         rooms.code == Some(0) && rooms.stdout.contains(&room.to_string()) && rooms.stdout.contains("scripted"),
         "{}",
         rooms.stdout
     );
-    let agents = run(dir.path(), &["agents", "--server", api.base_url()]).await;
+    let agents = run_as(api, dir.path(), &["agents"]).await;
     assert!(agents.code == Some(0) && agents.stdout.contains("scripted"), "{}", agents.stdout);
-    let cancelled = run(dir.path(), &["cancel", &hanging.to_string(), "--server", api.base_url()]).await;
+    let cancelled = run_as(api, dir.path(), &["cancel", &hanging.to_string()]).await;
     assert_eq!(cancelled.code, Some(0), "{}", cancelled.stderr);
     assert!(cancelled.stdout.starts_with("cancelled after"), "{}", cancelled.stdout);
     assert_eq!(api.run(hanging).await.unwrap().status, RunStatus::Cancelled);
@@ -89,4 +102,25 @@ async fn doctor_finds_the_server(api: &TestClient) {
     assert_eq!(output.code, Some(0), "{}{}", output.stdout, output.stderr);
     let row = output.stdout.lines().find(|line| line.starts_with("address")).unwrap();
     assert!(row.contains("answers on") && row.contains(env!("CARGO_PKG_VERSION")), "{row}");
+}
+
+async fn c2_commands_use_the_key_of_the_data_folder(database: TestDatabase) {
+    let server = TestServer::start(database).await;
+    let (dir, url) = (tempfile::tempdir().unwrap(), server.api().base_url());
+    let folder = server.database().folder().display().to_string();
+    let rooms = run(dir.path(), &["rooms", "--server", url, "--data-dir", &folder]).await;
+    assert_eq!(rooms.code, Some(0), "{}", rooms.stderr);
+    let refused = run(dir.path(), &["rooms", "--server", url]).await;
+    assert_eq!(refused.code, Some(1), "{}", refused.stdout);
+    assert!(refused.stderr.contains("greenroom auth"), "{}", refused.stderr);
+
+    let header = run(dir.path(), &["auth", "header", "--data-dir", &folder]).await;
+    assert_eq!(header.stdout, format!("Authorization: Bearer {}\n", server.api().token().unwrap()));
+    let missing = run(dir.path(), &["auth", "header"]).await;
+    assert_eq!((missing.code, missing.stdout.as_str()), (Some(2), ""));
+    assert!(missing.stderr.contains("--data-dir"), "{}", missing.stderr);
+
+    let link = run(dir.path(), &["auth", "link", "--server", url, "--data-dir", &folder]).await;
+    assert!(link.stdout.starts_with(&format!("{url}/sign-in#code=")), "{}{}", link.stdout, link.stderr);
+    server.finish().await;
 }

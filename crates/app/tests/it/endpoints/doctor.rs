@@ -17,7 +17,7 @@ async fn doctor_reports_checks_without_paths(database: TestDatabase) {
         let check = checks.iter().find(|check| check["name"] == name);
         check.unwrap_or_else(|| panic!("no {name} in {report}"))["status"].as_str().unwrap()
     };
-    for name in ["configuration", "data directory", "database", "address", "scripted"] {
+    for name in ["configuration", "data directory", "private files", "database", "address", "scripted"] {
         assert_eq!(status(name), "ok", "{report}");
     }
     for check in checks {

@@ -141,7 +141,8 @@ async fn invariant_15_sessions_belong_to_their_owner(database: TestDatabase) {
     let mut binary = Binary::on(&database);
     let secret = async |user| binary.run_command(&["token", "create", "--user", user]).await.stdout.trim().to_owned();
     let (ada, bob) = (secret("ada").await, secret("bob").await);
-    let (server, api) = binary.serve().await;
+    let (server, operator) = binary.serve().await;
+    let api = operator.anonymous();
     let (ada, bob) = (api.clone().with_token(ada), api.clone().with_token(bob));
     for (method, path) in PATHS {
         let nobody = response_to(api.request(method, path).header("accept", ACCEPT).json(&initialize())).await;

@@ -17,7 +17,7 @@ on_both_databases! {
 const STOP: Duration = Duration::from_secs(30);
 
 async fn stdio_client_in_both_eras(api: &TestClient) {
-    let mut mcp = Mcp::start(api.base_url());
+    let mut mcp = Mcp::start_with(api.base_url(), api.token());
     mcp.initialize().await;
     let meta = json!({"io.modelcontextprotocol/protocolVersion": MODERN,
         "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "7"},
@@ -56,7 +56,7 @@ async fn server_restart_is_invisible_to_the_client(database: TestDatabase) {
     let (server, api) = binary.serve().await;
     let room = room(&api).await;
     let uri = format!("greenroom://rooms/{room}");
-    let mut mcp = Mcp::start(api.base_url());
+    let mut mcp = Mcp::start_with(api.base_url(), api.token());
     mcp.initialize().await;
     mcp.ask(1, "resources/subscribe", json!({"uri": uri})).await;
     mcp.read_answer(1).await;

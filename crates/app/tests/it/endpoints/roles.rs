@@ -7,13 +7,13 @@ use serde_json::json;
 use testkit::{
     client::TestClient,
     database::TestDatabase,
-    server::{TestServer, config},
+    server::{TestServer, config, operator_of},
 };
 
 async fn start_worker(database: &TestDatabase) -> (RunningServer, TestClient) {
     let settings = [("server.role".to_owned(), "worker".to_owned())];
     let worker = within("a worker", RunningServer::start(&config(database, &settings))).await.unwrap();
-    let api = TestClient::new(format!("http://{}", worker.address)).unwrap();
+    let api = operator_of(&worker);
     (worker, api)
 }
 

@@ -8,7 +8,7 @@ use futures_util::{SinkExt as _, StreamExt as _};
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::time::Duration;
-use testkit::client::TestClient;
+use testkit::client::{TestClient, socket_request};
 use tokio::{net::TcpStream, time::Instant};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, tungstenite::Message};
 
@@ -60,8 +60,8 @@ struct Watcher(WebSocketStream<MaybeTlsStream<TcpStream>>);
 
 impl Watcher {
     async fn open(api: &TestClient) -> (Self, Value) {
-        let url = api.base_url().replacen("http", "ws", 1) + "/api/ws";
-        let mut watcher = Self(within("a socket", tokio_tungstenite::connect_async(url)).await.unwrap().0);
+        let request = socket_request(api).unwrap();
+        let mut watcher = Self(within("a socket", tokio_tungstenite::connect_async(request)).await.unwrap().0);
         watcher.send(r#"{"type":"watch_rooms"}"#).await;
         let list = watcher.receive().await;
         assert_eq!(list["type"], "rooms");

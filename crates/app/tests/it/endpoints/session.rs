@@ -11,22 +11,85 @@ use testkit::{client::TestClient, database::TestDatabase};
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 
 on_both_databases! {
-    server: local_clients_are_signed_in_without_accounts;
-    database: cookie_has_the_access_of_its_token, cookie_works_for_own_pages_only, browser_session_ends;
+    server: nobody_is_signed_in_without_a_credential, c2_a_link_signs_one_browser_in;
+    database: cookie_has_the_access_of_its_token, cookie_works_for_own_pages_only, browser_session_ends,
+              c2_the_printed_link_is_in_no_log_and_a_new_key_ends_sessions;
 }
 
 const STOP: Duration = Duration::from_secs(30);
 
-async fn local_clients_are_signed_in_without_accounts(api: &TestClient) {
+async fn nobody_is_signed_in_without_a_credential(operator: &TestClient) {
+    let api = &operator.anonymous();
     let session = get(api, "/api/session").await.expect_status(200);
-    assert_eq!(session, json!({"accounts": false, "signed_in": true, "name": "local"}));
+    assert_eq!(session, json!({"accounts": true, "signed_in": false, "name": null}));
+    let session = get(operator, "/api/session").await.expect_status(200);
+    assert_eq!(session, json!({"accounts": true, "signed_in": true, "name": "local"}));
     post(api, "/api/session", &json!({"token": "grm_wrong"})).await.expect_problem(401, "unauthorized");
     post(api, "/api/session", &json!({"token": 7})).await.expect_problem(400, "invalid_request");
+    for neither_or_both in [json!({}), json!({"token": "grm_x", "code": "grm_y"})] {
+        post(api, "/api/session", &neither_or_both).await.expect_problem(422, "unprocessable");
+    }
     assert_eq!(
         response_to(api.request(Method::DELETE, "/api/session")).await.status,
         204,
         "signing out without a session succeeds"
     );
+}
+
+async fn c2_a_link_signs_one_browser_in(operator: &TestClient) {
+    let api = &operator.anonymous();
+    post(api, "/api/session/links", &json!({})).await.expect_problem(401, "unauthorized");
+    let token = post(operator, "/api/tokens", &json!({"name": "laptop"})).await.expect_status(201);
+    let with_token = api.clone().with_token(token["token"].as_str().unwrap());
+    post(&with_token, "/api/session/links", &json!({})).await.expect_problem(403, "forbidden");
+
+    let link = post(operator, "/api/session/links", &json!({})).await.expect_status(201);
+    let (page, code) = link["url"].as_str().unwrap().split_once("#code=").unwrap();
+    assert_eq!(page, format!("{}/sign-in", api.base_url()));
+    assert!(code.len() >= 43 && link["expires_at"].is_string(), "{link}");
+    let browser = Browser::sign_in(api, &json!({"code": code})).await;
+    assert_eq!(browser.session().await, json!({"accounts": true, "signed_in": true, "name": "local"}));
+    assert!(browser.socket(Some(api.base_url())).await);
+    let refused = post(api, "/api/session", &json!({"code": code})).await.expect_problem(401, "unauthorized");
+    assert!(refused["detail"].as_str().unwrap().contains("greenroom auth link"), "{refused}");
+    let forged = api.request(Method::POST, "/api/session").header("origin", "http://localhost:1");
+    response_to(forged.json(&json!({"code": code}))).await.expect_problem(403, "forbidden_origin");
+
+    // The session belongs to the operator and to no token, and the key itself starts one too.
+    let by_key = Browser::sign_in(api, &json!({"token": operator.token().unwrap()})).await;
+    assert_eq!(by_key.session().await["name"], "local");
+    response_to(by_key.on_page(Method::POST, "/api/session/links").json(&json!({})))
+        .await
+        .expect_problem(403, "forbidden");
+    let out = response_to(browser.on_page(Method::DELETE, "/api/session")).await;
+    assert_eq!(out.status, 204);
+    response_to(browser.ask(Method::GET, "/api/rooms")).await.expect_problem(401, "unauthorized");
+    assert_eq!(by_key.session().await["signed_in"], true, "sessions must be independent");
+}
+
+async fn c2_the_printed_link_is_in_no_log_and_a_new_key_ends_sessions(database: TestDatabase) {
+    let mut binary = Binary::on(&database).with("GREENROOM_LOG__LEVEL", "trace");
+    let (server, operator) = binary.serve().await;
+    let api = operator.anonymous();
+    let browser = Browser::sign_in(&api, &json!({"token": server.local_key()})).await;
+    let old_key = server.local_key().to_owned();
+    assert_eq!(browser.session().await["signed_in"], true);
+    let link = post(&operator, "/api/session/links", &json!({})).await.expect_status(201);
+    let code = link["url"].as_str().unwrap().split_once("#code=").unwrap().1.to_owned();
+    server.terminate(STOP).await.unwrap();
+    let (server, _) = binary.serve().await;
+    assert_eq!(browser.session().await["signed_in"], true, "a restart changes nothing");
+    post(&api, "/api/session", &json!({"code": code})).await.expect_problem(401, "unauthorized");
+    server.terminate(STOP).await.unwrap();
+
+    std::fs::remove_file(binary.launch.data_dir.join("local.key")).unwrap();
+    let (server, _) = binary.serve().await;
+    assert_ne!(server.local_key(), old_key);
+    assert_eq!(browser.session().await["signed_in"], false);
+    get(&operator, "/api/rooms").await.expect_problem(401, "unauthorized");
+    server.terminate(STOP).await.unwrap();
+    let log = binary.log();
+    assert!(!log.contains("#code=") && !log.contains(&old_key) && !log.contains(&code));
 }
 
 struct Browser {
@@ -35,16 +98,17 @@ struct Browser {
 }
 
 impl Browser {
-    async fn sign_in(api: &TestClient, token: &str) -> Self {
+    async fn sign_in(api: &TestClient, proof: &Value) -> Self {
         let request = api.request(Method::POST, "/api/session").header("origin", api.base_url());
-        let signed_in = response_to(request.json(&json!({"token": token}))).await;
+        let signed_in = response_to(request.json(proof)).await;
         assert_eq!(signed_in.status, 204, "{signed_in:?}");
         let set = signed_in.header("set-cookie");
         for word in ["HttpOnly", "SameSite=Strict", "Path=/", "Max-Age=2592000"] {
             assert!(set.contains(word), "{set}");
         }
         let cookie = set.split(';').next().unwrap().to_owned();
-        assert!(!cookie.contains(token), "the cookie must not contain the token");
+        let mut secrets = proof.as_object().unwrap().values();
+        assert!(secrets.all(|secret| !cookie.contains(secret.as_str().unwrap())), "the cookie has its own secret");
         Self { api: api.clone(), cookie }
     }
 
@@ -71,6 +135,10 @@ impl Browser {
     }
 }
 
+async fn with_token(api: &TestClient, token: &str) -> Browser {
+    Browser::sign_in(api, &json!({"token": token})).await
+}
+
 async fn token(binary: &Binary, user: &str) -> String {
     binary.run_command(&["token", "create", "--user", user]).await.stdout.trim().to_owned()
 }
@@ -78,12 +146,13 @@ async fn token(binary: &Binary, user: &str) -> String {
 async fn cookie_has_the_access_of_its_token(database: TestDatabase) {
     let mut binary = Binary::on(&database);
     let (ada, bob) = (token(&binary, "ada").await, token(&binary, "bob").await);
-    let (server, api) = binary.serve().await;
+    let (server, operator) = binary.serve().await;
+    let api = operator.anonymous();
     assert_eq!(
         get(&api, "/api/session").await.expect_status(200),
         json!({"accounts": true, "signed_in": false, "name": null})
     );
-    let (hers, his) = (Browser::sign_in(&api, &ada).await, Browser::sign_in(&api, &bob).await);
+    let (hers, his) = (with_token(&api, &ada).await, with_token(&api, &bob).await);
     assert_eq!(hers.session().await, json!({"accounts": true, "signed_in": true, "name": "ada"}));
     let made =
         response_to(hers.on_page(Method::POST, "/api/rooms").json(&json!({"name": "Hers"}))).await.expect_status(201);
@@ -103,8 +172,9 @@ async fn cookie_has_the_access_of_its_token(database: TestDatabase) {
 async fn cookie_works_for_own_pages_only(database: TestDatabase) {
     let mut binary = Binary::on(&database);
     let token = token(&binary, "local").await;
-    let (server, api) = binary.serve().await;
-    let browser = Browser::sign_in(&api, &token).await;
+    let (server, operator) = binary.serve().await;
+    let api = operator.anonymous();
+    let browser = with_token(&api, &token).await;
     let new = json!({"name": "x"});
     let write = |request: RequestBuilder| response_to(request.json(&new));
     write(browser.ask(Method::POST, "/api/rooms")).await.expect_problem(403, "forbidden_origin");
@@ -134,10 +204,11 @@ async fn cookie_works_for_own_pages_only(database: TestDatabase) {
 async fn browser_session_ends(database: TestDatabase) {
     let mut binary = Binary::on(&database).with("GREENROOM_FEED__HEARTBEAT_SECONDS", "1");
     let token = token(&binary, "local").await;
-    let (server, api) = binary.serve().await;
+    let (server, operator) = binary.serve().await;
+    let api = operator.anonymous();
     let mine = api.clone().with_token(&token);
     let room = room(&mine).await;
-    let (left, revoked) = (Browser::sign_in(&api, &token).await, Browser::sign_in(&api, &token).await);
+    let (left, revoked) = (with_token(&api, &token).await, with_token(&api, &token).await);
     let events = format!("/api/rooms/{room}/events");
     let stream = left.ask(Method::GET, &events).header("accept", "text/event-stream").send().await.unwrap();
     let out = response_to(left.on_page(Method::DELETE, "/api/session")).await;

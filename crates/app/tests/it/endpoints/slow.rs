@@ -4,7 +4,7 @@ use domain::{ids::RoomId, position::Seq};
 use futures_util::{SinkExt as _, StreamExt as _};
 use serde_json::json;
 use std::net::SocketAddr;
-use testkit::client::{ReceivedFrame, ReceivedFrameParser, TestClient};
+use testkit::client::{ReceivedFrame, ReceivedFrameParser, TestClient, socket_request};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpSocket, TcpStream},
@@ -28,8 +28,11 @@ impl SlowStream {
         let mut tcp = connect(api).await;
         let host = tcp.peer_addr().unwrap();
         // HTTP/1.0 has no chunked encoding: the body is the raw stream.
-        let head =
-            format!("GET /api/rooms/{room}/events HTTP/1.0\r\nHost: {host}\r\nAccept: text/event-stream\r\n\r\n");
+        let head = format!(
+            "GET /api/rooms/{room}/events HTTP/1.0\r\nHost: {host}\r\nAuthorization: Bearer {}\r\n\
+             Accept: text/event-stream\r\n\r\n",
+            api.token().unwrap()
+        );
         tcp.write_all(head.as_bytes()).await.unwrap();
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
@@ -64,8 +67,8 @@ pub struct SlowSocket(WebSocketStream<TcpStream>);
 
 impl SlowSocket {
     pub async fn open(api: &TestClient, room: RoomId) -> Self {
-        let url = api.base_url().replacen("http", "ws", 1) + "/api/ws";
-        let (mut socket, _) = tokio_tungstenite::client_async(url, connect(api).await).await.unwrap();
+        let request = socket_request(api).unwrap();
+        let (mut socket, _) = tokio_tungstenite::client_async(request, connect(api).await).await.unwrap();
         let subscribe = json!({"type": "subscribe", "room": room, "after": 0}).to_string();
         socket.send(Message::text(subscribe)).await.unwrap();
         Self(socket)

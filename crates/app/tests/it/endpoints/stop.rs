@@ -11,7 +11,11 @@ use futures_util::{SinkExt as _, StreamExt as _};
 use reqwest::{Method, header};
 use serde_json::json;
 use std::time::Duration;
-use testkit::{client::ReceivedFrameParser, database::TestDatabase, server::TestServer};
+use testkit::{
+    client::{ReceivedFrameParser, socket_request},
+    database::TestDatabase,
+    server::TestServer,
+};
 use tokio_tungstenite::tungstenite::{Message, protocol::frame::coding::CloseCode};
 
 on_both_databases! {
@@ -29,8 +33,8 @@ async fn invariant_20_graceful_stop_keeps_partial_answers_and_queued_runs(databa
     let stream =
         api.request(Method::GET, &format!("/api/rooms/{room}/events")).header(header::ACCEPT, "text/event-stream");
     let stream = within("a stream", stream.send()).await.unwrap();
-    let url = api.base_url().replacen("http", "ws", 1) + "/api/ws";
-    let (mut socket, _) = within("a socket", tokio_tungstenite::connect_async(url)).await.unwrap();
+    let request = socket_request(&api).unwrap();
+    let (mut socket, _) = within("a socket", tokio_tungstenite::connect_async(request)).await.unwrap();
     socket.send(Message::text(json!({"type": "subscribe", "room": room}).to_string())).await.unwrap();
     let running = post_text(&api, room, "!count 5000 10").await;
     let waiting = post_text(&api, room, "!count 3").await;

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use testkit::{
     client::{SeenEvent, SeenItem, SseReader, TestClient, WsReader},
     database::TestDatabase,
-    server::{TestServer, config},
+    server::{TestServer, config, operator_of},
 };
 use uuid::Uuid;
 
@@ -42,7 +42,7 @@ async fn invariant_13_hints_are_hints_servers_see_each_others_changes(database: 
         return first.finish().await;
     }
     let second = second.unwrap();
-    let there = TestClient::new(format!("http://{}", second.address)).unwrap();
+    let there = operator_of(&second);
     let mut reader = SseReader::connect(&there, room, &Position::START).await.unwrap();
     assert_eq!(there.run(run).await.unwrap().status, RunStatus::Running, "a new server must not touch active runs");
     assert_eq!(
@@ -86,7 +86,7 @@ impl TwoServers {
         let mut settings = owned(&SETTINGS);
         settings.push(("runs.concurrency".into(), "1".into()));
         let second = RunningServer::start(&config(first.database(), &settings)).await.unwrap();
-        let there = TestClient::new(format!("http://{}", second.address)).unwrap();
+        let there = operator_of(&second);
         let here = first.api().clone();
         let own_room = room(&there).await;
         let hanging = post_text(&there, own_room, "!hang").await;

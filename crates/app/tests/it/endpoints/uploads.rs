@@ -144,7 +144,8 @@ async fn uploads_are_private(database: TestDatabase) {
     let mut binary = Binary::on(&database);
     let secret = async |user| binary.run_command(&["token", "create", "--user", user]).await.stdout.trim().to_owned();
     let (ada, bob) = (secret("ada").await, secret("bob").await);
-    let (server, api) = binary.serve().await;
+    let (server, operator) = binary.serve().await;
+    let api = operator.anonymous();
     let (ada, bob) = (api.clone().with_token(ada), api.clone().with_token(bob));
     let hers = upload(&ada, "secret.txt", "text/plain", "hers").await.expect_status(201);
     let path = hers["url"].as_str().unwrap();

@@ -18,6 +18,8 @@ use tokio::{
 };
 
 const START: Duration = Duration::from_secs(30);
+/// The local key of every measured server, so that requests on plain sockets know it.
+pub const LOCAL_KEY: &str = "grm_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
 pub struct GreenroomStack {
     pub server: TestServerProcess,
@@ -28,7 +30,8 @@ pub struct GreenroomStack {
 
 impl GreenroomStack {
     pub fn launch(binary: &Path, data: &Path) -> ServerLaunch {
-        ServerLaunch::new(binary, data)
+        let launch = ServerLaunch { chosen_key: Some(LOCAL_KEY.into()), ..ServerLaunch::new(binary, data) };
+        launch
             .with("GREENROOM_LIMITS__REQUESTS_PER_SECOND", "1000000")
             .with("GREENROOM_LIMITS__BURST", "1000000")
             .with("GREENROOM_RUNS__CONCURRENCY", "1000")
@@ -41,7 +44,7 @@ impl GreenroomStack {
 
     pub async fn start_with(launch: &ServerLaunch) -> anyhow::Result<Self> {
         let server = launch.start().await?;
-        let api = TestClient::new(server.base_url())?;
+        let api = server.client()?;
         let address = server.base_url().trim_start_matches("http://").parse()?;
         let agent = api.scripted_agent().await?;
         Ok(Self { server, api, address, agent })

@@ -1,5 +1,6 @@
 //! A cheap reader, so that the measured load is the server's: a plain socket, HTTP/1.1, chunks decoded in place.
 
+use crate::stack::LOCAL_KEY;
 use anyhow::{Context as _, ensure};
 use std::{net::SocketAddr, time::Duration};
 use tokio::{
@@ -41,7 +42,10 @@ pub async fn read_head(socket: &mut TcpStream, received: &mut Vec<u8>) -> anyhow
 impl RawStream {
     /// Returns when the response headers have arrived.
     pub async fn open(address: SocketAddr, path: &str) -> anyhow::Result<Self> {
-        let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nAccept: text/event-stream\r\n\r\n");
+        let request = format!(
+            "GET {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {LOCAL_KEY}\r\n\
+             Accept: text/event-stream\r\n\r\n"
+        );
         Self::begin(connect(address).await?, request.as_bytes()).await.context(path.to_owned())
     }
 

@@ -151,7 +151,9 @@ impl ChaosSession {
             let delay = Duration::from_millis(if is_slow { self.random.between(5, 15) } else { 0 });
             launch.environment.extend(cut.environment(delay));
         }
-        launch.start().await
+        let server = launch.start().await?;
+        self.api = server.client()?;
+        Ok(server)
     }
 
     async fn create_rooms(&mut self, rooms: u64) -> anyhow::Result<()> {

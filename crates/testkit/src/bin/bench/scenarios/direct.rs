@@ -4,7 +4,7 @@
 use crate::{
     Bench,
     connection::RawConnection,
-    stack::GreenroomStack,
+    stack::{GreenroomStack, LOCAL_KEY},
     statistics::{Rounds, percentile},
     stream::RawStream,
     table::{Aim, FigureRow, FigureUnit},
@@ -258,8 +258,9 @@ async fn first_token(feed: &mut RawStream, start: Instant) -> anyhow::Result<f64
 
 fn post(path: &str, body: &Value) -> Vec<u8> {
     let body = body.to_string();
-    let headers = format!("Host: localhost\r\nContent-Type: application/json\r\nContent-Length: {}", body.len());
-    format!("POST {path} HTTP/1.1\r\n{headers}\r\n\r\n{body}").into_bytes()
+    let length = body.len();
+    let headers = format!("Host: localhost\r\nContent-Type: application/json\r\nContent-Length: {length}");
+    format!("POST {path} HTTP/1.1\r\n{headers}\r\nAuthorization: Bearer {LOCAL_KEY}\r\n\r\n{body}").into_bytes()
 }
 
 fn contains(bytes: &[u8], text: &str) -> bool {

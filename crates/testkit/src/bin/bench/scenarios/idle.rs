@@ -2,7 +2,7 @@
 
 use crate::{
     Bench,
-    stack::GreenroomStack,
+    stack::{GreenroomStack, LOCAL_KEY},
     statistics::Rounds,
     stream::{RawStream, connect},
     table::{Aim, FigureRow, FigureUnit, grouped},
@@ -21,7 +21,7 @@ use tokio::{
 };
 use tokio_tungstenite::{
     WebSocketStream, client_async_with_config,
-    tungstenite::{Message, protocol::WebSocketConfig},
+    tungstenite::{Message, client::IntoClientRequest as _, protocol::WebSocketConfig},
 };
 
 const ROOMS: usize = 100;
@@ -115,7 +115,9 @@ impl IdleReader {
         let socket = connect(address).await?;
         // Small buffers on our side too: ten thousand of the default size take a gigabyte.
         let config = WebSocketConfig::default().read_buffer_size(4096).write_buffer_size(0);
-        let handshake = client_async_with_config(format!("ws://{address}/api/ws"), socket, Some(config));
+        let mut request = format!("ws://{address}/api/ws").into_client_request()?;
+        request.headers_mut().insert("authorization", format!("Bearer {LOCAL_KEY}").parse()?);
+        let handshake = client_async_with_config(request, socket, Some(config));
         let (mut socket, _) = timeout(TIMEOUT, handshake).await??;
         socket.send(Message::text(json!({"type": "subscribe", "room": room, "after": head}).to_string())).await?;
         let mut reader = Self::WebSocket(Box::new(socket));

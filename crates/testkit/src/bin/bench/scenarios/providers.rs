@@ -58,7 +58,7 @@ impl ProvidersScenario {
             .with("ANTHROPIC_BASE_URL", models.url())
             .with("ANTHROPIC_API_KEY", "test-key");
         let server = launch.start().await?;
-        let mut room = ClaudeInRoom::open(server.base_url()).await?;
+        let mut room = ClaudeInRoom::open(server.client()?).await?;
         // The first turn of each is cold.
         room.turn().await?;
         let mut claude = DirectClaude::connect(&folder).await?;
@@ -140,8 +140,7 @@ struct ClaudeInRoom {
 }
 
 impl ClaudeInRoom {
-    async fn open(base: &str) -> anyhow::Result<Self> {
-        let api = TestClient::new(base)?;
+    async fn open(api: TestClient) -> anyhow::Result<Self> {
         let spec = json!({"name": "claude", "provider": "claude_code", "model": MODEL});
         let agent: domain::agent::Agent = api.send(api.request(Method::POST, "/api/agents").json(&spec)).await?;
         let room = api.create_room("bench", &[agent.id]).await?.id;

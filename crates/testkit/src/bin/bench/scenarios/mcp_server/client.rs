@@ -2,6 +2,7 @@
 
 use crate::{
     connection::{RawConnection, RawResponse},
+    stack::LOCAL_KEY,
     stream::RawStream,
 };
 use anyhow::{Context as _, ensure};
@@ -89,7 +90,10 @@ pub async fn session_with_stream(address: SocketAddr) -> anyhow::Result<RawStrea
     let mut connection = RawConnection::open(address).await?;
     let session = begin_session(&mut connection, address).await?;
     let headers = session_headers(&session);
-    let request = format!("GET /mcp HTTP/1.1\r\nHost: {address}\r\nAccept: text/event-stream\r\n{headers}\r\n");
+    let request = format!(
+        "GET /mcp HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {LOCAL_KEY}\r\n\
+         Accept: text/event-stream\r\n{headers}\r\n"
+    );
     connection.into_stream(request.as_bytes()).await
 }
 
@@ -160,7 +164,8 @@ fn modern_request(address: SocketAddr, id: u32, method: &str, name: Option<&str>
 fn post(address: SocketAddr, path: &str, headers: &str, body: &Value) -> Vec<u8> {
     let body = body.to_string();
     format!(
-        "POST {path} HTTP/1.1\r\nHost: {address}\r\nAccept: application/json, text/event-stream\r\n\
+        "POST {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {LOCAL_KEY}\r\n\
+         Accept: application/json, text/event-stream\r\n\
          Content-Type: application/json\r\nContent-Length: {}\r\n{headers}\r\n{body}",
         body.len()
     )

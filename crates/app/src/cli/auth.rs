@@ -1,0 +1,56 @@
+//! `greenroom auth`: credentials of the operator for browsers and scripts, from the local key of the data folder.
+
+use super::{
+    DataArgs, Exit, ServerArgs,
+    client::{ApiClient, REQUEST_DEADLINE},
+    exit::UsageError,
+};
+use crate::{config::AppConfig, data_folder, terminal::sanitize};
+use clap::{Args, Subcommand};
+use serde::Deserialize;
+use std::io::{self, Write as _};
+
+/// Longer than any link.
+const LINK: usize = 1000;
+
+#[derive(Args, Debug)]
+pub struct AuthArgs {
+    #[command(subcommand)]
+    command: AuthCommand,
+}
+
+#[derive(Subcommand, Debug)]
+enum AuthCommand {
+    /// Print a link that signs a browser in: it works once, for 10 minutes.
+    Link(ServerArgs),
+    /// Print the header for scripts: AUTH=$(greenroom auth header), then curl -H "$AUTH".
+    Header(DataArgs),
+}
+
+#[derive(Deserialize)]
+struct SignInLinkResponse {
+    url: String,
+}
+
+pub async fn run(arguments: &AuthArgs) -> anyhow::Result<Exit> {
+    match &arguments.command {
+        AuthCommand::Link(connection) => {
+            let client = ApiClient::new(connection)?;
+            let link: SignInLinkResponse =
+                client.post("/api/session/links", &serde_json::json!({}), REQUEST_DEADLINE).await?;
+            writeln!(io::stdout().lock(), "{}", sanitize::line(&link.url, LINK))?;
+        }
+        AuthCommand::Header(data) => {
+            let file = data_folder::key_file(&AppConfig::load(&data.flags())?.store.data_dir);
+            let Some(key) = data_folder::read_key(&file)? else {
+                return Err(UsageError(format!(
+                    "there is no key at {}; start the server once, or name its folder with --data-dir",
+                    file.display()
+                ))
+                .into());
+            };
+            writeln!(io::stdout().lock(), "Authorization: Bearer {}", key.reveal())?;
+        }
+    }
+    Ok(Exit::Success)
+}
