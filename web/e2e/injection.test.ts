@@ -71,4 +71,7 @@ it('every link that is left leads to the web, in a tab of its own that knows not
   for (const link of await page.locator('[role=log] a[target]').all()) {
     expect(await link.getAttribute('rel')).toBe('noopener noreferrer nofollow')
   }
+  expect(await page.locator('[role=log]').getByText('Open the report').count()).toBeGreaterThan(2)
+  const addresses = await page.locator('[role=log] a').evaluateAll((links) => links.map((link) => (link as HTMLAnchorElement).href))
+  expect(addresses.filter((address) => address.includes('execute'))).toEqual([])
 })

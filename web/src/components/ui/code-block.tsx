@@ -1,4 +1,5 @@
 import { type ReactNode, memo, useEffect, useState } from 'react'
+import { classNames } from '@/lib/class-names'
 import { type Token, highlight } from '@/lib/highlight'
 import styles from './code-block.module.css'
 import { CopyButton } from './copy-button'
@@ -12,7 +13,7 @@ interface CodeBlockProps {
   language: string
   /** Code that still grows is shown plain; it is coloured once, when it is whole. */
   isWhole?: boolean
-  /** Shows invisible and bidirectional characters as badges. What is copied stays as it is. */
+  /** Nothing stays out of sight: invisible and bidirectional characters are badges, long lines wrap. What is copied stays as it is. */
   showsHidden?: boolean
 }
 
@@ -26,7 +27,7 @@ export const CodeBlock = memo(function CodeBlock({ code, language, isWhole = tru
       </div>
       {/* A long line scrolls inside; the keyboard needs a way in to do that. */}
       {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex */}
-      <pre className={styles.code} tabIndex={0} role="region" aria-label={`Code, ${language || 'plain text'}`}>
+      <pre className={classNames(styles.code, showsHidden && styles.wrapped)} tabIndex={0} role="region" aria-label={`Code, ${language || 'plain text'}`}>
         <code>{lines ? lines.map((line, index) => <Line key={index} tokens={line} showsHidden={showsHidden} />) : showsHidden ? <VisibleText text={code} /> : code}</code>
       </pre>
     </div>

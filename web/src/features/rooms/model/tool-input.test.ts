@@ -28,6 +28,7 @@ describe("a tool's input", () => {
   it('has a brief form, and a result in words', () => {
     expect(briefOf({ n: 1, path: 'a\n b' })).toBe('a b')
     expect(briefOf({})).toBe('')
+    expect(briefOf({ command: 'a\u00A0b' })).toBe('a\u00A0b')
     expect(resultText([{ type: 'text', text: 'a' }, { type: 'text', text: 'b' }])).toBe('a\nb')
     expect(resultText({ a: 1 })).toBe('{\n  "a": 1\n}')
   })

@@ -67,7 +67,8 @@ export function resultText(content: unknown): string {
 }
 
 function oneLine(value: string): string {
-  return value.replace(/\s+/g, ' ').trim().slice(0, 160)
+  // Only plain gaps: other spaces are shown for what they are.
+  return value.replace(/[ \t\r\n]+/g, ' ').trim().slice(0, 160)
 }
 
 function hasOnly(input: Record<string, unknown>, keys: readonly string[]): boolean {

@@ -1,5 +1,6 @@
 import { type ReactNode, memo, useMemo } from 'react'
 import lineStyles from '@/components/ui/diff-line.module.css'
+import { classNames } from '@/lib/class-names'
 import { readUnified } from '../model/unified-diff'
 import styles from './unified-diff.module.css'
 
@@ -14,7 +15,7 @@ export const UnifiedDiff = memo(function UnifiedDiff({ diff, label }: { diff: st
     // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex
     <pre className={styles.diff} tabIndex={0} role="region" aria-label={label}>
       {lines.map(({ kind, text }, index) => (
-        <span key={index} className={lineStyles.line} data-kind={kind}>
+        <span key={index} className={classNames(lineStyles.line, lineStyles.wide)} data-kind={kind}>
           <span className={lineStyles.sign} aria-hidden>
             {signs[kind]}
           </span>
