@@ -28,6 +28,7 @@ pub use catalog::{
     messages::{MessageHistory, TranscriptRange},
     provider_sessions::RunStartState,
     runs::{InvalidRunCursor, NamedRun, RunCursor, RunFilter},
+    signals::SETTLED_SIGNALS_PER_DELETE,
     skill_files::SkillFilesChange,
     skill_training::{NewProposal, NewRound},
     skill_uses::{SkillStats, SkillUse},

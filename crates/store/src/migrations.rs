@@ -19,6 +19,7 @@ macro_rules! files {
             "0007_signals_and_cells.sql",
             "0008_workspaces.sql",
             "0009_credentials.sql",
+            "0010_settled_signals.sql",
         )
     };
     ($dialect:literal, $($name:literal,)*) => {

@@ -6,12 +6,12 @@ use domain::{
     ids::{RoomId, RunId},
     signal::{MAX_SIGNAL_BYTES, Signal, SignalBody, SignalOutcome},
 };
-use std::{future::pending, time::Duration};
+use std::time::Duration;
 use store::journal::{Commit, Guard, RowChange};
 use tokio::time::{Instant, timeout};
 
-/// Another server's notification may not arrive here, so the outcome is polled too.
-const POLL_INTERVAL: Duration = Duration::from_millis(250);
+/// The notification may be missed, so the outcome is polled too.
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
 impl Engine {
     /// Stores a signal and wakes the run. Fails with `RunEnded` if the run has ended. `entry` says who sent it, unless
@@ -42,27 +42,17 @@ impl Engine {
         limit: Duration,
     ) -> Result<Option<SignalOutcome>, EngineError> {
         let deadline = Instant::now() + limit;
+        // Registers interest first, then reads: an outcome in between is not missed.
+        let settled = self.store().watch_settled_signals(signal.run_id);
         loop {
-            let notify = self.active_runs().settled(signal.run_id);
-            let settled = async {
-                match &notify {
-                    Some(notify) => notify.notified().await,
-                    // The run is on another server, or has ended.
-                    None => pending().await,
-                }
-            };
-            tokio::pin!(settled);
-            // Registers interest first, then reads: an outcome in between is not missed.
-            let registered = timeout(Duration::ZERO, settled.as_mut()).await;
             if let Some(outcome) = self.store().signal_outcome(signal.id).await? {
                 return Ok(Some(outcome));
             }
-            if Instant::now() >= deadline {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
                 return Ok(None);
             }
-            if registered.is_err() {
-                drop(timeout(POLL_INTERVAL, settled).await);
-            }
+            drop(timeout(POLL_INTERVAL.min(left), settled.changed()).await);
         }
     }
 }

@@ -21,13 +21,11 @@ pub(crate) enum Halt {
     LeaseLost,
 }
 
-/// How a run is woken, and how it wakes those who wait for it.
+/// How a run is woken.
 pub(crate) struct RunWakeups {
     pub halt: watch::Receiver<Option<Halt>>,
     /// Notified when the run has signals to carry out.
     pub signals: Arc<Notify>,
-    /// To be notified when signals of the run are settled.
-    pub settled: Arc<Notify>,
 }
 
 struct RunHandle {
@@ -35,7 +33,6 @@ struct RunHandle {
     queued_seq: u64,
     halt: watch::Sender<Option<Halt>>,
     signals: Arc<Notify>,
-    settled: Arc<Notify>,
 }
 
 #[derive(Default)]
@@ -49,18 +46,15 @@ impl ActiveRuns {
 
     pub(crate) fn add(&self, claim: &Claim) -> RunWakeups {
         let (halt, halted) = watch::channel(None);
-        let (signals, settled) = (Arc::<Notify>::default(), Arc::<Notify>::default());
-        let wakeups = RunWakeups { halt: halted, signals: Arc::clone(&signals), settled: Arc::clone(&settled) };
-        let handle = RunHandle { room_id: claim.room_id, queued_seq: claim.queued_seq, halt, signals, settled };
+        let signals = Arc::<Notify>::default();
+        let wakeups = RunWakeups { halt: halted, signals: Arc::clone(&signals) };
+        let handle = RunHandle { room_id: claim.room_id, queued_seq: claim.queued_seq, halt, signals };
         self.runs().insert(claim.run_id, handle);
         wakeups
     }
 
     pub(crate) fn remove(&self, run: RunId) {
-        if let Some(handle) = self.runs().remove(&run) {
-            // The end of a run settles its signals.
-            handle.settled.notify_waiters();
-        }
+        self.runs().remove(&run);
     }
 
     pub(crate) fn ids(&self) -> Vec<RunId> {
@@ -95,11 +89,6 @@ impl ActiveRuns {
         if let Some(handle) = self.runs().get(&run) {
             handle.signals.notify_one();
         }
-    }
-
-    /// Notified when signals of the run are settled; `None` if the run is not on this server.
-    pub(crate) fn settled(&self, run: RunId) -> Option<Arc<Notify>> {
-        self.runs().get(&run).map(|handle| Arc::clone(&handle.settled))
     }
 }
 

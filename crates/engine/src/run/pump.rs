@@ -171,7 +171,7 @@ impl TurnPump {
             if self.machine.is_stopping() && stop_requested_at.is_none() {
                 stop_requested_at = Some(Instant::now());
             }
-            let finish = self.apply_effects(effects, settled, &commands, &wakeups).await?;
+            let finish = self.apply_effects(effects, settled, &commands).await?;
             if let Some(finish) = finish {
                 metrics::counter!("greenroom_runs_ended_total", "status" => finish.as_str()).increment(1);
                 return Ok(());
@@ -275,14 +275,10 @@ impl TurnPump {
         mut effects: Vec<TurnEffect>,
         mut settled: SettledSignals,
         commands: &mpsc::Sender<TurnCommand>,
-        wakeups: &RunWakeups,
     ) -> Result<Option<RunStatus>, StoreError> {
         loop {
             let (finish, to_send) = self.commit_effects(effects, &mut settled).await?;
-            if !settled.is_empty() {
-                self.inbox.settled(&settled);
-                wakeups.settled.notify_waiters();
-            }
+            self.inbox.settled(&settled);
             if finish.is_some() {
                 return Ok(finish);
             }

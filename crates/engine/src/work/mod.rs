@@ -21,13 +21,14 @@ use std::{
     time::Duration,
 };
 use store::{
+    SETTLED_SIGNALS_PER_DELETE,
     journal::StopRequest,
     notify::SignaledRuns,
     queue::{Claim, DeadLeases},
 };
 use tokio::{
     task::{self, JoinSet},
-    time::{MissedTickBehavior, interval},
+    time::{Interval, MissedTickBehavior, interval},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -37,7 +38,11 @@ const POLL_INTERVAL: Duration = Duration::from_millis(1000);
 const SIGNAL_INTERVAL: Duration = Duration::from_millis(250);
 /// How long runs may take to stop on shutdown: a little longer than a provider's grace period.
 const STOP_TIMEOUT: Duration = Duration::from_secs(12);
-const KEY_CLEANUP_INTERVAL: Duration = Duration::from_secs(3600);
+/// How often expired rows are deleted, and the pause if there are more than one transaction deletes.
+const CLEANUP_INTERVAL: Duration = Duration::from_secs(3600);
+const CLEANUP_PAUSE: Duration = Duration::from_secs(1);
+/// How long settled signals are kept. Their senders wait for seconds.
+const SIGNAL_LIFETIME: Duration = Duration::from_secs(24 * 3600);
 
 pub struct Worker {
     engine: Engine,
@@ -71,7 +76,7 @@ impl Worker {
         let mut poll = interval(POLL_INTERVAL);
         let mut signals = interval(SIGNAL_INTERVAL);
         let mut renew = interval(self.engine.config().lease / 3);
-        let mut cleanup = interval(KEY_CLEANUP_INTERVAL);
+        let mut cleanup = interval(CLEANUP_INTERVAL);
         for timer in [&mut poll, &mut signals, &mut renew, &mut cleanup] {
             timer.set_missed_tick_behavior(MissedTickBehavior::Delay);
         }
@@ -89,7 +94,7 @@ impl Worker {
                 () = signal_watch.changed() => self.wake(signal_watch.take()).await,
                 _ = signals.tick() => self.wake_signalled_runs().await,
                 _ = renew.tick() => self.renew().await,
-                _ = cleanup.tick() => self.clean_up().await,
+                _ = cleanup.tick() => self.clean_up(&mut cleanup).await,
             };
             if let Err(error) = done {
                 tracing::warn!(%error, "the worker could not reach the store; retrying");
@@ -98,10 +103,15 @@ impl Worker {
         self.stop().await;
     }
 
-    /// Deletes what has expired.
-    async fn clean_up(&self) -> Result<(), store::StoreError> {
-        self.engine.store().delete_expired_keys().await?;
-        self.engine.store().delete_expired_audit().await
+    /// Deletes what has expired. Signals in small transactions, so that runs need not wait.
+    async fn clean_up(&self, timer: &mut Interval) -> Result<(), store::StoreError> {
+        let store = self.engine.store();
+        if store.delete_settled_signals(SIGNAL_LIFETIME).await? >= SETTLED_SIGNALS_PER_DELETE {
+            timer.reset_after(CLEANUP_PAUSE);
+            return Ok(());
+        }
+        store.delete_expired_keys().await?;
+        store.delete_expired_audit().await
     }
 
     async fn claim_runs(&mut self) -> Result<(), store::StoreError> {

@@ -1,17 +1,25 @@
 //! Signals: requests to unfinished runs, stored before the holder of the run is woken. `journal` commits store and
 //! settle them; the reads are here. The caller must have checked the run's owner.
+//!
+//! A settled signal is read by its sender only, and deleted after a day: what it has caused is in the journal. The column
+//! `actor` is not used: who sent a signal is in the audit entry of the same commit, or in the message to steer with.
 
 use crate::{
     Store, StoreError,
     commit::{ChangeContext, Statement},
-    database::reading,
+    database::{reading, writing},
     error::Result,
 };
 use domain::{
     ids::{RunId, SignalId},
     signal::{Signal, SignalOutcome},
+    time::Timestamp,
 };
+use std::time::Duration;
 use uuid::Uuid;
+
+/// How many settled signals are deleted in one transaction: commits wait for it.
+pub const SETTLED_SIGNALS_PER_DELETE: u64 = 500;
 
 impl Store {
     /// Returns the signals of a run that are not settled, oldest first.
@@ -56,6 +64,24 @@ impl Store {
             .await
         })?;
         Ok(rows.into_iter().map(RunId).collect())
+    }
+
+    /// Deletes signals that were settled longer than `age` ago, at most [`SETTLED_SIGNALS_PER_DELETE`]. Returns how many.
+    pub async fn delete_settled_signals(&self, age: Duration) -> Result<u64> {
+        let before = Timestamp::now().as_millis() - i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
+        let limit = i64::try_from(SETTLED_SIGNALS_PER_DELETE).unwrap_or(i64::MAX);
+        let deleted = writing!(self.database(), |transaction| {
+            sqlx::query(
+                "DELETE FROM signals WHERE id IN \
+                 (SELECT id FROM signals WHERE settled_at <= $1 ORDER BY settled_at LIMIT $2)",
+            )
+            .bind(before)
+            .bind(limit)
+            .execute(&mut *transaction)
+            .await?
+            .rows_affected()
+        });
+        Ok(deleted)
     }
 }
 

@@ -194,6 +194,10 @@ impl JournalWriter {
                     self.store.list_changed(owner, OwnerList::Rooms);
                 }
                 RowChange::StoreSignal { signal } => self.store.notify_run(signal.run_id),
+                // The end of a run settles its signals.
+                RowChange::SettleSignal { run_id, .. } | RowChange::EndRun { run_id, .. } => {
+                    self.store.notify_settled(*run_id);
+                }
                 _ => {}
             }
         }

@@ -5,7 +5,11 @@ use super::{
     outbox::NotifyOutbox,
     watch::{OwnerWatchState, RunSignalState},
 };
-use domain::{ids::RoomId, owner::Owner, position::Seq};
+use domain::{
+    ids::{RoomId, RunId},
+    owner::Owner,
+    position::Seq,
+};
 use std::{
     collections::HashMap,
     sync::{
@@ -21,6 +25,8 @@ pub(crate) struct NotifyHub {
     rooms: Mutex<HashMap<RoomId, Arc<RoomTopic>>>,
     owners: Mutex<HashMap<Owner, Vec<Arc<OwnerWatchState>>>>,
     run_watches: Mutex<Vec<Arc<RunSignalState>>>,
+    /// Runs with a sender that waits for the outcome of a signal.
+    settled_watches: Mutex<HashMap<RunId, Vec<Arc<Notifier>>>>,
     queue: Arc<Notify>,
     /// What to send to the other servers, if there can be any.
     outbox: Option<NotifyOutbox>,
@@ -102,6 +108,9 @@ impl NotifyHub {
                 }
             }
             Topic::Run(run) => lock(&self.run_watches).iter().for_each(|state| state.run_changed(*run)),
+            Topic::Settled(run) => {
+                lock(&self.settled_watches).get(run).into_iter().flatten().for_each(|notifier| notifier.notify());
+            }
         }
     }
 
@@ -112,10 +121,12 @@ impl NotifyHub {
         }
     }
 
-    /// Wakes the worker: runs may have been queued and signals stored without a notification.
-    pub(super) fn wake_worker(&self) {
+    /// Wakes the worker and the senders of signals: runs may have been queued, and signals stored or settled, without a
+    /// notification.
+    pub(super) fn wake_worker_and_senders(&self) {
         self.queue.notify_one();
         lock(&self.run_watches).iter().for_each(|state| state.any_run_changed());
+        lock(&self.settled_watches).values().flatten().for_each(|notifier| notifier.notify());
     }
 
     fn room(&self, room: RoomId) -> Option<Arc<RoomTopic>> {
@@ -185,6 +196,19 @@ impl NotifyHub {
 
     pub(super) fn add_run_watch(&self, state: &Arc<RunSignalState>) {
         lock(&self.run_watches).push(Arc::clone(state));
+    }
+
+    pub(super) fn add_settled_watch(&self, run: RunId, notifier: &Arc<Notifier>) {
+        lock(&self.settled_watches).entry(run).or_default().push(Arc::clone(notifier));
+    }
+
+    pub(super) fn remove_settled_watch(&self, run: RunId, notifier: &Arc<Notifier>) {
+        let mut watches = lock(&self.settled_watches);
+        let Some(notifiers) = watches.get_mut(&run) else { return };
+        notifiers.retain(|other| !Arc::ptr_eq(other, notifier));
+        if notifiers.is_empty() {
+            watches.remove(&run);
+        }
     }
 
     pub(super) fn remove_run_watch(&self, state: &Arc<RunSignalState>) {

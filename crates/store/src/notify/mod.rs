@@ -1,6 +1,6 @@
 //! Notifications: what has changed, for those who wait for it on this server and on the others of the same database.
 //!
-//! A topic is a room with its newest seq, the queue, a list of an owner, or a run with new signals. A change is
+//! A topic is a room with its newest seq, the queue, a list of an owner, or the signals of a run. A change is
 //! published after its commit ([`NotifyHub::publish`]): subscribers on this server are woken at once, and the outbox
 //! sends the topic to the other servers, many topics in one message. On SQLite there is no other server.
 //!
@@ -10,7 +10,8 @@
 //! messages.
 //!
 //! Signals of a run: the journal publishes every signal that it has stored; the worker that executes runs waits for
-//! [`Store::watch_run_signals`], and wakes the runs that it holds.
+//! [`Store::watch_run_signals`], and wakes the runs that it holds. When it has settled signals, the journal publishes
+//! that too, for the senders, which wait for [`Store::watch_settled_signals`].
 
 mod hub;
 mod list_states;
@@ -25,7 +26,7 @@ mod watch;
 pub(crate) use hub::{NotifyHub, RoomTopic};
 pub(crate) use postgres::PostgresRelay;
 pub(crate) use service::NotifyService;
-pub use watch::{OwnerWatch, RunSignalWatch, SignaledRuns, WatchedChanges};
+pub use watch::{OwnerWatch, RunSignalWatch, SettledSignalsWatch, SignaledRuns, WatchedChanges};
 
 use crate::open::Store;
 use domain::{
@@ -64,6 +65,8 @@ pub(crate) enum Topic {
     List { owner: Owner, list: OwnerList },
     /// The run has new signals.
     Run(RunId),
+    /// Signals of the run were settled.
+    Settled(RunId),
 }
 
 /// A list of an owner's objects.
@@ -99,6 +102,17 @@ impl Store {
     /// Collects the runs that may have new signals. Start it before the first run is claimed.
     pub fn watch_run_signals(&self) -> RunSignalWatch {
         RunSignalWatch::start(self)
+    }
+
+    /// Reports that signals of a run were settled, to the servers that accepted them.
+    pub(crate) fn notify_settled(&self, run: RunId) {
+        self.notify_hub().publish(Topic::Settled(run));
+    }
+
+    /// Notified when signals of the run are settled. Start it before reading an outcome, so that one in between is not
+    /// missed.
+    pub fn watch_settled_signals(&self, run: RunId) -> SettledSignalsWatch {
+        SettledSignalsWatch::start(self, run)
     }
 
     pub(crate) fn list_changed(&self, owner: &Owner, list: OwnerList) {

@@ -26,6 +26,7 @@ pub(super) struct PendingTopics {
     rooms: HashMap<RoomId, Seq>,
     lists: BTreeSet<(Owner, OwnerList)>,
     runs: BTreeSet<RunId>,
+    settled: BTreeSet<RunId>,
     queue: bool,
     /// There were too many topics to list: anything may have changed.
     pub everything: bool,
@@ -73,8 +74,9 @@ impl PendingTopics {
                 Topic::Queue => self.queue = true,
                 Topic::List { owner, list } => drop(self.lists.insert((owner, list))),
                 Topic::Run(run) => drop(self.runs.insert(run)),
+                Topic::Settled(run) => drop(self.settled.insert(run)),
             }
-            if self.rooms.len() + self.lists.len() + self.runs.len() > MAX_TOPICS {
+            if self.rooms.len() + self.lists.len() + self.runs.len() + self.settled.len() > MAX_TOPICS {
                 *self = Self::everything();
             }
         }
@@ -87,9 +89,10 @@ impl PendingTopics {
     pub(super) fn topics(&self) -> impl Iterator<Item = Topic> {
         let queue = self.queue.then_some(Topic::Queue);
         let runs = self.runs.iter().map(|run| Topic::Run(*run));
+        let settled = self.settled.iter().map(|run| Topic::Settled(*run));
         let rooms = self.rooms.iter().map(|(id, head)| Topic::Room { id: *id, head: *head });
         let lists = self.lists.iter().map(|(owner, list)| Topic::List { owner: owner.clone(), list: *list });
-        queue.into_iter().chain(runs).chain(rooms).chain(lists)
+        queue.into_iter().chain(runs).chain(settled).chain(rooms).chain(lists)
     }
 }
 
@@ -108,12 +111,13 @@ mod tests {
             outbox.add(Topic::Room { id: room, head });
             outbox.add(Topic::Queue);
             outbox.add(Topic::Run(run));
+            outbox.add(Topic::Settled(run));
             outbox.add(Topic::List { owner: Owner::local(), list: OwnerList::Agents });
         }
         outbox.added().await;
         let topics: Vec<Topic> = outbox.take().topics().collect();
         let list = Topic::List { owner: Owner::local(), list: OwnerList::Agents };
-        assert_eq!(topics, [Topic::Queue, Topic::Run(run), Topic::Room { id: room, head: 3 }, list]);
+        assert_eq!(topics, [Topic::Queue, Topic::Run(run), Topic::Settled(run), Topic::Room { id: room, head: 3 }, list]);
         assert!(outbox.take().is_empty());
     }
 

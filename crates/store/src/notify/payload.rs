@@ -78,6 +78,7 @@ mod tests {
         let topics = [
             Topic::Queue,
             Topic::Run(RunId::generate()),
+            Topic::Settled(RunId::generate()),
             Topic::Room { id: RoomId::generate(), head: u64::MAX },
             Topic::List { owner: Owner::local(), list: OwnerList::Rooms },
         ];

@@ -1,5 +1,5 @@
 //! Reads what notifications would have reported: the heads of the rooms that are followed or watched on this server,
-//! the watched lists, and, through the worker, the queue and the signals of runs.
+//! the watched lists, and, through the worker and the senders, the queue and the signals of runs.
 
 use super::{Topic, list_states::ListStates};
 use crate::{
@@ -19,7 +19,7 @@ impl Store {
     pub(super) async fn poll_everything(&self, lists: &mut ListStates) -> Result<()> {
         let Database::Postgres(pool) = self.database() else { return Ok(()) };
         let hub = self.notify_hub();
-        hub.wake_worker();
+        hub.wake_worker_and_senders();
         poll_heads(self, pool).await?;
         for (owner, list) in lists.poll(pool, hub.owners()).await? {
             hub.deliver(&Topic::List { owner, list });

@@ -167,3 +167,29 @@ impl Drop for RunSignalWatch {
         self.store.notify_hub().remove_run_watch(&self.state);
     }
 }
+
+/// Reports that signals of one run were settled, for those who have sent them.
+pub struct SettledSignalsWatch {
+    store: Store,
+    run: RunId,
+    notifier: Arc<Notifier>,
+}
+
+impl SettledSignalsWatch {
+    pub(super) fn start(store: &Store, run: RunId) -> Self {
+        let notifier = Arc::default();
+        store.notify_hub().add_settled_watch(run, &notifier);
+        Self { store: store.clone(), run, notifier }
+    }
+
+    /// Waits until signals of the run were settled since the last call, or may have been. Cancel safe.
+    pub async fn changed(&self) {
+        self.notifier.notified().await;
+    }
+}
+
+impl Drop for SettledSignalsWatch {
+    fn drop(&mut self) {
+        self.store.notify_hub().remove_settled_watch(self.run, &self.notifier);
+    }
+}

@@ -8,8 +8,9 @@ use domain::{
     signal::{MAX_PENDING_SIGNALS, Signal, SignalBody, SignalOutcome},
 };
 use serde_json::json;
+use std::time::Duration;
 use store::{
-    Store, StoreError,
+    SETTLED_SIGNALS_PER_DELETE, Store, StoreError,
     journal::{Commit, Guard, RowChange},
     queue::Claim,
 };
@@ -26,6 +27,8 @@ contract! {
         the_end_of_a_run_settles_its_signals,
         a_run_cannot_end_before_a_message_that_was_sent_to_it_is_settled,
         only_so_many_signals_may_wait,
+        old_settled_signals_are_deleted_in_batches,
+        the_sender_is_notified_when_its_signal_is_settled,
         the_holder_finds_its_runs_with_signals;
 }
 
@@ -156,6 +159,48 @@ async fn only_so_many_signals_may_wait(database: TestDatabase) {
     let changes = vec![settling(&first[0], SignalOutcome::CarriedOut)];
     store.commit(Commit { room_id: room, guard: held(&claim), events: Vec::new(), changes }).await.unwrap();
     store.commit(storing(room, last)).await.unwrap();
+}
+
+async fn old_settled_signals_are_deleted_in_batches(database: TestDatabase) {
+    let store = database.open().await;
+    let (room, run, claim) = claimed(&store).await;
+    let (_, other, _) = claimed(&store).await;
+    let open = Signal::new(other.id, forget());
+    store.commit(storing(store.run(&me(), other.id).await.unwrap().room_id, &open)).await.unwrap();
+    let mut settled = Vec::new();
+    while settled.len() <= usize::try_from(SETTLED_SIGNALS_PER_DELETE).unwrap() {
+        let batch: Vec<Signal> = (0..MAX_PENDING_SIGNALS).map(|_| Signal::new(run.id, forget())).collect();
+        let changes = batch.iter().map(|signal| RowChange::StoreSignal { signal: signal.clone() }).collect();
+        store.commit(Commit { room_id: room, guard: Guard::None, events: Vec::new(), changes }).await.unwrap();
+        let changes = batch.iter().map(|signal| settling(signal, SignalOutcome::CarriedOut)).collect();
+        store.commit(Commit { room_id: room, guard: held(&claim), events: Vec::new(), changes }).await.unwrap();
+        settled.extend(batch);
+    }
+    assert_eq!(store.delete_settled_signals(LEASE).await.unwrap(), 0, "young ones stay");
+    let rest = settled.len() as u64 - SETTLED_SIGNALS_PER_DELETE;
+    assert_eq!(store.delete_settled_signals(Duration::ZERO).await.unwrap(), SETTLED_SIGNALS_PER_DELETE);
+    assert_eq!(store.delete_settled_signals(Duration::ZERO).await.unwrap(), rest);
+    assert!(matches!(store.signal_outcome(settled[0].id).await, Err(StoreError::NotFound)));
+    assert_eq!(store.signal_outcome(open.id).await.unwrap(), None, "an open signal stays");
+}
+
+/// On PostgreSQL from another server. No poll wakes the sender while the notifications work.
+async fn the_sender_is_notified_when_its_signal_is_settled(database: TestDatabase) {
+    let one = database.open().await;
+    let two = if database.is_sqlite() { None } else { Some(database.open().await) };
+    let sender: Store = two.as_deref().unwrap_or(&one).clone();
+    let (room, run, claim) = claimed(&one).await;
+    let (signal, last) = (Signal::new(run.id, forget()), Signal::new(run.id, forget()));
+    let watch = sender.watch_settled_signals(run.id);
+    sender.commit(storing(room, &signal)).await.unwrap();
+    sender.commit(storing(room, &last)).await.unwrap();
+    let changes = vec![settling(&signal, SignalOutcome::CarriedOut)];
+    one.commit(Commit { room_id: room, guard: held(&claim), events: Vec::new(), changes }).await.unwrap();
+    within(watch.changed()).await;
+    assert_eq!(sender.signal_outcome(signal.id).await.unwrap(), Some(SignalOutcome::CarriedOut));
+    one.commit(run.ending(room, held(&claim))).await.unwrap();
+    within(watch.changed()).await;
+    assert_eq!(sender.signal_outcome(last.id).await.unwrap(), Some(SignalOutcome::RunEnded));
 }
 
 async fn the_holder_finds_its_runs_with_signals(database: TestDatabase) {

@@ -17,6 +17,7 @@ use domain::{
 };
 use greenroom::serve::RunningServer;
 use serde_json::{Value, json};
+use std::time::{Duration, Instant};
 use testkit::{
     client::{SeenEvent, SeenItem, SseReader, TestClient, WsReader},
     database::TestDatabase,
@@ -150,6 +151,25 @@ async fn invariant_23_signals_are_durable_approvals_are_answered_on_any_server()
         assert_eq!((ended.status, message_of(there, &ended).await.text.as_str()), (RunStatus::Completed, text));
         decide(there, run, &approval, &answer).await.expect_status(204);
     }
+    servers.finish().await;
+}
+
+/// Without the notification, an outcome is found by a poll, two seconds later at the earliest.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_outcome_of_an_answer_on_another_server_is_notified() {
+    let servers = TwoServers::start().await;
+    let (here, there) = (&servers.here, &servers.there);
+    let mut fastest = Duration::MAX;
+    for _ in 0..5 {
+        let room = room(here).await;
+        let (run, approval, _follower) = asking(here, room, ASK).await;
+        let sent = Instant::now();
+        decide(there, run, &approval, &json!({"decision": "allow"})).await.expect_status(204);
+        fastest = fastest.min(sent.elapsed());
+        wait_for_end(there, run).await;
+    }
+    println!("the fastest answer on another server took {fastest:?}");
+    assert!(fastest < Duration::from_secs(1), "{fastest:?}");
     servers.finish().await;
 }
 
