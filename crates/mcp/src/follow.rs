@@ -1,4 +1,4 @@
-//! Follows one run until it ends, waits for an approval, or the caller's timeout passes.
+//! Folds one run until it ends, waits for an approval, or the caller's timeout passes.
 
 use crate::handler::HandlerShared;
 use domain::{
@@ -9,15 +9,9 @@ use domain::{
     position::Position,
     run::Run,
 };
+use engine::{EventReader, EventUpdate};
 use std::{future::Future, sync::Arc, time::Duration};
-use store::{
-    journal::{Batch, Follower},
-    notify::Notifier,
-};
-use tokio::time::{Instant, timeout};
-
-/// Commits by other servers cause no local notification, so the store is polled.
-const POLL_INTERVAL: Duration = Duration::from_secs(1);
+use tokio::time::Instant;
 
 /// Receives the progress of a run, after each batch of events.
 pub trait RunListener: Send {
@@ -43,7 +37,7 @@ pub struct RunFollow {
     shared: Arc<HandlerShared>,
     owner: Owner,
     run: RunId,
-    follower: Follower,
+    events: EventReader,
     answer: Answer,
     open_approvals: Vec<ApprovalRequested>,
 }
@@ -54,9 +48,9 @@ impl RunFollow {
         let queries = shared.engine.queries();
         let found = queries.run(owner, run).await?;
         let after = Position { epoch: None, seq: found.queued_seq.saturating_sub(1) };
-        let follower = queries.follow(owner, found.room_id, &after, Arc::new(Notifier::default())).await?;
+        let events = queries.room_events(owner, found.room_id, &after).await?.of_run(run);
         let (answer, open) = (Answer::default(), Vec::new());
-        Ok(Self { shared: Arc::clone(shared), owner: owner.clone(), run, follower, answer, open_approvals: open })
+        Ok(Self { shared: Arc::clone(shared), owner: owner.clone(), run, events, answer, open_approvals: open })
     }
 
     pub async fn wait(
@@ -66,34 +60,22 @@ impl RunFollow {
     ) -> Result<FollowedRun, store::StoreError> {
         let deadline = Instant::now() + max_wait;
         loop {
-            match self.follower.next().await? {
-                Batch::Frames(frames) => {
-                    let (run, mut tools, mut ended) = (Some(self.run), Vec::new(), false);
-                    for frame in frames.iter().filter(|frame| frame.run_id == run) {
-                        if let Some(body) = frame.body() {
-                            self.apply(body, &mut tools);
-                        }
-                        ended |= frame.kind.ends_a_run();
+            // Nothing happens before an open approval is answered.
+            let update = match self.open_approvals.is_empty() {
+                true => self.events.next_before(deadline).await?,
+                false => self.events.next().await?,
+            };
+            match update {
+                EventUpdate::Events(frames) => {
+                    let mut tools = Vec::new();
+                    for body in frames.iter().filter_map(|frame| frame.body()) {
+                        self.apply(body, &mut tools);
                     }
                     listener.on_events(&self.answer, &tools).await;
-                    if ended {
-                        break;
-                    }
                 }
                 // Cannot happen: the position was just read from this journal.
-                Batch::Reset { .. } => {}
-                // Nothing happens before the approval is answered.
-                Batch::CaughtUp if !self.open_approvals.is_empty() => break,
-                Batch::CaughtUp => {
-                    let now = Instant::now();
-                    if now >= deadline {
-                        break;
-                    }
-                    let bell = Arc::clone(self.follower.notifier());
-                    if timeout(POLL_INTERVAL.min(deadline - now), bell.notified()).await.is_err() {
-                        self.follower.refresh().await?;
-                    }
-                }
+                EventUpdate::Reset { .. } => {}
+                EventUpdate::CaughtUp | EventUpdate::RunEnded => break,
             }
         }
         let run = self.shared.engine.queries().run(&self.owner, self.run).await?;

@@ -1,6 +1,6 @@
 //! Cancels runs. Returns when the work has really stopped, with a receipt of what that took.
 
-use crate::{Engine, EngineError, run::Halt};
+use crate::{Engine, EngineError, follow::EventUpdate, run::Halt};
 use domain::{
     actor::Actor,
     ids::{RoomId, RunId},
@@ -9,9 +9,9 @@ use domain::{
     run::{Receipt, Run, RunStatus},
 };
 use serde::Serialize;
-use std::{sync::Arc, time::Duration};
-use store::{journal::StopRequest, notify::Notifier};
-use tokio::time::{Instant, timeout};
+use std::time::Duration;
+use store::journal::StopRequest;
+use tokio::time::Instant;
 
 /// A run that has ended.
 #[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
@@ -24,8 +24,6 @@ pub struct StoppedRun {
 
 /// Longer than a provider's grace period: a run that has not stopped by then is an error.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(30);
-/// Notifications from other servers may not arrive here, so the status is polled too.
-const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 impl Engine {
     /// Cancels a run. For a run that has already ended, returns how it ended.
@@ -66,24 +64,24 @@ impl Engine {
     pub async fn wait_for_end(&self, actor: &Actor, run: RunId, limit: Duration) -> Result<Run, EngineError> {
         let owner = actor.require(Permission::Read)?;
         let deadline = Instant::now() + limit;
-        let notifier = Arc::new(Notifier::default());
         let room = self.store().run(owner, run).await?.room_id;
         // Registers interest first, then reads: an end in between is not missed.
-        let _follower = self.store().follow(owner, room, &Position::START, notifier.clone()).await?;
+        let mut events = self.queries().room_events(owner, room, &Position::START).await?.from_now_on().of_run(run);
+        let found = self.store().run(owner, run).await?;
+        if found.status.is_terminal() {
+            return Ok(found);
+        }
         loop {
-            let run = self.store().run(owner, run).await?;
-            if run.status.is_terminal() {
-                return Ok(run);
+            match events.next_before(deadline).await? {
+                EventUpdate::RunEnded => return Ok(self.store().run(owner, run).await?),
+                EventUpdate::CaughtUp => {
+                    let status = self.store().run(owner, run).await?.status;
+                    let limit = limit.as_secs();
+                    let why = format!("the run has not ended within {limit} s; its status is {status}");
+                    return Err(EngineError::Unavailable(why));
+                }
+                EventUpdate::Events(_) | EventUpdate::Reset { .. } => {}
             }
-            if Instant::now() >= deadline {
-                return Err(EngineError::Unavailable(format!(
-                    "the run has not ended within {} s; its status is {}",
-                    limit.as_secs(),
-                    run.status
-                )));
-            }
-            // A new event in the room, or time to poll.
-            drop(timeout(POLL_INTERVAL, notifier.notified()).await);
         }
     }
 }

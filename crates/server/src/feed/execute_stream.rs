@@ -19,6 +19,7 @@ pub struct ExecuteStream {
     live: RoomReader,
     run: RunId,
     room: RoomId,
+    /// The answer, once it has ended.
     text: String,
     started: bool,
     ended: bool,
@@ -35,6 +36,7 @@ impl ExecuteStream {
         on_disconnect: OnDisconnect,
     ) -> Self {
         let disconnect_guard = app.engine.cancel_on_disconnect(actor, run, on_disconnect);
+        let live = live.of_run(run);
         Self { live, run, room, text: String::new(), started: false, ended: false, disconnect_guard }
     }
 
@@ -52,11 +54,9 @@ impl ExecuteStream {
             let mut out = BytesMut::new();
             match self.live.next().await {
                 RoomUpdate::Frames(frames) => {
-                    let run = Some(self.run);
-                    for event in frames.iter().filter(|event| event.run_id == run) {
-                        self.write_event(event, &mut out);
-                    }
+                    frames.iter().for_each(|event| self.write_event(event, &mut out));
                 }
+                RoomUpdate::RunEnded => self.end(&mut out),
                 RoomUpdate::Heartbeat { .. } => out.extend_from_slice(b": keep-alive\n\n"),
                 // Cannot happen: the stream starts at a position of the current epoch.
                 RoomUpdate::Reset { .. } => {}
@@ -95,10 +95,7 @@ impl ExecuteStream {
                 ("status", json!({"status": RunStatus::Running, "provider": e.provider, "model": e.model}))
             }
             EventBody::Status(e) => ("status", json!({"status": e.status, "message": e.message})),
-            EventBody::ContentDelta(e) => {
-                self.text.push_str(&e.delta);
-                ("message", json!({"type": "assistant", "delta": e.delta}))
-            }
+            EventBody::ContentDelta(e) => ("message", json!({"type": "assistant", "delta": e.delta})),
             EventBody::ThinkingDelta(e) => ("message", json!({"type": "thinking", "delta": e.delta})),
             EventBody::Retract(e) => ("status", json!({"status": "retracted", "item": e.item})),
             EventBody::ToolUse(e) => {
@@ -113,7 +110,7 @@ impl ExecuteStream {
                 json!({"status": RunStatus::WaitingForApproval, "approval_id": e.approval_id, "name": e.name,
                        "input": e.input, "expires_at": e.expires_at}),
             ),
-            // The final text, without retracted parts; it replaces the accumulated deltas.
+            // The text without retracted parts; the terminal event is in the same commit.
             EventBody::StreamEnd(e) => {
                 self.text = e.response_text;
                 return;
@@ -137,9 +134,6 @@ impl ExecuteStream {
             _ => return,
         };
         out.extend_from_slice(&frame(name, &data));
-        if event.kind.ends_a_run() {
-            self.end(out);
-        }
     }
 }
 

@@ -1,13 +1,15 @@
-//! Reads one room live. It holds only a position and a wake-up, so that ten thousand idle readers cost little and a
+//! Reads one room, or one of its runs, live. It holds only a position and a wake-up, so that ten thousand idle readers cost little and a
 //! slow reader does not affect others (invariant 10).
 
 use crate::{App, error::Problem};
-use domain::{actor::Actor, ids::RoomId, position::Position};
-use std::{pin::Pin, sync::Arc, time::Duration};
-use store::{
-    journal::{Batch, Follower, Frame},
-    notify::Notifier,
+use domain::{
+    actor::Actor,
+    ids::{RoomId, RunId},
+    position::Position,
 };
+use engine::{EventReader, EventUpdate};
+use std::{pin::Pin, sync::Arc, time::Duration};
+use store::journal::Frame;
 use tokio::time::{Instant, Sleep, sleep};
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
@@ -20,6 +22,8 @@ pub enum RoomUpdate {
     Heartbeat {
         head: u64,
     },
+    /// The run's last event was sent before.
+    RunEnded,
     /// The server is stopping; reconnect soon.
     Stopping,
     Failed(Problem),
@@ -28,7 +32,7 @@ pub enum RoomUpdate {
 pub struct RoomReader {
     app: App,
     actor: Actor,
-    follower: Follower,
+    events: EventReader,
     heartbeat_interval: Duration,
     // Both futures are registered once and polled repeatedly, so that a busy reader does not register them each time.
     heartbeat: Pin<Box<Sleep>>,
@@ -38,13 +42,12 @@ pub struct RoomReader {
 
 impl RoomReader {
     pub async fn open(app: &App, actor: &Actor, room: RoomId, after: &Position) -> Result<Self, store::StoreError> {
-        let follower =
-            app.engine.queries().follow(&actor.workspace, room, after, Arc::new(Notifier::default())).await?;
+        let events = app.engine.queries().room_events(&actor.workspace, room, after).await?;
         let every = app.config.heartbeat;
         Ok(Self {
             app: app.clone(),
             actor: actor.clone(),
-            follower,
+            events,
             heartbeat_interval: every,
             heartbeat: Box::pin(sleep(every)),
             stopping: Box::pin(app.stopping.clone().cancelled_owned()),
@@ -52,13 +55,20 @@ impl RoomReader {
         })
     }
 
+    /// Reads the events of one run only, up to its end.
+    pub fn of_run(mut self, run: RunId) -> Self {
+        self.events = self.events.of_run(run);
+        self
+    }
+
     pub async fn next(&mut self) -> RoomUpdate {
         loop {
-            match self.follower.next().await {
-                Ok(Batch::Frames(frames)) => return RoomUpdate::Frames(frames),
-                Ok(Batch::Reset { head }) => return RoomUpdate::Reset { head },
-                Ok(Batch::CaughtUp) if self.stopped => return RoomUpdate::Stopping,
-                Ok(Batch::CaughtUp) => {}
+            match self.events.next().await {
+                Ok(EventUpdate::Events(frames)) => return RoomUpdate::Frames(frames),
+                Ok(EventUpdate::Reset { head }) => return RoomUpdate::Reset { head },
+                Ok(EventUpdate::RunEnded) => return RoomUpdate::RunEnded,
+                Ok(EventUpdate::CaughtUp) if self.stopped => return RoomUpdate::Stopping,
+                Ok(EventUpdate::CaughtUp) => {}
                 Err(error) => return RoomUpdate::Failed(error.into()),
             }
             tokio::select! {
@@ -69,11 +79,11 @@ impl RoomReader {
                     self.heartbeat.as_mut().reset(Instant::now() + self.heartbeat_interval);
                     // Boxed, so that an idle reader does not hold space for it.
                     return match Box::pin(self.recheck_access()).await {
-                        Ok(()) => RoomUpdate::Heartbeat { head: self.follower.head() },
+                        Ok(()) => RoomUpdate::Heartbeat { head: self.events.head() },
                         Err(problem) => RoomUpdate::Failed(problem),
                     };
                 }
-                () = self.follower.notifier().notified() => {}
+                () = self.events.notified() => {}
             }
         }
     }
@@ -81,6 +91,6 @@ impl RoomReader {
     /// A stream outlives the checks of its request: the token may be revoked and the room deleted meanwhile.
     async fn recheck_access(&self) -> Result<(), Problem> {
         self.app.authenticator.recheck(&self.actor).await?;
-        Ok(self.follower.refresh().await?)
+        Ok(self.events.refresh().await?)
     }
 }

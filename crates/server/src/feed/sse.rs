@@ -8,10 +8,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use bytes::{Bytes, BytesMut};
-use domain::{
-    ids::RunId,
-    position::{Epoch, Position},
-};
+use domain::position::{Epoch, Position};
 use futures_util::stream::{self, Stream};
 use std::{convert::Infallible, sync::Arc};
 use store::journal::Frame;
@@ -41,18 +38,9 @@ pub fn position(headers: &HeaderMap, after: Option<&str>) -> Result<Position, Pr
     text.parse().map_err(|error| Problem::invalid(format!("after: {error}")))
 }
 
-/// Streams the whole room without an end.
-pub fn room(app: &App, live: RoomReader) -> Response {
-    stream_of(app, live, None)
-}
-
-/// Streams one run's events and ends after its terminal event.
-pub fn run(app: &App, live: RoomReader, run: RunId) -> Response {
-    stream_of(app, live, Some(run))
-}
-
-fn stream_of(app: &App, live: RoomReader, run: Option<RunId>) -> Response {
-    let state = SseState { live, epoch: app.engine.queries().epoch().clone(), run, started: false, ended: false };
+/// Streams a room without an end, or one run's events up to its terminal event.
+pub fn stream_of(app: &App, live: RoomReader) -> Response {
+    let state = SseState { live, epoch: app.engine.queries().epoch().clone(), started: false, ended: false };
     respond(bytes_of(state))
 }
 
@@ -74,7 +62,6 @@ pub fn respond(bytes: impl Stream<Item = Bytes> + Send + 'static) -> Response {
 struct SseState {
     live: RoomReader,
     epoch: Epoch,
-    run: Option<RunId>,
     started: bool,
     ended: bool,
 }
@@ -84,59 +71,43 @@ impl SseState {
         if !std::mem::replace(&mut self.started, true) {
             return Some(Bytes::from_static(RETRY_HINT.as_bytes()));
         }
-        while !self.ended {
-            let epoch = &self.epoch;
-            let bytes: Bytes = match self.live.next().await {
-                RoomUpdate::Frames(frames) => match self.select(&frames) {
-                    Some(bytes) => bytes,
-                    None => continue,
-                },
-                RoomUpdate::Reset { head } => {
-                    format!("event: reset\ndata: {{\"epoch\":\"{epoch}\",\"head\":{head}}}\n\n").into()
-                }
-                // Without an id, so that it does not move the position that a client resumes from.
-                RoomUpdate::Heartbeat { head } => {
-                    format!(": keep-alive\n\nevent: heartbeat\ndata: {{\"epoch\":\"{epoch}\",\"head\":{head}}}\n\n")
-                        .into()
-                }
-                RoomUpdate::Stopping => {
-                    self.ended = true;
-                    Bytes::from_static(b": the server is stopping\nretry: 1000\n\n")
-                }
-                RoomUpdate::Failed(problem) => {
-                    self.ended = true;
-                    problem.log("sse");
-                    let data = serde_json::json!({"code": problem.code(), "message": problem.detail()});
-                    format!("event: error\ndata: {data}\n\n").into()
-                }
-            };
-            return Some(bytes);
+        if self.ended {
+            return None;
         }
-        None
-    }
-
-    /// Joins all ready frames, for one socket write instead of many.
-    fn select(&mut self, frames: &[Arc<Frame>]) -> Option<Bytes> {
-        let Some(run) = self.run else { return Some(joined(frames.iter())) };
-        let end = frames.iter().position(|frame| frame.run_id == Some(run) && frame.kind.ends_a_run());
-        self.ended = end.is_some();
-        let until = end.map_or(frames.len(), |at| at + 1);
-        let ours: Vec<_> = frames[..until].iter().filter(|frame| frame.run_id == Some(run)).collect();
-        if ours.is_empty() { None } else { Some(joined(ours.into_iter())) }
+        let epoch = &self.epoch;
+        Some(match self.live.next().await {
+            RoomUpdate::Frames(frames) => joined(&frames),
+            RoomUpdate::RunEnded => return None,
+            RoomUpdate::Reset { head } => {
+                format!("event: reset\ndata: {{\"epoch\":\"{epoch}\",\"head\":{head}}}\n\n").into()
+            }
+            // Without an id, so that it does not move the position that a client resumes from.
+            RoomUpdate::Heartbeat { head } => {
+                format!(": keep-alive\n\nevent: heartbeat\ndata: {{\"epoch\":\"{epoch}\",\"head\":{head}}}\n\n").into()
+            }
+            RoomUpdate::Stopping => {
+                self.ended = true;
+                Bytes::from_static(b": the server is stopping\nretry: 1000\n\n")
+            }
+            RoomUpdate::Failed(problem) => {
+                self.ended = true;
+                problem.log("sse");
+                let data = serde_json::json!({"code": problem.code(), "message": problem.detail()});
+                format!("event: error\ndata: {data}\n\n").into()
+            }
+        })
     }
 }
 
-fn joined<'a>(mut frames: impl Iterator<Item = &'a Arc<Frame>> + Clone) -> Bytes {
-    let total = frames.clone().map(|frame| frame.len()).sum();
-    match (frames.clone().next(), frames.clone().nth(1)) {
+/// Joins all ready frames, for one socket write instead of many.
+fn joined(frames: &[Arc<Frame>]) -> Bytes {
+    match frames {
         // A single frame is shared without copying.
-        (Some(only), None) => only.sse().clone(),
+        [only] => only.sse().clone(),
         _ => {
-            let bytes = frames.try_fold(BytesMut::with_capacity(total), |mut all, frame| {
-                all.extend_from_slice(frame.sse());
-                Some(all)
-            });
-            bytes.unwrap_or_default().freeze()
+            let mut all = BytesMut::with_capacity(frames.iter().map(|frame| frame.len()).sum());
+            frames.iter().for_each(|frame| all.extend_from_slice(frame.sse()));
+            all.freeze()
         }
     }
 }

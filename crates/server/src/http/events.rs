@@ -54,7 +54,7 @@ pub async fn read(
             return Err(Problem::invalid("raw: streams do not support it; send no Accept: text/event-stream."));
         }
         let live = RoomReader::open(&app, &caller, room, &position).await?;
-        return Ok(sse::room(&app, live));
+        return Ok(sse::stream_of(&app, live));
     }
     let limit = match after.limit.unwrap_or(page::DEFAULT_LIMIT) {
         limit if (1..=page::MAX_LIMIT).contains(&limit) => limit,

@@ -129,7 +129,7 @@ pub async fn stream(
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
     let live = RoomReader::open(&app, &caller, run.room_id, &position).await?;
-    Ok(sse::run(&app, live, id))
+    Ok(sse::stream_of(&app, live.of_run(id)))
 }
 
 /// Cancel a run

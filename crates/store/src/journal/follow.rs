@@ -81,6 +81,12 @@ impl Follower {
         }
     }
 
+    /// Leaves out the events up to the newest known one.
+    pub fn skip_to_head(&mut self) {
+        self.seq = self.topic.head();
+        self.pending_reset = None;
+    }
+
     /// Returns whether the room has events that were not returned yet. Cheap: for a notifier shared by many rooms.
     pub fn is_behind(&self) -> bool {
         self.pending_reset.is_some() || self.topic.head() > self.seq

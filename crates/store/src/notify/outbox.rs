@@ -117,7 +117,10 @@ mod tests {
         outbox.added().await;
         let topics: Vec<Topic> = outbox.take().topics().collect();
         let list = Topic::List { owner: Owner::local(), list: OwnerList::Agents };
-        assert_eq!(topics, [Topic::Queue, Topic::Run(run), Topic::Settled(run), Topic::Room { id: room, head: 3 }, list]);
+        assert_eq!(
+            topics,
+            [Topic::Queue, Topic::Run(run), Topic::Settled(run), Topic::Room { id: room, head: 3 }, list]
+        );
         assert!(outbox.take().is_empty());
     }
 
