@@ -35,28 +35,21 @@ struct WorkerHandle {
     holder: String,
     lease: Duration,
     slots: Arc<WorkerSlots>,
-    dispatches: mpsc::Sender<RunDispatch>,
+    dispatches: mpsc::Sender<(ClaimedRun, WorkerSlot)>,
     /// Runs claimed by this worker that are not yet registered in `ActiveRuns`.
     pending: Arc<Mutex<HashSet<RunId>>>,
 }
 
-/// A worker slot reserved for a run that is about to be queued.
-struct WorkerSlot {
-    worker: Arc<WorkerHandle>,
-    guard: PendingRunGuard,
-    permit: TakenSlot,
-}
-
-/// A claimed run that is sent to the worker.
-pub(crate) struct RunDispatch {
-    pub run: ClaimedRun,
+/// A worker slot that was reserved for a run before it was queued; it travels with the run to the worker.
+pub(super) struct WorkerSlot {
+    /// Held until the run has ended.
     pub permit: TakenSlot,
-    /// Dropped when the run is registered in `ActiveRuns`.
+    /// Held until the run is registered in `ActiveRuns`.
     pub guard: PendingRunGuard,
 }
 
 /// Marks a run as pending while it lives, so that recovery does not take it for a run without a driver.
-pub(crate) struct PendingRunGuard {
+pub(super) struct PendingRunGuard {
     run: RunId,
     pending: Arc<Mutex<HashSet<RunId>>>,
 }
@@ -70,7 +63,7 @@ impl Drop for PendingRunGuard {
 /// The worker's end of the handoff.
 pub(super) struct WorkerInbox {
     pub slots: Arc<WorkerSlots>,
-    pub dispatches: mpsc::Receiver<RunDispatch>,
+    pub dispatches: mpsc::Receiver<(ClaimedRun, WorkerSlot)>,
     pending: Arc<Mutex<HashSet<RunId>>>,
 }
 
@@ -109,22 +102,23 @@ impl Handoff {
         message: (&Message, usize),
         queued_event: usize,
     ) -> Option<PreclaimedRun> {
-        let (slot, owner, agent) = (self.reserve_slot(owner, run)?, owner.clone(), agent.clone());
-        let message = (message.0.clone(), message.1);
-        Some(PreclaimedRun { slot, owner, run, agent, stream_id: MessageId::generate(), message, queued_event })
+        let (worker, slot) = self.reserve_slot(owner, run)?;
+        let (owner, agent, message) = (owner.clone(), agent.clone(), (message.0.clone(), message.1));
+        Some(PreclaimedRun { worker, slot, owner, run, agent, stream_id: MessageId::generate(), message, queued_event })
     }
 
-    fn reserve_slot(&self, owner: &Owner, run: RunId) -> Option<WorkerSlot> {
+    fn reserve_slot(&self, owner: &Owner, run: RunId) -> Option<(Arc<WorkerHandle>, WorkerSlot)> {
         let worker = lock(&self.0).clone().filter(|worker| !worker.dispatches.is_closed())?;
         let permit = worker.slots.take(owner)?;
         lock(&worker.pending).insert(run);
         let guard = PendingRunGuard { run, pending: Arc::clone(&worker.pending) };
-        Some(WorkerSlot { worker, guard, permit })
+        Some((worker, WorkerSlot { permit, guard }))
     }
 }
 
 /// A run that is about to be queued and has a reserved slot: what is known before the commit.
 pub(crate) struct PreclaimedRun {
+    worker: Arc<WorkerHandle>,
     slot: WorkerSlot,
     owner: Owner,
     run: RunId,
@@ -139,7 +133,7 @@ pub(crate) struct PreclaimedRun {
 
 impl PreclaimedRun {
     pub(crate) fn offer(&self) -> ClaimOffer {
-        let WorkerHandle { holder, lease, .. } = &*self.slot.worker;
+        let WorkerHandle { holder, lease, .. } = &*self.worker;
         let start_events = start_events(self.run, &self.agent, self.stream_id);
         ClaimOffer { holder: holder.clone(), lease: *lease, start_events }
     }
@@ -152,9 +146,9 @@ impl PreclaimedRun {
         fence: u64,
         own_events: usize,
         prefetch: Option<Prefetch>,
-    ) -> (WorkerSlot, ClaimedRun) {
-        let Self { slot, owner, run: run_id, agent, stream_id, message: (mut message, posted_event), queued_event } =
-            self;
+    ) -> (ClaimedRun, WorkerSlot) {
+        let Self { slot, owner, run: run_id, agent, stream_id, message, queued_event, .. } = self;
+        let (mut message, posted_event) = message;
         let (room_id, at) = (message.room_id, committed.at);
         let queued_seq = committed.first_seq + queued_event as u64;
         message.seq = committed.first_seq + posted_event as u64;
@@ -178,7 +172,7 @@ impl PreclaimedRun {
         let claim = Claim { run_id, room_id, owner, queued_seq, fence, stop: None };
         let started = Some(StoredStart::new(stream_id, committed.first_seq + own_events as u64, at));
         let prefetch = prefetch.filter(|prefetch| prefetch.is_current_at(committed.first_seq));
-        (slot, ClaimedRun { claim, run, agent, message, started, prefetch })
+        (ClaimedRun { claim, run, agent, message, started, prefetch }, slot)
     }
 }
 
@@ -199,21 +193,17 @@ impl Engine {
             let (committed, prefetch) = tokio::join!(engine.store().commit(commit), prefetch);
             let committed = committed?;
             if let Some(fence) = committed.claimed_fence {
-                let (slot, run) = preclaimed.into_claimed(committed, fence, own_events, prefetch);
-                engine.dispatch(slot, run).await;
+                let worker = Arc::clone(&preclaimed.worker);
+                let claimed = preclaimed.into_claimed(committed, fence, own_events, prefetch);
+                if let Err(unsent) = worker.dispatches.try_send(claimed) {
+                    // The worker has stopped in the meantime.
+                    let (run, _slot) = unsent.into_inner();
+                    engine.end_for_shutdown(&run.claim).await;
+                }
             }
             Ok(committed)
         });
         task.await.unwrap_or_else(|error| Err(StoreError::unavailable("the commit was interrupted").caused_by(error)))
-    }
-
-    async fn dispatch(&self, slot: WorkerSlot, run: ClaimedRun) {
-        let WorkerSlot { worker, guard, permit } = slot;
-        let dispatch = RunDispatch { run, permit, guard };
-        if let Err(unsent) = worker.dispatches.try_send(dispatch) {
-            // The worker has stopped in the meantime.
-            self.end_for_shutdown(&unsent.into_inner().run.claim).await;
-        }
     }
 
     /// Ends a started run when the server stops before its provider was called.

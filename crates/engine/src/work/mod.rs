@@ -11,10 +11,10 @@ pub(crate) use handoff::{Handoff, PreclaimedRun};
 
 use crate::{
     Engine,
-    run::{Halt, drive, drive_queued},
+    run::{ClaimedRun, Halt, drive, drive_queued},
 };
 use domain::{event::Interruption, ids::RunId};
-use handoff::{RunDispatch, WorkerInbox};
+use handoff::{WorkerInbox, WorkerSlot};
 use slots::TakenSlot;
 use std::{
     collections::{HashMap, HashSet},
@@ -88,7 +88,7 @@ impl Worker {
                     self.on_task_end(ended);
                     self.claim_runs().await
                 }
-                Some(dispatch) = self.inbox.dispatches.recv() => self.accept(dispatch).await,
+                Some((run, slot)) = self.inbox.dispatches.recv() => self.accept(run, slot).await,
                 () = notify.notified() => self.claim_runs().await,
                 _ = poll.tick() => self.claim_runs().await,
                 () = signal_watch.changed() => self.wake(signal_watch.take()).await,
@@ -146,8 +146,8 @@ impl Worker {
         Ok(())
     }
 
-    async fn accept(&mut self, dispatch: RunDispatch) -> Result<(), store::StoreError> {
-        let RunDispatch { run, permit, guard } = dispatch;
+    async fn accept(&mut self, run: ClaimedRun, slot: WorkerSlot) -> Result<(), store::StoreError> {
+        let WorkerSlot { permit, guard } = slot;
         let wakeups = self.engine.active_runs().add(&run.claim);
         let run_id = run.claim.run_id;
         self.spawn(run_id, drive(self.engine.clone(), run, wakeups), permit);
@@ -224,8 +224,8 @@ impl Worker {
         self.engine.active_runs().halt_all(Halt::Interrupt(Interruption::Shutdown));
         self.inbox.dispatches.close();
         let all = async {
-            while let Some(dispatch) = self.inbox.dispatches.recv().await {
-                self.engine.end_for_shutdown(&dispatch.run.claim).await;
+            while let Some((run, _slot)) = self.inbox.dispatches.recv().await {
+                self.engine.end_for_shutdown(&run.claim).await;
             }
             while let Some(ended) = self.tasks.join_next_with_id().await {
                 self.on_task_end(ended);
