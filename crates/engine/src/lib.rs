@@ -4,6 +4,7 @@
 //! is the API that HTTP, WebSocket, CLI and MCP call. Must not know HTTP or SQL.
 
 mod accounts;
+mod agent_access;
 mod agent_workspace;
 mod attachments;
 pub mod commands;
@@ -20,11 +21,13 @@ mod uploads;
 mod work;
 
 pub use accounts::Accounts;
+pub use agent_access::{
+    AgentAccess, AgentAccessOwner, AgentRequest, HOST_TOOLS_SERVER, OfferedTool, OfferedToolResult, is_agent_token,
+};
 pub use error::EngineError;
 pub use folders::Folders;
 pub use follow::{EventReader, EventUpdate};
 pub use mcp_servers::{McpServerSource, McpVariables, ServerProblem, VariableUse, skill_layer};
-pub use providers::{agent_tokens, host_tools};
 pub use queries::Queries;
 pub use uploads::IncomingUpload;
 pub use work::Worker;

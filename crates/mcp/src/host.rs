@@ -13,10 +13,7 @@ use crate::{
     },
 };
 use bytes::Bytes;
-use engine::{
-    agent_tokens::{AgentToken, AgentTokenBinding, HostToolRequest},
-    host_tools::{HostToolDefinition, SERVER_NAME, name_over_mcp},
-};
+use engine::{AgentAccess, AgentAccessOwner, AgentRequest, HOST_TOOLS_SERVER, OfferedTool};
 use futures_util::future::BoxFuture;
 use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt as _, Full};
@@ -75,12 +72,12 @@ struct CancelParams {
 }
 
 impl McpService {
-    /// `token` must have been verified. Boxed like `streamable`.
-    pub fn host_tools<'a>(&'a self, token: &'a Arc<AgentToken>, request: Request<Bytes>) -> BoxFuture<'a, McpResponse> {
-        Box::pin(self.handle_host_tools(token, request))
+    /// Boxed like `streamable`.
+    pub fn host_tools<'a>(&'a self, access: &'a AgentAccess, request: Request<Bytes>) -> BoxFuture<'a, McpResponse> {
+        Box::pin(self.handle_host_tools(access, request))
     }
 
-    async fn handle_host_tools(&self, token: &Arc<AgentToken>, mut request: Request<Bytes>) -> McpResponse {
+    async fn handle_host_tools(&self, access: &AgentAccess, mut request: Request<Bytes>) -> McpResponse {
         if request.method() != Method::POST {
             return response::method_not_allowed("POST", "Send each message in its own POST request.");
         }
@@ -92,7 +89,7 @@ impl McpService {
             if let (CANCELLED_METHOD, Some(id)) =
                 (message.method.as_str(), message.params.and_then(|params| params.request_id))
             {
-                token.cancel(&id.to_string());
+                access.cancel(&id.to_string());
             }
             return response::empty(StatusCode::ACCEPTED);
         };
@@ -103,9 +100,9 @@ impl McpService {
             let why = format!("unknown method; available: {}", METHODS.join(", "));
             return response::json_rpc_error(status, -32601, &why, &id);
         }
-        let AgentTokenBinding { agent_id, room_id, run_id, .. } = token.binding();
+        let AgentAccessOwner { agent_id, room_id, run_id } = access.belongs_to();
         tracing::debug!(%agent_id, %room_id, ?run_id, method = message.method, "an agent's program uses the host tools");
-        let Some(call) = token.begin_request(&id.to_string()).map(Arc::new) else {
+        let Some(call) = access.begin_request(&id.to_string()).map(Arc::new) else {
             let why = "Too many requests with this token are in progress; wait for an answer first.";
             return response::json_rpc_error(StatusCode::TOO_MANY_REQUESTS, -32000, why, &id);
         };
@@ -147,7 +144,7 @@ struct HostToolsHandler;
 
 impl ServerHandler for HostToolsHandler {
     fn get_info(&self) -> ServerConfig {
-        let mut us = Implementation::new(SERVER_NAME, env!("CARGO_PKG_VERSION"));
+        let mut us = Implementation::new(HOST_TOOLS_SERVER, env!("CARGO_PKG_VERSION"));
         us.title = Some("Greenroom".into());
         ServerConfig::new(ServerCapabilities::builder().enable_tools().build()).with_server_info(us)
     }
@@ -157,7 +154,7 @@ impl ServerHandler for HostToolsHandler {
         _: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(tools(request_of(&context)?.token())))
+        Ok(ListToolsResult::with_all_items(tools(request_of(&context)?)))
     }
 
     async fn call_tool(
@@ -188,16 +185,15 @@ impl ServerHandler for HostToolsHandler {
     }
 }
 
-fn request_of(context: &RequestContext<RoleServer>) -> Result<&Arc<HostToolRequest>, ErrorData> {
-    extension::<Arc<HostToolRequest>>(&context.extensions)
+fn request_of(context: &RequestContext<RoleServer>) -> Result<&Arc<AgentRequest>, ErrorData> {
+    extension::<Arc<AgentRequest>>(&context.extensions)
         .ok_or_else(|| ErrorData::internal_error("the request has no agent token", None))
 }
 
-fn tools(token: &AgentToken) -> Vec<Tool> {
-    let tool = |tool: HostToolDefinition| {
-        let schema = tool.schema.as_object().cloned().unwrap_or_default();
+fn tools(request: &AgentRequest) -> Vec<Tool> {
+    let tool = |tool: OfferedTool| {
         let annotations = ToolAnnotations::new().read_only(tool.is_read_only);
-        Tool::new(name_over_mcp(&tool.name).to_owned(), tool.description, schema).annotate(annotations)
+        Tool::new(tool.name, tool.description, tool.schema).annotate(annotations)
     };
-    token.host_tools().into_iter().map(tool).collect()
+    request.tools().into_iter().map(tool).collect()
 }

@@ -3,33 +3,18 @@
 use super::direction::ALLOWED_DEPENDENCIES;
 use super::tree::{SourceTree, TidyFinding};
 
-/// Files and the crates that they re-export against the rule. The list may only shrink.
-const EXCEPTIONS: &[(&str, &str, &str)] = &[(
-    "crates/engine/src/lib.rs",
-    "providers",
-    "mcp and server serve the host tools of agents, whose types are still those of providers",
-)];
-
 pub fn reexports_follow_the_direction(tree: &SourceTree) -> Vec<TidyFinding> {
     let mut findings = Vec::new();
     for (path, text) in tree.rust_sources() {
         let Some(exporter) = crate_of(path) else { continue };
         for (index, line) in text.lines().enumerate() {
             let Some(exported) = reexported_crate(line) else { continue };
-            let excepted = EXCEPTIONS.iter().any(|(file, name, _)| *file == path && *name == exported);
-            if let Some(reader) = forbidden_reader(exporter, exported).filter(|_| !excepted) {
+            if let Some(reader) = forbidden_reader(exporter, exported) {
                 let advice = format!(
                     "`{reader}` may depend on `{exporter}` but not on `{exported}`; expose a type of `{exporter}` instead"
                 );
                 findings.push(TidyFinding::at(path, index + 1, advice));
             }
-        }
-        let unneeded = |(file, name, _): &&(&str, &str, &str)| {
-            *file == path && !text.lines().any(|line| reexported_crate(line) == Some(*name))
-        };
-        for (_, name, _) in EXCEPTIONS.iter().filter(unneeded) {
-            let advice = format!("it re-exports nothing of `{name}` any more; remove its exception from reexports.rs");
-            findings.push(TidyFinding::on(path, advice));
         }
     }
     findings
@@ -71,13 +56,5 @@ mod tests {
         assert_eq!(found("crates/engine/src/agents.rs", "pub use store::Store;\npub use work::Worker;\n"), 0);
         assert_eq!(found("crates/server/src/lib.rs", "pub use mcp::McpHandlerKind;\n"), 0, "app may depend on mcp");
         assert_eq!(found("crates/engine/tests/it/main.rs", bad), 0);
-    }
-
-    #[test]
-    fn an_exception_that_is_not_needed_is_found() {
-        for (file, name, _) in EXCEPTIONS {
-            assert_eq!(found(file, &format!("pub use {name}::thing;\n")), 0);
-            assert_eq!(found(file, "mod run;\n"), 1);
-        }
     }
 }

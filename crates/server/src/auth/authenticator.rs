@@ -5,8 +5,7 @@ use super::{AccountStore, request_source::RequestSource, session_cookie, sign_in
 use crate::error::{Code, Problem};
 use axum::http::{HeaderMap, HeaderValue, header};
 use domain::actor::{Actor, Credential};
-use engine::agent_tokens::{AGENT_TOKEN_PREFIX, AgentToken, AgentTokenScope, AgentTokens};
-use std::sync::Arc;
+use engine::{AgentAccess, Engine, is_agent_token};
 
 /// How requests prove who sends them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -142,19 +141,18 @@ impl Authenticator {
 
 /// The agent token in the request, valid or not. The prefix tells it from an access token.
 pub fn agent_token(headers: &HeaderMap) -> Option<&[u8]> {
-    bearer_token(headers).filter(|secret| secret.starts_with(AGENT_TOKEN_PREFIX.as_bytes()))
+    bearer_token(headers).filter(|secret| is_agent_token(secret))
 }
 
 /// Finds the process that an agent token was issued to. The process runs on this machine, so a token from any other
 /// machine was stolen and is refused.
 pub fn authenticate_agent(
-    tokens: &AgentTokens,
+    engine: &Engine,
     secret: &[u8],
     headers: &HeaderMap,
     source: &RequestSource,
-) -> Result<Arc<AgentToken>, Problem> {
-    let is_allowed = |token: &Arc<AgentToken>| source.is_direct(headers) && token.allows(AgentTokenScope::HostTools);
-    tokens.find(secret).filter(is_allowed).ok_or_else(unauthorized)
+) -> Result<AgentAccess, Problem> {
+    engine.agent_access(secret).filter(|_| source.is_direct(headers)).ok_or_else(unauthorized)
 }
 
 /// The bytes after `Bearer`. Two headers or another scheme count as no token.

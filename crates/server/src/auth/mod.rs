@@ -27,9 +27,9 @@ use axum::{
     response::Response,
 };
 use domain::actor::{Actor, Credential};
-use engine::agent_tokens::AgentToken;
+use engine::AgentAccess;
 use request_source::RequestSource;
-use std::{net::SocketAddr, ops::Deref, sync::Arc};
+use std::{net::SocketAddr, ops::Deref};
 
 pub use account_store::AccountStore;
 pub use authenticator::{AuthSettings, Authenticator};
@@ -62,15 +62,15 @@ impl FromRequestParts<App> for Caller {
 #[derive(Clone, Debug)]
 pub enum Requester {
     Owner(Actor),
-    Agent(Arc<AgentToken>),
+    Agent(AgentAccess),
 }
 
 impl FromRequestParts<App> for Requester {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut request::Parts, app: &App) -> Result<Self, Problem> {
-        match parts.extensions.get::<Arc<AgentToken>>() {
-            Some(token) => Ok(Self::Agent(Arc::clone(token))),
+        match parts.extensions.get::<AgentAccess>() {
+            Some(access) => Ok(Self::Agent(access.clone())),
             None => Caller::from_request_parts(parts, app).await.map(|Caller(actor)| Self::Owner(actor)),
         }
     }
@@ -90,8 +90,8 @@ pub async fn guard(
             origin::refuse_cross_site(request.headers())?;
             let requester = match authenticator::agent_token(request.headers()) {
                 Some(token) if matches!(gate.policy, Policy::NeedsOrHostTools(_)) => {
-                    let tokens = app.engine.providers().agent_tokens();
-                    authenticator::authenticate_agent(tokens, token, request.headers(), &source).map(Requester::Agent)
+                    authenticator::authenticate_agent(&app.engine, token, request.headers(), &source)
+                        .map(Requester::Agent)
                 }
                 _ => app.authenticator.authenticate(request.headers(), &source).await.map(Requester::Owner),
             };
@@ -108,9 +108,9 @@ pub async fn guard(
                     actor.require(permission)?;
                     request.extensions_mut().insert(Caller(actor));
                 }
-                Ok(Requester::Agent(token)) => {
-                    app.rate_limiter.check(&rate_limit::RateLimitKey::AgentToken(token.number()))?;
-                    request.extensions_mut().insert(token);
+                Ok(Requester::Agent(access)) => {
+                    app.rate_limiter.check(&rate_limit::RateLimitKey::AgentToken(access.number()))?;
+                    request.extensions_mut().insert(access);
                 }
                 // Failed attempts are counted by address, which limits guessing.
                 Err(problem) => return Err(app.rate_limiter.check(&by_address).err().unwrap_or(problem)),

@@ -79,7 +79,7 @@ async fn streamable(
             parts.extensions.insert(actor.clone());
             app.mcp.streamable(actor, Request::from_parts(parts, body)).await
         }
-        Requester::Agent(token) => app.mcp.host_tools(&token, Request::from_parts(parts, body)).await,
+        Requester::Agent(access) => app.mcp.host_tools(&access, Request::from_parts(parts, body)).await,
     })
 }
 

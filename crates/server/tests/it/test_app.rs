@@ -172,7 +172,7 @@ pub fn engine_on(store: Store, folder: &Path) -> Engine {
         folders: engine::Folders { data: folder.to_owned(), shared_workspace: None },
         mcp_servers: std::collections::BTreeMap::new(),
         mcp_variables: engine::McpVariables::default(),
-        host_tools: engine::host_tools::HostTools::default(),
+        host_tools: providers::host_tools::HostTools::default(),
     };
     let mcp = workbench::mcp::McpManager::new(
         workbench::process::Supervisor::new("greenroom".into()),
