@@ -20,6 +20,7 @@ macro_rules! files {
             "0008_workspaces.sql",
             "0009_credentials.sql",
             "0010_settled_signals.sql",
+            "0011_foreign_keys.sql",
         )
     };
     ($dialect:literal, $($name:literal,)*) => {

@@ -35,6 +35,7 @@ mod cancelled;
 mod durable;
 mod epoch;
 mod follow;
+mod foreign_keys;
 mod group;
 mod guards;
 mod history;
