@@ -5,7 +5,8 @@ use std::process::{Command, ExitCode};
 
 use crate::clis::InstalledClis;
 use crate::mcp_servers::InstalledMcpServers;
-use crate::prerequisites::{self, C_COMPILER, GIT, NODE, PYTHON};
+use crate::postgres::TestPostgres;
+use crate::prerequisites::{self, C_COMPILER, GIT, NODE, POSTGRESQL, PYTHON};
 use crate::progress::{TextOutput, minutes, timed};
 use crate::repository::{BuildProfile, Repository, XtaskResult, become_program, cannot_run, spell};
 use crate::steps::Steps;
@@ -14,6 +15,8 @@ use crate::steps::Steps;
 const WITH_CLIS: &str = "providers";
 /// Compared with servers on the official SDKs, and only when asked for by name.
 const WITH_MCP_SERVERS: &str = "mcp";
+/// Measured on a PostgreSQL that is started for it, and only when asked for by name.
+const WITH_POSTGRES: &str = "nodes";
 const PROFILE: BuildProfile = BuildProfile::Release;
 const DOCUMENT: &str = "docs/benchmarks.md";
 /// Another binary is of an unknown commit, and small numbers say little.
@@ -34,6 +37,9 @@ pub fn command(arguments: &[String]) -> XtaskResult<ExitCode> {
         }
         false => None,
     };
+    if asks_for(WITH_POSTGRES) {
+        prerequisites::ensure(&[POSTGRESQL], &steps)?;
+    }
     // Before the build, which is of the tree as it is now.
     let commit = match is_recorded(arguments) {
         true => Some(commit(&repository)?),
@@ -58,7 +64,14 @@ pub fn command(arguments: &[String]) -> XtaskResult<ExitCode> {
     if let Some(mcp_servers) = mcp_servers {
         mcp_servers.pass_to(&mut bench);
     }
-    Err(become_program(&mut bench))
+    if !asks_for(WITH_POSTGRES) {
+        return Err(become_program(&mut bench));
+    }
+    // Not replaced by the driver: PostgreSQL ends with this process.
+    let postgres = TestPostgres::start()?;
+    let status = bench.env("GREENROOM_TEST_POSTGRES", postgres.url()).status();
+    let status = status.map_err(|error| cannot_run(&bench, &error))?;
+    Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn is_recorded(arguments: &[String]) -> bool {

@@ -32,6 +32,8 @@ pub struct Scale {
     /// Conversations with a real program per round, and turns per conversation.
     pub conversations: usize,
     pub conversation_turns: usize,
+    /// Messages that are followed on two servers.
+    pub node_messages: usize,
     /// Milliseconds of calls to each MCP server, and how often the servers alternate in a round.
     pub mcp_milliseconds: u64,
     pub mcp_turns: usize,
@@ -64,6 +66,7 @@ impl Scale {
         direct_bursts: 6,
         conversations: 3,
         conversation_turns: 20,
+        node_messages: 200,
         mcp_milliseconds: 1_000,
         mcp_turns: 4,
         mcp_single_calls: 200,
@@ -92,6 +95,7 @@ impl Scale {
         direct_bursts: 2,
         conversations: 1,
         conversation_turns: 5,
+        node_messages: 20,
         mcp_milliseconds: 300,
         mcp_turns: 1,
         mcp_single_calls: 20,

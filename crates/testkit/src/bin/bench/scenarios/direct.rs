@@ -256,17 +256,17 @@ async fn first_token(feed: &mut RawStream, start: Instant) -> anyhow::Result<f64
     }
 }
 
-fn post(path: &str, body: &Value) -> Vec<u8> {
+pub(super) fn post(path: &str, body: &Value) -> Vec<u8> {
     let body = body.to_string();
     let length = body.len();
     let headers = format!("Host: localhost\r\nContent-Type: application/json\r\nContent-Length: {length}");
     format!("POST {path} HTTP/1.1\r\n{headers}\r\nAuthorization: Bearer {LOCAL_KEY}\r\n\r\n{body}").into_bytes()
 }
 
-fn contains(bytes: &[u8], text: &str) -> bool {
+pub(super) fn contains(bytes: &[u8], text: &str) -> bool {
     bytes.windows(text.len()).any(|window| window == text.as_bytes())
 }
 
-fn millis(since: Instant) -> f64 {
+pub(super) fn millis(since: Instant) -> f64 {
     since.elapsed().as_secs_f64() * 1e3
 }

@@ -6,6 +6,7 @@ mod journal;
 mod latency;
 mod mcp_client;
 mod mcp_server;
+mod nodes;
 mod pages;
 mod path;
 mod providers;
@@ -41,6 +42,8 @@ pub enum Scenario {
     /// Tool calls and sessions of the MCP server. Only when named: `cargo xtask bench mcp` installs the reference
     /// servers.
     Mcp,
+    /// Delay of a reader on another server of one PostgreSQL. Only when named: `cargo xtask bench nodes` starts one.
+    Nodes,
     /// Overhead of a room for a turn of a real program. Only when named: `cargo xtask bench providers` installs it.
     Providers,
 }
@@ -55,6 +58,7 @@ enum ScenarioRounds {
     Direct(direct::DirectScenario),
     McpClient(mcp_client::McpClientScenario),
     Mcp(Box<mcp_server::McpServerScenario>),
+    Nodes(nodes::NodesScenario),
     Providers(providers::ProvidersScenario),
 }
 
@@ -70,6 +74,7 @@ impl ScenarioRounds {
             Scenario::Direct => Self::Direct(direct::DirectScenario::default()),
             Scenario::McpClient => Self::McpClient(mcp_client::McpClientScenario::default()),
             Scenario::Mcp => Self::Mcp(Box::default()),
+            Scenario::Nodes => Self::Nodes(nodes::NodesScenario::default()),
             Scenario::Providers => Self::Providers(providers::ProvidersScenario::default()),
         }
     }
@@ -85,6 +90,7 @@ impl ScenarioRounds {
             Self::Direct(it) => it.round(bench).await,
             Self::McpClient(it) => it.round(bench).await,
             Self::Mcp(it) => it.round(bench).await,
+            Self::Nodes(it) => it.round(bench).await,
             Self::Providers(it) => it.round(bench).await,
         }
     }
@@ -100,6 +106,7 @@ impl ScenarioRounds {
             Self::Direct(it) => it.rows(),
             Self::McpClient(it) => it.rows(),
             Self::Mcp(it) => it.rows(bench),
+            Self::Nodes(it) => it.rows(),
             Self::Providers(it) => it.rows(),
         }
     }
@@ -121,7 +128,8 @@ pub struct MeasuredPart {
 
 pub async fn measure(bench: &Bench, only: &[Scenario]) -> Vec<MeasuredPart> {
     let all: &[Scenario] = <Scenario as clap::ValueEnum>::value_variants();
-    let by_default = |scenario: &Scenario| only.is_empty() && !matches!(scenario, Scenario::Providers | Scenario::Mcp);
+    let needs_more = |scenario: &Scenario| matches!(scenario, Scenario::Providers | Scenario::Mcp | Scenario::Nodes);
+    let by_default = |scenario: &Scenario| only.is_empty() && !needs_more(scenario);
     let wanted = all.iter().filter(|scenario| by_default(scenario) || only.contains(scenario));
     let mut measured: Vec<(String, ScenarioRounds, Vec<String>)> =
         wanted.map(|it| (it.name(), ScenarioRounds::new(*it), Vec::new())).collect();
