@@ -14,8 +14,8 @@ use server::{
     listen::ConnectionAddrs,
     routing::{Policy, RouteInfo},
 };
-use store::{Backend, Store, StoreAccess, StoreConfig};
-use tempfile::TempDir;
+use store::{Store, StoreAccess};
+use testkit::database::TestDatabase;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
@@ -24,7 +24,7 @@ use tower::ServiceExt as _;
 struct RoleServer {
     test_app: TestApp,
     _tasks: JoinSet<()>,
-    _folder: TempDir,
+    _database: TestDatabase,
 }
 
 /// One object of each kind in a workspace, or ids and names of nothing.
@@ -88,18 +88,12 @@ struct Answer {
 }
 
 impl RoleServer {
-    async fn start() -> Self {
-        let (folder, mut tasks) = (tempfile::tempdir().unwrap(), JoinSet::new());
-        let settings = StoreConfig {
-            backend: Backend::Sqlite { file: folder.path().join("greenroom.db") },
-            read_connections: 2,
-            tail_bytes: 1 << 20,
-            planted_bug: None,
-        };
+    async fn start(database: TestDatabase) -> Self {
+        let (settings, mut tasks) = (database.config(), JoinSet::new());
         let store = Store::open(&settings, StoreAccess::Server, &mut tasks, &CancellationToken::new()).await.unwrap();
-        let test_app = TestApp::with_engine(config(), engine_on(store, folder.path()));
+        let test_app = TestApp::with_engine(config(), engine_on(store, database.folder()));
         test_app.accounts.exist.store(true, std::sync::atomic::Ordering::SeqCst);
-        Self { test_app, _tasks: tasks, _folder: folder }
+        Self { test_app, _tasks: tasks, _database: database }
     }
 
     async fn send(&self, token: &str, method: &Method, path: &str, body: Option<Value>) -> Answer {
@@ -192,8 +186,17 @@ fn consumes(route: &RouteInfo) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn invariant_15_every_route_checks_the_role_and_hides_foreign_ids() {
-    let server = RoleServer::start().await;
+async fn invariant_15_every_route_checks_the_role_and_hides_foreign_ids_sqlite() {
+    check_every_route(TestDatabase::sqlite()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn invariant_15_every_route_checks_the_role_and_hides_foreign_ids_postgres() {
+    check_every_route(TestDatabase::postgres()).await;
+}
+
+async fn check_every_route(database: TestDatabase) {
+    let server = RoleServer::start(database).await;
     let (mut own, foreign) = (server.create("ada").await, server.create("eve").await);
     let unknown = Objects::unknown();
     let routes: Vec<RouteInfo> =
