@@ -3,7 +3,7 @@
 use super::{SeenEvent, TestClientError, event::position_text};
 use domain::{
     agent::Agent,
-    ids::{AgentId, MessageId, RoomId, RunId},
+    ids::{AgentId, ApprovalId, MessageId, RoomId, RunId},
     message::Message,
     position::{Epoch, Position, Seq},
     room::{Room, WhenBusy},
@@ -184,6 +184,12 @@ impl TestClient {
 
     pub async fn cancel_run(&self, run: RunId) -> Result<CancelReply, TestClientError> {
         self.send(self.request(Method::POST, &format!("/api/runs/{run}/cancel"))).await
+    }
+
+    /// Allows a tool call that waits for an approval.
+    pub async fn allow(&self, run: RunId, approval: ApprovalId) -> Result<(), TestClientError> {
+        let path = format!("/api/runs/{run}/approvals/{approval}");
+        self.text(self.request(Method::POST, &path).json(&json!({"decision": "allow"}))).await.map(drop)
     }
 
     pub async fn events(&self, room: RoomId, after: &Position, limit: usize) -> Result<SeenPage, TestClientError> {

@@ -35,6 +35,11 @@ pub fn answer(prompt: &str) -> Option<ExpectedAnswer> {
             expected.text = format!("I used {name}.");
             expected.call = Some(ExpectedCall { name: name.to_owned(), input: serde_json::from_str(input).ok()? });
         }
+        "!ask" => {
+            let (name, input) = rest.split_once(' ')?;
+            expected.text = "allowed".to_owned();
+            expected.call = Some(ExpectedCall { name: name.to_owned(), input: serde_json::from_str(input).ok()? });
+        }
         "!flood" => {
             let line = ('a'..='z').chain('A'..='Z').chain('0'..='9').chain(['.', '\n']);
             expected.text = line.cycle().take(rest.parse().ok()?).collect();
@@ -55,6 +60,7 @@ mod tests {
         assert_eq!(text("!count 3 10"), "1 2 3");
         assert_eq!(text("!think a b"), "I thought about it, in 2 words.");
         assert_eq!(text("!tool look {\"a\":1}"), "I used look.");
+        assert_eq!(text("!ask deploy {\"a\":1}"), "allowed");
         assert_eq!(text("!flood 65").len(), 65);
         assert!(text("!flood 65").ends_with(".\na"));
         assert!(answer("hello there").is_none());

@@ -2,8 +2,8 @@
 //! each writer.
 
 use domain::{
-    event::EventType,
-    ids::{MessageId, RoomId, RunId},
+    event::{EventBody, EventType},
+    ids::{ApprovalId, MessageId, RoomId, RunId},
     position::Seq,
     run::RunStatus,
 };
@@ -55,6 +55,10 @@ pub struct LedgerEntries {
     /// Different bytes that were later delivered for the same seq.
     pub contradictions: Vec<(Seq, Box<str>)>,
     pub acknowledged: Vec<AcknowledgedPost>,
+    /// Approvals that were requested and that nobody has answered.
+    pub requested_approvals: Vec<(RunId, ApprovalId)>,
+    /// Approvals whose answer was accepted with 204.
+    pub allowed: Vec<ApprovalId>,
     /// Runs that a cancel request reported as ended, with their status.
     pub ended_by_cancel: Vec<(RunId, RunStatus)>,
     pub readers: [ReaderRecord; 3],
@@ -143,6 +147,10 @@ impl RoomLedger {
             } else if event.kind.ends_a_run() {
                 entries.open_runs.remove(&run);
                 entries.ended_runs.insert(run);
+            } else if let (EventType::ApprovalRequested, Ok(EventBody::ApprovalRequested(request))) =
+                (event.kind, event.body())
+            {
+                entries.requested_approvals.push((run, request.approval_id));
             }
         }
         let open_runs = entries.open_runs.len();
@@ -163,6 +171,10 @@ impl RoomLedger {
             text: text.to_owned(),
             runs,
         });
+    }
+
+    pub fn take_requested_approval(&self) -> Option<(RunId, ApprovalId)> {
+        self.entries().requested_approvals.pop()
     }
 
     /// Returns a run whose end no reader has seen.

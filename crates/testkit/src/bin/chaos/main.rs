@@ -1,10 +1,11 @@
 //! The crash harness: runs the real binary with real readers and writers, kills it repeatedly with SIGKILL while many
 //! rooms stream, then checks that nothing acknowledged or delivered was lost. See `docs/chaos.md`.
 //!
-//! Start at [`session`], which starts and kills the server. [`readers`] and [`writers`] keep the [`ledger`]s,
-//! [`checks`] compares them with the journal. The harness uses only public endpoints; [`expected`] computes answers
-//! independently.
+//! Start at [`session`], which starts and kills the server. [`readers`], [`writers`] and [`answerers`] keep the
+//! [`ledger`]s, [`checks`] compares them with the journal. The harness uses public endpoints only, except for tables that
+//! no endpoint shows; [`expected`] computes answers independently.
 
+mod answerers;
 mod checks;
 mod expected;
 mod ledger;

@@ -1,8 +1,8 @@
 //! Starts the server, lets rooms stream, kills and restarts it; at the end drains all work and runs the checks.
 
 use crate::{
-    ChaosArguments,
-    checks::{self, BrokenPromise, ChaosTally, EVENTS_A_ROOM},
+    ChaosArguments, answerers,
+    checks::{self, BrokenPromise, ChaosTally, EVENTS_A_ROOM, StoredTables},
     ledger::{RoomLedger, RoomProgress},
     orphans,
     power_cut::PowerCut,
@@ -92,7 +92,8 @@ impl ChaosSession {
         session.record_orphans(&before).await;
         // The last kill happens without running work, so it does not count as one that cut runs.
         session.tally.kills -= 1;
-        let checks = checks::all(&rooms, std::mem::take(&mut session.broken), &session.tally);
+        let stored = StoredTables::read(&session.launch.data_dir).await?;
+        let checks = checks::all(&rooms, &stored, std::mem::take(&mut session.broken), &session.tally);
         Ok(match &arguments.planted {
             None => ChaosVerdict::Checked(checks),
             Some(name) => {
@@ -162,6 +163,7 @@ impl ChaosSession {
             let room = self.api.create_room(&format!("chaos {number}"), &[agent]).await?;
             let ledger = Arc::new(RoomLedger::new(room.id));
             readers::start(&mut self.readers, &self.api, &ledger, &self.trigger, &self.stop);
+            answerers::start(&mut self.readers, &self.api, &ledger, &self.stop);
             let writer = ChaosWriter {
                 api: self.api.clone(),
                 ledger: ledger.clone(),

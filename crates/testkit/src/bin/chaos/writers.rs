@@ -93,7 +93,8 @@ impl ChaosWriter {
         let when_busy = match self.random.between(1, 10) {
             1..=2 => Some(WhenBusy::Interrupt),
             3 => Some(WhenBusy::Reject),
-            4..=6 => Some(WhenBusy::Enqueue),
+            4..=5 => Some(WhenBusy::Enqueue),
+            6..=7 => Some(WhenBusy::Steer),
             _ => None,
         };
         TestPost { text, when_busy, idempotency_key: Some(Uuid::new_v4().to_string()) }
@@ -103,7 +104,8 @@ impl ChaosWriter {
     fn random_directive(&mut self) -> String {
         let random = &mut self.random;
         match random.between(1, 20) {
-            1..=12 => format!("!count {} {}", random.between(100, 900), random.between(1, 8)),
+            1..=11 => format!("!count {} {}", random.between(100, 900), random.between(1, 8)),
+            12 => format!("!ask deploy {{\"number\":{}}}", random.next() % 1000),
             13..=14 => format!("!count {} 0", random.between(1, 3000)),
             15..=16 => format!("!think step {} then step {} and be done", random.next() % 100, random.next() % 100),
             17..=18 => format!("!tool look_up {{\"number\":{},\"deep\":{{\"list\":[1,2,3]}}}}", random.next() % 1000),

@@ -1,13 +1,16 @@
 //! The properties that must hold after any number of kills. Each check compares the final journal, read through the
-//! API, with the ledgers kept outside the server, or with itself.
+//! API, with the ledgers kept outside the server, or with itself; `tables` reads what no endpoint shows.
 
 mod messages;
 mod promises;
 mod runs;
+mod signals;
+mod tables;
 mod texts;
 mod work;
 
 pub use promises::{BrokenPromise, compare};
+pub use tables::StoredTables;
 pub use work::{ChaosTally, EVENTS_A_ROOM};
 
 use crate::{ledger::RoomLedger, report::ChaosCheck};
@@ -50,13 +53,20 @@ impl RoomRecord {
 }
 
 /// Runs all checks. `early` holds faults of the first two checks that were found between cycles.
-pub fn all(rooms: &[RoomRecord], early: Vec<BrokenPromise>, tally: &ChaosTally) -> Vec<ChaosCheck> {
+pub fn all(
+    rooms: &[RoomRecord],
+    stored: &StoredTables,
+    early: Vec<BrokenPromise>,
+    tally: &ChaosTally,
+) -> Vec<ChaosCheck> {
     let mut checks = promises::checks(rooms, early);
     checks.push(promises::gapless(rooms));
     checks.extend(runs::checks(rooms));
     checks.push(texts::check(rooms));
     checks.push(messages::check(rooms));
     checks.extend(work::checks(rooms, tally));
+    checks.push(signals::check(rooms));
+    checks.extend(tables::checks(rooms, stored));
     checks.sort_by_key(ChaosCheck::number);
     checks
 }

@@ -18,6 +18,8 @@ struct RunTexts {
     ends: usize,
     completed: bool,
     prompt: Option<String>,
+    /// The messages that the run took into its answer.
+    steered: Vec<String>,
 }
 
 fn call(part: &Part) -> Option<&ToolCall> {
@@ -51,6 +53,10 @@ pub fn check(rooms: &[RoomRecord]) -> ChaosCheck {
             run_texts.completed |= event.kind == EventType::RunCompleted;
             match body {
                 EventBody::RunQueued(queued) => run_texts.prompt = prompts.get(&queued.message_id).cloned(),
+                EventBody::Status(status) => {
+                    let taken = status.message_id.and_then(|message| prompts.get(&message));
+                    run_texts.steered.extend(taken.cloned());
+                }
                 EventBody::StreamEnd(end) => {
                     run_texts.ends += 1;
                     run_texts.stream_end = Some((end.response_text, end.thinking_text));
@@ -70,6 +76,9 @@ pub fn check(rooms: &[RoomRecord]) -> ChaosCheck {
                     format!("run {run}: stream_end differs from its deltas")
                 });
             }
+            // The provider repeats such a message inside its answer.
+            let text =
+                run_texts.steered.iter().fold(text, |text, it| text.replacen(&format!(" [steered: {it}]"), "", 1));
             let Some(prompt) = run_texts.prompt else {
                 check.faults.push(format!("run {run} answers a message that does not precede it in the journal"));
                 continue;
