@@ -7,6 +7,8 @@
  * With FORGET_SYNC_DELAY_MS every sync of such a file takes that much longer: what a slow disk does, and a wide open window
  * for whoever acknowledges or shows before the sync has returned.
  *
+ * While the file FORGET_FULL exists, the disk is full: a write to such a file that would make it longer fails with ENOSPC.
+ *
  * Not covered, because SQLite in WAL mode does not rest on it: names (create, rename, unlink count as durable at once),
  * memory maps (the -shm file is rebuilt at every start and is ignored), copy_file_range and io_uring.
  *
@@ -46,6 +48,7 @@ static struct watched *all;
 static struct watched *by_descriptor[MAX_FD];
 static char watched_folder[PATH_MAX];
 static char undo_folder[PATH_MAX];
+static char full_marker[PATH_MAX];
 static size_t folder_length;
 static struct timespec sync_delay;
 static int ready;
@@ -65,6 +68,8 @@ __attribute__((constructor)) static void start(void) {
     if (!realpath(folder, watched_folder)) give_up("FORGET_DIR");
     if (!realpath(undo, undo_folder)) give_up("FORGET_UNDO");
     folder_length = strlen(watched_folder);
+    const char *full = getenv("FORGET_FULL");
+    if (full) snprintf(full_marker, sizeof full_marker, "%s", full);
     const char *delay = getenv("FORGET_SYNC_DELAY_MS");
     long milliseconds = delay ? strtol(delay, NULL, 10) : 0;
     sync_delay.tv_sec = milliseconds / 1000;
@@ -194,9 +199,21 @@ static void remember(struct watched *file, int descriptor, const struct stat *st
     errno = keep;
 }
 
+/* Whether the disk has no space for a change up to this length of the file; then errno is set. */
+static int is_full(const struct stat *status, off_t end) {
+    if (!full_marker[0] || end <= status->st_size) return 0;
+    int keep = errno;
+    int exists = syscall(SYS_faccessat, AT_FDCWD, full_marker, F_OK) == 0;
+    errno = exists ? ENOSPC : keep;
+    return exists;
+}
+
+static off_t cursor(int descriptor, const struct stat *status) {
+    return fcntl(descriptor, F_GETFL) & O_APPEND ? status->st_size : lseek(descriptor, 0, SEEK_CUR);
+}
+
 static void remember_at_cursor(struct watched *file, int descriptor, const struct stat *status, size_t count) {
-    int appends = fcntl(descriptor, F_GETFL) & O_APPEND;
-    off_t offset = appends ? status->st_size : lseek(descriptor, 0, SEEK_CUR);
+    off_t offset = cursor(descriptor, status);
     if (offset >= 0) remember(file, descriptor, status, offset, (off_t)count);
 }
 
@@ -273,6 +290,10 @@ int close(int descriptor) {
 ssize_t write(int descriptor, const void *bytes, size_t count) {
     struct stat status;
     struct watched *file = lock_file(descriptor, &status);
+    if (file && is_full(&status, cursor(descriptor, &status) + (off_t)count)) {
+        unlock_file(file);
+        return -1;
+    }
     if (file) remember_at_cursor(file, descriptor, &status, count);
     long result = syscall(SYS_write, descriptor, bytes, count);
     unlock_file(file);
@@ -282,6 +303,10 @@ ssize_t write(int descriptor, const void *bytes, size_t count) {
 ssize_t writev(int descriptor, const struct iovec *parts, int count) {
     struct stat status;
     struct watched *file = lock_file(descriptor, &status);
+    if (file && is_full(&status, cursor(descriptor, &status) + (off_t)total(parts, count))) {
+        unlock_file(file);
+        return -1;
+    }
     if (file) remember_at_cursor(file, descriptor, &status, total(parts, count));
     long result = syscall(SYS_writev, descriptor, parts, count);
     unlock_file(file);
@@ -291,6 +316,10 @@ ssize_t writev(int descriptor, const struct iovec *parts, int count) {
 static ssize_t write_at(int descriptor, const void *bytes, size_t count, off_t offset) {
     struct stat status;
     struct watched *file = lock_file(descriptor, &status);
+    if (file && is_full(&status, offset + (off_t)count)) {
+        unlock_file(file);
+        return -1;
+    }
     if (file) remember(file, descriptor, &status, offset, (off_t)count);
     long result = syscall(SYS_pwrite64, descriptor, bytes, count, offset);
     unlock_file(file);
@@ -307,6 +336,10 @@ ssize_t pwrite64(int descriptor, const void *bytes, size_t count, off64_t offset
 static ssize_t write_parts_at(int descriptor, const struct iovec *parts, int count, off_t offset) {
     struct stat status;
     struct watched *file = lock_file(descriptor, &status);
+    if (file && is_full(&status, offset + (off_t)total(parts, count))) {
+        unlock_file(file);
+        return -1;
+    }
     if (file) remember(file, descriptor, &status, offset, (off_t)total(parts, count));
     long result = syscall(SYS_pwritev, descriptor, parts, count, offset, 0);
     unlock_file(file);

@@ -62,6 +62,8 @@ pub struct LedgerEntries {
     /// Runs that a cancel request reported as ended, with their status.
     pub ended_by_cancel: Vec<(RunId, RunStatus)>,
     pub readers: [ReaderRecord; 3],
+    /// Requests that the server refused for now, because it could not store anything.
+    pub refused: usize,
     /// Responses to a writer that violate the API.
     pub writer_faults: Vec<String>,
     open_runs: BTreeSet<RunId>,

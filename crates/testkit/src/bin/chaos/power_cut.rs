@@ -1,4 +1,5 @@
-//! A kill that is also a power cut: with the shim loaded, unsynced writes of the server are undone afterwards.
+//! A kill that is also a power cut: with the shim loaded, unsynced writes of the server are undone afterwards. The shim
+//! also makes the disk full for a while.
 //!
 //! The shim (`crates/testkit/shim/forget_unsynced.c`) writes undo logs while the server runs; [`PowerCut::forget`]
 //! replays them backwards. [`PowerCut::self_test`] first checks on its own files that this works.
@@ -21,6 +22,8 @@ pub struct PowerCut {
     /// The folder whose unsynced writes are undone.
     pub folder: PathBuf,
     undo: PathBuf,
+    /// The disk is full while this file exists.
+    full: PathBuf,
 }
 
 /// The writes undone by one power cut.
@@ -44,7 +47,8 @@ impl PowerCut {
         compiler.args(["-shared", "-fPIC", "-O2", "-o"]).arg(&library).arg(&source).args(["-ldl", "-lpthread"]);
         let status = compiler.status().context("cannot run the C compiler `cc`")?;
         ensure!(status.success(), "the shim did not compile");
-        let cut = Self { library, folder: folder.to_owned(), undo };
+        let full = scratch.join("disk-full");
+        let cut = Self { library, folder: folder.to_owned(), undo, full };
         cut.self_test(scratch)?;
         Ok(cut)
     }
@@ -55,8 +59,18 @@ impl PowerCut {
         vec![
             ("FORGET_DIR".into(), text(&self.folder)),
             ("FORGET_UNDO".into(), text(&self.undo)),
+            ("FORGET_FULL".into(), text(&self.full)),
             ("FORGET_SYNC_DELAY_MS".into(), delay.as_millis().to_string()),
         ]
+    }
+
+    /// Files of the server cannot grow from now on.
+    pub fn fill_disk(&self) -> anyhow::Result<()> {
+        fs::write(&self.full, "").context("filling the disk")
+    }
+
+    pub fn free_disk(&self) -> anyhow::Result<()> {
+        fs::remove_file(&self.full).context("freeing the disk")
     }
 
     /// Undoes all unsynced writes. The process must be dead.
@@ -81,7 +95,7 @@ impl PowerCut {
     fn self_test(&self, scratch: &Path) -> anyhow::Result<()> {
         let folder = scratch.join("proof");
         fs::create_dir_all(&folder)?;
-        let proof = Self { library: self.library.clone(), folder: folder.clone(), undo: self.undo.clone() };
+        let proof = Self { folder: folder.clone(), library: self.library.clone(), undo: self.undo.clone(), full: self.full.clone() };
         let mut probe = Command::new(std::env::current_exe()?);
         probe.arg("--shim-probe").arg(&folder).env("LD_PRELOAD", &self.library).envs(proof.environment(Duration::ZERO));
         let status = probe.stderr(Stdio::null()).status()?;

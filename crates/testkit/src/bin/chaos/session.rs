@@ -188,6 +188,7 @@ impl ChaosSession {
             drop(timeout_at(deadline, ledger.progress().wait_for(flows)).await);
         }
         sleep(Duration::from_millis(self.random.between(100, 1500))).await;
+        let is_full_at_kill = self.maybe_fill_disk().await?;
 
         let descendants = orphans::descendants(server.pid());
         let is_reader = self.is_planted || self.random.chance(70);
@@ -205,6 +206,9 @@ impl ChaosSession {
         if status.signal() != Some(SIGKILL) {
             bail!("in cycle {cycle} the server ended on its own: {status}; its log is {}", self.launch.log.display());
         }
+        if let Some(cut) = self.power_cut.as_ref().filter(|_| is_full_at_kill) {
+            cut.free_disk()?;
+        }
         self.tally.kills += 1;
         self.record_orphans(&descendants).await;
         let now = self.ledgers.iter().map(|ledger| ledger.progress().borrow().events);
@@ -219,6 +223,23 @@ impl ChaosSession {
         }
         println!("cycle {cycle}: {events} events, killed right after {moment:?}{forgotten_note}");
         Ok(())
+    }
+
+    /// In some power cuts the disk is full before. Half of the time it stays full until the kill. Returns whether it does.
+    async fn maybe_fill_disk(&mut self) -> anyhow::Result<bool> {
+        let Some(cut) = self.power_cut.as_ref().filter(|_| !self.is_planted) else { return Ok(false) };
+        if !self.random.chance(50) {
+            return Ok(false);
+        }
+        cut.fill_disk()?;
+        self.tally.full_disks += 1;
+        sleep(Duration::from_millis(self.random.between(200, 1000))).await;
+        if self.random.chance(50) {
+            return Ok(true);
+        }
+        cut.free_disk()?;
+        sleep(Duration::from_millis(self.random.between(100, 1000))).await;
+        Ok(false)
     }
 
     async fn record_orphans(&mut self, descendants: &std::collections::BTreeSet<orphans::ProcessIdentity>) {

@@ -61,7 +61,11 @@ impl ChaosWriter {
                     self.trigger.fire(KillMoment::Acknowledged);
                     return;
                 }
-                Err(error) if error.is_connection() || error.code() == Some("unavailable") => sleep(BEFORE_RETRY).await,
+                Err(error) if error.is_connection() => sleep(BEFORE_RETRY).await,
+                Err(error) if error.code() == Some("unavailable") => {
+                    self.ledger.entries().refused += 1;
+                    sleep(BEFORE_RETRY).await;
+                }
                 Err(error) if post.when_busy == Some(WhenBusy::Reject) && error.code() == Some("room_busy") => return,
                 Err(error) => return self.fault(&error),
             }

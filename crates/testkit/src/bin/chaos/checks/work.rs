@@ -18,6 +18,8 @@ pub struct ChaosTally {
     /// In power cuts: kills at which the shim was not watching a write-ahead log.
     pub unwatched_cuts: usize,
     pub is_power_cut: bool,
+    /// In power cuts: how often the disk was full before.
+    pub full_disks: usize,
     /// Runs that had not ended at the deadline.
     pub unfinished: Vec<String>,
 }
@@ -35,7 +37,11 @@ pub fn checks(rooms: &[RoomRecord], tally: &ChaosTally) -> Vec<ChaosCheck> {
     let mut checks = vec![orphans, enough_work(rooms, tally), promises::converged(rooms), unfinished];
     if tally.is_power_cut {
         let mut shim = ChaosCheck::new("12 the power cut was one: the shim watched the database at every kill");
-        shim.examined = format!("{} cuts, {} unsynced writes taken back", tally.kills, tally.writes_forgotten);
+        let refused: usize = rooms.iter().map(|room| room.ledger.entries().refused).sum();
+        let (cuts, undone, full) = (tally.kills, tally.writes_forgotten, tally.full_disks);
+        shim.examined = format!(
+            "{cuts} cuts, {undone} unsynced writes taken back; disk full {full} times, {refused} requests refused"
+        );
         shim.expect(tally.unwatched_cuts == 0, || {
             format!("at {} cuts no write-ahead log was watched", tally.unwatched_cuts)
         });
