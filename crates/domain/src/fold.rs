@@ -56,7 +56,7 @@ impl Answer {
                     call.result = Some(ToolOutcome { content: e.content.clone(), is_error: e.is_error });
                 }
             }
-            EventBody::UsageReported(e) => self.meter(e.usage, e.cost, e.model.as_deref()),
+            EventBody::UsageReported(e) => self.meter(e.usage, e.exact_cost(), e.model.as_deref()),
             EventBody::StreamEnd(e) => {
                 self.ended = true;
                 self.session_id.clone_from(&e.session_id);
@@ -153,11 +153,24 @@ mod tests {
     #[test]
     fn one_unknown_price_makes_the_sum_unknown() {
         let report = |cost| -> EventBody {
-            UsageReported { usage: Usage { input_tokens: 1, ..Usage::default() }, cost, model: None }.into()
+            UsageReported::new(Usage { input_tokens: 1, ..Usage::default() }, cost, None).into()
         };
         let one = Some(Cost::from_nanos(1));
         assert_eq!(answer(&[]).cost, None);
         assert_eq!(answer(&[report(one), report(one)]).cost, Some(Cost::from_nanos(2)));
         assert_eq!(answer(&[report(one), report(None), report(one)]).cost, None);
+    }
+
+    #[test]
+    fn a_cost_is_stored_as_an_integer_and_old_events_are_read() {
+        // A decimal number of dollars does not hold every nano-dollar of this sum.
+        let much = Cost::from_nanos(9_007_199_254_740_993);
+        let stored = serde_json::to_value(UsageReported::new(Usage::default(), Some(much), None)).unwrap();
+        assert_eq!(stored["cost_nanos"], json!(much.as_nanos()));
+        let old = json!({"usage": {}, "cost": 0.004_44, "model": null});
+        for (data, nanos) in [(stored, much.as_nanos()), (old, 4_440_000)] {
+            let read: UsageReported = serde_json::from_value(data).unwrap();
+            assert_eq!(answer(&[read.into()]).cost, Some(Cost::from_nanos(nanos)));
+        }
     }
 }

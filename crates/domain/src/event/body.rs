@@ -263,7 +263,21 @@ pub struct ApprovalResolved {
 pub struct UsageReported {
     pub usage: Usage,
     pub cost: Option<Cost>,
+    /// The cost as a whole number of nano-dollars; absent in events of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_nanos: Option<i64>,
     pub model: Option<String>,
+}
+
+impl UsageReported {
+    pub fn new(usage: Usage, cost: Option<Cost>, model: Option<String>) -> Self {
+        Self { usage, cost, cost_nanos: cost.map(Cost::as_nanos), model }
+    }
+
+    /// The cost without the rounding of a decimal number.
+    pub fn exact_cost(&self) -> Option<Cost> {
+        self.cost_nanos.map(Cost::from_nanos).or(self.cost)
+    }
 }
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]

@@ -282,7 +282,7 @@ impl TurnMachine {
             TurnEvent::Usage { usage, model, cost } => {
                 let model = model.or_else(|| self.settings.model.clone());
                 let priced = || model.as_deref().and_then(prices::find).map(|price| price.cost(&usage));
-                UsageReported { usage, cost: cost.or_else(priced), model }.into()
+                UsageReported::new(usage, cost.or_else(priced), model).into()
             }
             TurnEvent::Status { status, message } | TurnEvent::Waiting { status, message } => {
                 Status { status, message, message_id: None }.into()
