@@ -85,6 +85,7 @@ impl Answer {
         })
     }
 
+    /// Adds the usage and the cost of a model call to those of the run. A call of unknown cost makes the sum unknown.
     fn meter(&mut self, usage: Usage, cost: Option<Cost>, model: Option<&str>) {
         self.usage += usage;
         self.cost = match (self.metered, self.cost, cost) {

@@ -111,7 +111,7 @@ impl<K: PoolKey, P: PooledProcess> ProcessPool<K, P> {
         if state.closed {
             return None;
         }
-        // Does not overtake the queue: a slot that is free while others wait is of no use to them.
+        // Nobody is overtaken: a slot stays free while others wait only if none of them can use it.
         if let Some(slot) = self.0.grant(&mut state, &key) {
             return Some(SlotRequest::Granted(slot));
         }

@@ -63,7 +63,7 @@ fn fault(tree: &SourceTree, row: &SearchRow<'_>) -> Option<String> {
     let mut hits: Vec<(usize, &str, &str)> = tree
         .texts()
         .filter(|(path, _)| is_searched(path))
-        .map(|(path, text)| (text.matches(words).count(), path, text))
+        .map(|(path, text)| (lines_with(text, words), path, text))
         .filter(|(count, ..)| *count > 0)
         .collect();
     hits.sort_by_key(|(count, path, _)| (std::cmp::Reverse(*count), *path));
@@ -81,9 +81,24 @@ fn fault(tree: &SourceTree, row: &SearchRow<'_>) -> Option<String> {
     (!is_among_first && !defines_alone).then_some(advice)
 }
 
+/// As `git grep -wic` counts: lines with the whole words, in any case.
+fn lines_with(text: &str, words: &str) -> usize {
+    let words = words.to_lowercase();
+    let is_word = |letter: char| letter.is_alphanumeric() || letter == '_';
+    let has_words = |line: &str| {
+        line.match_indices(&words).any(|(at, _)| {
+            let (before, after) = (&line[..at], &line[at + words.len()..]);
+            !before.ends_with(is_word) && !after.starts_with(is_word)
+        })
+    };
+    text.lines().filter(|line| has_words(&line.to_lowercase())).count()
+}
+
+/// The files of the search that CONTRIBUTING.md shows: without tests, and without what is generated.
 fn is_searched(path: &str) -> bool {
     let in_crate = path.starts_with("crates/") && path.split('/').nth(2) == Some("src");
-    in_crate || path.starts_with("web/src/") || path.starts_with("xtask/src/")
+    let is_left_out = path.contains("test") || path.ends_with(".d.ts") || path.ends_with(".snap");
+    (in_crate || path.starts_with("web/src/")) && !is_left_out
 }
 
 /// Whether a line starts the definition of an item with this name, in Rust or TypeScript.

@@ -1,4 +1,5 @@
-//! Model prices: a table embedded at build time, looked up by model name.
+//! Model prices: a table embedded at build time, looked up by model name. `ModelPrice::cost` is the cost of one model call; the
+//! cost of a run is the sum of its calls, in `fold`.
 //!
 //! It must never guess. A name that does not clearly mean one model at one price is unknown, and its cost is `None`.
 //! `names` matches names, `rate` computes costs; the data and its export script are in `crates/domain/prices`.

@@ -1,4 +1,5 @@
-//! The SSE stream (server-sent events) of a room: `id: <epoch>-<seq>`, `event: <type>`, `data: <the event>`.
+//! SSE (server-sent events): the SSE stream of a room, and the SSE stream of one run. Each SSE event has the fields
+//! `id: <epoch>-<seq>`, `event: <type>` and `data: <the event>`; `store::journal::frame` builds its bytes.
 
 use super::room_reader::{RoomReader, RoomUpdate};
 use crate::{App, error::Problem};
@@ -19,7 +20,7 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// Sent first: when to reconnect after the connection is lost. It also makes the client see the open stream at once.
 const RETRY_HINT: &str = "retry: 1000\n\n";
 
-/// Returns whether the client asked for a stream instead of a page.
+/// Returns whether the client asked for an SSE stream instead of a page.
 pub fn is_wanted(headers: &HeaderMap) -> bool {
     let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
     accepted.flat_map(|value| value.split(',')).any(|kind| kind.split(';').next().unwrap_or("").trim() == MIME)
@@ -38,7 +39,7 @@ pub fn position(headers: &HeaderMap, after: Option<&str>) -> Result<Position, Pr
     text.parse().map_err(|error| Problem::invalid(format!("after: {error}")))
 }
 
-/// Streams a room without an end, or one run's events up to its terminal event.
+/// The SSE stream of a room, without an end, or of one run, up to the run's terminal event.
 pub fn stream_of(app: &App, live: RoomReader) -> Response {
     let state = SseState { live, epoch: app.engine.queries().epoch().clone(), started: false, ended: false };
     respond(bytes_of(state))

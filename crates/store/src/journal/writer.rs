@@ -1,6 +1,8 @@
-//! Group commit: stores first, publishes second. One writer per store takes all commits that arrived during the last
-//! transaction, commits them as one group, then publishes and acknowledges them. There is no timer: a single commit is
-//! stored at once.
+//! The append: how events get into the journal. Append to the store first, publish second (invariant 1).
+//!
+//! Group commit: one writer per store takes all commits that arrived during the last transaction, appends them as one
+//! group, then publishes and acknowledges them. There is no timer: a single commit is appended at once. `plan` decides
+//! without the database what to append; `sqlite` and `postgres` append it.
 
 use super::{
     fact_cache::FactCache,
@@ -97,7 +99,7 @@ impl JournalWriter {
         let started = Instant::now();
         let mut groups = vec![group];
         while let Some(mut group) = groups.pop() {
-            match self.save(&group.commits).await {
+            match self.append(&group.commits).await {
                 Ok(applied) => self.acknowledge(group, applied),
                 Err(error) if group.retried || started.elapsed() >= RETRY_TIME => {
                     tracing::warn!(
@@ -135,10 +137,11 @@ impl JournalWriter {
         }
     }
 
-    async fn save(&mut self, commits: &[Commit]) -> Result<AppliedGroup, StoreError> {
+    /// Appends a group within the time limit. Nobody has seen its events when this returns.
+    async fn append(&mut self, commits: &[Commit]) -> Result<AppliedGroup, StoreError> {
         let started = Instant::now();
         let now = Timestamp::now();
-        let applied = tokio::time::timeout(COMMIT_TIMEOUT, self.apply(commits, now))
+        let applied = tokio::time::timeout(COMMIT_TIMEOUT, self.append_in_transaction(commits, now))
             .await
             .map_err(|_| StoreError::unavailable(format!("no reply within {} s", COMMIT_TIMEOUT.as_secs())))??;
         metrics::histogram!("greenroom_commit_seconds").record(started.elapsed().as_secs_f64());
@@ -146,18 +149,18 @@ impl JournalWriter {
         Ok(applied)
     }
 
-    async fn apply(&mut self, commits: &[Commit], now: Timestamp) -> Result<AppliedGroup, StoreError> {
+    async fn append_in_transaction(&mut self, commits: &[Commit], now: Timestamp) -> Result<AppliedGroup, StoreError> {
         let subjects = CommitSubjects::from_commits(commits);
         match self.store.clone().database() {
             Database::Sqlite { write, external_writes, .. } => {
                 let mut transaction = sqlite::JournalTransaction::acquire(write).await?;
                 let external_writes = external_writes.load(Ordering::Relaxed);
-                let (mut facts, is_all) = self.fact_cache.take(&subjects, external_writes);
-                if !is_all {
+                let (mut facts, is_complete) = self.fact_cache.take(&subjects, external_writes);
+                if !is_complete {
                     facts.merge(transaction.load_facts(&subjects).await?);
                 }
                 let plan = CommitPlan::build(commits, facts, now)?;
-                self.leak_before_commit(&plan.applied);
+                self.plant_early_publish(&plan.applied);
                 transaction.commit(&plan).await?;
                 self.fact_cache.put_back(plan.facts, external_writes);
                 Ok(plan.applied)
@@ -165,7 +168,7 @@ impl JournalWriter {
             Database::Postgres(pool) => Ok(in_postgres!(pool, "BEGIN", |transaction| {
                 let plan = CommitPlan::build(commits, postgres::load_facts(&mut transaction, &subjects).await?, now)?;
                 postgres::store(&mut transaction, &plan).await?;
-                self.leak_before_commit(&plan.applied);
+                self.plant_early_publish(&plan.applied);
                 plan.applied
             })),
         }
@@ -205,7 +208,7 @@ impl JournalWriter {
 
     /// The bug that the crash harness must detect: publishing before storing. Built only for that test.
     #[cfg(feature = "test-hooks")]
-    fn leak_before_commit(&self, applied: &AppliedGroup) {
+    fn plant_early_publish(&self, applied: &AppliedGroup) {
         if self.store.planted() == Some(crate::PlantedBug::EmitBeforeCommit) {
             self.publish(applied.events.clone(), applied.heads.clone());
         }
@@ -213,7 +216,7 @@ impl JournalWriter {
 
     #[cfg(not(feature = "test-hooks"))]
     #[expect(clippy::unused_self, reason = "the build with the feature needs self")]
-    fn leak_before_commit(&self, _: &AppliedGroup) {}
+    fn plant_early_publish(&self, _: &AppliedGroup) {}
 }
 
 impl CommitGroup {

@@ -1,4 +1,5 @@
-//! The slot of one server: at most one connection at a time, restarts, and health.
+//! The slot of one server: at most one connection at a time, restart, and health. A server that crashed is restarted by
+//! the next call that needs it, unless its backoff forbids a restart now.
 
 use super::{
     CallOptions, McpCallResult, McpFailure, McpNotice, McpServerLogs, McpServerState, McpServerStatus, McpToolListing,
@@ -196,7 +197,7 @@ impl McpServerSlot {
         self.inner().connection.as_ref().filter(|connection| connection.end_reason().is_none()).cloned()
     }
 
-    /// Returns the open connection, or opens one.
+    /// Returns the open connection, or opens one: the first start of the server, or a restart.
     async fn connect(&self) -> Result<Arc<McpConnection>, McpFailure> {
         if let Some(connection) = self.open_connection() {
             return Ok(connection);
@@ -245,7 +246,7 @@ impl McpServerSlot {
         }
     }
 
-    /// Records how the last connection ended, and fails while the backoff forbids another one.
+    /// Records how the last connection ended, and fails while the backoff forbids a restart.
     fn take_ended_connection(&self) -> Result<(Option<Arc<McpConnection>>, Option<ProtocolEra>), McpFailure> {
         let now = Instant::now();
         let mut inner = self.inner();
@@ -264,14 +265,14 @@ impl McpServerSlot {
     }
 
     fn relist_on_change(&self, connection: &Arc<McpConnection>) {
-        let (tools, connection, closing) =
+        let (connector, connection, closing) =
             (Arc::clone(&self.connector), Arc::downgrade(connection), self.closing.clone());
         let Some(handler) = connection.upgrade().map(|connection| connection.handler.clone()) else { return };
         let mut changes = handler.changes();
         // Only the connection holds it, so the wait ends with the connection.
         drop(handler);
         let relist = async move {
-            let mut pause = tools.settings.debounce;
+            let mut pause = connector.settings.debounce;
             while changes.changed().await.is_ok() {
                 let asked = Instant::now();
                 tokio::time::sleep(pause).await;
@@ -280,11 +281,11 @@ impl McpServerSlot {
                 if connection.end_reason().is_some() {
                     return;
                 }
-                if let Err(failure) = connection.tools(&tools.settings).await {
+                if let Err(failure) = connection.tools(&connector.settings).await {
                     tracing::debug!(%failure, "could not list the tools of an MCP server again");
                 }
                 let is_quiet = asked.elapsed() > pause * 4;
-                pause = if is_quiet { tools.settings.debounce } else { (pause * 2).min(MAX_DEBOUNCE) };
+                pause = if is_quiet { connector.settings.debounce } else { (pause * 2).min(MAX_DEBOUNCE) };
             }
         };
         self.connector.background_tasks.spawn(async move {

@@ -1,4 +1,5 @@
-//! Waits for a program and stops it, on the server's side.
+//! Waits for a program, and stops it on the server's side: asks it to end, then has the keeper kill it and all its
+//! children, and kills what is left if the keeper is gone.
 
 use super::{
     StderrTail,

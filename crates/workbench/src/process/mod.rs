@@ -16,7 +16,8 @@
 //! | the keeper | the server, in `watch`: by cgroup, by domain id, by descent |
 //! | server and keeper at once | the next server to start, in `Supervisor::end_abandoned` |
 //!
-//! Start at `child`. `keeper_protocol` is the protocol between server and keeper. `launcher` is the trait that users of
+//! To read how a program is started, begin at `child`; how it is stopped and killed: `handle` on the server's side,
+//! `keeper::held_program` on the keeper's. `keeper_protocol` is the protocol between server and keeper. `launcher` is the trait that users of
 //! this module start programs with.
 
 mod backoff;

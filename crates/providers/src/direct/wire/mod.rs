@@ -1,7 +1,7 @@
 //! Encodes requests and decodes streams of the two APIs. Pure: a conversation in, a request body out; bytes of a stream
 //! in, [`AnswerPiece`]s out.
 //!
-//! `workbench::events` splits the bytes into events, `anthropic` and `openai` know one API each, `names` maps tool
+//! `workbench::event_stream` splits the bytes into events, `anthropic` and `openai` know one API each, `names` maps tool
 //! names to valid ones, `failure` classifies errors. Unknown events are skipped and counted, never an error.
 
 pub mod anthropic;
