@@ -62,6 +62,7 @@ words! {
         Agent = "agent",
         Approval = "approval",
         BrowserSession = "browser_session",
+        Budget = "budget",
         McpFile = "mcp_file",
         McpServer = "mcp_server",
         Memory = "memory",

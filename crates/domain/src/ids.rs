@@ -49,6 +49,7 @@ id!(
     MessageId
 );
 id!(ApprovalId);
+id!(BudgetId);
 id!(TokenId);
 id!(
     /// A browser session: a browser that is signed in.

@@ -6,6 +6,7 @@
 pub mod actor;
 pub mod agent;
 pub mod audit;
+pub mod budget;
 pub mod event;
 pub mod fold;
 pub mod hex;

@@ -87,4 +87,6 @@ pub enum Limit {
     Idle,
     Tool,
     OutputBytes,
+    /// A budget of the workspace, the user, the agent or the room.
+    Budget,
 }

@@ -25,6 +25,16 @@ pub enum Author {
     },
 }
 
+impl Author {
+    /// The person's id; `None` for an agent.
+    pub fn user_id(&self) -> Option<UserId> {
+        match self {
+            Self::Person { user_id, .. } => *user_id,
+            Self::Agent { .. } => None,
+        }
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MessageStatus {

@@ -11,7 +11,7 @@ pub enum Role {
     Viewer,
     /// Works with agents: rooms, messages, files, approvals.
     Member,
-    /// Configures the workspace: agents, skills, MCP servers.
+    /// Configures the workspace: agents, skills, MCP servers, budgets.
     Admin,
     /// May do everything.
     Owner,
@@ -32,6 +32,8 @@ pub enum Permission {
     ManageSkills,
     /// Configure MCP servers, call their tools, and trust the `.mcp.json` of a room.
     ManageMcpServers,
+    /// Limit what runs may cost.
+    ManageBudgets,
     /// Act for the server itself: configure programs that it starts, see its log files and checks. Only in the
     /// operator's workspace.
     Operate,
@@ -64,7 +66,7 @@ impl Role {
 }
 
 impl Permission {
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Read,
         Self::Post,
         Self::Approve,
@@ -72,6 +74,7 @@ impl Permission {
         Self::ManageAgents,
         Self::ManageSkills,
         Self::ManageMcpServers,
+        Self::ManageBudgets,
         Self::Operate,
     ];
 
@@ -80,7 +83,7 @@ impl Permission {
         match self {
             Self::Read => Role::Viewer,
             Self::Post | Self::Approve | Self::ManageTokens => Role::Member,
-            Self::ManageAgents | Self::ManageSkills | Self::ManageMcpServers => Role::Admin,
+            Self::ManageAgents | Self::ManageSkills | Self::ManageMcpServers | Self::ManageBudgets => Role::Admin,
             Self::Operate => Role::Owner,
         }
     }
@@ -95,6 +98,7 @@ impl Permission {
             Self::ManageAgents => "manage agents",
             Self::ManageSkills => "manage skills",
             Self::ManageMcpServers => "manage MCP servers",
+            Self::ManageBudgets => "manage budgets",
             Self::Operate => "operate the server",
         }
     }
@@ -131,7 +135,12 @@ mod tests {
         let (viewer, member) = (may(Role::Viewer), may(Role::Member));
         assert_eq!(viewer, [Permission::Read]);
         assert_eq!(member, [Permission::Read, Permission::Post, Permission::Approve, Permission::ManageTokens]);
-        let configures = [Permission::ManageAgents, Permission::ManageSkills, Permission::ManageMcpServers];
+        let configures = [
+            Permission::ManageAgents,
+            Permission::ManageSkills,
+            Permission::ManageMcpServers,
+            Permission::ManageBudgets,
+        ];
         assert_eq!(may(Role::Admin), [&member[..], &configures].concat());
         assert_eq!(may(Role::Owner), Permission::ALL);
     }

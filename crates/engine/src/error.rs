@@ -1,6 +1,6 @@
 //! Why a command was refused or failed.
 
-use domain::{permission::Forbidden, skill::SkillFinding};
+use domain::{budget::BudgetStatus, permission::Forbidden, skill::SkillFinding};
 
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
@@ -33,6 +33,8 @@ pub enum EngineError {
     RoomBusy,
     #[error("this workspace already has {limit} runs that wait or execute, the most it may have; wait, or cancel some")]
     QueueFull { limit: usize },
+    #[error("{}", budget_message(.0))]
+    BudgetExceeded(Box<BudgetStatus>),
     #[error("this Idempotency-Key was used for a different request; use a new key for a new request")]
     KeyConflict,
     #[error("the run has already ended")]
@@ -75,4 +77,18 @@ impl From<store::StoreError> for EngineError {
 
 fn first_message(findings: &[SkillFinding]) -> &str {
     findings.first().map_or("the skill breaks a rule", |finding| &finding.message)
+}
+
+/// Says which budget is used up and when it starts again. Also the message of a run that a budget has ended.
+pub(crate) fn budget_message(status: &BudgetStatus) -> String {
+    let BudgetStatus { budget, spent, resets_at } = status;
+    let again = match resets_at {
+        Some(at) => format!("it starts again at {at}"),
+        None => "it does not start again".to_owned(),
+    };
+    let (scope, limit, spent) = (budget.scope.as_str(), budget.limit.as_dollars(), spent.as_dollars());
+    format!(
+        "the budget of this {scope} is used up: ${spent:.2} of ${limit:.2} are spent; {again}, or ask an admin of the \
+         workspace to raise it"
+    )
 }

@@ -63,6 +63,7 @@ codes! {
     UnsupportedMediaType = "unsupported_media_type", UNSUPPORTED_MEDIA_TYPE, "The body is not JSON";
     TooManyRequests = "too_many_requests", TOO_MANY_REQUESTS, "Too many requests";
     QueueFull = "queue_full", TOO_MANY_REQUESTS, "Too many runs are waiting";
+    BudgetExceeded = "budget_exceeded", PAYMENT_REQUIRED, "A budget is used up";
     Internal = "internal", INTERNAL_SERVER_ERROR, "Something went wrong";
     McpFailed = "mcp_failed", BAD_GATEWAY, "The MCP server failed";
     Unavailable = "unavailable", SERVICE_UNAVAILABLE, "Not available right now";
@@ -172,6 +173,11 @@ impl From<engine::EngineError> for Problem {
             E::Conflict(detail) => Self::new(Code::Conflict, detail),
             E::RoomBusy => Self::new(Code::RoomBusy, error.to_string()),
             E::QueueFull { .. } => Self::new(Code::QueueFull, error.to_string()),
+            E::BudgetExceeded(ref status) => Self::new(Code::BudgetExceeded, error.to_string())
+                .with("budget", status.budget.id.to_string())
+                .with("limit", status.budget.limit.as_dollars())
+                .with("spent", status.spent.as_dollars())
+                .with("resets_at", status.resets_at.map(|at| at.to_string())),
             E::RunEnded => Self::new(Code::RunEnded, error.to_string()),
             E::KeyConflict => Self::new(Code::IdempotencyConflict, error.to_string()),
             E::Unavailable(why) => Self::unavailable(why),

@@ -21,6 +21,7 @@ macro_rules! files {
             "0009_credentials.sql",
             "0010_settled_signals.sql",
             "0011_foreign_keys.sql",
+            "0012_budgets.sql",
         )
     };
     ($dialect:literal, $($name:literal,)*) => {

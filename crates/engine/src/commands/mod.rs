@@ -3,6 +3,7 @@
 
 mod agents;
 mod approve;
+mod budgets;
 mod cancel;
 mod disconnect;
 mod effective;
@@ -24,6 +25,7 @@ mod steer;
 mod tokens;
 
 pub use approve::ApprovalResponse;
+pub use budgets::Billing;
 pub use cancel::StoppedRun;
 pub use disconnect::{DisconnectGuard, OnDisconnect};
 pub use effective::{

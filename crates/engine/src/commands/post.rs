@@ -5,10 +5,10 @@ use domain::{
     actor::Actor,
     agent::Agent,
     audit::{AuditAction, AuditEntry, AuditedObject},
+    budget::BudgetSubjects,
     event::{Interruption, MessagePosted, NewEvent, RunQueued, TapePlanned},
     ids::{AgentId, MessageId, RoomId, RunId},
     message::{Attachment, Author, MAX_TEXT_BYTES, Message, MessageStatus, Part},
-    owner::Owner,
     permission::Permission,
     room::{RoomPolicy, WhenBusy},
     signal::{Signal, SignalBody},
@@ -81,12 +81,12 @@ impl Engine {
         let owner = &actor.workspace;
         check_post(&post)?;
         let PostTarget { room, policy, agents } = target;
-        let (attachments, may_queue) =
-            tokio::join!(self.resolve_attachments(owner, &post.attachments), self.check_queue(owner));
-        may_queue?;
-        let attachments = attachments?;
         let when_busy = post.when_busy.unwrap_or(policy.when_busy);
         let planned = tape::plan(agents, &post.mentions);
+        let (attachments, may_queue) =
+            tokio::join!(self.resolve_attachments(owner, &post.attachments), self.check_shares(actor, room, &planned));
+        may_queue?;
+        let attachments = attachments?;
         let calls_a_skill = self.check_skill_call(owner, &post.text, &planned).await?;
         let steerable = match when_busy {
             // A called skill needs a run of its own.
@@ -107,13 +107,19 @@ impl Engine {
         self.store_post(draft, steerable).await
     }
 
-    /// Limits what one workspace can have in the queue. Two posts at the same time may both be accepted at the limit.
-    async fn check_queue(&self, owner: &Owner) -> Result<(), EngineError> {
-        let limit = self.config().unfinished_runs_per_workspace;
-        match self.store().count_unfinished_runs(owner, limit).await? >= limit {
-            true => Err(EngineError::QueueFull { limit }),
-            false => Ok(()),
+    /// Limits what one workspace can have in the queue, and what it may spend. Two posts at the same time may both be
+    /// accepted at the limit.
+    async fn check_shares(&self, actor: &Actor, room: RoomId, planned: &[&Agent]) -> Result<(), EngineError> {
+        let (owner, limit) = (&actor.workspace, self.config().unfinished_runs_per_workspace);
+        let (unfinished, budgets) = self.store().queue_and_budgets(owner, limit).await?;
+        if unfinished >= limit {
+            return Err(EngineError::QueueFull { limit });
         }
+        if budgets == 0 || planned.is_empty() {
+            return Ok(());
+        }
+        let agents: Vec<AgentId> = planned.iter().map(|agent| agent.id).collect();
+        self.check_budgets(owner, BudgetSubjects { user: actor.user_id(), agents: &agents, room }).await
     }
 
     async fn store_post(&self, draft: PostDraft<'_>, mut steerable: Vec<RunRef>) -> Result<PostResult, EngineError> {

@@ -11,17 +11,20 @@ use super::{
 };
 use crate::{
     Engine,
+    error::budget_message,
     mcp_servers::RunNotice,
     skills::{self, SkillPurpose},
     turn::{PendingEvent, TurnMachine, TurnSettings},
 };
 use domain::{
     agent::Agent,
+    budget::BudgetSubjects,
     event::{NewEvent, Status},
     ids::{MessageId, RoomId, RunId},
     message::Message,
     owner::Owner,
     run::{Run, RunError, RunStatus},
+    time::Timestamp,
 };
 use providers::{AgentWorkspace, Provider, TurnRequest};
 use std::sync::Arc;
@@ -84,6 +87,12 @@ async fn prepare_turn(engine: &Engine, claimed: &mut ClaimedRun) -> Result<Resul
             format!("this server has no provider {:?}; it has: {}", agent.spec.provider, engine.providers().names());
         return Ok(Err(RunError::new("no_provider", message)));
     };
+    // A run that started with its message was checked with it.
+    if claimed.started.is_none()
+        && let Some(error) = over_budget(engine, claimed).await?
+    {
+        return Ok(Err(error));
+    }
     let transcript = RoomTranscript {
         engine: engine.clone(),
         claim: claim.clone(),
@@ -119,6 +128,14 @@ async fn prepare_turn(engine: &Engine, claimed: &mut ClaimedRun) -> Result<Resul
     let history = transcript.history(known_seq);
     let request = TurnRequest { run_id: run.id, workspace: place, prompt, history, session, memory };
     Ok(Ok(PreparedTurn { provider, request, session_marks, known_seq, notices }))
+}
+
+/// The error of a run whose budget was used up while it waited in the queue.
+async fn over_budget(engine: &Engine, claimed: &ClaimedRun) -> Result<Option<RunError>, StoreError> {
+    let ClaimedRun { claim, agent, message, .. } = claimed;
+    let subjects = BudgetSubjects { user: message.author.user_id(), agents: &[agent.id], room: claim.room_id };
+    let used_up = engine.store().used_up_budget(&claim.owner, subjects, Timestamp::now()).await?;
+    Ok(used_up.map(|status| RunError::new("limit_budget", budget_message(&status))))
 }
 
 /// The agent's workspace, with notices for the room.
@@ -164,7 +181,8 @@ async fn start_turn(
     wakeups: RunWakeups,
 ) -> Result<(), StoreError> {
     let journal = claimed.journal(engine);
-    let ClaimedRun { claim, run, agent, started, .. } = claimed;
+    let ClaimedRun { claim, run, agent, message, started, .. } = claimed;
+    let user = message.author.user_id();
     // The provider starts before the start is stored. Its output is read only afterwards, and the stored claim prevents
     // a second start of the run (invariant 12).
     let (turn, agent, session_marks, known_seq, notices) = match prepared {
@@ -202,6 +220,7 @@ async fn start_turn(
         known_seq,
         run,
         agent,
+        user,
         session_marks,
         steering: SteeredMessages::default(),
         inbox: SignalInbox::new(engine.clone(), claim),

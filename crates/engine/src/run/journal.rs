@@ -3,12 +3,14 @@
 
 use crate::turn::PendingEvent;
 use domain::{
+    budget::{BudgetStatus, BudgetSubjects},
     event::NewEvent,
     ids::{AgentId, RunId},
     message::{Author, Message},
     owner::Owner,
     position::Seq,
     signal::Signal,
+    time::Timestamp,
 };
 use std::time::Duration;
 use store::{
@@ -65,6 +67,14 @@ impl RunJournal {
 
     pub(super) async fn tape(&self) -> Result<Option<TapeRecord>, StoreError> {
         self.store.tape(self.claim.room_id).await
+    }
+
+    /// A budget that counts these subjects and is used up.
+    pub(super) async fn used_up_budget(
+        &self,
+        subjects: BudgetSubjects<'_>,
+    ) -> Result<Option<BudgetStatus>, StoreError> {
+        self.store.used_up_budget(&self.claim.owner, subjects, Timestamp::now()).await
     }
 
     /// The seqs of people's messages after one seq and up to another, in order.

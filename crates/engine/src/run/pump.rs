@@ -7,11 +7,13 @@ use super::{
     session_marks::SessionMarks,
     signals::{RunRequest, SignalInbox},
 };
-use crate::turn::{RunFinish, TurnEffect, TurnInput, TurnMachine, TurnStopReason, coalesce};
+use crate::turn::{PendingEvent, RunFinish, TurnEffect, TurnInput, TurnMachine, TurnStopReason, coalesce};
 use domain::{
     agent::Agent,
+    budget::BudgetSubjects,
     event::{Decision, NewEvent},
-    ids::{ApprovalId, MessageId, SignalId},
+    fold::Answer,
+    ids::{ApprovalId, MessageId, SignalId, UserId},
     limits::{Limit, Limits},
     message::Author,
     run::{Receipt, Run, RunError, RunStatus},
@@ -47,6 +49,8 @@ pub(super) struct TurnPump {
     pub known_seq: u64,
     pub run: Run,
     pub agent: Agent,
+    /// The author of the message that the run answers.
+    pub user: Option<UserId>,
     /// How much of the room the provider's own session knows.
     pub session_marks: SessionMarks,
     pub steering: SteeredMessages,
@@ -171,7 +175,15 @@ impl TurnPump {
             if self.machine.is_stopping() && stop_requested_at.is_none() {
                 stop_requested_at = Some(Instant::now());
             }
-            let finish = self.apply_effects(effects, settled, &commands).await?;
+            let metered = effects.iter().any(TurnEffect::meters);
+            let mut finish = self.apply_effects(effects, settled, &commands).await?;
+            // Between two model calls: what the call has cost is stored now.
+            if metered && finish.is_none() && !self.machine.is_stopping() && self.is_over_budget().await {
+                let mut effects = Vec::new();
+                self.machine.handle(TurnInput::Stop(TurnStopReason::Limit(Limit::Budget)), now, &mut effects);
+                stop_requested_at = Some(Instant::now());
+                finish = self.apply_effects(effects, SettledSignals::default(), &commands).await?;
+            }
             if let Some(finish) = finish {
                 metrics::counter!("greenroom_runs_ended_total", "status" => finish.as_str()).increment(1);
                 return Ok(());
@@ -335,6 +347,10 @@ impl TurnPump {
             changes.push(RowChange::PutSession { agent_id, provider, session });
         }
         changes.extend(tools.into_iter().map(|tool| RowChange::RememberTool { agent_id: self.agent.id, tool }));
+        if entries.iter().any(PendingEvent::meters) {
+            let Answer { usage, cost, .. } = self.machine.answer();
+            changes.push(RowChange::MeterRun { run_id: self.run.id, usage: *usage, cost: *cost });
+        }
         let mut events: Vec<NewEvent> = coalesce(entries).into_iter().map(|entry| self.journal.event(entry)).collect();
         if let Some(finish) = finish {
             let (status, author) =
@@ -352,6 +368,18 @@ impl TurnPump {
             self.journal.commit(events, || changes.clone()).await?;
         }
         Ok((None, to_send))
+    }
+
+    /// Returns whether a budget that counts this run is used up. If that cannot be read now, the run goes on.
+    async fn is_over_budget(&self) -> bool {
+        let subjects = BudgetSubjects { user: self.user, agents: &[self.agent.id], room: self.run.room_id };
+        match self.journal.used_up_budget(subjects).await {
+            Ok(used_up) => used_up.is_some(),
+            Err(error) => {
+                tracing::warn!(run = %self.run.id, %error, "cannot read the budgets of a run");
+                false
+            }
+        }
     }
 
     /// The seq up to which the session knows people's messages: those before its prompt, and those it took during the

@@ -14,6 +14,11 @@ impl PendingEvent {
         Self { body: body.into(), raw_items: Vec::new() }
     }
 
+    /// Whether it reports what a model call has used.
+    pub(crate) fn meters(&self) -> bool {
+        matches!(self.body, EventBody::UsageReported(_))
+    }
+
     /// Splits into the body and its raw output: a single item as it is, several as a JSON list.
     pub(crate) fn into_parts(mut self) -> (EventBody, Option<String>) {
         let raw = match self.raw_items.len() {

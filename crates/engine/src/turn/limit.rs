@@ -30,5 +30,8 @@ pub(super) fn error(limit: Limit, limits: &Limits) -> RunError {
             "limit_output_bytes",
             format!("stopped after {} bytes of output, the limit for one run", limits.output_bytes),
         ),
+        Limit::Budget => {
+            RunError::new("limit_budget", "stopped because a budget is used up; see the budgets of the workspace")
+        }
     }
 }

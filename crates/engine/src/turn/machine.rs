@@ -86,6 +86,13 @@ pub(crate) enum TurnEffect {
     Finish(RunFinish),
 }
 
+impl TurnEffect {
+    /// Whether it reports what a model call has used.
+    pub(crate) fn meters(&self) -> bool {
+        matches!(self, Self::Append(event) if event.meters())
+    }
+}
+
 /// The last effect: how the run ends.
 #[derive(Debug)]
 pub(crate) struct RunFinish {

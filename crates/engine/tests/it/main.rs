@@ -23,6 +23,7 @@ macro_rules! contract {
 mod actors;
 mod agent_workspace;
 mod approvals;
+mod budgets;
 mod cells;
 mod clocks;
 mod handoff;

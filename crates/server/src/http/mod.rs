@@ -2,6 +2,7 @@
 //! decisions. Start here: [`add_routes`] lists every route.
 
 pub mod agents;
+pub mod budgets;
 pub mod doctor;
 pub mod effective;
 pub mod events;
@@ -39,7 +40,9 @@ use crate::{
 };
 use domain::{
     actor::Actor,
-    permission::Permission::{Approve, ManageAgents, ManageMcpServers, ManageTokens, Operate, Post, Read},
+    permission::Permission::{
+        Approve, ManageAgents, ManageBudgets, ManageMcpServers, ManageTokens, Operate, Post, Read,
+    },
 };
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -96,6 +99,10 @@ pub fn add_routes(builder: RouterBuilder) -> RouterBuilder {
         .add(Needs(Read), routes!(uploads::show))
         .add(Needs(Post), routes!(uploads::delete))
         .add(Needs(Read), routes!(usage::usage))
+        .add(Needs(Read), routes!(budgets::list))
+        .add(Needs(ManageBudgets), routes!(budgets::create))
+        .add(Needs(ManageBudgets), routes!(budgets::delete))
+        .add(Needs(Read), routes!(budgets::billing_status))
         .add(Needs(ManageTokens), routes!(tokens::list, tokens::create))
         .add(Needs(ManageTokens), routes!(tokens::revoke))
         .add(Needs(Operate), routes!(doctor::examine))

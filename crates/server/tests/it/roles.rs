@@ -6,7 +6,7 @@ use axum::{
     http::{Method, Request, header},
 };
 use domain::{
-    ids::{AgentId, ApprovalId, ProposalId, RoomId, RunId, TokenId, UploadId},
+    ids::{AgentId, ApprovalId, BudgetId, ProposalId, RoomId, RunId, TokenId, UploadId},
     permission::{Permission, Role},
 };
 use serde_json::{Value, json};
@@ -38,6 +38,7 @@ struct Objects {
     proposal: String,
     mcp_server: String,
     token: String,
+    budget: String,
 }
 
 impl Objects {
@@ -51,6 +52,7 @@ impl Objects {
             proposal: ProposalId::generate().to_string(),
             mcp_server: "unknown".into(),
             token: TokenId::generate().to_string(),
+            budget: BudgetId::generate().to_string(),
         }
     }
 
@@ -62,6 +64,7 @@ impl Objects {
             Some("runs") => &self.run,
             Some("uploads") => &self.upload,
             Some("tokens") => &self.token,
+            Some("budgets") => &self.budget,
             Some("skills") => &self.proposal,
             _ => &self.agent,
         };
@@ -144,6 +147,7 @@ impl RoleServer {
             upload: id(&create("/api/uploads?name=a.txt", json!("content")).await),
             proposal: id(&create(&proposals, json!({"body": "Do it well."})).await),
             token: id(&create("/api/tokens", json!({"name": "a token"})).await),
+            budget: id(&create("/api/budgets", json!({"scope": "workspace", "period": "day", "limit_usd": 1000})).await),
             agent,
             room,
             skill,
@@ -158,6 +162,7 @@ fn body(route: &RouteInfo, objects: &Objects) -> Option<Value> {
     Some(match (route.method.as_str(), route.path.as_str()) {
         ("POST", "/api/agents") => json!({"name": unique, "provider": "scripted"}),
         ("PATCH", "/api/agents/{id}") => json!({"system_prompt": "Be kind."}),
+        ("POST", "/api/budgets") => json!({"scope": "workspace", "period": "total", "limit_usd": 1000}),
         ("POST", "/api/mcp-servers") => json!({"name": unique, "url": "http://127.0.0.1:1/"}),
         ("POST", "/api/mcp-servers/import") => json!({"mcpServers": {}}),
         ("PATCH", "/api/mcp-servers/{name}") => json!({"disabled": true}),

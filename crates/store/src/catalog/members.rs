@@ -1,6 +1,6 @@
 //! Workspaces, their users and the roles of these. A token acts as one user in one workspace.
 
-use crate::{StoreError, error::Result, row::row};
+use crate::{Store, StoreError, database::reading, error::Result, row::row};
 use domain::{
     actor::{Actor, Credential, User},
     ids::UserId,
@@ -51,6 +51,20 @@ impl ActorRow {
 
 pub(super) fn parse_role(text: &str) -> Result<Role> {
     text.parse().map_err(|error: domain::permission::UnknownRole| StoreError::unreadable("a role").caused_by(error))
+}
+
+impl Store {
+    /// Returns the role of a user in a workspace.
+    pub async fn role_of_member(&self, owner: &Owner, user: UserId) -> Result<Role> {
+        let role: String = reading!(self.database(), |pool| {
+            sqlx::query_scalar("SELECT role FROM members WHERE workspace = $1 AND user_id = $2")
+                .bind(owner.as_str())
+                .bind(user.0)
+                .fetch_one(pool)
+                .await
+        })?;
+        parse_role(&role)
+    }
 }
 
 /// Creates the workspace, the user and the membership as far as they are missing. Evaluates to the user's id.

@@ -114,8 +114,8 @@ const STREAMING: &str = "SELECT e.room_id, e.seq, e.id, e.kind, e.run_id, e.agen
 /// `ended` is the seq of the event that ends the answer's run.
 pub(crate) fn insert(context: &ChangeContext, message: &Message, seq: Seq, ended: Option<Seq>) -> Result<Statement> {
     Ok(Statement::new(
-        "INSERT INTO messages (id, room_id, seq, run_id, body, created_at, ended_seq) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7)",
+        "INSERT INTO messages (id, room_id, seq, run_id, body, created_at, ended_seq, user_id) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
     )
     .with(message.id.0)
     .with(context.room.0)
@@ -123,7 +123,8 @@ pub(crate) fn insert(context: &ChangeContext, message: &Message, seq: Seq, ended
     .with(message.run_id.map(|id| id.0))
     .with(serde_json::to_string(&StoredMessageBody::of(message))?)
     .with(message.created_at.as_millis())
-    .with(ended.map(signed)))
+    .with(ended.map(signed))
+    .with(message.author.user_id().map(|user| user.0)))
 }
 
 impl Store {

@@ -4,6 +4,7 @@
 pub(crate) mod agents;
 pub(crate) mod audit;
 pub(crate) mod browser_sessions;
+pub(crate) mod budgets;
 pub(crate) mod events;
 pub(crate) mod idempotency;
 pub(crate) mod mcp_servers;

@@ -181,6 +181,14 @@ pub(crate) fn set_status(context: &ChangeContext, run_id: RunId, status: RunStat
     from_statuses_before(update, status)
 }
 
+/// Stores what an unfinished run has used so far.
+pub(crate) fn meter(run_id: RunId, usage: &Usage, cost: Option<Cost>) -> Result<Statement> {
+    Ok(Statement::new("UPDATE runs SET usage = $2, cost = $3 WHERE id = $1 AND ended_at IS NULL")
+        .with(run_id.0)
+        .with(serde_json::to_string(usage)?)
+        .with(cost.map(Cost::as_nanos)))
+}
+
 /// Ends a run. A run ends once (invariant 3).
 pub(crate) fn end(context: &ChangeContext, run_id: RunId, ending: &RunEnding) -> Result<Statement> {
     let RunEnding { status, usage, cost, model, duration_ms, error, receipt } = ending;

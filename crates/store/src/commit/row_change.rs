@@ -66,6 +66,12 @@ pub enum RowChange {
         run_id: RunId,
         status: RunStatus,
     },
+    /// What an unfinished run has used so far.
+    MeterRun {
+        run_id: RunId,
+        usage: Usage,
+        cost: Option<Cost>,
+    },
     /// Stores a request to an unfinished run. Rejects the commit if the run has ended, or if too many signals wait.
     StoreSignal {
         signal: Signal,

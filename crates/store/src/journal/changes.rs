@@ -42,6 +42,7 @@ pub(super) fn statements(context: &ChangeContext, change: &RowChange) -> Result<
         }
         RowChange::StopEarlierRuns { stop } => vec![queue::stop_earlier(context, *stop)],
         RowChange::RunStatus { run_id, status } => vec![runs::set_status(context, *run_id, *status)],
+        RowChange::MeterRun { run_id, usage, cost } => vec![runs::meter(*run_id, usage, *cost)?],
         RowChange::EndRun { run_id, ending } => {
             vec![runs::end(context, *run_id, ending)?, queue::remove(*run_id), signals::settle_all(context, *run_id)]
         }

@@ -137,18 +137,6 @@ impl Store {
         Ok(waiting.is_some())
     }
 
-    /// Counts the unfinished runs of a workspace, up to `at_most`.
-    pub async fn count_unfinished_runs(&self, owner: &Owner, at_most: usize) -> Result<usize> {
-        let count: i64 = reading!(self.database(), |pool| {
-            sqlx::query_scalar("SELECT COUNT(*) FROM (SELECT 1 FROM queue WHERE owner = $1 LIMIT $2) AS counted")
-                .bind(owner.as_str())
-                .bind(signed(at_most as u64))
-                .fetch_one(pool)
-                .await
-        })?;
-        Ok(usize::try_from(unsigned(count)?).unwrap_or(usize::MAX))
-    }
-
     /// Claims runs for `holder`. Workspaces take turns: the one that has the fewest runs on this worker comes first, so
     /// that a long queue of one does not hold up the others (invariant 28).
     pub async fn claim(&self, holder: &str, limits: impl Into<ClaimLimits>, lease: Duration) -> Result<Vec<Claim>> {

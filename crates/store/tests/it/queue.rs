@@ -152,8 +152,8 @@ async fn invariant_28_shares_workspaces_take_turns_and_none_takes_all_slots(data
         store.commit(run.queueing_for(&stranger(), room)).await.unwrap();
         late.push(run.id);
     }
-    assert_eq!(store.count_unfinished_runs(&me(), 100).await.unwrap(), 6);
-    assert_eq!(store.count_unfinished_runs(&me(), 4).await.unwrap(), 4);
+    assert_eq!(store.queue_and_budgets(&me(), 100).await.unwrap(), (6, 0));
+    assert_eq!(store.queue_and_budgets(&me(), 4).await.unwrap(), (4, 0));
     let claimed = |claims: &[Claim]| {
         let of = |owner: &Owner| claims.iter().filter(|claim| claim.owner == *owner).count();
         (of(&me()), of(&stranger()))

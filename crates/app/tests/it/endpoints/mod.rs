@@ -36,6 +36,7 @@ mod bad_positions;
 mod bad_requests;
 mod bad_sockets;
 mod binary;
+mod budgets;
 mod cancel;
 mod command_line;
 mod crash;

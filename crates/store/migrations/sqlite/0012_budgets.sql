@@ -1,0 +1,14 @@
+-- How much the runs of a workspace, a user, an agent or a room may cost in a period. `subject` is the user, agent or room.
+CREATE TABLE budgets (
+    id          BLOB PRIMARY KEY,
+    owner       TEXT NOT NULL,
+    scope       TEXT NOT NULL,
+    subject     BLOB,
+    period      TEXT NOT NULL,
+    limit_nanos INTEGER NOT NULL,
+    created_at  INTEGER NOT NULL
+) STRICT;
+CREATE INDEX budgets_by_owner ON budgets (owner);
+
+-- The author of a person's message: a run costs the user whose message it answers. NULL for answers, and before this step.
+ALTER TABLE messages ADD COLUMN user_id BLOB;
