@@ -95,7 +95,12 @@ impl PowerCut {
     fn self_test(&self, scratch: &Path) -> anyhow::Result<()> {
         let folder = scratch.join("proof");
         fs::create_dir_all(&folder)?;
-        let proof = Self { folder: folder.clone(), library: self.library.clone(), undo: self.undo.clone(), full: self.full.clone() };
+        let proof = Self {
+            folder: folder.clone(),
+            library: self.library.clone(),
+            undo: self.undo.clone(),
+            full: self.full.clone(),
+        };
         let mut probe = Command::new(std::env::current_exe()?);
         probe.arg("--shim-probe").arg(&folder).env("LD_PRELOAD", &self.library).envs(proof.environment(Duration::ZERO));
         let status = probe.stderr(Stdio::null()).status()?;
