@@ -30,7 +30,7 @@ pub struct AgentAccessOwner {
 }
 
 /// A tool that the agent is offered.
-pub struct OfferedTool {
+pub struct AgentTool {
     /// The name at the MCP endpoint.
     pub name: String,
     pub description: String,
@@ -39,7 +39,7 @@ pub struct OfferedTool {
     pub is_read_only: bool,
 }
 
-pub struct OfferedToolResult {
+pub struct AgentToolResult {
     pub text: String,
     pub is_error: bool,
 }
@@ -80,8 +80,8 @@ impl AgentAccess {
 
 impl AgentRequest {
     /// The host tools that the agent is offered.
-    pub fn tools(&self) -> Vec<OfferedTool> {
-        let offered = |tool: HostToolDefinition| OfferedTool {
+    pub fn tools(&self) -> Vec<AgentTool> {
+        let offered = |tool: HostToolDefinition| AgentTool {
             name: name_over_mcp(&tool.name).to_owned(),
             description: tool.description,
             schema: tool.schema.as_object().cloned().unwrap_or_default(),
@@ -92,8 +92,8 @@ impl AgentRequest {
 
     /// Calls a tool. `None` if the client canceled the request. Dropping the future cancels the call, and withdraws an
     /// open question.
-    pub async fn call_tool(&self, name: &str, arguments: Map<String, Value>) -> Option<OfferedToolResult> {
+    pub async fn call_tool(&self, name: &str, arguments: Map<String, Value>) -> Option<AgentToolResult> {
         let HostToolOutcome { text, is_error, .. } = self.0.call_tool(name, arguments).await?;
-        Some(OfferedToolResult { text, is_error })
+        Some(AgentToolResult { text, is_error })
     }
 }

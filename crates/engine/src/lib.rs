@@ -22,7 +22,7 @@ mod work;
 
 pub use accounts::Accounts;
 pub use agent_access::{
-    AgentAccess, AgentAccessOwner, AgentRequest, HOST_TOOLS_SERVER, OfferedTool, OfferedToolResult, is_agent_token,
+    AgentAccess, AgentAccessOwner, AgentRequest, AgentTool, AgentToolResult, HOST_TOOLS_SERVER, is_agent_token,
 };
 pub use error::EngineError;
 pub use folders::Folders;

@@ -13,7 +13,7 @@ use crate::{
     },
 };
 use bytes::Bytes;
-use engine::{AgentAccess, AgentAccessOwner, AgentRequest, HOST_TOOLS_SERVER, OfferedTool};
+use engine::{AgentAccess, AgentAccessOwner, AgentRequest, AgentTool, HOST_TOOLS_SERVER};
 use futures_util::future::BoxFuture;
 use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt as _, Full};
@@ -191,7 +191,7 @@ fn request_of(context: &RequestContext<RoleServer>) -> Result<&Arc<AgentRequest>
 }
 
 fn tools(request: &AgentRequest) -> Vec<Tool> {
-    let tool = |tool: OfferedTool| {
+    let tool = |tool: AgentTool| {
         let annotations = ToolAnnotations::new().read_only(tool.is_read_only);
         Tool::new(tool.name, tool.description, tool.schema).annotate(annotations)
     };

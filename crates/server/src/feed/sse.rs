@@ -49,7 +49,7 @@ fn bytes_of(state: SseState) -> impl Stream<Item = Bytes> + Send {
     stream::unfold(state, |mut state| async move { Some((state.next().await?, state)) })
 }
 
-/// Adds the headers that keep proxies from buffering, caching or compressing the stream.
+/// An SSE response: adds the headers that keep proxies from buffering, caching or compressing the stream.
 pub fn respond(bytes: impl Stream<Item = Bytes> + Send + 'static) -> Response {
     use futures_util::StreamExt as _;
     let headers = [
@@ -60,6 +60,7 @@ pub fn respond(bytes: impl Stream<Item = Bytes> + Send + 'static) -> Response {
     (headers, Body::from_stream(bytes.map(Ok::<_, Infallible>))).into_response()
 }
 
+/// The state of an SSE stream between two of its events.
 struct SseState {
     live: RoomReader,
     epoch: Epoch,

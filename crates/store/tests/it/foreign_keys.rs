@@ -1,4 +1,4 @@
-//! The tables of members, plans and signals refer to rows that exist, whoever writes them.
+//! The tables of members, plans and signals refer to rows that exist, also if another program writes them.
 
 use sqlx::Connection as _;
 use store::Backend;
