@@ -3,7 +3,7 @@ import { answerOf, api } from './client'
 import { queryKeys } from './query-keys'
 import type { Session } from './types'
 
-/** Whether this server has accounts, and who this browser is to it. Open to all, so it answers where nothing else does. */
+/** Who this browser is to the server. Open to all, so it answers where nothing else does. */
 export const sessionQuery = queryOptions({
   queryKey: queryKeys.session,
   queryFn: (): Promise<Session> => answerOf(api.GET('/api/session')),
@@ -19,7 +19,7 @@ export async function signIn(token: string): Promise<void> {
 
 /** The same by the code of a one-time link. */
 export async function signInByCode(code: string): Promise<void> {
-  await answerOf(api.POST('/api/session', { body: { code } as never }))
+  await answerOf(api.POST('/api/session', { body: { code } }))
 }
 
 export async function signOut(): Promise<void> {
