@@ -69,6 +69,22 @@ describe('a connection', () => {
     expect(states.at(-1)).toBe('reconnecting')
   })
 
+  it('starts once, stays stopped whatever the network does, and starts again', async () => {
+    const { clock, connection, lines } = setting()
+    connection.start()
+    connection.start()
+    lines.at(-1)?.onClose()
+    connection.start()
+    expect(lines.length).toBe(1)
+    connection.stop()
+    connection.drop()
+    connection.retry()
+    await clock.pass(60_000)
+    expect(lines.length).toBe(1)
+    connection.start()
+    expect(lines.length).toBe(2)
+  })
+
   it('waits longer each time, never as long as sixteen seconds, and not everyone the same', () => {
     const waits = [0, 1, 2, 3, 4, 5, 6, 20].map((attempt) => backoff(attempt, () => 0))
     expect(waits).toEqual([250, 500, 1000, 2000, 4000, 7500, 7500, 7500])

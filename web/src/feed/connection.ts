@@ -37,6 +37,7 @@ interface Hooks {
 /** A connection to the server that reconnects automatically. It does not know rooms. */
 export class Connection {
   private line: Line | null = null
+  private isStarted = false
   private isOpen = false
   private attempt = 0
   private receivedAt = 0
@@ -50,11 +51,16 @@ export class Connection {
     private readonly hooks: Hooks,
   ) {}
 
+  /** Connects, and reconnects until it is stopped. Does nothing if it was started before. */
   start(): void {
+    if (this.isStarted) return
+    this.isStarted = true
+    this.attempt = 0
     this.dial()
   }
 
   stop(): void {
+    this.isStarted = false
     this.hangUp()
     this.callOff?.()
     this.callOff = null
@@ -62,7 +68,7 @@ export class Connection {
 
   /** Reconnects at once, ignoring the backoff: the user asked, or the network is back. */
   retry(): void {
-    if (this.isOpen) return
+    if (this.isOpen || !this.isStarted) return
     this.attempt = 0
     this.hangUp()
     this.callOff?.()
@@ -71,6 +77,7 @@ export class Connection {
 
   /** The network is offline: the connection is dead even without a close event. */
   drop(): void {
+    if (!this.isStarted) return
     this.hangUp()
     this.comeBack()
   }

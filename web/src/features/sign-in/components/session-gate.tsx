@@ -24,6 +24,13 @@ export function SessionGate({ children }: { children: ReactNode }): ReactNode {
     if (!isUnknown && !isOut) setWasInside(true)
   }, [isUnknown, isOut])
   useOtherTab(isOut, comeBack)
+  // A connection would only be refused, again and again.
+  const feed = useFeed()
+  useEffect(() => {
+    if (isUnknown) return
+    if (isOut) feed.stop()
+    else feed.start()
+  }, [feed, isUnknown, isOut])
 
   if (link.isPending && !wasInside) return <SigningIn />
   if (isPending) return null
@@ -71,7 +78,6 @@ function useOtherTab(isOut: boolean, comeBack: () => Promise<void>): void {
 /** After signing in everything is read again. Someone else must not see what was read for the one before. */
 function useComeBack(name: string | null): () => Promise<void> {
   const queries = useQueryClient()
-  const feed = useFeed()
   const former = useRef<string | null>(null)
   useEffect(() => {
     if (name !== null) former.current = name
@@ -79,7 +85,6 @@ function useComeBack(name: string | null): () => Promise<void> {
   return async () => {
     const session = await queries.fetchQuery({ ...sessionQuery, staleTime: 0 })
     if (former.current !== null && session.name !== former.current) return location.reload()
-    feed.line.retry()
     await queries.invalidateQueries()
   }
 }
