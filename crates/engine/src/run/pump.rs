@@ -177,11 +177,13 @@ impl TurnPump {
             }
             let metered = effects.iter().any(TurnEffect::meters);
             let mut finish = self.apply_effects(effects, settled, &commands).await?;
-            // Between two model calls: what the call has cost is stored now.
-            if metered && finish.is_none() && !self.machine.is_stopping() && self.is_over_budget().await {
+            // What the model call has cost is stored now.
+            if metered && finish.is_none() && self.is_over_budget().await {
                 let mut effects = Vec::new();
-                self.machine.handle(TurnInput::Stop(TurnStopReason::Limit(Limit::Budget)), now, &mut effects);
-                stop_requested_at = Some(Instant::now());
+                self.machine.handle(TurnInput::BudgetUsedUp, now, &mut effects);
+                if self.machine.is_stopping() && stop_requested_at.is_none() {
+                    stop_requested_at = Some(Instant::now());
+                }
                 finish = self.apply_effects(effects, SettledSignals::default(), &commands).await?;
             }
             if let Some(finish) = finish {

@@ -59,6 +59,8 @@ pub(crate) enum TurnInput {
     ForgetTool {
         tool: String,
     },
+    /// A budget is used up: the model call in progress is stopped, or the next one; an answer that needs none is kept whole.
+    BudgetUsedUp,
     /// The provider has returned; all its work has stopped.
     Ended(TurnOutcome),
 }
@@ -118,6 +120,10 @@ pub(crate) struct TurnMachine {
     settings: TurnSettings,
     answer: Answer,
     model_calls: u32,
+    /// A model call has begun whose usage is not reported yet.
+    is_calling: bool,
+    /// A budget of the run is used up: the next model call is not made.
+    is_over_budget: bool,
     output_bytes: u64,
     pending_approvals: Vec<PendingApproval>,
     /// Tool calls without a result yet.
@@ -135,6 +141,8 @@ impl TurnMachine {
             settings,
             answer: Answer::default(),
             model_calls: 0,
+            is_calling: false,
+            is_over_budget: false,
             output_bytes: 0,
             pending_approvals: Vec::new(),
             open_calls: BTreeSet::new(),
@@ -212,6 +220,12 @@ impl TurnMachine {
             TurnInput::ForgetTool { tool } => {
                 self.settings.remembered.remove(&tool);
             }
+            TurnInput::BudgetUsedUp => {
+                self.is_over_budget = true;
+                if self.is_calling && !self.is_stopping() {
+                    self.stop(TurnStopReason::Limit(Limit::Budget), effects);
+                }
+            }
             TurnInput::Ended(outcome) => self.finish(outcome, now, effects),
         }
     }
@@ -229,8 +243,11 @@ impl TurnMachine {
         let body: EventBody = match event {
             TurnEvent::ModelCall => {
                 self.model_calls += 1;
+                self.is_calling = true;
                 if self.model_calls > self.settings.limits.turns {
                     self.stop(TurnStopReason::Limit(Limit::Turns), effects);
+                } else if self.is_over_budget {
+                    self.stop(TurnStopReason::Limit(Limit::Budget), effects);
                 }
                 return;
             }
@@ -287,6 +304,7 @@ impl TurnMachine {
                 .into()
             }
             TurnEvent::Usage { usage, model, cost } => {
+                self.is_calling = false;
                 let model = model.or_else(|| self.settings.model.clone());
                 let priced = || model.as_deref().and_then(prices::find).map(|price| price.cost(&usage));
                 UsageReported::new(usage, cost.or_else(priced), model).into()

@@ -54,6 +54,7 @@ async fn a_running_answer_is_ended_between_its_model_calls_and_kept(database: Te
     spend(&turn, 2).await;
     turn.text(" and the second").await;
     spend(&turn, 2).await;
+    turn.report(TurnEvent::ModelCall).await;
     assert_eq!(turn.next_command().await, TurnCommand::Interrupt, "the third call is not made");
     turn.end(TurnEnd::Stopped, SavedInSession::Nothing);
     let ended = harness.ended(run).await;
@@ -95,8 +96,9 @@ async fn a_run_that_waited_in_the_queue_is_checked_again(database: TestDatabase)
     let second = harness.post(room, "again").await.runs[0].id;
     let turn = harness.turn().await;
     spend(&turn, 1).await;
-    turn.end(TurnEnd::Stopped, SavedInSession::Nothing);
-    assert_eq!(harness.ended(first).await.error.unwrap().code, "limit_budget");
+    turn.answer("s", "hi").await;
+    let ended = harness.ended(first).await;
+    assert_eq!(ended.status, RunStatus::Completed, "an answer that needs no further call is not cut off");
     let waited = harness.ended(second).await.error.unwrap();
     assert_eq!(waited.code, "limit_budget");
     assert!(waited.message.contains("budget of this room"), "{}", waited.message);
