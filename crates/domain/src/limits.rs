@@ -27,7 +27,7 @@ pub struct LimitOverrides {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1)]
     pub tool_seconds: Option<u32>,
-    /// The maximum number of bytes of text, thinking and tool output.
+    /// The maximum number of bytes of text, thinking, tool inputs, tool output, results and statuses.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1)]
     pub output_bytes: Option<u64>,

@@ -100,8 +100,16 @@ pub struct RunError {
 }
 
 impl RunError {
+    /// A longer message is cut: it may quote somebody else.
+    pub const MAX_CHARS: usize = 4000;
+
     pub fn new(code: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { code: code.into(), message: message.into() }
+        let mut message: String = message.into();
+        if let Some((end, _)) = message.char_indices().nth(Self::MAX_CHARS) {
+            message.truncate(end);
+            message.push('…');
+        }
+        Self { code: code.into(), message }
     }
 }
 

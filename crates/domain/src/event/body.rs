@@ -168,6 +168,25 @@ pub struct Status {
     pub message_id: Option<MessageId>,
 }
 
+impl Status {
+    /// A longer message is cut: it may quote somebody else, and everybody in the room reads it.
+    pub const MAX_CHARS: usize = 2000;
+
+    pub fn new(status: impl Into<String>, message: impl Into<String>) -> Self {
+        let (status, message) = (cut(status.into(), 100), cut(message.into(), Self::MAX_CHARS));
+        Self { status, message, message_id: None }
+    }
+}
+
+/// Shortens a text to a number of characters.
+fn cut(mut text: String, max: usize) -> String {
+    if let Some((end, _)) = text.char_indices().nth(max) {
+        text.truncate(end);
+        text.push('…');
+    }
+    text
+}
+
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct StreamStart {
     /// Also the id of the message that the deltas form.

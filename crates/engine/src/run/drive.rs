@@ -195,9 +195,9 @@ async fn start_turn(
     };
     // Lets a warm provider send its request before this task writes to disk: the response takes longer than the commit.
     tokio::task::yield_now().await;
-    let notices = notices.into_iter().map(|RunNotice { status, message }| {
-        journal.event(PendingEvent::new(Status { status: status.to_owned(), message, message_id: None }))
-    });
+    let notices = notices
+        .into_iter()
+        .map(|RunNotice { status, message }| journal.event(PendingEvent::new(Status::new(status, message))));
     let started = store_start(&journal, &run, &agent, started, notices.collect());
     let (started, remembered) = tokio::join!(started, engine.store().remembered_tools(&claim.owner, run.room_id));
     let (started, remembered) = (started?, remembered?);

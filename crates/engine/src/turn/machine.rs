@@ -1,6 +1,6 @@
 //! The state machine of a turn.
 
-use super::{coalesce::PendingEvent, limit};
+use super::{coalesce::PendingEvent, limit, output_size::output_size};
 use domain::{
     agent::{PolicyDecision, ToolPolicy},
     event::{
@@ -19,6 +19,10 @@ use domain::{
 use providers::{ProviderEvent, TurnCommand, TurnEnd, TurnEvent, TurnOutcome};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+
+/// What the provider's own message may have around a reported text before it counts as output.
+const RAW_ALLOWANCE: usize = 4096;
+const RESULT_LEFT_OUT: &str = "left out: the run has reached its limit of output";
 
 /// Settings that do not change during a turn, except `remembered`.
 #[derive(Debug, Clone)]
@@ -232,7 +236,7 @@ impl TurnMachine {
 
     fn handle_report(&mut self, reported: ProviderEvent, now: Timestamp, effects: &mut Vec<TurnEffect>) {
         let stream_id = self.settings.stream_id;
-        let ProviderEvent { event, raw } = reported;
+        let ProviderEvent { event, mut raw } = reported;
         // Output after the stop request is not part of the answer; tool results, token usage and the session still
         // count.
         let counts =
@@ -251,25 +255,25 @@ impl TurnMachine {
                 }
                 return;
             }
-            TurnEvent::Text { delta, item } => {
-                self.count_output(&delta, effects);
-                ContentDelta { stream_id, delta, item }.into()
-            }
-            TurnEvent::Thinking { delta, item } => {
-                self.count_output(&delta, effects);
-                ThinkingDelta { stream_id, delta, item }.into()
-            }
+            TurnEvent::Text { delta, item } => ContentDelta { stream_id, delta, item }.into(),
+            TurnEvent::Thinking { delta, item } => ThinkingDelta { stream_id, delta, item }.into(),
             TurnEvent::Retract { item } => Retract { stream_id, item }.into(),
             TurnEvent::ToolUse { id, name, input } => {
                 self.open_calls.insert(id.clone());
                 ToolUse { stream_id, tool_use_id: id, name, input }.into()
             }
-            TurnEvent::ToolOutput { id, delta } => {
-                self.count_output(&delta, effects);
-                ToolOutputDelta { stream_id, tool_use_id: id, delta }.into()
-            }
+            TurnEvent::ToolOutput { id, delta } => ToolOutputDelta { stream_id, tool_use_id: id, delta }.into(),
             TurnEvent::ToolResult { id, content, is_error } => {
-                self.open_calls.remove(&id);
+                let is_open = self.open_calls.remove(&id);
+                if self.is_stopping() && !is_open {
+                    return;
+                }
+                // The call has ended, which must be known; what it returned no longer fits.
+                let (content, kept_raw) = match self.is_over_output_limit() {
+                    true => (json!(RESULT_LEFT_OUT), None),
+                    false => (content, raw),
+                };
+                raw = kept_raw;
                 ToolResult { stream_id, tool_use_id: id, content, is_error }.into()
             }
             TurnEvent::Approval { id, tool_use_id, name, input, is_question } => {
@@ -310,7 +314,7 @@ impl TurnMachine {
                 UsageReported::new(usage, cost.or_else(priced), model).into()
             }
             TurnEvent::Status { status, message } | TurnEvent::Waiting { status, message } => {
-                Status { status, message, message_id: None }.into()
+                Status::new(status, message).into()
             }
             TurnEvent::Steered { message, taken } => {
                 self.on_steered(message, taken, effects);
@@ -322,6 +326,7 @@ impl TurnMachine {
                 return;
             }
         };
+        self.count_output(&body, raw.as_deref(), effects);
         self.append(body, raw, effects);
     }
 
@@ -335,11 +340,17 @@ impl TurnMachine {
         }
     }
 
-    fn count_output(&mut self, text: &str, effects: &mut Vec<TurnEffect>) {
-        self.output_bytes += text.len() as u64;
-        if self.output_bytes > self.settings.limits.output_bytes {
+    /// Everything that a provider reports is stored, so everything counts.
+    fn count_output(&mut self, body: &EventBody, raw: Option<&str>, effects: &mut Vec<TurnEffect>) {
+        let raw = raw.map_or(0, |raw| raw.len().saturating_sub(RAW_ALLOWANCE) as u64);
+        self.output_bytes += output_size(body).max(raw);
+        if self.is_over_output_limit() {
             self.stop(TurnStopReason::Limit(Limit::OutputBytes), effects);
         }
+    }
+
+    fn is_over_output_limit(&self) -> bool {
+        self.output_bytes > self.settings.limits.output_bytes
     }
 
     fn append(&mut self, body: EventBody, raw: Option<String>, effects: &mut Vec<TurnEffect>) {
@@ -400,7 +411,7 @@ impl TurnMachine {
     fn settle_steering(&mut self, message: MessageId, taken: bool, effects: &mut Vec<TurnEffect>) {
         if taken {
             let text = "The message was added to the answer in progress.".to_owned();
-            let status = Status { status: "steered".to_owned(), message: text, message_id: Some(message) };
+            let status = Status { message_id: Some(message), ..Status::new("steered", text) };
             self.append(status.into(), None, effects);
         }
         effects.push(TurnEffect::SteerSettled { message, taken });

@@ -7,6 +7,7 @@
 mod coalesce;
 mod limit;
 mod machine;
+mod output_size;
 #[cfg(test)]
 mod tests;
 

@@ -3,7 +3,7 @@
 use super::{PendingEvent, RunFinish, TurnEffect, TurnInput, TurnMachine, TurnSettings, TurnStopReason, coalesce};
 use domain::{
     agent::ToolPolicy,
-    event::{Decision, EventBody, EventType, Interruption},
+    event::{Decision, EventBody, EventType, Interruption, Status},
     ids::{ApprovalId, MessageId},
     limits::{Limit, Limits},
     message::MessageStatus,
@@ -11,7 +11,7 @@ use domain::{
     time::Timestamp,
     usage::Usage,
 };
-use providers::{TurnCommand, TurnEnd, TurnEvent, TurnOutcome};
+use providers::{ProviderEvent, TurnCommand, TurnEnd, TurnEvent, TurnOutcome};
 use serde_json::json;
 use std::{collections::BTreeSet, time::Duration};
 
@@ -452,4 +452,70 @@ fn adjacent_deltas_merge_without_changing_the_text() {
     assert_eq!(raw.unwrap(), r#"["a","b"]"#);
     let large = "x".repeat(40_000);
     assert_eq!(coalesce(vec![text(&large), text(&large)]).len(), 2, "the size of an event is bounded");
+}
+
+/// Each of these once passed a limit of 1,000 bytes.
+#[test]
+fn m5_every_body_counts_as_output() {
+    let large = "x".repeat(2_000);
+    let raw = |event: TurnEvent| ProviderEvent { event, raw: Some("x".repeat(20_000)) };
+    let small = TurnEvent::Status { status: "s".into(), message: "small".into() };
+    let reports: [(&str, ProviderEvent); 8] = [
+        ("text", TurnEvent::Text { delta: large.clone(), item: None }.into()),
+        ("thinking", TurnEvent::Thinking { delta: large.clone(), item: None }.into()),
+        ("input", TurnEvent::ToolUse { id: "t".into(), name: "read".into(), input: json!({"a": large}) }.into()),
+        ("output", TurnEvent::ToolOutput { id: "t".into(), delta: large.clone() }.into()),
+        ("result", TurnEvent::ToolResult { id: "t".into(), content: json!([large]), is_error: false }.into()),
+        ("status", TurnEvent::Status { status: "s".into(), message: large.clone() }.into()),
+        (
+            "approval",
+            TurnEvent::Approval {
+                id: ApprovalId::generate(),
+                tool_use_id: None,
+                name: "Bash".into(),
+                input: json!({"a": large}),
+                is_question: false,
+            }
+            .into(),
+        ),
+        ("raw", raw(small)),
+    ];
+    for (what, report) in reports {
+        let limits = Limits { output_bytes: 1_000, ..Limits::default() };
+        let test = TurnTest::within(limits).input(TurnInput::ProviderReport(report)).end(TurnEnd::Stopped);
+        let code = test.finish().error.as_ref().map(|error| error.code.as_str());
+        assert_eq!((code, test.interrupt_count()), (Some("limit_output_bytes"), 1), "{what}");
+    }
+}
+
+#[test]
+fn m5_results_after_the_limit_are_recorded_without_their_content() {
+    let use_of = |id: &str| TurnEvent::ToolUse { id: id.into(), name: "read".into(), input: json!({}) };
+    let result = |id: &str| TurnEvent::ToolResult { id: id.into(), content: json!("x".repeat(5_000)), is_error: false };
+    let test = TurnTest::within(Limits { output_bytes: 1_000, ..Limits::default() })
+        .report(use_of("a"))
+        .report(use_of("b"))
+        .report(result("a"))
+        .report(result("b"))
+        .report(result("unknown"))
+        .end(TurnEnd::Stopped);
+    let results: Vec<usize> = test
+        .event_bodies()
+        .iter()
+        .filter_map(|body| match body {
+            EventBody::ToolResult(result) => Some(result.content.as_str().unwrap().len()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(results.len(), 2);
+    assert!(results[0] == 5_000 && results[1] < 100, "{results:?}");
+}
+
+#[test]
+fn h4_a_status_is_cut() {
+    let test = TurnTest::new()
+        .report(TurnEvent::Status { status: "s".into(), message: "ä".repeat(100_000) })
+        .end(TurnEnd::Completed);
+    let Some(EventBody::Status(status)) = test.event_bodies().into_iter().next() else { panic!("no status") };
+    assert_eq!(status.message.chars().count(), Status::MAX_CHARS + 1);
 }

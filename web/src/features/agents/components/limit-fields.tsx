@@ -22,7 +22,7 @@ const limits: readonly Limit[] = [
   { name: 'idle_seconds', label: 'Seconds without progress', hint: 'Once there was some.', say: seconds },
   { name: 'tool_seconds', label: 'Seconds without progress in a tool', hint: 'Programs may take longer than words.', say: seconds },
   { name: 'approval_seconds', label: 'Seconds a question waits for you', hint: 'Then the tool is refused.', say: seconds },
-  { name: 'output_bytes', label: 'Bytes of output', hint: 'Text, thinking and what tools print.', say: bytes },
+  { name: 'output_bytes', label: 'Bytes of output', hint: 'Text, thinking, and what tools get and print.', say: bytes },
 ]
 
 interface LimitFieldsProps {
