@@ -12,7 +12,7 @@ const stage = stageForTests(/status of (400|422)/)
 let reviewer: string
 beforeAll(async () => {
   const tools = { allow: ['Read', 'Grep', 'mcp__git__*'], ask: ['Bash'], deny: ['WebFetch'] }
-  reviewer = (await makeAgent(stage, 'Reviewer', { model: 'claude-sonnet-4-5', system_prompt: prompt, tools, limits: { turns: 40, wall_seconds: 5400 } })).id
+  reviewer = (await makeAgent(stage, 'Reviewer', { model: 'claude-sonnet-4-5', system_prompt: prompt, tools, limits: { turns: 40, wall_seconds: 1800 } })).id
   await makeAgent(stage, 'Scout', { provider: 'claude_code', system_prompt: 'Looks around first.' })
   await makeAgent(stage, 'A name that somebody made much too long for any card on any screen to hold it in one line')
   for (const task of ['!count 3', '!count 3', '!fail no Not today.']) {

@@ -60,9 +60,11 @@ impl From<store::StoreError> for EngineError {
             store::StoreError::KeyUsed => Self::KeyConflict,
             store::StoreError::Fenced => Self::RunEnded,
             store::StoreError::AgentNameTaken(_)
+            | store::StoreError::AgentChanged
             | store::StoreError::SkillNameTaken(_)
             | store::StoreError::SkillChanged
-            | store::StoreError::McpServerExists(_) => Self::Conflict(error.to_string()),
+            | store::StoreError::McpServerExists(_)
+            | store::StoreError::McpServerLimit => Self::Conflict(error.to_string()),
             store::StoreError::NoSuchAgent(_) => Self::Invalid(error.to_string()),
             store::StoreError::LimitReached(detail) => Self::Refused { pointer: "", detail },
             store::StoreError::Unavailable(failure) => Self::StoreUnavailable(failure),

@@ -12,6 +12,9 @@ pub enum StoreError {
     NotFound,
     #[error("an agent named {0:?} already exists")]
     AgentNameTaken(String),
+    /// The change was based on settings that are no longer the newest, or the agent was deleted.
+    #[error("the agent has changed in the meantime; reload it and try again")]
+    AgentChanged,
     #[error("a skill named {0:?} already exists")]
     SkillNameTaken(String),
     /// The change was based on a version that is no longer the newest.
@@ -19,6 +22,8 @@ pub enum StoreError {
     SkillChanged,
     #[error("an MCP server named {0:?} already exists")]
     McpServerExists(String),
+    #[error("you have {} MCP servers, which is the limit; delete some", crate::MAX_MCP_SERVERS)]
+    McpServerLimit,
     #[error("agent {0} does not exist")]
     NoSuchAgent(AgentId),
     /// The lease that this write relied on is no longer held, or the run has ended.

@@ -21,7 +21,7 @@ pub use catalog::{
     audit::AuditRecord,
     browser_sessions::BROWSER_SESSION_LIFETIME,
     idempotency::EarlierResult,
-    mcp_servers::{McpServerImport, McpServerRecord},
+    mcp_servers::{MAX_MCP_SERVERS, McpServerImport, McpServerRecord},
     mcp_trust::TrustedFile,
     members::Membership,
     memory::{MAX_MEMORIES, MemoryRecord},

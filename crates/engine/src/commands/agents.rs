@@ -5,6 +5,7 @@ use domain::{
     actor::Actor,
     agent::{Agent, AgentSpec, MAX_SYSTEM_PROMPT_BYTES},
     ids::AgentId,
+    limits::LimitOverrides,
     owner::Owner,
     permission::Permission,
 };
@@ -13,6 +14,8 @@ use store::IdempotentRequest;
 /// The maximum length of a list of names, and of a name in it.
 const MAX_LIST: usize = 200;
 const MAX_NAME: usize = 200;
+/// How often a change is applied again to settings that have changed meanwhile.
+const MAX_ATTEMPTS: usize = 10;
 
 impl Engine {
     pub async fn create_agent(
@@ -22,21 +25,30 @@ impl Engine {
         attempt: Option<&IdempotentRequest>,
     ) -> Result<Agent, EngineError> {
         let owner = actor.require(Permission::ManageAgents)?;
-        self.check_agent(owner, &spec).await?;
+        self.check_agent(owner, &spec, &LimitOverrides::default()).await?;
         Ok(self.store().create_agent(actor, spec, attempt).await?)
     }
 
-    /// Replaces the settings of an agent. Runs that have started keep the old ones.
-    pub async fn update_agent(
+    /// Changes the settings of an agent. Runs that have started keep the old ones. `change` is applied to the newest
+    /// settings, again if they change meanwhile, so that two changes at once both take effect.
+    pub async fn change_agent<E: From<EngineError>>(
         &self,
         actor: &Actor,
         id: AgentId,
-        spec: AgentSpec,
+        change: impl Fn(&AgentSpec) -> Result<AgentSpec, E>,
         attempt: Option<&IdempotentRequest>,
-    ) -> Result<Agent, EngineError> {
-        let owner = actor.require(Permission::ManageAgents)?;
-        self.check_agent(owner, &spec).await?;
-        Ok(self.store().update_agent(actor, id, spec, attempt).await?)
+    ) -> Result<Agent, E> {
+        let owner = actor.require(Permission::ManageAgents).map_err(EngineError::from)?;
+        for _ in 0..MAX_ATTEMPTS {
+            let current = self.store().agent(owner, id).await.map_err(EngineError::from)?;
+            let spec = change(&current.spec)?;
+            self.check_agent(owner, &spec, &current.spec.limits).await?;
+            match self.store().change_agent(actor, &current, spec, attempt).await {
+                Err(store::StoreError::AgentChanged) => {}
+                stored => return Ok(stored.map_err(EngineError::from)?),
+            }
+        }
+        Err(EngineError::from(store::StoreError::AgentChanged).into())
     }
 
     /// Deletes an agent. It leaves every room; its messages stay.
@@ -51,7 +63,12 @@ impl Engine {
     }
 
     /// Checks the settings, and that this server can provide everything that they ask for.
-    async fn check_agent(&self, owner: &Owner, spec: &AgentSpec) -> Result<(), EngineError> {
+    async fn check_agent(
+        &self,
+        owner: &Owner,
+        spec: &AgentSpec,
+        stored_limits: &LimitOverrides,
+    ) -> Result<(), EngineError> {
         let Some(provider) = self.providers().get(&spec.provider) else {
             let detail = format!(
                 "provider: this server has no provider {:?}; choose one of: {}.",
@@ -61,6 +78,9 @@ impl Engine {
             return Err(EngineError::InvalidField { pointer: "/provider", detail });
         };
         check_settings(spec)?;
+        if let Some(too_high) = spec.limits.first_above(&self.config().limits, stored_limits) {
+            return Err(EngineError::Refused { pointer: "/limits", detail: format!("limits.{too_high}") });
+        }
         self.check_skills(owner, spec).await?;
         self.check_servers(owner, spec).await?;
         if spec.model_options.is_some() && !provider.supports_model_options() {
@@ -87,6 +107,11 @@ fn check_settings(spec: &AgentSpec) -> Result<(), EngineError> {
         return invalid(format!(
             "model, skills, mcp_servers and tools take one-line names of 1 to {MAX_NAME} characters, at most {MAX_LIST} each."
         ));
+    }
+    if spec.model.as_ref().is_some_and(|model| model.starts_with('-')) {
+        return invalid(
+            "model: the name of a model does not begin with -, which would be an option of a program.".to_owned(),
+        );
     }
     let values: usize = spec.skill_parameters.values().map(|given| given.len()).sum();
     if values > MAX_LIST || spec.skill_parameters.keys().any(is_bad_name) {

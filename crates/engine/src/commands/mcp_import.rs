@@ -1,6 +1,6 @@
 //! Imports a `.mcp.json`: each server is checked on its own, and all valid ones are stored in one transaction.
 
-use super::mcp_servers::{KEYS, MAX_STORED, limit_reached};
+use super::mcp_servers::KEYS;
 use crate::{Engine, EngineError, mcp_servers::CatalogServer};
 use domain::{
     actor::Actor,
@@ -10,7 +10,7 @@ use domain::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
-use store::{IdempotentRequest, McpServerImport};
+use store::{IdempotentRequest, MAX_MCP_SERVERS, McpServerImport, StoreError};
 
 /// The result of importing one server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -61,11 +61,11 @@ impl Engine {
         let stored = self.store().mcp_servers(owner).await?.into_iter().map(|record| self.database_server(record));
         let stored: BTreeMap<String, CatalogServer> = stored.map(|known| (known.name.clone(), known)).collect();
         let (mut report, mut storing) = (Vec::new(), Vec::new());
-        let mut free_slots = MAX_STORED.saturating_sub(stored.len());
+        let mut free_slots = usize::try_from(MAX_MCP_SERVERS).unwrap_or_default().saturating_sub(stored.len());
         for (name, settings) in servers {
             let (outcome, problem) = match self.check_import(actor, &name, settings, stored.get(&name), replace) {
                 Ok(Some(new)) if !new.replaces && free_slots == 0 => {
-                    (ImportOutcome::Refused, Some(conflict(limit_reached())))
+                    (ImportOutcome::Refused, Some(conflict(StoreError::McpServerLimit.to_string())))
                 }
                 Ok(Some(new)) => {
                     let outcome = if new.replaces { ImportOutcome::Replaced } else { ImportOutcome::Created };
@@ -82,7 +82,7 @@ impl Engine {
         match self.store().import_mcp_servers(actor, &storing, &result, attempt).await {
             Ok(()) => {}
             // A concurrent request with the same key was first: return its result.
-            Err(store::StoreError::KeyUsed) => {
+            Err(StoreError::KeyUsed) => {
                 let earlier = self.earlier_result(actor, attempt).await?.ok_or(EngineError::KeyConflict)?;
                 return serde_json::from_str(&earlier).map_err(unreadable);
             }
@@ -138,5 +138,5 @@ fn shorten_name(name: String) -> String {
 }
 
 fn unreadable(error: serde_json::Error) -> EngineError {
-    EngineError::Store(store::StoreError::from(error))
+    EngineError::Store(StoreError::from(error))
 }

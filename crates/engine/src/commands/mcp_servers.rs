@@ -20,8 +20,6 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use store::IdempotentRequest;
 
-/// The number of servers that one owner may store.
-pub(super) const MAX_STORED: usize = 500;
 const MAX_ENTRY_BYTES: usize = 64 * 1024;
 /// Names that routes next to those of the servers use.
 const RESERVED: [&str; 3] = [host_tools::SERVER_NAME, "import", "export"];
@@ -50,9 +48,6 @@ impl Engine {
         let owner = actor.require(Permission::ManageMcpServers)?;
         self.check_new_name(name)?;
         let config = self.parse_config(actor, name, settings, None)?;
-        if self.store().mcp_servers(owner).await?.len() >= MAX_STORED {
-            return Err(EngineError::Conflict(limit_reached()));
-        }
         self.store().create_mcp_server(actor, name, &config, attempt).await?;
         Ok(self.view(actor, self.stored_server(owner, name).await?))
     }
@@ -224,10 +219,6 @@ pub(super) const KEYS: [(&str, &str); 10] = [
     ("startupTimeout", "a number of milliseconds"),
     ("cwd", "a string"),
 ];
-
-pub(super) fn limit_reached() -> String {
-    format!("you have {MAX_STORED} MCP servers, which is the limit; delete some")
-}
 
 /// Parses an entry. Errors name the wrong key and never its value.
 fn parse_settings(settings: Map<String, Value>) -> Result<McpServerEntry, EngineError> {

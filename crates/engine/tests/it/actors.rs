@@ -42,13 +42,16 @@ async fn the_rules_for_agents_hold_for_every_caller(database: TestDatabase) {
     for wrong in [
         AgentSpec { limits: no_turns, ..named("Ann") },
         AgentSpec { model: Some("two\nlines".into()), ..named("Ann") },
+        // L5: it would be an option of the agent's program.
+        AgentSpec { model: Some("--yolo".into()), ..named("Ann") },
         AgentSpec { system_prompt: Some("x".repeat(10_000_000)), ..named("Ann") },
     ] {
         let refused = harness.engine.create_agent(&me(), wrong, None).await;
         assert!(matches!(refused, Err(EngineError::Invalid(_))), "{refused:?}");
     }
     let ann = harness.engine.create_agent(&me(), named("Ann"), None).await.unwrap();
-    let refused = harness.engine.update_agent(&me(), ann.id, unknown, None).await;
+    let change = |_: &AgentSpec| Ok::<_, EngineError>(unknown.clone());
+    let refused = harness.engine.change_agent(&me(), ann.id, change, None).await;
     assert!(matches!(refused, Err(EngineError::InvalidField { pointer: "/provider", .. })), "{refused:?}");
     harness.stop().await;
 }

@@ -142,7 +142,7 @@ fn gemini() -> Preset {
             "GOOGLE_APPLICATION_CREDENTIALS",
             "GOOGLE_GENAI_USE_VERTEXAI",
         ],
-        model: ModelChoice::Flag("-m"),
+        model: ModelChoice::Flag("--model"),
         home: HomeLayout::Gemini,
         login_files: &[".gemini/oauth_creds.json", ".gemini/google_accounts.json"],
         // The other modes request fewer permissions.

@@ -122,7 +122,8 @@ impl AcpLauncher {
             prepared.map_err(|panic| start_error(&panic))?.map_err(|error| start_error(&error))?;
         let mut args: Vec<OsString> = self.preset.args.iter().map(OsString::from).chain(further).collect();
         if let (ModelChoice::Flag(flag), Some(model)) = (self.preset.model, &workspace.agent.spec.model) {
-            args.extend([OsString::from(flag), model.into()]);
+            // Joined, so that a model that looks like an option is a model.
+            args.push(format!("{flag}={model}").into());
         }
         args.extend(self.program.args.iter().map(OsString::from));
         let is_proxied = program::uses_proxy(&env);

@@ -72,11 +72,8 @@ pub async fn change(
     JsonBody(patch, fingerprint): JsonBody<Value>,
 ) -> Result<Json<Agent>, Problem> {
     let (queries, actor, attempt) = (app.engine.queries(), &*caller, attempt(key, fingerprint));
-    let write = async {
-        let agent = queries.agent(&actor.workspace, id).await?;
-        let spec: AgentSpec = apply_merge_patch(&agent.spec, patch)?;
-        Ok(app.engine.update_agent(actor, id, spec, attempt.as_ref()).await?)
-    };
+    let merge = |spec: &AgentSpec| apply_merge_patch(spec, patch.clone());
+    let write = app.engine.change_agent(actor, id, merge, attempt.as_ref());
     Ok(Json(match run_once(&app, actor, attempt.as_ref(), write).await? {
         WriteOutcome::Done(agent) => agent,
         WriteOutcome::AlreadyDone(_) => queries.agent(&actor.workspace, id).await?,

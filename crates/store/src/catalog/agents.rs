@@ -1,6 +1,6 @@
 //! Agents and the participants of a room.
 
-use super::{audit::store_audit, idempotency::store_key, owned::must_exist};
+use super::{audit::store_audit, idempotency::store_key};
 use crate::{
     IdempotentRequest, Store, StoreError,
     database::{reading, writing},
@@ -154,28 +154,44 @@ impl Store {
         spec: AgentSpec,
         attempt: Option<&IdempotentRequest>,
     ) -> Result<Agent> {
-        let owner = &actor.workspace;
-        let now = Timestamp::now();
+        let current = self.agent(&actor.workspace, id).await?;
+        self.change_agent(actor, &current, spec, attempt).await
+    }
+
+    /// Replaces the settings that were read before. Fails with `AgentChanged` if they are no longer the newest.
+    pub async fn change_agent(
+        &self,
+        actor: &Actor,
+        current: &Agent,
+        spec: AgentSpec,
+        attempt: Option<&IdempotentRequest>,
+    ) -> Result<Agent> {
+        let (owner, id) = (&actor.workspace, current.id);
+        // Later than the one before, also within a millisecond: it tells the versions apart.
+        let now = Timestamp::now().max(Timestamp::from_millis(current.updated_at.as_millis() + 1));
         let json = serde_json::to_string(&spec)?;
         writing!(self.database(), |transaction| {
             store_key!(transaction, owner, attempt, id, now);
             store_audit!(transaction, AuditEntry::new(actor, AuditAction::Update, AuditedObject::Agent, id), now);
             let changed = sqlx::query(
                 "UPDATE agents SET name = $3, spec = $4, updated_at = $5 WHERE id = $1 AND owner = $2 \
-                 AND deleted_at IS NULL",
+                 AND deleted_at IS NULL AND updated_at = $6",
             )
             .bind(id.0)
             .bind(owner.as_str())
             .bind(spec.name.as_str())
             .bind(json.as_str())
             .bind(now.as_millis())
+            .bind(current.updated_at.as_millis())
             .execute(&mut *transaction)
             .await
             .map_err(|error| name_taken(error, spec.name.as_str()))?;
-            must_exist(changed.rows_affected())?;
+            if changed.rows_affected() == 0 {
+                return Err(StoreError::AgentChanged);
+            }
         });
         self.list_changed(owner, OwnerList::Agents);
-        self.agent(owner, id).await
+        Ok(Agent { spec, updated_at: now, ..current.clone() })
     }
 
     /// Deletes an agent. It leaves every room; its messages stay.

@@ -57,6 +57,12 @@ impl From<McpServerRow> for McpServerRecord {
     }
 }
 
+/// The number of servers that one owner may store.
+pub const MAX_MCP_SERVERS: i64 = 500;
+
+/// Changes nothing, and makes other writers of the same owner's servers wait until this transaction ends.
+const LOCK: &str = "INSERT INTO workspaces (name, created_at) VALUES ($1, $2) \
+                    ON CONFLICT (name) DO UPDATE SET created_at = workspaces.created_at";
 const INSERT: &str = "INSERT INTO mcp_servers (owner, name, config, created_at, updated_at) VALUES ($1, $2, $3, $4, $4) \
                       ON CONFLICT (owner, name) DO NOTHING";
 const UPDATE: &str = "UPDATE mcp_servers SET config = $3, updated_at = $4 WHERE owner = $1 AND name = $2";
@@ -127,6 +133,7 @@ impl Store {
             .collect::<std::result::Result<_, _>>()?;
         writing!(self.database(), |transaction| {
             store_key!(transaction, owner, attempt, result, now);
+            sqlx::query(LOCK).bind(owner.as_str()).bind(now.as_millis()).execute(&mut *transaction).await?;
             for (server, config) in servers.iter().zip(&configs) {
                 let stored = sqlx::query(if server.replaces { UPDATE } else { INSERT })
                     .bind(owner.as_str())
@@ -143,6 +150,13 @@ impl Store {
                 let action = if server.replaces { AuditAction::Update } else { AuditAction::Create };
                 let entry = AuditEntry::new(actor, action, AuditedObject::McpServer, &server.name);
                 store_audit!(transaction, entry, now);
+            }
+            let stored: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM mcp_servers WHERE owner = $1")
+                .bind(owner.as_str())
+                .fetch_one(&mut *transaction)
+                .await?;
+            if stored > MAX_MCP_SERVERS && servers.iter().any(|server| !server.replaces) {
+                return Err(StoreError::McpServerLimit);
             }
         });
         Ok(())

@@ -5,7 +5,7 @@ use domain::{
     ids::RoomId,
     mcp::{McpServerConfig, McpTransport},
 };
-use store::{McpServerImport, Store, StoreError};
+use store::{MAX_MCP_SERVERS, McpServerImport, Store, StoreError};
 use testkit::database::TestDatabase;
 
 contract! {
@@ -13,6 +13,7 @@ contract! {
         a_server_reads_back_as_created,
         server_names_are_unique_per_owner,
         an_import_is_atomic,
+        l8_the_limit_of_servers_holds_for_concurrent_writers,
         invariant_07_idempotent_a_server_is_created_once_per_key,
         invariant_15_owner_foreign_servers_and_files_are_unknown,
         a_file_is_trusted_by_its_content;
@@ -76,6 +77,24 @@ async fn an_import_is_atomic(database: TestDatabase) {
     store.import_mcp_servers(&by(&me()), &[one("fresh", false), one("there", true)], "", None).await.unwrap();
     assert_eq!(names(&store).await, ["fresh", "there"]);
     assert_eq!(store.mcp_server(&me(), "there").await.unwrap().config, Ok(stdio("new")));
+}
+
+async fn l8_the_limit_of_servers_holds_for_concurrent_writers(database: TestDatabase) {
+    let store = database.open().await;
+    let server =
+        |number: i64| McpServerImport { name: format!("s{number}"), config: http("http://h"), replaces: false };
+    let almost: Vec<McpServerImport> = (1..MAX_MCP_SERVERS).map(server).collect();
+    store.import_mcp_servers(&by(&me()), &almost, "", None).await.unwrap();
+    let (me, config) = (by(&me()), http("http://h"));
+    let names: Vec<String> = (0..10).map(|number| format!("new{number}")).collect();
+    let made = names.iter().map(|name| store.create_mcp_server(&me, name, &config, None));
+    let made = futures_util::future::join_all(made).await;
+    let created = made.iter().filter(|made| made.is_ok()).count();
+    assert_eq!(created, 1, "one place was left: {made:?}");
+    assert!(made.iter().all(|made| matches!(made, Ok(()) | Err(StoreError::McpServerLimit))), "{made:?}");
+    store.update_mcp_server(&me, "s1", &config, None).await.unwrap();
+    store.delete_mcp_server(&me, "s1", None).await.unwrap();
+    store.create_mcp_server(&me, "another", &config, None).await.unwrap();
 }
 
 async fn invariant_07_idempotent_a_server_is_created_once_per_key(database: TestDatabase) {

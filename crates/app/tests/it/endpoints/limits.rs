@@ -1,15 +1,18 @@
-//! Every run has limits: the agent's own, or the server's.
+//! Every run has limits: the server's, or lower ones of its agent.
 
 use super::requests::{
-    agent, counted, data, journal, message_of, post, post_and_wait, post_text, room, room_of, room_with, wait_for_end,
+    agent, data, get, journal, message_of, post, post_and_wait, post_text, response_to, room, room_of, room_with,
+    wait_for_end,
 };
 use domain::{event::EventType, message::MessageStatus, run::RunStatus};
+use reqwest::Method;
 use serde_json::{Value, json};
 use testkit::{client::TestClient, database::TestDatabase, server::TestServer};
 
 on_both_databases! {
-    server: invariant_14_limits_stop_a_run, failure_is_reported_once_and_keeps_the_partial_text, limits_must_be_positive;
-    database: server_limits_are_the_defaults;
+    server: invariant_14_limits_stop_a_run, failure_is_reported_once_and_keeps_the_partial_text, limits_must_be_positive,
+            l8_concurrent_changes_of_an_agent_all_take_effect;
+    database: server_limits_are_the_defaults, h5_limits_of_the_server_are_ceilings;
 }
 
 async fn stopped_by(api: &TestClient, limits: Value, message: &str, limit: &str) {
@@ -63,11 +66,62 @@ async fn limits_must_be_positive(api: &TestClient) {
         let spec = json!({"name": "x", "provider": "scripted", "limits": limits});
         post(api, "/api/agents", &spec).await.expect_problem(400, "invalid_request");
     }
-    let room = room_with(api, json!({"limits": {"output_bytes": u64::MAX, "wall_seconds": u32::MAX}})).await;
+}
+
+/// An agent once replaced the server's limits upwards, and filled memory and disk with a message of 20 bytes.
+async fn h5_limits_of_the_server_are_ceilings(database: TestDatabase) {
+    let stored = json!({"name": "old", "provider": "scripted", "limits": {"output_bytes": 1_000_000_000_000_u64}});
+    let old = TestServer::start_with(database, &[("runs.output_bytes", "1073741824")]).await;
+    let refused = post(old.api(), "/api/agents", &stored).await.expect_problem(422, "unprocessable");
+    assert_eq!(refused["pointer"], "/limits");
+    let stored = json!({"name": "old", "provider": "scripted", "limits": {"output_bytes": 1 << 30}});
+    let id = post(old.api(), "/api/agents", &stored).await.expect_status(201)["id"].as_str().unwrap().to_owned();
+    let database = old.stop().await;
+
+    // The server's limit is lower now than what the agent was stored with.
+    let server = TestServer::start_with(database, &[("runs.output_bytes", "4096"), ("runs.wall_seconds", "60")]).await;
+    let api = server.api();
+    let room = room_of(api, &[id.parse().unwrap()]).await;
+    let run = post_and_wait(api, room, "!flood 209715200").await;
+    assert_eq!(run.error.as_ref().unwrap().code, "limit_output_bytes");
+    assert!(message_of(api, &run).await.text.len() <= 4096 + 1024, "at most one delta over the limit");
+    for (limits, field) in [
+        (json!({"output_bytes": 4097}), "output_bytes"),
+        (json!({"wall_seconds": u32::MAX}), "wall_seconds"),
+        (json!({"turns": 101}), "turns"),
+    ] {
+        let spec = json!({"name": "x", "provider": "scripted", "limits": limits});
+        let refused = post(api, "/api/agents", &spec).await.expect_problem(422, "unprocessable");
+        let detail = refused["detail"].as_str().unwrap();
+        assert!(detail.contains(field) && detail.contains(&format!("runs.{field}")), "{detail}");
+        let path = format!("/api/agents/{id}");
+        let change = json!({"limits": limits});
+        response_to(api.request(Method::PATCH, &path).json(&change)).await.expect_problem(422, "unprocessable");
+        // Other settings of an agent with an old limit can be changed.
+        response_to(api.request(Method::PATCH, &path).json(&json!({"model": field}))).await.expect_status(200);
+    }
+    let spec = json!({"name": "low", "provider": "scripted", "limits": {"output_bytes": 4096, "turns": 1}});
+    post(api, "/api/agents", &spec).await.expect_status(201);
+    server.finish().await;
+}
+
+async fn l8_concurrent_changes_of_an_agent_all_take_effect(api: &TestClient) {
+    let id = agent(api, "Ada", json!({})).await;
+    let path = format!("/api/agents/{id}");
+    let change = |body: Value| response_to(api.request(Method::PATCH, &path).json(&body));
+    let changes = [
+        json!({"model": "m"}),
+        json!({"system_prompt": "p"}),
+        json!({"limits": {"turns": 7}}),
+        json!({"tools": {"deny": ["x"]}}),
+    ];
+    for answer in futures_util::future::join_all(changes.map(change)).await {
+        answer.expect_status(200);
+    }
+    let ada = get(api, &path).await.expect_status(200);
     assert_eq!(
-        post_and_wait(api, room, "!count 3").await.status,
-        RunStatus::Completed,
-        "the largest values must be accepted"
+        (&ada["model"], &ada["system_prompt"], &ada["limits"]["turns"], &ada["tools"]["deny"]),
+        (&json!("m"), &json!("p"), &json!(7), &json!(["x"]))
     );
 }
 
@@ -82,8 +136,8 @@ async fn server_limits_are_the_defaults(database: TestDatabase) {
     let flooding = wait_for_end(api, flooding).await;
     assert_eq!(flooding.error.as_ref().unwrap().code, "limit_output_bytes");
     assert!(message_of(api, &flooding).await.text.len() <= 1024 + 1024, "at most one delta over the limit");
-    let own = room_with(api, json!({"limits": {"output_bytes": 100_000}})).await;
+    let own = room_with(api, json!({"limits": {"output_bytes": 100}})).await;
     let run = post_and_wait(api, own, "!count 500").await;
-    assert_eq!((run.status, message_of(api, &run).await.text), (RunStatus::Completed, counted(500)));
+    assert_eq!(run.error.unwrap().code, "limit_output_bytes", "an agent can lower a limit");
     server.finish().await;
 }
