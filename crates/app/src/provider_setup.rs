@@ -29,6 +29,7 @@ use std::{
     sync::Arc,
 };
 use workbench::{
+    egress::EgressPolicy,
     mcp::{McpClientSettings, McpManager},
     process::Supervisor,
 };
@@ -155,6 +156,7 @@ pub fn mcp_manager(config: &AppConfig, supervisor: &Supervisor) -> anyhow::Resul
     let settings = McpClientSettings {
         environment: common.collect(),
         idle_timeout: config.mcp.idle,
+        egress: Arc::new(EgressPolicy { allow: config.mcp.egress_allow.clone() }),
         ..McpClientSettings::new(folder)
     };
     Ok(McpManager::new(supervisor.clone(), settings))

@@ -2,6 +2,7 @@
 //!
 //! Must not know rooms, journals or provider protocols.
 
+pub mod egress;
 pub mod event_stream;
 pub mod files;
 pub mod mcp;

@@ -6,6 +6,7 @@ use std::{
     path::{Path, PathBuf},
     time::Duration,
 };
+use workbench::egress::EgressRule;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AgentsSection {
@@ -54,6 +55,8 @@ pub struct McpSection {
     /// Environment variables that MCP server settings may use.
     pub variables: Vec<String>,
     pub idle: Duration,
+    /// What MCP servers of others than the operator may be at, besides public addresses.
+    pub egress_allow: Vec<EgressRule>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -66,6 +69,7 @@ pub struct AcpAgentEntry {
 const A_PATH: &str = "empty, or the path of a folder that exists";
 const A_COMMAND: &str = "the name or path of a program";
 const ARGUMENTS: &str = "a list of arguments";
+const EGRESS: &str = "a list of addresses, networks such as 10.0.0.0/8, and host names";
 const VARIABLES: &str = "a list of names of environment variables";
 const AGENTS: &str = "a list of entries NAME = COMMAND LINE, with NAME of a-z, 0-9, _ and -, each name once and none of \
                       scripted, claude_code, codex, anthropic and openai";
@@ -138,6 +142,7 @@ impl McpSection {
     pub(super) fn read(from: &ConfigReader) -> Result<Self, AppConfigError> {
         Ok(Self {
             variables: from.list("mcp.variables", VARIABLES, variable)?,
+            egress_allow: from.list("mcp.egress_allow", EGRESS, |text| text.parse().ok())?,
             idle: from.seconds("mcp.idle_seconds", 1..=86_400)?,
         })
     }

@@ -19,6 +19,7 @@ pub use tiers::{McpTier, McpTierServers, MergedMcpServer, MergedMcpServers, merg
 pub use tool_name::{server_pattern, tool_name, tool_of};
 pub use variables::{UnsetVariable, substitute, variables_in};
 
+use crate::owner::Owner;
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, fmt, path::PathBuf, time::Duration};
 
@@ -29,11 +30,19 @@ pub const MAX_NAME_CHARS: usize = 64;
 pub struct NamedMcpServer {
     pub name: String,
     pub config: McpServerConfig,
+    /// The workspace that has configured it, whose agents alone share its connection. `None`: the operator's file, which
+    /// all share.
+    pub owner: Option<Owner>,
 }
 
 impl NamedMcpServer {
     pub fn new(name: impl Into<String>, transport: McpTransport) -> Self {
-        Self { name: name.into(), config: McpServerConfig::new(transport) }
+        Self { name: name.into(), config: McpServerConfig::new(transport), owner: None }
+    }
+
+    /// Whether the operator has configured it. Servers of others may only be at public addresses.
+    pub fn is_from_operator(&self) -> bool {
+        self.owner.as_ref().is_none_or(Owner::belongs_to_operator)
     }
 }
 

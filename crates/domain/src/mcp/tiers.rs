@@ -54,7 +54,7 @@ impl MergedMcpServer {
     /// Returns the server if its configuration is valid.
     pub fn server(&self) -> Option<NamedMcpServer> {
         let config = self.config.as_ref().ok()?.clone();
-        Some(NamedMcpServer { name: self.name.clone(), config })
+        Some(NamedMcpServer { name: self.name.clone(), config, owner: None })
     }
 }
 

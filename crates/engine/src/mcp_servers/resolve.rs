@@ -281,10 +281,18 @@ impl Engine {
                 other => config_error_text(other),
             })
         })?;
+        if let McpTransport::Http { url, .. } | McpTransport::Sse { url, .. } = &config.transport
+            && !of_operator
+            && let Err(refused) = self.mcp().egress().check_url(url)
+        {
+            let message = format!("the MCP server {name:?} is not used: {refused}");
+            return Err(ServerProblem::new("mcp_egress_refused", message));
+        }
         if let Some(workspace) = workspace {
             config.folder = Some(workspace.join(config.folder.unwrap_or_else(PathBuf::new)));
         }
-        Ok(NamedMcpServer { name: name.to_owned(), config })
+        let owner = (source != McpServerSource::File).then(|| owner.clone());
+        Ok(NamedMcpServer { name: name.to_owned(), config, owner })
     }
 }
 

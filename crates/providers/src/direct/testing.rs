@@ -241,6 +241,7 @@ pub fn workspace(servers: &[&str]) -> AgentWorkspace {
             url: "http://127.0.0.1:1".into(),
             headers: Default::default(),
         }),
+        owner: None,
     };
     AgentWorkspace {
         owner: domain::owner::Owner::local(),

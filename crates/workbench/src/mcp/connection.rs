@@ -244,8 +244,7 @@ impl McpConnection {
         match error {
             ServiceError::TransportSend(error) => {
                 let source = error.error.as_ref();
-                open::unauthorized_failure(source)
-                    .unwrap_or_else(|| McpFailure::Unreachable(open::error_chain(source).into()))
+                open::known_failure(source).unwrap_or_else(|| McpFailure::Unreachable(open::error_chain(source).into()))
             }
             ServiceError::Cancelled { reason } => {
                 McpFailure::BadAnswer(format!("it canceled the call: {}", reason.unwrap_or_default()).into())

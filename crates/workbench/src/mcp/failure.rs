@@ -1,6 +1,6 @@
 //! Why an MCP server could not be used. An error returned by a tool is a result, not a failure.
 
-use crate::{outside::ErrorText, process::BackoffRefusal};
+use crate::{egress::EgressRefused, outside::ErrorText, process::BackoffRefusal};
 use std::time::Duration;
 
 /// The messages continue the sentence `the MCP server "name" …`. What they quote of the server is cut.
@@ -10,6 +10,8 @@ pub enum McpFailure {
     Start(ErrorText),
     #[error("could not be reached: {0}")]
     Unreachable(ErrorText),
+    #[error("is not used: {0}")]
+    EgressRefused(EgressRefused),
     #[error("failed the MCP handshake: {0}")]
     Handshake(ErrorText),
     #[error("uses protocol version {version:?}; supported are {known}")]
@@ -41,6 +43,7 @@ impl McpFailure {
         match self {
             Self::Start(_) => "mcp_start_failed",
             Self::Unreachable(_) => "mcp_unreachable",
+            Self::EgressRefused(_) => "mcp_egress_refused",
             Self::Handshake(_) => "mcp_handshake_failed",
             Self::Version { .. } => "mcp_version_unsupported",
             Self::Unauthorized { .. } => "mcp_unauthorized",

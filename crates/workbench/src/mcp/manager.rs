@@ -8,8 +8,14 @@ use super::{
     slot::McpServerSlot,
     transport::InProcessServer,
 };
-use crate::process::{Launcher, StderrTail};
-use domain::mcp::{McpTransport, NamedMcpServer};
+use crate::{
+    egress::EgressPolicy,
+    process::{Launcher, StderrTail},
+};
+use domain::{
+    mcp::{McpTransport, NamedMcpServer},
+    owner::Owner,
+};
 use futures_util::future::join_all;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -30,9 +36,11 @@ const MAX_SCAN_INTERVAL: Duration = Duration::from_secs(30);
 #[derive(Clone)]
 pub struct McpManager(Arc<McpManagerInner>);
 
-/// Agents with the same program in the same folder, or the same URL with the same headers, share one server.
+/// Agents of a workspace with the same program in the same folder, or the same URL with the same headers, share one server.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct ServerKey {
+    /// Two workspaces never share: what one does to its server must not affect the other.
+    owner: Option<Owner>,
     transport: McpTransport,
     folder: Option<PathBuf>,
 }
@@ -75,7 +83,8 @@ impl From<&McpFailure> for McpTestError {
 
 impl ServerKey {
     fn of(server: &NamedMcpServer) -> Self {
-        Self { transport: server.config.transport.clone(), folder: server.config.folder.clone() }
+        let NamedMcpServer { config, owner, .. } = server;
+        Self { owner: owner.clone(), transport: config.transport.clone(), folder: config.folder.clone() }
     }
 }
 
@@ -83,6 +92,11 @@ impl McpManager {
     pub fn new(launcher: impl Launcher + 'static, settings: McpClientSettings) -> Self {
         let connector = Arc::new(McpConnector::new(Arc::new(launcher), settings));
         Self(Arc::new(McpManagerInner { connector, closing: CancellationToken::new(), slots: Mutex::default() }))
+    }
+
+    /// Which addresses the servers of others than the operator may be at.
+    pub fn egress(&self) -> &EgressPolicy {
+        &self.0.connector.settings.egress
     }
 
     /// Registers an in-process server under a name. Returns the config by which agents use it.

@@ -9,7 +9,10 @@ use super::{
     settings::{ProtocolEra, SUPPORTED_VERSIONS},
     transport::{self, BoxedTransport, EndReason, InProcessServer, InProcessTransport, SseTransport, StdioTransport},
 };
-use crate::process::{Launcher, ProcessSpec, StderrTail};
+use crate::{
+    egress::{self, EgressResolver},
+    process::{Launcher, ProcessSpec, StderrTail},
+};
 use domain::mcp::{McpServerConfig, McpTransport, NamedMcpServer, url_without_secrets};
 use futures_util::future::BoxFuture;
 use rmcp::{
@@ -33,7 +36,10 @@ pub struct McpConnector {
     launcher: Arc<dyn Launcher>,
     pub settings: McpClientSettings,
     pub background_tasks: TaskTracker,
+    /// For servers of the operator.
     http: OnceLock<Result<reqwest::Client, String>>,
+    /// For servers of others: connects only where the egress policy allows.
+    guarded_http: OnceLock<Result<reqwest::Client, String>>,
     /// In-process servers, by name.
     pub in_process_servers: Mutex<BTreeMap<String, Arc<dyn InProcessServer>>>,
 }
@@ -50,12 +56,22 @@ impl McpConnector {
             settings,
             background_tasks: TaskTracker::new(),
             http: OnceLock::new(),
+            guarded_http: OnceLock::new(),
             in_process_servers: Mutex::default(),
         }
     }
 
-    fn http(&self) -> Result<reqwest::Client, McpFailure> {
-        let client = self.http.get_or_init(|| transport::http_client().map_err(|error| error.to_string()));
+    /// The client for a server, if the server may be at this URL.
+    fn http(&self, server: &NamedMcpServer, url: &str) -> Result<reqwest::Client, McpFailure> {
+        let client = |guard| transport::http_client(guard).map_err(|error| error.to_string());
+        let client = match server.is_from_operator() {
+            true => self.http.get_or_init(|| client(None)),
+            false => {
+                let egress = &self.settings.egress;
+                egress.check_url(url).map_err(McpFailure::EgressRefused)?;
+                self.guarded_http.get_or_init(|| client(Some(EgressResolver(Arc::clone(egress)))))
+            }
+        };
         client.clone().map_err(|error| McpFailure::Unreachable(error.into()))
     }
 
@@ -179,12 +195,13 @@ impl Handshake<'_> {
         let McpTransport::Sse { url, headers } = &self.server.config.transport else {
             return Err(McpFailure::Start("it is not an SSE server".into()));
         };
-        let client = self.connector.http()?;
+        let client = self.connector.http(self.server, url)?;
         let end_reason = EndReason::default();
         let handshake = async {
             let connected =
                 SseTransport::connect(client, url, headers, Arc::clone(self.health), end_reason.clone()).await;
             let sse = connected.map_err(|error| match error {
+                transport::SseConnectError::Egress(refused) => McpFailure::EgressRefused(refused),
                 transport::SseConnectError::Status(status) if matches!(status.as_u16(), 401 | 403) => {
                     McpFailure::Unauthorized { reason: error.to_string().into(), challenge: None }
                 }
@@ -203,7 +220,7 @@ impl Handshake<'_> {
         let McpTransport::Http { url, headers } = &self.server.config.transport else {
             return Err(McpFailure::Start("it is not an HTTP server".into()));
         };
-        let (client, begin) = (self.connector.http()?, Instant::now());
+        let (client, begin) = (self.connector.http(self.server, url)?, Instant::now());
         let end_reason = EndReason::default();
         let handshake = async |mode: ClientLifecycleMode| {
             let http = transport::streamable_http_transport(client.clone(), url, headers)
@@ -293,7 +310,7 @@ impl Handshake<'_> {
                 let source = error.error.as_ref();
                 match end_reason.get() {
                     Some(reason) => McpFailure::Start(reason.into()),
-                    None => unauthorized_failure(source)
+                    None => known_failure(source)
                         .unwrap_or_else(|| McpFailure::Unreachable(hide(error_chain(source)).into())),
                 }
             }
@@ -351,8 +368,11 @@ fn command(config: &McpServerConfig, settings: &McpClientSettings) -> Result<Pro
     Ok(ProcessSpec { program, args: args.iter().map(Into::into).collect(), env: environment, folder })
 }
 
-/// Returns a failure if an HTTP server rejected the credentials.
-pub fn unauthorized_failure(error: &(dyn Error + 'static)) -> Option<McpFailure> {
+/// Returns a failure of its own kind: the egress policy refused the address, or the server rejected the credentials.
+pub fn known_failure(error: &(dyn Error + 'static)) -> Option<McpFailure> {
+    if let Some(refused) = egress::refusal_in(error) {
+        return Some(McpFailure::EgressRefused(refused));
+    }
     let mut cause = Some(error);
     while let Some(inner) = cause {
         let challenge =

@@ -1,7 +1,7 @@
 //! Timeouts and limits for MCP servers.
 
-use crate::process::BackoffLimits;
-use std::{collections::BTreeMap, ffi::OsString, path::PathBuf, time::Duration};
+use crate::{egress::EgressPolicy, process::BackoffLimits};
+use std::{collections::BTreeMap, ffi::OsString, path::PathBuf, sync::Arc, time::Duration};
 
 /// The protocol revisions that are supported. rmcp itself accepts any version that a server names.
 pub const SUPPORTED_VERSIONS: [&str; 5] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"];
@@ -37,6 +37,7 @@ pub struct McpClientSettings {
     pub backoff: BackoffLimits,
     pub max_pages: usize,
     pub max_tools: usize,
+    pub egress: Arc<EgressPolicy>,
 }
 
 impl McpClientSettings {
@@ -54,6 +55,7 @@ impl McpClientSettings {
             backoff: BackoffLimits::default(),
             max_pages: 1000,
             max_tools: 10_000,
+            egress: Arc::default(),
         }
     }
 }

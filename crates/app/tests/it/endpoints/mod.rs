@@ -41,6 +41,7 @@ mod cancel;
 mod command_line;
 mod crash;
 mod doctor;
+mod egress;
 mod execute;
 mod feed;
 mod figures;

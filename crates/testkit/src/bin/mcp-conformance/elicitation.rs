@@ -41,7 +41,7 @@ impl ClientHandler for DefaultsClient {
 }
 
 pub async fn run(url: &str, version: &str) -> anyhow::Result<()> {
-    let transport = transport::streamable_http_transport(transport::http_client()?, url, &BTreeMap::new())
+    let transport = transport::streamable_http_transport(transport::http_client(None)?, url, &BTreeMap::new())
         .map_err(anyhow::Error::msg)?;
     let mode = match version {
         "2026-07-28" => ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] },

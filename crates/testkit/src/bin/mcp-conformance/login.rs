@@ -46,7 +46,7 @@ fn scopes_of(challenge: &str) -> Vec<String> {
 }
 
 async fn authorize(url: &str) -> anyhow::Result<AuthorizationCallback> {
-    let response = workbench::mcp::transport::http_client()?.get(url).send().await?;
+    let response = workbench::mcp::transport::http_client(None)?.get(url).send().await?;
     let location = response.headers().get("location").context("the login response has no location header")?;
     Ok(AuthorizationCallback::from_redirect_url(location.to_str()?)?)
 }

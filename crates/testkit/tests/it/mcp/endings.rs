@@ -1,6 +1,7 @@
 //! Servers that end, on their own or stopped by us, and restart.
 
 use super::{DEADLINE, McpFixture, fake, good, is_alive, within};
+use domain::mcp::NamedMcpServer;
 use serde_json::json;
 use std::time::{Duration, Instant};
 use tokio::time::timeout;
@@ -148,4 +149,25 @@ fn drop_after_the_runtime_does_not_panic() {
     });
     drop(runtime);
     drop(manager);
+}
+
+/// Two workspaces with the same server once shared one connection, which either could stop.
+#[tokio::test]
+async fn l6_workspaces_do_not_share_a_connection() {
+    let fixture = McpFixture::new();
+    let server_of = |owner: &str| {
+        let owner = domain::owner::Owner::new(domain::name::Name::parse(owner).unwrap());
+        NamedMcpServer { owner: Some(owner), ..good() }
+    };
+    let (ada, bob) = (server_of("ada"), server_of("bob"));
+    for server in [&ada, &bob] {
+        fixture.call(server, "echo", json!({"text": "x"})).await.unwrap();
+    }
+    let process = |server: &NamedMcpServer| fixture.manager.status(server).process_id;
+    let (hers, his) = (process(&ada).unwrap(), process(&bob).unwrap());
+    assert_ne!(hers, his);
+    fixture.manager.stop(&ada).await;
+    assert_eq!(process(&bob), Some(his), "his server goes on");
+    assert!(!is_alive(hers) && is_alive(his));
+    fixture.close().await;
 }

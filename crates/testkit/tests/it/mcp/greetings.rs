@@ -126,7 +126,7 @@ async fn invariant_17_secrets_stay_children_get_only_configured_variables() {
         folder: Some(folder.path().to_owned()),
         ..McpServerConfig::new(McpTransport::Stdio { command, args, env })
     };
-    let server = NamedMcpServer { name: "it".into(), config };
+    let server = NamedMcpServer { name: "it".into(), config, owner: None };
     let result = fixture.call(&server, "environment", serde_json::json!({})).await.unwrap().structured.unwrap();
     let mut names: Vec<&str> = result["env"].as_object().unwrap().keys().map(String::as_str).collect();
     // The marker variable for finding orphans.

@@ -65,7 +65,7 @@ impl Transport<RoleClient> for BoxedTransport {
 #[cfg(test)]
 mod tests {
     use super::BoxedTransport;
-    use crate::mcp::open::{error_chain, unauthorized_failure};
+    use crate::mcp::open::{error_chain, known_failure};
     use rmcp::{
         RoleClient,
         model::{ClientJsonRpcMessage, ClientRequest, PingRequest, RequestId, ServerJsonRpcMessage},
@@ -100,7 +100,7 @@ mod tests {
         let mut transport = BoxedTransport::new(Unauthorized);
         let sent = transport.send(ClientJsonRpcMessage::request(ping, RequestId::Number(1))).await;
         let error = sent.unwrap_err();
-        let failure = unauthorized_failure(&error).unwrap();
+        let failure = known_failure(&error).unwrap();
         assert!(failure.to_string().starts_with("requires a login"), "{failure}");
         let original = AuthRequiredError::new("Bearer realm=x".to_owned());
         assert_eq!(error_chain(&error), error_chain(&original), "the box adds no words");

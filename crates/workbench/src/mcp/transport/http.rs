@@ -1,6 +1,9 @@
 //! Streamable HTTP with our own HTTP client: rmcp's has no connection pool, no timeouts, and reads answers without a bound.
 
-use crate::outside::{self, BodyError, ErrorText, EventSizeLimit, OutsideSource};
+use crate::{
+    egress::{self, EgressResolver},
+    outside::{self, BodyError, ErrorText, EventSizeLimit, OutsideSource},
+};
 use futures_util::{StreamExt as _, stream::BoxStream};
 use reqwest::{
     Response, StatusCode,
@@ -31,15 +34,20 @@ const CONTROL_TIMEOUT: Duration = Duration::from_secs(30);
 const ACCEPTED_TYPES: &str = "text/event-stream, application/json";
 const SESSION_ID: &str = "mcp-session-id";
 
-/// Follows no redirects, which could send keys to another host. Ignores proxy settings of the environment.
-pub fn http_client() -> Result<reqwest::Client, reqwest::Error> {
+/// Follows no redirects, which could send keys to another host or go around the egress policy. Ignores proxy settings of
+/// the environment. With a guard, names resolve only to addresses that the guard allows.
+pub fn http_client(guard: Option<EgressResolver>) -> Result<reqwest::Client, reqwest::Error> {
     // reqwest is built without a default provider and panics when none is installed.
     if rustls::crypto::CryptoProvider::get_default().is_none()
         && rustls::crypto::ring::default_provider().install_default().is_err()
     {
         tracing::debug!("another thread installed the cryptography provider first");
     }
-    reqwest::Client::builder()
+    let mut builder = reqwest::Client::builder();
+    if let Some(guard) = guard {
+        builder = builder.dns_resolver(guard);
+    }
+    builder
         .connect_timeout(CONNECT_TIMEOUT)
         .redirect(reqwest::redirect::Policy::none())
         .no_proxy()
@@ -157,7 +165,7 @@ impl StreamableHttpClient for BoundedHttpClient {
         if let Some(session) = session {
             request = request.header(SESSION_ID, session.as_ref());
         }
-        let response = request.json(&message).send().await?;
+        let response = request.json(&message).send().await.map_err(send_error)?;
         let status = response.status();
         if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
             return Ok(StreamableHttpPostResponse::Accepted);
@@ -191,6 +199,14 @@ impl StreamableHttpClient for BoundedHttpClient {
             }
             kind => Err(StreamableHttpError::UnexpectedContentType(Some(ErrorText::from(kind).to_string()))),
         }
+    }
+}
+
+/// A refusal by the egress policy as a cause that can be found: rmcp's wrapper of the client's errors hides their causes.
+fn send_error(error: reqwest::Error) -> HttpError {
+    match egress::refusal_in(&error) {
+        Some(refused) => StreamableHttpError::Io(io::Error::other(refused)),
+        None => error.into(),
     }
 }
 

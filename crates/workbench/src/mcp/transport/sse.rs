@@ -3,6 +3,7 @@
 
 use super::{EndReason, http::parse_headers};
 use crate::{
+    egress::{self, EgressRefused},
     event_stream::EventStreamParser,
     mcp::{health::McpServerHealth, server_message},
     outside::OutsideSource,
@@ -41,6 +42,8 @@ pub struct SseTransport {
 pub enum SseConnectError {
     #[error("{0}")]
     Config(String),
+    #[error(transparent)]
+    Egress(EgressRefused),
     #[error("it answered with HTTP status {0}")]
     Status(reqwest::StatusCode),
     #[error("it did not answer with an event stream")]
@@ -57,8 +60,11 @@ pub enum SseConnectError {
 
 impl From<reqwest::Error> for SseConnectError {
     fn from(error: reqwest::Error) -> Self {
-        // A URL may contain a key.
-        Self::Http(error.without_url())
+        match egress::refusal_in(&error) {
+            Some(refused) => Self::Egress(refused),
+            // A URL may contain a key.
+            None => Self::Http(error.without_url()),
+        }
     }
 }
 
@@ -131,7 +137,10 @@ impl Transport<RoleClient> for SseTransport {
         let request =
             self.client.post(self.endpoint.clone()).headers(self.headers.clone()).timeout(POST_TIMEOUT).json(&message);
         async move {
-            let response = request.send().await.map_err(|error| io::Error::other(error.without_url()))?;
+            let response = request.send().await.map_err(|error| match egress::refusal_in(&error) {
+                Some(refused) => io::Error::other(refused),
+                None => io::Error::other(error.without_url()),
+            })?;
             match response.status() {
                 status if status.is_success() => Ok(()),
                 status => Err(io::Error::other(format!("it answered a message with HTTP status {status}"))),
