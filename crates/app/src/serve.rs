@@ -283,6 +283,7 @@ fn server_config(
         stop_deadline: config.server.shutdown,
         mcp_session_idle: config.mcp_server.session_idle,
         mcp_max_sessions: config.mcp_server.max_sessions,
+        mcp_max_sessions_per_user: config.mcp_server.max_sessions_per_user,
         mcp_handler: test_hooks::mcp_handler()?,
         routes: match config.server.role.serves_clients() {
             true => server::RouteSet::All,

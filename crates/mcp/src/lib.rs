@@ -28,7 +28,7 @@ use host::HostToolsService;
 use std::{sync::Arc, time::Duration};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use transport::{
-    sessions::{McpSession, McpSessions, SessionTransport},
+    sessions::{McpSession, McpSessions, SessionAdmission, SessionTransport},
     streamable::StreamableHttp,
 };
 
@@ -47,6 +47,8 @@ pub struct McpServerSettings {
     /// How long an unused session is kept.
     pub session_idle: Duration,
     pub max_sessions: usize,
+    /// How many sessions one user may have; a further one ends the one that was unused for the longest.
+    pub max_sessions_per_user: usize,
     /// How often an idle stream sends a heartbeat.
     pub heartbeat: Duration,
     pub max_body_bytes: usize,
@@ -83,7 +85,7 @@ impl McpService {
             streamable: StreamableHttp::new(&handler, &settings, &over),
             host: HostToolsService::new(&over),
             handler,
-            sessions: McpSessions::new(settings.max_sessions, settings.session_idle),
+            sessions: McpSessions::new(settings.max_sessions, settings.max_sessions_per_user, settings.session_idle),
             settings,
             tasks,
             stopped: over,
@@ -128,6 +130,18 @@ impl McpService {
         self.0.tasks.close();
         if tokio::time::timeout(SESSION_END_TIMEOUT, self.0.tasks.wait()).await.is_err() {
             tracing::warn!(tasks = self.0.tasks.len(), "MCP sessions did not end in time");
+        }
+    }
+
+    /// Makes room for another session of an actor. Returns whether it may begin.
+    fn admit(&self, actor: &Actor) -> bool {
+        match self.0.sessions.admit(actor) {
+            SessionAdmission::Granted => true,
+            SessionAdmission::Replaces(idle) => {
+                self.end(&idle, "its user began more sessions than one user may have");
+                true
+            }
+            SessionAdmission::Refused => false,
         }
     }
 

@@ -72,6 +72,7 @@ pub struct HttpServerConfig {
     /// How long an unused MCP client session is kept, and how many sessions there may be.
     pub mcp_session_idle: Duration,
     pub mcp_max_sessions: usize,
+    pub mcp_max_sessions_per_user: usize,
     /// Tests may replace the handler of MCP clients.
     pub mcp_handler: McpHandlerKind,
     pub routes: RouteSet,
@@ -133,6 +134,7 @@ impl AppState {
         let settings = mcp::McpServerSettings {
             session_idle: config.mcp_session_idle,
             max_sessions: config.mcp_max_sessions,
+            max_sessions_per_user: config.mcp_max_sessions_per_user,
             heartbeat: config.heartbeat,
             max_body_bytes: config.max_body_bytes,
             handler: config.mcp_handler,

@@ -148,6 +148,7 @@ pub struct FeedSection {
 pub struct McpServerSection {
     pub session_idle: Duration,
     pub max_sessions: usize,
+    pub max_sessions_per_user: usize,
 }
 
 /// `[limits]`: the rate limit per caller.
@@ -258,6 +259,7 @@ impl AppConfig {
             mcp_server: McpServerSection {
                 session_idle: from.seconds("mcp_server.session_idle_seconds", 1..=604_800)?,
                 max_sessions: from.integer("mcp_server.max_sessions", 1..=1_000_000)?,
+                max_sessions_per_user: from.integer("mcp_server.max_sessions_per_user", 1..=1_000_000)?,
             },
             limits: RequestLimitsSection {
                 requests_per_second: positive(from.integer("limits.requests_per_second", 1..=1_000_000)?),

@@ -10,7 +10,11 @@ use super::{
     response::{McpResponse, McpResponseBody},
 };
 use bytes::Bytes;
-use domain::actor::Actor;
+use domain::{
+    actor::{Actor, Credential},
+    ids::{RunId, UserId},
+    owner::Owner,
+};
 use http_body::{Frame, SizeHint};
 use http_body_util::BodyExt as _;
 use std::{
@@ -27,6 +31,7 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 pub struct McpSessions {
     all: Mutex<HashMap<Arc<str>, Arc<McpSession>>>,
     max: usize,
+    max_per_principal: usize,
     idle: Duration,
 }
 
@@ -62,16 +67,29 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl McpSessions {
-    pub fn new(max: usize, idle: Duration) -> Self {
-        Self { all: Mutex::default(), max, idle }
+    pub fn new(max: usize, max_per_principal: usize, idle: Duration) -> Self {
+        Self { all: Mutex::default(), max, max_per_principal, idle }
     }
 
     pub fn len(&self) -> usize {
         lock(&self.all).len()
     }
 
-    pub fn is_full(&self) -> bool {
-        self.len() >= self.max
+    /// Whether an actor may begin another session, and the session to end first, if any: the one of the same principal
+    /// that was unused for the longest. Nobody loses a session to somebody else.
+    pub fn admit(&self, actor: &Actor) -> SessionAdmission {
+        let all = lock(&self.all);
+        let principal = Principal::of(actor);
+        let own: Vec<&Arc<McpSession>> =
+            all.values().filter(|session| Principal::of(&session.actor) == principal).collect();
+        if all.len() < self.max && own.len() < self.max_per_principal {
+            return SessionAdmission::Granted;
+        }
+        let unused = own.into_iter().filter_map(|session| Some((session.unused_since()?, session)));
+        match unused.min_by_key(|(since, _)| *since) {
+            Some((_, session)) => SessionAdmission::Replaces(Arc::clone(session)),
+            None => SessionAdmission::Refused,
+        }
     }
 
     pub fn create(&self, id: Arc<str>, actor: Actor, link: SessionTransport) -> Arc<McpSession> {
@@ -132,6 +150,31 @@ impl McpSessions {
     }
 }
 
+/// Whose sessions are counted together: a user, with all tokens, or one process of an agent.
+#[derive(PartialEq, Eq)]
+struct Principal<'a> {
+    workspace: &'a Owner,
+    user: Option<UserId>,
+    run: Option<RunId>,
+}
+
+impl<'a> Principal<'a> {
+    fn of(actor: &'a Actor) -> Self {
+        let run = match actor.credential {
+            Credential::Agent(run) => Some(run),
+            _ => None,
+        };
+        Self { workspace: &actor.workspace, user: actor.user_id(), run }
+    }
+}
+
+pub enum SessionAdmission {
+    Granted,
+    /// After this session has ended.
+    Replaces(Arc<McpSession>),
+    Refused,
+}
+
 impl McpSession {
     /// The session is in use while the returned guard lives.
     pub fn hold(self: &Arc<Self>) -> SessionHold {
@@ -143,11 +186,15 @@ impl McpSession {
         self.end_reason.get().copied().unwrap_or("it has ended")
     }
 
-    fn is_idle(&self, idle: Duration) -> bool {
+    /// Since when the session was not used; `None` while it is in use.
+    fn unused_since(&self) -> Option<Instant> {
         let activity = lock(&self.activity);
-        activity.open == 0
-            && activity.last.elapsed() >= idle
-            && !matches!(self.transport, SessionTransport::StatelessStream)
+        let is_unused = activity.open == 0 && !matches!(self.transport, SessionTransport::StatelessStream);
+        is_unused.then_some(activity.last)
+    }
+
+    fn is_idle(&self, idle: Duration) -> bool {
+        self.unused_since().is_some_and(|since| since.elapsed() >= idle)
     }
 }
 
@@ -203,10 +250,11 @@ impl http_body::Body for HeldBody {
 
 #[cfg(test)]
 mod tests {
-    use super::{McpSessions, SessionTransport};
+    use super::{McpSessions, SessionAdmission, SessionTransport};
     use domain::{
-        actor::{Actor, Credential},
-        ids::TokenId,
+        actor::{Actor, Credential, User},
+        ids::{TokenId, UserId},
+        name::Name,
     };
     use std::time::Duration;
 
@@ -216,7 +264,7 @@ mod tests {
 
     #[test]
     fn invariant_15_a_session_is_found_only_by_its_actor() {
-        let sessions = McpSessions::new(10, Duration::from_secs(60));
+        let sessions = McpSessions::new(10, 10, Duration::from_secs(60));
         let (one, other) = (actor(Some(TokenId::generate())), actor(Some(TokenId::generate())));
         let session = sessions.create("id".into(), one.clone(), SessionTransport::Streamable);
         assert!(sessions.find("id", &one).is_some());
@@ -229,9 +277,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_session_with_open_requests_is_not_idle() {
-        let sessions = McpSessions::new(1, Duration::from_secs(60));
+        let sessions = McpSessions::new(1, 1, Duration::from_secs(60));
         let session = sessions.create("id".into(), actor(None), SessionTransport::Streamable);
-        assert!(sessions.is_full());
         let (first, second) = (session.hold(), session.hold());
         tokio::time::advance(Duration::from_secs(100)).await;
         assert!(sessions.idle_sessions().is_empty());
@@ -242,5 +289,30 @@ mod tests {
         assert!(sessions.idle_sessions().is_empty(), "it was in use just now");
         tokio::time::advance(Duration::from_secs(61)).await;
         assert_eq!(sessions.idle_sessions().len(), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn m7_a_principal_can_only_use_up_its_own_share() {
+        let sessions = McpSessions::new(3, 2, Duration::from_secs(60));
+        let user = |name: &str| {
+            let user = Some(User { id: UserId::generate(), name: Name::parse(name).unwrap() });
+            Actor { user, credential: Credential::Token(TokenId::generate()), ..Actor::local() }
+        };
+        let (ada, bob) = (user("ada"), user("bob"));
+        let begin = |id: &str, actor: &Actor| sessions.create(id.into(), actor.clone(), SessionTransport::Streamable);
+        let first = begin("1", &ada);
+        tokio::time::advance(Duration::from_secs(1)).await;
+        let second = begin("2", &Actor { credential: Credential::Token(TokenId::generate()), ..ada.clone() });
+        // Another token of the same user has the same share; the idlest session makes room.
+        assert!(matches!(sessions.admit(&ada), SessionAdmission::Replaces(idle) if idle.id == first.id));
+        let hold = first.hold();
+        assert!(matches!(sessions.admit(&ada), SessionAdmission::Replaces(idle) if idle.id == second.id));
+        let other_hold = second.hold();
+        assert!(matches!(sessions.admit(&ada), SessionAdmission::Refused), "sessions in use are not ended");
+        assert!(matches!(sessions.admit(&bob), SessionAdmission::Granted));
+        begin("3", &bob);
+        assert!(matches!(sessions.admit(&bob), SessionAdmission::Replaces(idle) if &*idle.id == "3"));
+        assert!(matches!(sessions.admit(&user("eve")), SessionAdmission::Refused), "nobody else loses a session");
+        drop((hold, other_hold));
     }
 }

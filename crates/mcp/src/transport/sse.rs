@@ -48,7 +48,7 @@ impl McpService {
     pub fn sse(&self, actor: Actor, headers: &HeaderMap, events: AuxiliaryEventFormat) -> McpResponse {
         let session = match headers.get(SESSION_ID) {
             Some(id) => id.to_str().ok().and_then(|id| self.sse_session(id, &actor)),
-            None if self.0.sessions.is_full() => {
+            None if !self.admit(&actor) => {
                 return response::too_many(TOO_MANY_SESSIONS);
             }
             None => Some(self.begin_sse(actor)),

@@ -97,7 +97,7 @@ impl McpService {
             if outline.is_notification() {
                 return response::empty(StatusCode::ACCEPTED);
             }
-            if outline.is_listen() && self.0.sessions.is_full() {
+            if outline.is_listen() && !self.admit(&actor) {
                 return response::too_many(TOO_MANY_SESSIONS);
             }
             let direct = DirectRequest::stateless(&outline, request.headers(), request.body(), &self.0.handler);
@@ -138,7 +138,7 @@ impl McpService {
     }
 
     async fn begin_session(&self, actor: Actor, request: Request<Bytes>) -> McpResponse {
-        if self.0.sessions.is_full() {
+        if !self.admit(&actor) {
             return response::too_many(TOO_MANY_SESSIONS);
         }
         let mcp = self.clone();

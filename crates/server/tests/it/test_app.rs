@@ -200,6 +200,7 @@ pub fn config() -> HttpServerConfig {
         stop_deadline: Duration::from_secs(10),
         mcp_session_idle: Duration::from_secs(1800),
         mcp_max_sessions: 1000,
+        mcp_max_sessions_per_user: 1000,
         mcp_handler: McpHandlerKind::default(),
         routes: RouteSet::All,
     }

@@ -14,7 +14,7 @@ use tokio::{task::JoinSet, time::sleep};
 on_both_databases! {
     server: reader_that_stops_reading_is_bounded, concurrent_requests_per_session_are_limited, hosts_and_origins, bodies, invalid_requests, unknown_sessions;
     database: invariant_15_sessions_belong_to_their_owner, idle_sessions_expire, revoked_token_ends_its_streams, server_stop_ends_streams_with_a_notice,
-              sessions_are_limited, memory_of_2000_abandoned_sessions_is_returned;
+              sessions_are_limited, m7_sessions_of_one_user_do_not_lock_out_another, memory_of_2000_abandoned_sessions_is_returned;
 }
 
 const PATHS: [(Method, &str); 6] = [
@@ -252,6 +252,10 @@ async fn sessions_are_limited(database: TestDatabase) {
     let server = TestServer::start_with(database, &[("mcp_server.max_sessions", "2")]).await;
     let api = server.api();
     let sessions = [Session::begin(api).await, Session::begin(api).await];
+    let mut streams = [sessions[0].listen().await, sessions[1].listen().await];
+    for stream in &mut streams {
+        stream.until("retry").await;
+    }
     let third = response_to(api.request(Method::POST, "/mcp").header("accept", ACCEPT).json(&initialize())).await;
     assert_eq!((third.status, third.header("retry-after")), (503, "60"));
     let stream = response_to(api.request(Method::GET, "/sse").header("accept", "text/event-stream")).await;
@@ -259,11 +263,37 @@ async fn sessions_are_limited(database: TestDatabase) {
     assert!(sessions[0].call("list_agents", json!({})).await["agents"].is_array());
     assert_eq!(response_to(sessions[0].request(Method::DELETE)).await.status, 204);
     Session::begin(api).await;
+    drop(streams);
     server.finish().await;
 }
 
+/// One user once took all sessions of the server, and everybody else got 503 for half an hour.
+async fn m7_sessions_of_one_user_do_not_lock_out_another(database: TestDatabase) {
+    let mut binary = Binary::on(&database)
+        .with("GREENROOM_MCP_SERVER__MAX_SESSIONS", "20")
+        .with("GREENROOM_MCP_SERVER__MAX_SESSIONS_PER_USER", "10");
+    let mut tokens = Vec::new();
+    for user in ["ada", "ada", "bob"] {
+        tokens.push(binary.run_command(&["token", "create", "--user", user]).await.stdout.trim().to_owned());
+    }
+    let (server, api) = binary.serve().await;
+    let [ada, ada_again, bob] = [0, 1, 2].map(|at| api.clone().with_token(tokens[at].clone()));
+    let first = Session::begin(&ada).await;
+    let mut newest = None;
+    for number in 0..60 {
+        newest = Some(Session::begin(if number % 2 == 0 { &ada } else { &ada_again }).await);
+    }
+    let gone = response_to(first.request(Method::POST).json(&message(2, "tools/list", &Value::Null))).await;
+    assert_eq!(gone.status, 404, "the idlest session makes room");
+    assert!(newest.unwrap().call("list_agents", json!({})).await["agents"].is_array());
+    assert!(Session::begin(&bob).await.call("list_agents", json!({})).await["agents"].is_array());
+    server.terminate(STOP).await.unwrap();
+}
+
 async fn memory_of_2000_abandoned_sessions_is_returned(database: TestDatabase) {
-    let mut binary = Binary::on(&database).with("GREENROOM_MCP_SERVER__SESSION_IDLE_SECONDS", "2");
+    let mut binary = Binary::on(&database)
+        .with("GREENROOM_MCP_SERVER__SESSION_IDLE_SECONDS", "2")
+        .with("GREENROOM_MCP_SERVER__MAX_SESSIONS_PER_USER", "10000");
     binary.launch = binary.launch.with("GREENROOM_LIMITS__REQUESTS_PER_SECOND", "100000");
     let (server, api) = binary.serve().await;
     let resident = || -> u64 {

@@ -50,6 +50,8 @@ impl Contender {
 
     pub async fn greenroom_with(bench: &Bench, environment: &[(&str, &str)]) -> anyhow::Result<Self> {
         let launch = GreenroomStack::launch(&bench.binary, &bench.new_folder("mcp"));
+        // All sessions are of one user.
+        let launch = launch.with("GREENROOM_MCP_SERVER__MAX_SESSIONS_PER_USER", "1000000");
         let launch = environment.iter().fold(launch, |launch, (name, value)| launch.with(name, *value));
         let greenroom = GreenroomStack::start_with(&launch).await?;
         let address = greenroom.address;
