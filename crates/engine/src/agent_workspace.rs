@@ -36,7 +36,7 @@ impl Engine {
         room_id: RoomId,
         skilled: AgentWithSkills,
     ) -> Result<(AgentWorkspace, Vec<RunNotice>), RunError> {
-        let AgentWithSkills { agent, folders: skills, servers, .. } = skilled;
+        let AgentWithSkills { agent, folders: skills, servers, mut notices, .. } = skilled;
         let (id, named, owned_by) = (agent.id, agent.clone(), owner.clone());
         let created = self.run_blocking(move |engine| {
             let folders = &engine.config().folders;
@@ -63,11 +63,10 @@ impl Engine {
             let message = self.unknown_server_message(owner, name).await.unwrap_or_else(|error| error.to_string());
             return Err(RunError::new("mcp_server_missing", message));
         }
-        let notices = match self.providers().get(&agent.spec.provider) {
-            Some(provider) if provider.capabilities().mcp => resolved.notices(),
-            // A provider without MCP support uses no server, so nothing is missing.
-            _ => Vec::new(),
-        };
+        // A provider without MCP support uses no server, so nothing is missing.
+        if self.providers().get(&agent.spec.provider).is_some_and(|provider| provider.capabilities().mcp) {
+            notices.extend(resolved.notices());
+        }
         Ok((AgentWorkspace { mcp_servers: resolved.usable(), ..place }, notices))
     }
 

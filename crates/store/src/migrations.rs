@@ -22,6 +22,7 @@ macro_rules! files {
             "0010_settled_signals.sql",
             "0011_foreign_keys.sql",
             "0012_budgets.sql",
+            "0013_skill_reviews.sql",
         )
     };
     ($dialect:literal, $($name:literal,)*) => {

@@ -12,6 +12,7 @@ mod invocation;
 mod name;
 mod parameter;
 mod proposal;
+mod review;
 mod template;
 mod training;
 
@@ -22,6 +23,7 @@ pub use invocation::{SkillArguments, SkillInvocation};
 pub use name::SkillName;
 pub use parameter::{Parameter, ParameterError, ParameterKind, ParameterValue, ParameterValues, ResolvedParameters};
 pub use proposal::proposed_body;
+pub use review::{RequestedServer, SkillRequests, is_script};
 pub use template::{fill_placeholders, placeholders};
 pub use training::{Proposal, ProposalStatus, Remarks, Round, RoundKind, TrainingRoom};
 
@@ -100,6 +102,8 @@ pub struct Skill {
     pub files: Vec<FileEntry>,
     /// 0 to 100; see [`experience`].
     pub experience: Option<u8>,
+    /// It was imported and asks for things that no person has accepted yet; see [`SkillRequests`].
+    pub needs_review: bool,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
 }

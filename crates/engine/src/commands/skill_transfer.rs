@@ -5,9 +5,8 @@ use crate::{Engine, EngineError};
 use domain::{
     actor::Actor,
     permission::Permission,
-    skill::{FindingLevel, Skill, SkillName, SkillSpec, document},
+    skill::{FindingLevel, Skill, SkillName, document},
 };
-use serde_json::Value;
 use store::{IdempotentRequest, SkillChange, SkillFilesChange};
 use workbench::skills::{SkillBundle, SkillBundleError, pack, read_folder, unpack};
 
@@ -51,6 +50,13 @@ impl Engine {
         self.import_bundle(actor, bundle, SkillOrigin::Folder, replace, attempt).await
     }
 
+    /// Accepts what an imported skill asks for: its tools, MCP servers and scripts are on from now on. `version` is the
+    /// one that the person has read.
+    pub async fn accept_skill(&self, actor: &Actor, name: &SkillName, version: u32) -> Result<Skill, EngineError> {
+        actor.require(Permission::ManageSkills)?;
+        Ok(self.store().accept_skill(actor, name, version).await?)
+    }
+
     pub async fn export_skill(
         &self,
         actor: &Actor,
@@ -84,23 +90,20 @@ impl Engine {
         let owner = &actor.workspace;
         let SkillBundle { folder, document: text, files, .. } = bundle;
         let reading = document::parse(&text, folder.as_deref());
-        let mut spec = match reading.skill {
+        let spec = match reading.skill {
             Some(spec) if !reading.findings.iter().any(|finding| finding.level == FindingLevel::Error) => spec,
             _ => return Err(EngineError::Findings(reading.findings)),
         };
         reject_invalid(&spec)?;
-        let note = match from {
-            SkillOrigin::Archive => {
-                disable_servers(&mut spec);
-                "imported from an archive"
-            }
-            SkillOrigin::Folder => "imported from the data folder",
+        // Somebody else wrote the archive: what it asks for is off until a person has accepted it.
+        let (files, note) = match from {
+            SkillOrigin::Archive => (SkillFilesChange::Imported(files), "imported from an archive"),
+            SkillOrigin::Folder => (SkillFilesChange::All(files), "imported from the data folder"),
         };
         let current = match self.store().skill(owner, &spec.name).await {
             Err(store::StoreError::NotFound) => None,
             found => Some(found?),
         };
-        let files = SkillFilesChange::All(files);
         match current {
             Some(current) if replace => {
                 let name = spec.name.clone();
@@ -109,15 +112,6 @@ impl Engine {
             }
             // The store reports a conflict if the name is taken.
             _ => Ok(self.store().create_skill(actor, &spec, files, Some(note), attempt).await?),
-        }
-    }
-}
-
-/// Disables the MCP servers of an imported skill, so that no program or URL is used before a person has reviewed it.
-fn disable_servers(spec: &mut SkillSpec) {
-    for server in spec.mcp_servers.values_mut() {
-        if let Some(entry) = server.as_object_mut() {
-            entry.insert("disabled".to_owned(), Value::Bool(true));
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Combines the skills of a run one by one: documents, tool policy, prompt, training note.
 
 use super::{AgentWithSkills, SkillCall, SkillSetupError};
+use crate::mcp_servers::RunNotice;
 use domain::{
     agent::{Agent, ToolPolicy},
     skill::{ParameterError, ParameterValues, SKILL_FILE, Skill, document, fill_placeholders},
@@ -31,7 +32,8 @@ pub(super) struct SkillSetBuilder {
 impl SkillSetBuilder {
     pub fn for_agent(agent: &Agent) -> Self {
         let agent = agent.clone();
-        let result = AgentWithSkills { agent, folders: Vec::new(), prompt: None, servers: Vec::new() };
+        let result =
+            AgentWithSkills { agent, folders: Vec::new(), prompt: None, servers: Vec::new(), notices: Vec::new() };
         Self { result, filled_skills: Vec::new(), uses: Vec::new(), document: None, called: None }
     }
 
@@ -53,7 +55,7 @@ impl SkillSetBuilder {
             self.called = Some(CalledSkill { name, body, text, has_files: !skill.files.is_empty() });
         }
         let settings = &mut self.result.agent.spec;
-        apply_tool_policy(&mut settings.tools, &spec.tools, call.is_some());
+        apply_tool_policy(&mut settings.tools, &spec.tools, call.is_some() && !skill.needs_review);
         if is_trained {
             let prompt = settings.system_prompt.get_or_insert_default();
             if !prompt.is_empty() {
@@ -61,7 +63,10 @@ impl SkillSetBuilder {
             }
             prompt.push_str(&training_note(skill));
         }
-        self.result.servers.push((spec.name.to_string(), spec.mcp_servers.clone()));
+        match skill.needs_review {
+            true => self.result.notices.push(review_notice(skill)),
+            false => self.result.servers.push((spec.name.to_string(), spec.mcp_servers.clone())),
+        }
         self.uses.push(SkillUse { skill: skill.id, version: skill.version, invoked: call.is_some() });
         Ok(true)
     }
@@ -124,6 +129,15 @@ fn apply_tool_policy(tools: &mut ToolPolicy, skill: &ToolPolicy, is_called: bool
     if is_called {
         tools.allow.extend_from_slice(&skill.allow);
     }
+}
+
+fn review_notice(skill: &Skill) -> RunNotice {
+    let name = &skill.spec.name;
+    let message = format!(
+        "the skill {name} was imported and is not accepted yet, so the tools it allows, its MCP servers and its scripts are \
+         off. Review it on the page of the skill, or with GET /api/skills/{name} and POST /api/skills/{name}/accept"
+    );
+    RunNotice { status: "skill_not_accepted", message }
 }
 
 fn training_note(skill: &Skill) -> String {

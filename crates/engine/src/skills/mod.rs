@@ -3,14 +3,14 @@
 
 mod builder;
 
-use crate::{Engine, EngineError, agent_workspace::list_names};
+use crate::{Engine, EngineError, agent_workspace::list_names, mcp_servers::RunNotice};
 use builder::{CalledSkill, SkillSetBuilder, read_skill_body, read_skill_folder};
 use domain::{
     agent::{Agent, AgentSpec},
     ids::{AgentId, RoomId, RunId},
     owner::Owner,
     run::RunError,
-    skill::{ParameterError, ParameterValues, Skill, SkillArguments, SkillInvocation, SkillName},
+    skill::{ParameterError, ParameterValues, Skill, SkillArguments, SkillInvocation, SkillName, is_script},
 };
 use serde_json::Value;
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
@@ -41,6 +41,8 @@ pub(crate) struct AgentWithSkills {
     pub prompt: Option<String>,
     /// The MCP servers that its stored skills define.
     pub servers: Vec<SkillServers>,
+    /// What to tell in the room before the agent starts.
+    pub notices: Vec<RunNotice>,
 }
 
 /// A skill looked up by name.
@@ -139,7 +141,8 @@ impl Engine {
         let mut servers = Vec::new();
         for name in &spec.skills {
             if let Some(FoundSkill::Stored(skill)) = self.find_skill(owner, name).await? {
-                servers.push((name.clone(), skill.spec.mcp_servers));
+                let accepted = if skill.needs_review { BTreeMap::new() } else { skill.spec.mcp_servers };
+                servers.push((name.clone(), accepted));
             }
         }
         Ok(servers)
@@ -217,7 +220,8 @@ impl Engine {
                 FoundSkill::Stored(skill) => {
                     let is_trained = trained.as_ref() == Some(&skill.spec.name);
                     if builder.add(&skill, call, is_trained)? {
-                        let files = self.store().skill_files(owner, &skill.spec.name, skill.version).await?;
+                        let mut files = self.store().skill_files(owner, &skill.spec.name, skill.version).await?;
+                        files.retain(|file| !skill.needs_review || !is_script(&file.path, file.executable));
                         let name = skill.spec.name.clone();
                         let filled = builder.document.take().map(|document| FilledSkill { name, document, files });
                         builder.filled_skills.extend(filled);

@@ -18,6 +18,7 @@ use std::{
     path::{Path, PathBuf},
     time::Duration,
 };
+use store::SkillFilesChange;
 use testkit::database::TestDatabase;
 
 contract! {
@@ -27,6 +28,7 @@ contract! {
     an_invalid_skill_call_is_refused_before_it_is_stored,
     a_skill_with_missing_values_is_used_only_when_called,
     a_skill_denies_tools_always_and_allows_them_only_when_called,
+    m3_an_imported_skill_runs_without_what_it_asks_for,
     a_skill_in_the_data_folder_can_be_called,
     a_changed_script_of_a_skill_changes_its_digest,
     a_training_room_adds_its_skill_and_the_training_note,
@@ -240,6 +242,38 @@ async fn a_skill_denies_tools_always_and_allows_them_only_when_called(database: 
         assert_eq!(
             (tools.deny.as_slice(), tools.allow.contains(&"Read".to_owned())),
             (&["Bash".to_owned()][..], allowed)
+        );
+        turn.complete();
+        harness.ended(run).await;
+    }
+    harness.stop().await;
+}
+
+async fn m3_an_imported_skill_runs_without_what_it_asks_for(database: TestDatabase) {
+    let mut harness = EngineHarness::new(database).await;
+    let mut skill = SkillSpec::new(name("evil"), "Evil.", "Do evil.");
+    skill.tools.allow.push("*".into());
+    skill.mcp_servers.insert("git".into(), json!({"command": "git-mcp"}));
+    let file = |path: &str| SkillFile { path: path.parse().unwrap(), executable: false, content: b"x".to_vec() };
+    let files = SkillFilesChange::Imported(vec![file("notes.md"), file("scripts/run.sh")]);
+    harness.store.create_skill(&me(), &skill, files, None, None).await.unwrap();
+    let (_, room) = agent_in_room(&harness, agent(&["evil"], &[])).await;
+    for is_accepted in [false, true] {
+        if is_accepted {
+            harness.engine.accept_skill(&me(), &name("evil"), 1).await.unwrap();
+        }
+        let run = harness.post(room, "/evil").await.runs[0].id;
+        let turn = harness.turn().await;
+        let workspace = &turn.request.workspace;
+        let folder = skill_of(&turn, "evil").unwrap();
+        assert!(folder.join("notes.md").exists());
+        assert_eq!(
+            (
+                workspace.agent.spec.tools.allow.contains(&"*".to_owned()),
+                workspace.mcp_servers.iter().any(|server| server.name == "git"),
+                folder.join("scripts/run.sh").exists(),
+            ),
+            (is_accepted, is_accepted, is_accepted)
         );
         turn.complete();
         harness.ended(run).await;

@@ -4,9 +4,9 @@ use crate::{
     App,
     auth::Caller,
     error::{Problem, ProblemSchema},
-    extract::{Id, IdempotencyKey, QueryParams, RawBody},
+    extract::{Id, IdempotencyKey, JsonBody, QueryParams, RawBody},
     http::{
-        attempt, run_once,
+        WriteOutcome, attempt, run_once,
         skill_files::{VersionParams, download},
         skills::{SkillView, written_skill},
     },
@@ -33,7 +33,8 @@ pub struct SkillImportParams {
 
 /// Import a skill
 ///
-/// From a zip archive in the body, with a `SKILL.md` at the top or in a single folder; or from the data folder.
+/// From a zip archive in the body, with a `SKILL.md` at the top or in a single folder; or from the data folder. What the
+/// skill of an archive asks for (`review`) is off until it is accepted.
 #[utoipa::path(post, path = "/api/skills/import", tag = "skills", params(SkillImportParams),
                request_body(content = Vec<u8>, content_type = "application/zip"),
                responses((status = 201, body = SkillView),
@@ -57,6 +58,31 @@ pub async fn import(
     };
     let done = run_once(&app, actor, attempt.as_ref(), write).await?;
     Ok((StatusCode::CREATED, Json(written_skill(&app, actor, done).await?)))
+}
+
+#[derive(Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AcceptSkillRequest {
+    /// The version that was reviewed.
+    version: u32,
+}
+
+/// Accept an imported skill
+///
+/// Turns on what the skill asks for in `review`: the tools that it allows, its MCP servers and its scripts.
+#[utoipa::path(post, path = "/api/skills/{name}/accept", tag = "skills", params(("name" = String, Path)),
+               request_body = AcceptSkillRequest,
+               responses((status = 200, body = SkillView),
+                         (status = 409, description = "There is a newer version; review that one",
+                          content_type = "application/problem+json", body = ProblemSchema)))]
+pub async fn accept(
+    State(app): State<App>,
+    caller: Caller,
+    Id(name): Id<SkillName>,
+    JsonBody(AcceptSkillRequest { version }, _): JsonBody<AcceptSkillRequest>,
+) -> Result<Json<SkillView>, Problem> {
+    let skill = app.engine.accept_skill(&caller, &name, version).await?;
+    Ok(Json(written_skill(&app, &caller, WriteOutcome::Done(skill)).await?))
 }
 
 /// Export a skill

@@ -17,7 +17,9 @@ use domain::{
     ids::SkillId,
     name::Name,
     permission::Permission::{ManageSkills, Read},
-    skill::{FileEntry, FindingLevel, Parameter, ParameterValues, Skill, SkillFinding, SkillName, SkillSpec},
+    skill::{
+        FileEntry, FindingLevel, Parameter, ParameterValues, Skill, SkillFinding, SkillName, SkillRequests, SkillSpec,
+    },
     time::Timestamp,
 };
 use engine::commands::{CheckedSkill, SkillRevision, check_document, check_spec};
@@ -31,6 +33,7 @@ pub fn add_routes(builder: RouterBuilder) -> RouterBuilder {
         .add(Needs(ManageSkills), routes!(create))
         .add(Needs(Read), routes!(check))
         .add(Needs(ManageSkills), routes!(skill_transfer::import))
+        .add(Needs(ManageSkills), routes!(skill_transfer::accept))
         .add(Needs(Read), routes!(show))
         .add(Needs(ManageSkills), routes!(change, delete))
         .add(Needs(Read), routes!(skill_versions::versions))
@@ -62,6 +65,8 @@ pub struct SkillView {
     findings: Vec<SkillFinding>,
     /// 0 to 100, from its training ratings; `null` before the first rating.
     experience: Option<u8>,
+    /// What an imported skill asks for; all of it is off until it is accepted. `null` if there is nothing to accept.
+    review: Option<SkillRequests>,
     usage: SkillUsage,
     created_at: Timestamp,
     updated_at: Timestamp,
@@ -79,6 +84,8 @@ pub struct SkillSummary {
     version: u32,
     file_count: usize,
     experience: Option<u8>,
+    /// The skill was imported, and what it asks for is not accepted yet.
+    needs_review: bool,
     usage: SkillUsage,
     created_at: Timestamp,
     updated_at: Timestamp,
@@ -116,7 +123,7 @@ pub async fn list(State(app): State<App>, caller: Caller) -> Result<Json<SkillLi
         tokio::try_join!(queries.skills(&caller.workspace), queries.skill_stats(&caller.workspace))?;
     let summary = |skill: Skill| {
         let usage = figures.get(&skill.id).copied().map_or_else(SkillUsage::default, usage);
-        let Skill { id, spec, version, files, experience, created_at, updated_at } = skill;
+        let Skill { id, spec, version, files, experience, needs_review, created_at, updated_at } = skill;
         let SkillSpec { name, display_name, description, category, label, parameters, .. } = spec;
         let file_count = files.len();
         SkillSummary {
@@ -130,6 +137,7 @@ pub async fn list(State(app): State<App>, caller: Caller) -> Result<Json<SkillLi
             version,
             file_count,
             experience,
+            needs_review,
             usage,
             created_at,
             updated_at,
@@ -292,9 +300,10 @@ pub(super) async fn written_skill(app: &App, actor: &Actor, done: WriteOutcome<S
 async fn view(app: &App, actor: &Actor, skill: Skill) -> Result<SkillView, Problem> {
     let figures = app.engine.queries().skill_stats(&actor.workspace).await?;
     let usage = figures.get(&skill.id).copied().map_or_else(SkillUsage::default, usage);
-    let Skill { id, spec, version, files, experience, created_at, updated_at } = skill;
+    let Skill { id, spec, version, files, experience, needs_review, created_at, updated_at } = skill;
+    let review = needs_review.then(|| SkillRequests::of(&spec, &files));
     let findings = spec.findings().into_iter().filter(|finding| finding.level == FindingLevel::Warning).collect();
-    Ok(SkillView { id, spec, version, files, findings, experience, usage, created_at, updated_at })
+    Ok(SkillView { id, spec, version, files, findings, experience, review, usage, created_at, updated_at })
 }
 
 fn usage(figures: SkillStats) -> SkillUsage {

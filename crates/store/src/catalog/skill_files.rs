@@ -23,20 +23,35 @@ pub enum SkillFilesChange {
     Remove(u32, FilePath),
     /// Exactly these files.
     All(Vec<SkillFile>),
+    /// Exactly these files, from somebody else: what the skill asks for waits for a review.
+    Imported(Vec<SkillFile>),
 }
 
 impl SkillFilesChange {
+    /// The files of an import.
+    pub(super) fn imported(&self) -> Option<Vec<FileEntry>> {
+        let entry = |file: &SkillFile| FileEntry {
+            path: file.path.clone(),
+            bytes: file.content.len() as u64,
+            executable: file.executable,
+        };
+        match self {
+            Self::Imported(files) => Some(files.iter().map(entry).collect()),
+            _ => None,
+        }
+    }
+
     pub(super) fn base_version(&self) -> Option<u32> {
         match self {
             Self::SameAs(version) | Self::Put(version, _) | Self::Remove(version, _) => Some(*version),
-            Self::All(_) => None,
+            Self::All(_) | Self::Imported(_) => None,
         }
     }
 
     pub(super) fn added(&self) -> &[SkillFile] {
         match self {
             Self::Put(_, file) => std::slice::from_ref(file),
-            Self::All(files) => files,
+            Self::All(files) | Self::Imported(files) => files,
             Self::SameAs(_) | Self::Remove(..) => &[],
         }
     }
@@ -46,7 +61,7 @@ impl SkillFilesChange {
         match self {
             Self::Put(_, file) => Some(&file.path),
             Self::Remove(_, path) => Some(path),
-            Self::SameAs(_) | Self::All(_) => None,
+            Self::SameAs(_) | Self::All(_) | Self::Imported(_) => None,
         }
     }
 }

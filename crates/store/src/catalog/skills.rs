@@ -17,7 +17,7 @@ use domain::{
     audit::{AuditAction, AuditEntry, AuditedObject},
     ids::SkillId,
     owner::Owner,
-    skill::{FileEntry, Skill, SkillName, SkillSpec},
+    skill::{FileEntry, Skill, SkillName, SkillRequests, SkillSpec},
     time::Timestamp,
 };
 use uuid::Uuid;
@@ -50,6 +50,7 @@ row! {
         id: Uuid,
         version: i64,
         experience: Option<i64>,
+        review_since: Option<i64>,
         spec: String,
         created_at: i64,
         updated_at: i64,
@@ -64,6 +65,7 @@ impl SkillRow {
             version: checked_number(self.version)?,
             files,
             experience: self.experience.map(checked_number).transpose()?,
+            needs_review: self.review_since.is_some(),
             created_at: Timestamp::from_millis(self.created_at),
             updated_at: Timestamp::from_millis(self.updated_at),
         })
@@ -96,10 +98,19 @@ pub(super) fn checked_number<T: TryFrom<i64>>(number: i64) -> Result<T> {
     T::try_from(number).map_err(|_| StoreError::unreadable(format!("a number is out of range: {number}")))
 }
 
-const ONE: &str = "SELECT s.id, s.version, s.experience, v.spec, s.created_at, s.updated_at FROM skills s \
-     JOIN skill_versions v ON v.skill_id = s.id AND v.version = s.version WHERE s.owner = $1 AND s.name = $2";
-const ALL: &str = "SELECT s.id, s.version, s.experience, v.spec, s.created_at, s.updated_at FROM skills s \
-     JOIN skill_versions v ON v.skill_id = s.id AND v.version = s.version WHERE s.owner = $1";
+macro_rules! select_skills {
+    ($rest:literal) => {
+        concat!(
+            "SELECT s.id, s.version, s.experience, r.created_at AS review_since, v.spec, s.created_at, s.updated_at ",
+            "FROM skills s JOIN skill_versions v ON v.skill_id = s.id AND v.version = s.version ",
+            "LEFT JOIN skill_reviews r ON r.skill_id = s.id ",
+            $rest
+        )
+    };
+}
+
+const ONE: &str = select_skills!("WHERE s.owner = $1 AND s.name = $2");
+const ALL: &str = select_skills!("WHERE s.owner = $1");
 const FILES: &str =
     "SELECT path, bytes, executable FROM skill_files WHERE skill_id = $1 AND version = $2 ORDER BY path";
 const FILES_OF_ALL: &str = "SELECT f.skill_id, f.path, f.bytes, f.executable FROM skills s JOIN skill_files f \
@@ -135,6 +146,21 @@ macro_rules! write_version {
     }};
 }
 pub(super) use write_version;
+
+/// Marks an imported skill that asks for something.
+macro_rules! request_review {
+    ($transaction:ident, $id:expr, $spec:expr, $files:expr, $now:expr) => {
+        if $files.imported().is_some_and(|files| !SkillRequests::of($spec, &files).is_empty()) {
+            sqlx::query(
+                "INSERT INTO skill_reviews (skill_id, created_at) VALUES ($1, $2) ON CONFLICT (skill_id) DO NOTHING",
+            )
+            .bind($id.0)
+            .bind($now.as_millis())
+            .execute(&mut *$transaction)
+            .await?;
+        }
+    };
+}
 
 impl Store {
     /// Returns all skills, sorted by name.
@@ -234,6 +260,7 @@ impl Store {
             }
             write_version!(transaction, id, 1_i64, json.as_str(), note, now);
             change_files!(transaction, id, 1_i64, &files);
+            request_review!(transaction, id, spec, files, now);
         });
         self.list_changed(owner, OwnerList::Skills);
         self.skill(owner, &spec.name).await
@@ -270,6 +297,28 @@ impl Store {
             let (id, version) = (SkillId(id), i64::from(base) + 1);
             write_version!(transaction, id, version, json.as_str(), note.as_deref(), now);
             change_files!(transaction, id, version, &files);
+            request_review!(transaction, id, &spec, files, now);
+        });
+        self.list_changed(owner, OwnerList::Skills);
+        self.skill(owner, name).await
+    }
+
+    /// Ends the review of a skill. Fails with `SkillChanged` if `version` is no longer the newest.
+    pub async fn accept_skill(&self, actor: &Actor, name: &SkillName, version: u32) -> Result<Skill> {
+        let owner = &actor.workspace;
+        let now = Timestamp::now();
+        writing!(self.database(), |transaction| {
+            store_audit!(transaction, AuditEntry::new(actor, AuditAction::Accept, AuditedObject::Skill, name), now);
+            let (id, newest): (Uuid, i64) =
+                sqlx::query_as("SELECT id, version FROM skills WHERE owner = $1 AND name = $2")
+                    .bind(owner.as_str())
+                    .bind(name.as_str())
+                    .fetch_one(&mut *transaction)
+                    .await?;
+            if newest != i64::from(version) {
+                return Err(StoreError::SkillChanged);
+            }
+            sqlx::query("DELETE FROM skill_reviews WHERE skill_id = $1").bind(id).execute(&mut *transaction).await?;
         });
         self.list_changed(owner, OwnerList::Skills);
         self.skill(owner, name).await
@@ -294,6 +343,7 @@ impl Store {
                 .await?;
             for rows in [
                 "DELETE FROM skill_versions WHERE skill_id = $1",
+                "DELETE FROM skill_reviews WHERE skill_id = $1",
                 "DELETE FROM skill_files WHERE skill_id = $1",
                 "DELETE FROM skill_contents WHERE skill_id = $1",
                 "DELETE FROM skill_rooms WHERE skill_id = $1",

@@ -1,13 +1,16 @@
 //! Skill import and export: archives, and the data folder.
 
-use super::requests::{ApiResponse, get, post, response_to};
+use super::requests::{
+    ApiResponse, RoomFollower, agent, data, get, journal, post, post_text, response_to, room_of, wait_for_end,
+};
+use domain::event::EventType;
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::fs;
 use testkit::{client::TestClient, database::TestDatabase, server::TestServer};
 
 on_both_databases! {
-    server: export_can_be_imported, servers_of_an_archive_are_disabled, invalid_archives_are_rejected;
+    server: export_can_be_imported, m3_what_an_imported_skill_asks_for_is_off_until_accepted, invalid_archives_are_rejected;
     database: skill_folders_are_listed_and_imported;
 }
 
@@ -50,15 +53,54 @@ async fn export_can_be_imported(api: &TestClient) {
     get(api, "/api/skills/greet/export?version=9").await.expect_problem(404, "not_found");
 }
 
-/// The importer has not reviewed what the servers of an archive would start.
-async fn servers_of_an_archive_are_disabled(api: &TestClient) {
-    let server = json!({"command": "x", "args": ["-y"]});
-    let spec = json!({"name": "greet", "description": "Greets", "body": "Hi", "mcp_servers": {"files": server}});
-    post(api, "/api/skills", &spec).await.expect_status(201);
+/// An archive once approved its own tools: a message that invoked its skill ran commands unasked.
+async fn m3_what_an_imported_skill_asks_for_is_off_until_accepted(api: &TestClient) {
+    let server = json!({"command": "sh", "args": ["-c", "id"]});
+    let spec = json!({"name": "greet", "description": "Greets", "body": "!ask Bash {\"cmd\":\"id\"}",
+                      "mcp_servers": {"files": server}, "tools": {"allow": ["*"]}});
+    let made = post(api, "/api/skills", &spec).await.expect_status(201);
+    assert_eq!(made["review"], Value::Null, "what a person writes here needs no review");
+    let script = api.request(Method::PUT, "/api/skills/greet/files/scripts%2Frun.sh");
+    response_to(script.body("id")).await.expect_status(200);
     let archive = export(api, "/api/skills/greet/export").await;
-    let imported = import(api, "?replace=true", archive).await.expect_status(201);
-    assert_eq!(imported["mcp_servers"]["files"]["disabled"], true, "{imported}");
-    assert_eq!(imported["mcp_servers"]["files"]["command"], "x");
+    response_to(api.request(Method::DELETE, "/api/skills/greet")).await.expect_status(204);
+    let imported = import(api, "", archive.clone()).await.expect_status(201);
+    let asked = json!({"tools": ["*"], "mcp_servers": [{"name": "files", "target": "sh -c id"}],
+                       "scripts": ["scripts/run.sh"]});
+    assert_eq!(imported["review"], asked);
+    assert_eq!(get(api, "/api/skills").await.expect_status(200)["skills"][0]["needs_review"], true);
+
+    // The skill is invoked by a person: it may say what it likes, and every tool is asked for.
+    let ada = agent(api, "Ada", json!({"skills": ["greet"]})).await;
+    let room = room_of(api, &[ada]).await;
+    let view = get(api, &format!("/api/agents/{ada}/effective")).await.expect_status(200);
+    assert_eq!(view["servers"], json!([]), "{view}");
+    let mut follower = RoomFollower::start(api, room).await;
+    let run = post_text(api, room, "/greet !ask Bash {}").await;
+    let notice = data(&follower.until_kind(EventType::Status, run).await);
+    assert_eq!(notice["status"], "skill_not_accepted", "{notice}");
+    assert!(notice["message"].as_str().unwrap().contains("/api/skills/greet/accept"), "{notice}");
+    wait_for_end(api, run).await;
+
+    let accept = "/api/skills/greet/accept";
+    post(api, accept, &json!({"version": 7})).await.expect_problem(409, "conflict");
+    post(api, accept, &json!({})).await.expect_problem(400, "invalid_request");
+    post(api, "/api/skills/nothing/accept", &json!({"version": 1})).await.expect_problem(404, "not_found");
+    for _ in 0..2 {
+        let accepted = post(api, accept, &json!({"version": 1})).await.expect_status(200);
+        assert_eq!(accepted["review"], Value::Null);
+    }
+    let view = get(api, &format!("/api/agents/{ada}/effective")).await.expect_status(200);
+    assert_eq!(view["servers"][0]["name"], "files", "{view}");
+    let run = post_text(api, room, "/greet").await;
+    wait_for_end(api, run).await;
+    let told = journal(api, room).await;
+    let notices = told.iter().filter(|event| event.run_id == Some(run) && event.kind == EventType::Status);
+    assert!(notices.into_iter().all(|event| data(event)["status"] != "skill_not_accepted"));
+
+    // The next import is somebody else's text again.
+    let again = import(api, "?replace=true", archive).await.expect_status(201);
+    assert_eq!(again["review"], asked);
 }
 
 async fn invalid_archives_are_rejected(api: &TestClient) {

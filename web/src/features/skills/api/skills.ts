@@ -54,3 +54,8 @@ export function checkSkill(what: { text: string } | { skill: SkillSpec }, signal
 export function restoreVersion(name: string, version: number): Promise<Skill> {
   return answerOf(api.POST('/api/skills/{name}/versions/{version}/restore', { params: { path: { name, version }, header: once() } }))
 }
+
+/** Turns on what an imported skill asks for. Fails with a conflict if the skill is no longer at this version. */
+export function acceptSkill(name: string, version: number): Promise<Skill> {
+  return answerOf(api.POST('/api/skills/{name}/accept', { params: { path: { name } }, body: { version } }))
+}

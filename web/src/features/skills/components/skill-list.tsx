@@ -29,6 +29,7 @@ function Item({ skill }: { skill: SkillSummary }): ReactNode {
         </Link>
         {shown && <code className={styles.word}>/{name}</code>}
         <p className={styles.description}>{description}</p>
+        {skill.needs_review && <p className={styles.description}>Switched off until accepted</p>}
       </div>
       <dl className={styles.facts}>
         <Fact name="Version">

@@ -17,6 +17,7 @@ import { EditTab } from './edit-tab'
 import { FilesTab } from './files-tab'
 import { SkillFacts } from './skill-facts'
 import styles from './skill-page.module.css'
+import { SkillReview } from './skill-review'
 import { SkillTabs } from './skill-tabs'
 import { TrainingTab } from './training-tab'
 import { VersionsTab } from './versions-tab'
@@ -45,6 +46,7 @@ export function SkillPage({ name, tab }: { name: string; tab: Tab }): ReactNode 
 function Parts({ skill, tab }: { skill: Skill; tab: Tab }): ReactNode {
   return (
     <>
+      <SkillReview skill={skill} />
       <SkillFacts skill={skill} />
       <SkillTabs skill={skill} current={tab} />
       {/* What is being typed stays while another part is looked at. */}
