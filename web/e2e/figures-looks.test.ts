@@ -91,6 +91,7 @@ function guarded(token: string): Scene[] {
       prepare: async (page) => {
         await page.getByRole('button', { name: 'New token' }).click()
         await page.getByLabel('Name', { exact: true }).fill('nightly job')
+        await page.getByLabel("Your token or the server's key").fill(token)
         await page.keyboard.press('Enter')
         await page.getByText('it is shown this once').waitFor()
       },
@@ -140,7 +141,7 @@ describe('every page is within its width, without a barrier, and pictured', () =
 describe('so is every page of who has to sign in', () => {
   let token: string
   beforeAll(async () => {
-    token = (await stage.server.api<{ token: string }>('/tokens', { name: 'first' })).token
+    token = (await stage.server.api<{ token: string }>('/tokens', { name: 'first', scopes: ['read', 'run', 'approve', 'admin'] })).token
   })
   it.each(inForms)('in the form %s', (form) => lookAt(form, guarded(token), false), patience)
 })

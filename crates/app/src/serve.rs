@@ -57,7 +57,8 @@ pub async fn run(config: AppConfig, no_open: bool) -> anyhow::Result<()> {
 fn announce(server: &RunningServer, config: &AppConfig, no_open: bool) -> anyhow::Result<()> {
     let (address, is_web) = (server.address, config.server.role.serves_clients());
     let needs_link = is_web && !config.server.no_auth;
-    let link = if needs_link { Some(server.sign_in_link()?) } else { None };
+    let is_logged = sign_in::is_output_logged(config);
+    let link = if needs_link && !is_logged { Some(server.sign_in_link()?) } else { None };
     let mut text = format!(
         "Greenroom is listening on http://{address}\n\
          \x20 version      {}\n\
@@ -69,6 +70,10 @@ fn announce(server: &RunningServer, config: &AppConfig, no_open: bool) -> anyhow
         text += &format!(
             "  sign in      {link}\n               works once, for 10 minutes; another: greenroom auth link\n"
         );
+    }
+    if needs_link && is_logged {
+        text += "  sign in      by a link, which does not belong into the journal: greenroom auth link --data-dir ";
+        text += &format!("{}\n", config.store.data_dir.display());
     }
     if server.is_upgraded && needs_link {
         text += "  new          every request needs a credential now, on this machine too: browsers sign in by the link,\n\

@@ -26,6 +26,11 @@ pub fn local_url(listen: SocketAddr) -> String {
     format!("http://{}", SocketAddr::new(ip, listen.port()))
 }
 
+/// Whether systemd keeps what the server prints.
+pub fn is_output_logged(config: &AppConfig) -> bool {
+    config.environment.get("JOURNAL_STREAM").is_some() && !std::io::stdout().is_terminal()
+}
+
 /// Whether a person at a desktop started the server.
 pub fn has_desktop(config: &AppConfig) -> bool {
     let is_set = |name: &str| config.environment.get(name).is_some_and(|value| !value.is_empty());

@@ -6,6 +6,7 @@ use crate::{
     name::Name,
     owner::Owner,
     permission::{Forbidden, Permission, Role},
+    scope::{Scope, Scopes},
 };
 
 /// The author of a command, after authentication.
@@ -16,6 +17,8 @@ pub struct Actor {
     /// `None` for the server's own work and for a process of an agent, which is never a person.
     pub user: Option<User>,
     pub role: Role,
+    /// What the credential may be used for; a role has more.
+    pub scopes: Scopes,
     pub credential: Credential,
 }
 
@@ -52,29 +55,36 @@ impl Actor {
             workspace: Owner::local(),
             user: Some(User { id: UserId::LOCAL, name: Owner::local().name().clone() }),
             role: Role::Owner,
+            scopes: Scopes::ALL,
             credential: Credential::LocalKey,
         }
     }
 
     /// The server itself, in a workspace.
     pub fn system(workspace: Owner) -> Self {
-        Self { workspace, user: None, role: Role::Owner, credential: Credential::System }
+        Self { workspace, user: None, role: Role::Owner, scopes: Scopes::ALL, credential: Credential::System }
     }
 
     /// A process of an agent's run. It changes what the agent itself keeps, and may ask for nothing else.
     pub fn agent(workspace: Owner, run: RunId) -> Self {
-        Self { workspace, user: None, role: Role::Viewer, credential: Credential::Agent(run) }
+        Self { workspace, user: None, role: Role::Viewer, scopes: Scopes::ALL, credential: Credential::Agent(run) }
     }
 
-    /// Returns the workspace, if the actor's role has a permission in it. Every command begins with this.
+    /// Returns the workspace, if the actor's role has a permission in it and the credential is for that. Every command
+    /// begins with this.
     pub fn require(&self, permission: Permission) -> Result<&Owner, Forbidden> {
-        match self.may(permission) {
-            true => Ok(&self.workspace),
-            false => Err(Forbidden { role: self.role, permission }),
+        match (self.has_role_for(permission), self.scopes.contains(Scope::of(permission))) {
+            (true, true) => Ok(&self.workspace),
+            (false, _) => Err(Forbidden::Role { role: self.role, permission }),
+            (true, false) => Err(Forbidden::Scope { permission }),
         }
     }
 
     pub fn may(&self, permission: Permission) -> bool {
+        self.require(permission).is_ok()
+    }
+
+    fn has_role_for(&self, permission: Permission) -> bool {
         let in_workspace = permission != Permission::Operate || self.workspace.belongs_to_operator();
         in_workspace && self.role.grants(permission)
     }
@@ -112,6 +122,7 @@ mod tests {
         name::Name,
         owner::Owner,
         permission::{Permission, Role},
+        scope::Scopes,
     };
 
     #[test]
@@ -132,5 +143,15 @@ mod tests {
         let refused = viewer.require(Permission::ManageAgents).unwrap_err().to_string();
         assert!(refused.contains("viewer") && refused.contains("agents"), "{refused}");
         assert_eq!(viewer.require(Permission::Read), Ok(&viewer.workspace));
+    }
+
+    #[test]
+    fn m11_a_scope_takes_away_what_the_role_has_and_adds_nothing() {
+        let token = Actor { scopes: Scopes::READ_AND_RUN, ..Actor::local() };
+        assert!(token.may(Permission::Post) && !token.may(Permission::Approve) && !token.may(Permission::Operate));
+        let refused = token.require(Permission::Approve).unwrap_err().to_string();
+        assert!(refused.contains("scope approve"), "{refused}");
+        let viewer = Actor { role: Role::Viewer, ..Actor::local() };
+        assert!(!viewer.may(Permission::Post), "all scopes, but not the role");
     }
 }

@@ -21,6 +21,7 @@ pub mod position;
 pub mod prices;
 pub mod room;
 pub mod run;
+pub mod scope;
 pub mod signal;
 pub mod skill;
 pub mod time;

@@ -1,5 +1,6 @@
 //! Roles and what they may do. This is the only table of it; routes and commands name a [`Permission`].
 
+use crate::scope::Scope;
 use serde::{Deserialize, Serialize};
 use std::{fmt, str::FromStr};
 
@@ -39,12 +40,18 @@ pub enum Permission {
     Operate,
 }
 
-/// The actor's role lacks a permission.
+/// The actor lacks a permission.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("your role in this workspace is {role}, which may not {}; ask an owner of the workspace", .permission.activity())]
-pub struct Forbidden {
-    pub role: Role,
-    pub permission: Permission,
+pub enum Forbidden {
+    #[error("your role in this workspace is {role}, which may not {}; ask an owner of the workspace", .permission.activity())]
+    Role { role: Role, permission: Permission },
+    /// The role has it, but the token is not for that.
+    #[error(
+        "your token may not {}: it lacks the scope {}; use one that has it",
+        .permission.activity(),
+        Scope::of(*.permission).as_str()
+    )]
+    Scope { permission: Permission },
 }
 
 impl Role {

@@ -24,8 +24,8 @@ pub use mcp::McpHandlerKind;
 pub use pastey;
 
 use auth::{
-    AccountStore, AuthSettings, Authenticator, last_used::LastUsed, origin::AllowedHosts,
-    rate_limit::RequestRateLimiter,
+    AccountStore, AuthSettings, Authenticator, access_changes::AccessChanges, last_used::LastUsed,
+    origin::AllowedHosts, rate_limit::RequestRateLimiter, tickets::Tickets,
 };
 use engine::Engine;
 use error::Code;
@@ -97,6 +97,8 @@ pub struct AppState {
     pub readiness: Readiness,
     pub doctor: Doctor,
     pub last_used: LastUsed,
+    pub tickets: Tickets,
+    pub access_changes: AccessChanges,
     /// Cancelled when the server stops. Streams must watch it: nothing else ends them.
     pub stopping: CancellationToken,
     /// Work that may outlive the request that started it. [`serve`] waits for it.
@@ -148,6 +150,8 @@ impl AppState {
             readiness: Readiness::new(ready),
             doctor: Doctor::new(examine),
             last_used: LastUsed::default(),
+            tickets: Tickets::default(),
+            access_changes: AccessChanges::default(),
             stopping,
             background: TaskTracker::new(),
             openapi: OnceLock::new(),
@@ -201,8 +205,13 @@ pub async fn serve(app: App, listener: TcpListener) -> Result<(), HttpServerErro
 async fn run_housekeeping(app: App) {
     let mut tick = tokio::time::interval(HOUSEKEEPING);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut access = app.access_changes.watch();
     loop {
-        tick.tick().await;
+        // Sessions of MCP clients end at once, too, when a token is revoked.
+        tokio::select! {
+            _ = tick.tick() => {}
+            () = access.wait() => drop(access.take()),
+        }
         app.rate_limiter.prune();
         app.last_used.prune();
         app.mcp.run_maintenance().await;

@@ -24,7 +24,10 @@ pub enum Policy {
     /// A person whose role has the permission: with the local key, a token or a session.
     /// Handlers take the person as [`crate::auth::Caller`].
     Needs(Permission),
-    /// The same, or an agent's program with the agent token of its process, for its host tools. Handlers take either as
+    /// For a GET that acts: the same, but a cookie is not enough, because a link sends it too. A token, the local key, or a
+    /// one-time ticket in the URL.
+    NeedsBearerOrTicket(Permission),
+    /// The same as [`Policy::Needs`], or an agent's program with the agent token of its process, for its host tools. Handlers take either as
     /// [`crate::auth::Requester`].
     NeedsOrHostTools(Permission),
 }
@@ -34,7 +37,9 @@ impl Policy {
     pub fn permission(self) -> Option<Permission> {
         match self {
             Self::Public => None,
-            Self::Needs(permission) | Self::NeedsOrHostTools(permission) => Some(permission),
+            Self::Needs(permission) | Self::NeedsBearerOrTicket(permission) | Self::NeedsOrHostTools(permission) => {
+                Some(permission)
+            }
         }
     }
 }

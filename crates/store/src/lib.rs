@@ -34,7 +34,7 @@ pub use catalog::{
     skill_uses::{SkillStats, SkillUse},
     skills::{SkillChange, SkillVersion},
     tapes::TapeRecord,
-    tokens::{MAX_TOKENS, TokenRecord},
+    tokens::{MAX_TOKENS, NewToken, TokenRecord},
     tools::RememberedTool,
     usage::{UsageGrouping, UsageQuery, UsageRow, UsageTotals},
 };

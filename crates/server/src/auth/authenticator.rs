@@ -60,6 +60,11 @@ impl Authenticator {
         Err(unauthorized())
     }
 
+    /// The actor of a token, or of the local key, that a person typed.
+    pub async fn actor_for_text(&self, secret: &str) -> Result<Option<Actor>, Problem> {
+        self.actor_for_secret(token::hash(secret.trim().as_bytes())).await
+    }
+
     async fn actor_for_secret(&self, sha256: [u8; 32]) -> Result<Option<Actor>, Problem> {
         if token::is_same(&sha256, &self.settings.local_key_sha256) {
             return Ok(Some(Actor::local()));
@@ -98,7 +103,7 @@ impl Authenticator {
 
     /// Starts a browser session with a token or the local key and returns its cookie.
     pub async fn sign_in_with_token(&self, secret: &str) -> Result<token::TokenSecret, Problem> {
-        let actor = self.actor_for_secret(token::hash(secret.trim().as_bytes())).await?.ok_or_else(unauthorized)?;
+        let actor = self.actor_for_text(secret).await?.ok_or_else(unauthorized)?;
         let (cookie, hash) = token::generate().map_err(Problem::internal)?;
         match actor.credential.token() {
             Some(token) => {

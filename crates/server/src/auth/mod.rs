@@ -4,6 +4,7 @@
 //!
 //! Start at [`guard`].
 
+pub mod access_changes;
 pub mod account_store;
 pub mod authenticator;
 pub mod last_used;
@@ -12,17 +13,18 @@ pub mod rate_limit;
 pub mod request_source;
 pub mod session_cookie;
 pub mod sign_in_links;
+pub mod tickets;
 pub mod token;
 
 use crate::{
     App,
-    error::Problem,
+    error::{Code, Problem},
     extract,
     routing::{Policy, RouteGuard},
 };
 use axum::{
     extract::{FromRequestParts, Request, State},
-    http::request,
+    http::{HeaderValue, Method, header, request},
     middleware::Next,
     response::Response,
 };
@@ -88,17 +90,32 @@ pub async fn guard(
         None => app.rate_limiter.check(&by_address)?,
         Some(permission) => {
             origin::refuse_cross_site(request.headers())?;
+            let ticket = match gate.policy {
+                // A response without a body must not start a run.
+                Policy::NeedsBearerOrTicket(_) if request.method() == Method::HEAD => return Err(no_head()),
+                Policy::NeedsBearerOrTicket(_) => ticket_of(&request),
+                Policy::Public | Policy::Needs(_) | Policy::NeedsOrHostTools(_) => None,
+            };
             let requester = match authenticator::agent_token(request.headers()) {
                 Some(token) if matches!(gate.policy, Policy::NeedsOrHostTools(_)) => {
                     authenticator::authenticate_agent(&app.engine, token, request.headers(), &source)
                         .map(Requester::Agent)
                 }
-                _ => app.authenticator.authenticate(request.headers(), &source).await.map(Requester::Owner),
+                _ => match ticket {
+                    Some(ticket) => redeem(&app, ticket).await.map(Requester::Owner),
+                    None => app.authenticator.authenticate(request.headers(), &source).await.map(Requester::Owner),
+                },
             };
             match requester {
                 Ok(Requester::Owner(actor)) => {
                     if matches!(actor.credential, Credential::BrowserSession { .. }) {
                         origin::refuse_other_pages(&request)?;
+                    }
+                    if !actor.credential.is_bearer() {
+                        origin::refuse_simple_body(&request)?;
+                        if matches!(gate.policy, Policy::NeedsBearerOrTicket(_)) && ticket.is_none() {
+                            return Err(cookie_is_not_enough());
+                        }
                     }
                     if let Some(token) = actor.credential.token() {
                         app.last_used.note(&app, token);
@@ -119,6 +136,33 @@ pub async fn guard(
     }
     let request = extract::body::refuse_oversize(request, gate.max_body_bytes).await?;
     Ok(next.run(request).await)
+}
+
+/// The ticket in the URL. Tickets have no characters that a URL escapes.
+fn ticket_of(request: &Request) -> Option<&str> {
+    request.uri().query()?.split('&').find_map(|pair| pair.strip_prefix("ticket="))
+}
+
+async fn redeem(app: &App, ticket: &str) -> Result<Actor, Problem> {
+    let refused =
+        || Problem::new(Code::Unauthorized, "This ticket was used or has expired; POST /api/tickets creates one.");
+    let actor = app.tickets.redeem(ticket.as_bytes()).ok_or_else(refused)?;
+    // What gave the ticket may be revoked by now.
+    app.authenticator.recheck(&actor).await?;
+    Ok(actor)
+}
+
+fn no_head() -> Problem {
+    Problem::new(Code::MethodNotAllowed, "This path does not support HEAD: a GET of it runs the agent.")
+        .header(header::ALLOW, HeaderValue::from_static("GET, POST"))
+}
+
+fn cookie_is_not_enough() -> Problem {
+    Problem::new(
+        Code::Forbidden,
+        "A cookie is not enough for a GET that runs an agent, because a link would send it too: send a token, POST instead, \
+         or add ?ticket= from POST /api/tickets.",
+    )
 }
 
 /// Refuses to listen on a non-loopback address without authentication: anyone who can connect would have full access.

@@ -8,6 +8,7 @@ use crate::{
     listen::ConnectionAddrs,
 };
 use axum::{
+    body::HttpBody as _,
     extract::{Request, State},
     http::{HeaderMap, Uri, header, uri::Authority},
     middleware::Next,
@@ -29,8 +30,8 @@ pub enum HostKind {
 pub enum OriginKind {
     /// A page of this server: its origin is the requested host or a configured one.
     SameServer,
-    /// A page on another port of this machine. It may call the API, but not with the session cookie, which browsers
-    /// send to every port.
+    /// A page on another port of this machine, or of the other scheme. It may call the API with a token only: browsers send
+    /// the session cookie to every port.
     OtherLocal,
     /// No Origin header: a program, or a browser request that only reads.
     Absent,
@@ -87,9 +88,10 @@ pub async fn check(State(app): State<App>, mut request: Request, next: Next) -> 
     let mut origin_kind = OriginKind::Absent;
     if request.headers().contains_key(header::ORIGIN) {
         let page = origin(request.headers()).ok_or_else(forbidden_origin)?;
-        let from = app.allowed_hosts.classify(&page, local).ok_or_else(forbidden_origin)?;
-        let is_own =
-            asked.as_ref() == Some(&page) || (from == HostKind::Public && app.allowed_hosts.contains_exactly(&page));
+        let from = app.allowed_hosts.classify(&page.authority, local).ok_or_else(forbidden_origin)?;
+        let is_own = (asked.as_ref() == Some(&page.authority)
+            || from == HostKind::Public && app.allowed_hosts.contains_exactly(&page.authority))
+            && page.is_of_scheme(request.headers(), reach);
         origin_kind = if is_own { OriginKind::SameServer } else { OriginKind::OtherLocal };
     }
     request.extensions_mut().insert(reach);
@@ -142,13 +144,57 @@ fn host(request: &Request) -> Option<Authority> {
     }
 }
 
-fn origin(headers: &HeaderMap) -> Option<Authority> {
+/// The origin of a page.
+struct PageOrigin {
+    is_https: bool,
+    authority: Authority,
+}
+
+impl PageOrigin {
+    /// Whether the page was loaded by the scheme of this request. The server itself speaks http; a proxy with TLS says so in
+    /// its header. One that does not is trusted for a public name only, where the server cannot know.
+    fn is_of_scheme(&self, headers: &HeaderMap, host: HostKind) -> bool {
+        let mut forwarded = headers.get_all("x-forwarded-proto").iter();
+        match (forwarded.next(), forwarded.next()) {
+            (Some(proto), None) => {
+                proto.as_bytes().eq_ignore_ascii_case(if self.is_https { b"https" } else { b"http" })
+            }
+            (Some(_), Some(_)) => false,
+            (None, _) => host == HostKind::Public || !self.is_https,
+        }
+    }
+}
+
+fn origin(headers: &HeaderMap) -> Option<PageOrigin> {
     let mut named = headers.get_all(header::ORIGIN).iter();
     let (Some(value), None) = (named.next(), named.next()) else { return None };
     // The origin `null` has no scheme and is rejected here.
     let uri = Uri::try_from(value.as_bytes()).ok()?;
     let web = matches!(uri.scheme_str(), Some("http" | "https"));
-    uri.authority().filter(|_| web).and_then(|found| authority(found.as_str().as_bytes()))
+    let authority = uri.authority().filter(|_| web).and_then(|found| authority(found.as_str().as_bytes()))?;
+    Some(PageOrigin { is_https: uri.scheme_str() == Some("https"), authority })
+}
+
+/// A page can send these types, or none, without asking first (a preflight, which this server refuses). With a cookie, or
+/// where no credential is needed, a body of such a type must come with a header that a page cannot add either.
+pub fn refuse_simple_body(request: &Request) -> Result<(), Problem> {
+    let headers = request.headers();
+    let kind = headers.get(header::CONTENT_TYPE).map(|kind| kind.as_bytes().to_ascii_lowercase());
+    let is_simple = kind.is_none_or(|kind| {
+        let essence = kind.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+        let simple: [&[u8]; 3] = [b"text/plain", b"application/x-www-form-urlencoded", b"multipart/form-data"];
+        simple.contains(&essence)
+    });
+    let has_custom_header = ["idempotency-key", "x-requested-with"].iter().any(|name| headers.contains_key(*name));
+    let has_body = !request.body().is_end_stream();
+    if request.method().is_safe() || !has_body || !is_simple || has_custom_header {
+        return Ok(());
+    }
+    Err(Problem::new(
+        Code::UnsupportedMediaType,
+        "With a cookie, a body of this Content-Type needs the header Idempotency-Key or X-Requested-With; programs send a \
+         token instead.",
+    ))
 }
 
 /// Host and port. An authority with a user name is refused.

@@ -4,27 +4,43 @@
 use super::token::TokenSecret;
 use axum::http::{HeaderMap, HeaderValue, header};
 
+/// The name over plain http.
 pub const COOKIE: &str = "greenroom_session";
+/// The name over https. Browsers accept it only with `Secure` and from this very host: no other host of the domain and no
+/// plain http page can set it.
+pub const HOST_COOKIE: &str = "__Host-greenroom_session";
 
-/// The session cookie of the request. Two cookies, by mistake or by an attack, count as none.
+/// The session cookie of the request. Two of one name, by mistake or by an attack, count as none. The plain name counts only
+/// without the other, and not where the request is known to come by https: another site may have set it there.
 pub fn cookie_value(headers: &HeaderMap) -> Option<&[u8]> {
-    let pairs = headers.get_all(header::COOKIE).iter().flat_map(|value| value.as_bytes().split(|byte| *byte == b';'));
-    let mut ours = pairs.filter_map(|pair| pair.trim_ascii().strip_prefix(COOKIE.as_bytes())?.strip_prefix(b"="));
-    match (ours.next(), ours.next()) {
-        (Some(value), None) if !value.is_empty() => Some(value),
+    match (named(headers, HOST_COOKIE), is_https(headers)) {
+        ([Some(value), None], _) => Some(value),
+        ([None, _], false) => match named(headers, COOKIE) {
+            [Some(value), None] => Some(value),
+            _ => None,
+        },
         _ => None,
     }
+    .filter(|value| !value.is_empty())
 }
 
-/// The header that sets the cookie. It is `Secure` if the browser uses https, as the Origin or a proxy's header says.
+/// The first two cookies of this name.
+fn named<'a>(headers: &'a HeaderMap, name: &str) -> [Option<&'a [u8]>; 2] {
+    let pairs = headers.get_all(header::COOKIE).iter().flat_map(|value| value.as_bytes().split(|byte| *byte == b';'));
+    let mut ours = pairs.filter_map(|pair| pair.trim_ascii().strip_prefix(name.as_bytes())?.strip_prefix(b"="));
+    [ours.next(), ours.next()]
+}
+
+/// The header that sets the cookie.
 pub fn set(cookie: &TokenSecret, headers: &HeaderMap) -> Option<HeaderValue> {
     let seconds = store::BROWSER_SESSION_LIFETIME.as_secs();
-    cookie_header(&format!("{COOKIE}={}; Max-Age={seconds}", cookie.reveal()), headers)
+    cookie_header(&format!("{}; Max-Age={seconds}", cookie.reveal()), is_https(headers))
 }
 
-/// The header that removes the cookie.
-pub fn clear(headers: &HeaderMap) -> Option<HeaderValue> {
-    cookie_header(&format!("{COOKIE}=; Max-Age=0"), headers)
+/// The headers that remove the cookie, under both names: a browser may have kept one from before the server had https.
+pub fn clear(headers: &HeaderMap) -> Option<Vec<HeaderValue>> {
+    let names: &[bool] = if is_https(headers) { &[true, false] } else { &[false] };
+    names.iter().map(|is_https| cookie_header("; Max-Age=0", *is_https)).collect()
 }
 
 /// Whether the browser uses https, as the Origin or a proxy's header says.
@@ -36,10 +52,9 @@ pub fn is_https(headers: &HeaderMap) -> bool {
     begins("origin", b"https://") || begins("x-forwarded-proto", b"https")
 }
 
-fn cookie_header(start: &str, headers: &HeaderMap) -> Option<HeaderValue> {
-    let https = is_https(headers);
-    let secure = if https { "; Secure" } else { "" };
-    let mut value = HeaderValue::try_from(format!("{start}; Path=/; HttpOnly; SameSite=Strict{secure}")).ok()?;
+fn cookie_header(value: &str, is_https: bool) -> Option<HeaderValue> {
+    let (name, secure) = if is_https { (HOST_COOKIE, "; Secure") } else { (COOKIE, "") };
+    let mut value = HeaderValue::try_from(format!("{name}={value}; Path=/; HttpOnly; SameSite=Strict{secure}")).ok()?;
     value.set_sensitive(true);
     Some(value)
 }
@@ -68,15 +83,37 @@ mod tests {
     }
 
     #[test]
+    fn l4_over_https_only_the_host_cookie_counts() {
+        let read = |cookies: &'static str, proto: Option<&'static str>| {
+            let mut headers = HeaderMap::from_iter([(COOKIE, HeaderValue::from_static(cookies))]);
+            if let Some(proto) = proto {
+                headers.insert("x-forwarded-proto", HeaderValue::from_static(proto));
+            }
+            cookie_value(&headers).map(|value| String::from_utf8(value.to_vec()).unwrap())
+        };
+        let both = "greenroom_session=planted; __Host-greenroom_session=mine";
+        for proto in [None, Some("http"), Some("https")] {
+            assert_eq!(read(both, proto).as_deref(), Some("mine"), "{proto:?}");
+        }
+        assert_eq!(read("greenroom_session=planted", Some("https")), None);
+        assert_eq!(read("greenroom_session=x", Some("http")).as_deref(), Some("x"));
+        let two = "__Host-greenroom_session=a; __Host-greenroom_session=b; greenroom_session=c";
+        assert_eq!(read(two, None), None);
+    }
+
+    #[test]
     fn the_cookie_is_same_site_and_secure_over_https() {
         let with = |name: &'static str, value: &'static str| {
             let headers = HeaderMap::from_iter([(HeaderName::from_static(name), HeaderValue::from_static(value))]);
-            clear(&headers).unwrap().to_str().unwrap().to_owned()
+            clear(&headers).unwrap()[0].to_str().unwrap().to_owned()
         };
         let plain = with("origin", "http://127.0.0.1:7878");
         assert!(plain.contains("HttpOnly") && plain.contains("SameSite=Strict") && plain.contains("Path=/"), "{plain}");
         assert!(!plain.contains("Secure"));
-        assert!(with("origin", "https://green.example.org").ends_with("; Secure"));
-        assert!(with("x-forwarded-proto", "HTTPS").ends_with("; Secure"));
+        assert!(plain.starts_with("greenroom_session="), "{plain}");
+        for (name, value) in [("origin", "https://green.example.org"), ("x-forwarded-proto", "HTTPS")] {
+            let secure = with(name, value);
+            assert!(secure.ends_with("; Secure") && secure.starts_with("__Host-greenroom_session="), "{secure}");
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Reads one room, or one of its runs, live. It holds only a position and a wake-up, so that ten thousand idle readers cost little and a
 //! slow reader does not affect others (invariant 10).
 
-use crate::{App, error::Problem};
+use crate::{App, auth::access_changes::AccessWatch, error::Problem};
 use domain::{
     actor::Actor,
     ids::{RoomId, RunId},
@@ -38,6 +38,7 @@ pub struct RoomReader {
     heartbeat: Pin<Box<Sleep>>,
     stopping: Pin<Box<WaitForCancellationFutureOwned>>,
     stopped: bool,
+    access: AccessWatch,
 }
 
 impl RoomReader {
@@ -52,6 +53,7 @@ impl RoomReader {
             heartbeat: Box::pin(sleep(every)),
             stopping: Box::pin(app.stopping.clone().cancelled_owned()),
             stopped: false,
+            access: app.access_changes.watch(),
         })
     }
 
@@ -63,6 +65,16 @@ impl RoomReader {
 
     pub async fn next(&mut self) -> RoomUpdate {
         loop {
+            // Also for a stream that never catches up: it does not reach the heartbeat below.
+            let is_due = self.heartbeat.deadline() + self.heartbeat_interval <= Instant::now();
+            if (self.access.take() || is_due)
+                && let Err(problem) = Box::pin(self.recheck_access()).await
+            {
+                return RoomUpdate::Failed(problem);
+            }
+            if is_due {
+                self.heartbeat.as_mut().reset(Instant::now() + self.heartbeat_interval);
+            }
             match self.events.next().await {
                 Ok(EventUpdate::Events(frames)) => return RoomUpdate::Frames(frames),
                 Ok(EventUpdate::Reset { head }) => return RoomUpdate::Reset { head },
@@ -84,6 +96,8 @@ impl RoomReader {
                     };
                 }
                 () = self.events.notified() => {}
+                // Checked at the beginning of the loop.
+                () = self.access.wait() => {}
             }
         }
     }

@@ -4,7 +4,7 @@ use super::{
     room_list_feed::{RoomListChange, RoomListFeed},
     socket_protocol::{SocketMessage, SocketRequest},
 };
-use crate::{App, error::Problem};
+use crate::{App, auth::access_changes::AccessWatch, error::Problem};
 use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, close_code};
 use bytes::Bytes;
 use domain::{actor::Actor, ids::RoomId, position::Seq};
@@ -41,6 +41,7 @@ struct SocketConnection {
     room_list: Option<RoomListFeed>,
     /// A ping was sent and nothing was received since.
     awaiting_pong: bool,
+    access: AccessWatch,
 }
 
 /// Why a connection ends.
@@ -58,7 +59,9 @@ impl From<axum::Error> for SocketEnd {
 
 /// Not an `async fn`, which would hold the socket twice: as its argument and in the connection.
 pub fn serve(app: App, actor: Actor, socket: WebSocket) -> impl Future<Output = ()> + Send {
+    let access = app.access_changes.watch();
     let mut connection = SocketConnection {
+        access,
         app,
         actor,
         socket,
@@ -86,8 +89,15 @@ impl SocketConnection {
         heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let stopping = self.app.stopping.clone().cancelled_owned();
         tokio::pin!(stopping);
+        let mut checked = Instant::now();
         loop {
             let more = self.deliver().await?;
+            // A connection that always has more to send does not reach its heartbeat below.
+            let is_due = more && checked.elapsed() > every;
+            if self.access.take() || is_due {
+                Box::pin(self.recheck_access()).await?;
+                checked = Instant::now();
+            }
             // While there is more to send, client messages are polled but not awaited.
             let incoming = if more {
                 self.socket.next().now_or_never()
@@ -110,6 +120,8 @@ impl SocketConnection {
                         self.mark_rooms_behind();
                         None
                     }
+                    // Checked at the beginning of the loop.
+                    () = self.access.wait() => None,
                     () = room_list_changed(&mut self.room_list) => {
                         Box::pin(self.send_room_changes(false)).await?;
                         None
@@ -194,12 +206,7 @@ impl SocketConnection {
             let reason = Utf8Bytes::from_static("no response to a ping");
             return Err(SocketEnd::Close(CloseFrame { code: close_code::POLICY, reason }));
         }
-        // A connection outlives the checks of its request: the token may be revoked and a room deleted meanwhile.
-        if let Err(problem) = self.app.authenticator.recheck(&self.actor).await {
-            self.send_error(&problem, None).await?;
-            let reason = Utf8Bytes::from_static("access was lost; see the error before this");
-            return Err(SocketEnd::Close(CloseFrame { code: close_code::POLICY, reason }));
-        }
+        self.recheck_access().await?;
         let rooms: Vec<RoomId> = self.rooms.keys().copied().collect();
         for room in rooms {
             let Some(subscription) = self.rooms.get(&room) else { continue };
@@ -215,6 +222,14 @@ impl SocketConnection {
         self.socket.feed(SocketMessage::Heartbeat { epoch, heads }.into()).await?;
         self.socket.feed(Message::Ping(Bytes::new())).await?;
         Ok(self.socket.flush().await?)
+    }
+
+    /// A connection outlives the checks of its request: the token may be revoked meanwhile.
+    async fn recheck_access(&mut self) -> Result<(), SocketEnd> {
+        let Err(problem) = self.app.authenticator.recheck(&self.actor).await else { return Ok(()) };
+        self.send_error(&problem, None).await?;
+        let reason = Utf8Bytes::from_static("access was lost; see the error before this");
+        Err(SocketEnd::Close(CloseFrame { code: close_code::POLICY, reason }))
     }
 
     async fn receive(&mut self, message: Message) -> Result<(), SocketEnd> {

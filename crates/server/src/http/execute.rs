@@ -19,10 +19,9 @@ use engine::commands::{ExecuteRequest, OnDisconnect};
 use serde::Deserialize;
 use store::IdempotentRequest;
 
-#[derive(Deserialize, utoipa::ToSchema, utoipa::IntoParams)]
+#[derive(Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Task)]
-#[into_params(parameter_in = Query)]
 pub struct ExecuteParams {
     #[schema(examples("!count 20 100"))]
     message: String,
@@ -34,6 +33,32 @@ pub struct ExecuteParams {
     /// What happens to the run when the client disconnects.
     #[serde(default)]
     on_disconnect: OnDisconnect,
+}
+
+/// The same in a URL.
+#[derive(Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct ExecuteQuery {
+    message: String,
+    /// The room to continue in; a new room by default.
+    #[serde(default, rename = "conversationId")]
+    conversation_id: Option<RoomId>,
+    #[serde(default)]
+    when_busy: Option<WhenBusy>,
+    /// What happens to the run when the client disconnects.
+    #[serde(default)]
+    on_disconnect: OnDisconnect,
+    /// A one-time ticket, for clients that cannot send a header. It was checked before the handler.
+    #[serde(default, rename = "ticket")]
+    _ticket: Option<String>,
+}
+
+impl From<ExecuteQuery> for ExecuteParams {
+    fn from(query: ExecuteQuery) -> Self {
+        let ExecuteQuery { message, conversation_id, when_busy, on_disconnect, .. } = query;
+        Self { message, conversation_id, when_busy, on_disconnect }
+    }
 }
 
 /// Execute an agent
@@ -54,16 +79,17 @@ pub async fn post(
 
 /// Execute an agent with a GET request
 ///
-/// The same for clients that can only GET, such as a browser's EventSource. Every request starts a new run.
-#[utoipa::path(get, path = "/api/execute/agent/{id}", tag = "execute", params(("id" = AgentId, Path), ExecuteParams),
+/// The same for clients that can only GET, such as a browser's EventSource. Every request starts a new run. A cookie is not
+/// enough: send a token, or a one-time ticket.
+#[utoipa::path(get, path = "/api/execute/agent/{id}", tag = "execute", params(("id" = AgentId, Path), ExecuteQuery),
                responses((status = 200, content_type = "text/event-stream", body = String)))]
 pub async fn get(
     State(app): State<App>,
     caller: Caller,
     Id(agent): Id<AgentId>,
-    QueryParams(task): QueryParams<ExecuteParams>,
+    QueryParams(query): QueryParams<ExecuteQuery>,
 ) -> Result<Response, Problem> {
-    execute(&app, &caller, agent, task, None).await
+    execute(&app, &caller, agent, query.into(), None).await
 }
 
 async fn execute(

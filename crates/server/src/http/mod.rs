@@ -23,6 +23,7 @@ pub mod skill_training;
 pub mod skill_transfer;
 pub mod skill_versions;
 pub mod skills;
+pub mod tickets;
 pub mod tokens;
 pub mod uploads;
 pub mod usage;
@@ -33,7 +34,7 @@ use crate::{
     extract::{Fingerprint, IdempotencyKey},
     metrics, openapi, routes,
     routing::{
-        Policy::{Needs, Public},
+        Policy::{Needs, NeedsBearerOrTicket, Public},
         RouteGuard, RouterBuilder,
     },
     web,
@@ -106,7 +107,9 @@ pub fn add_routes(builder: RouterBuilder) -> RouterBuilder {
         .add(Needs(ManageTokens), routes!(tokens::list, tokens::create))
         .add(Needs(ManageTokens), routes!(tokens::revoke))
         .add(Needs(Operate), routes!(doctor::examine))
-        .add(Needs(Post), routes!(execute::get, execute::post));
+        .add(Needs(Post), routes!(tickets::create))
+        .add(NeedsBearerOrTicket(Post), routes!(execute::get))
+        .add(Needs(Post), routes!(execute::post));
     web::add_routes(mcp::add_routes(skills::add_routes(builder)))
 }
 

@@ -58,8 +58,8 @@ pub struct SignIn {
 
 /// Sign in
 ///
-/// With a token or with the code of a sign-in link. Sets the cookie `greenroom_session`, which gives the same access, for
-/// pages of this server only. The session ends when the token is revoked or the local key changes, after 30 days, or on
+/// With a token or with the code of a sign-in link. Sets the cookie `greenroom_session` (`__Host-greenroom_session`
+/// over https), which gives the same access, for pages of this server only. The session ends when the token is revoked or the local key changes, after 30 days, or on
 /// sign-out.
 #[utoipa::path(post, path = "/api/session", tag = "session", request_body = SignIn,
                responses((status = 204, headers(("Set-Cookie" = String))),
@@ -137,8 +137,14 @@ pub async fn sign_out(
 ) -> Result<Response, Problem> {
     refuse_other_local_pages(origin_kind)?;
     app.authenticator.sign_out(&headers).await?;
-    let value = session_cookie::clear(&headers).ok_or_else(|| Problem::internal("the cookie is not a valid header"))?;
-    Ok((StatusCode::NO_CONTENT, [(header::SET_COOKIE, value)]).into_response())
+    app.access_changes.announce();
+    let values =
+        session_cookie::clear(&headers).ok_or_else(|| Problem::internal("the cookie is not a valid header"))?;
+    let mut response = StatusCode::NO_CONTENT.into_response();
+    for value in values {
+        response.headers_mut().append(header::SET_COOKIE, value);
+    }
+    Ok(response)
 }
 
 /// Pages on other ports of this machine may not sign users in or out.

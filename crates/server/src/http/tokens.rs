@@ -4,13 +4,21 @@ use crate::{
     App,
     auth::{Caller, token},
     error::{Code, Problem, ProblemSchema},
-    extract::{Fingerprint, Id, IdempotencyKey, JsonBody},
+    extract::{Fingerprint, Id, IdempotencyKey, JsonBody, QueryParams},
     http::{WriteOutcome, attempt, run_once},
 };
 use axum::{Json, extract::State, http::StatusCode};
-use domain::{ids::TokenId, name::Name, time::Timestamp};
+use domain::{
+    actor::{Actor, Credential},
+    ids::TokenId,
+    name::Name,
+    owner::Owner,
+    scope::{Scope, Scopes},
+    time::Timestamp,
+};
 use serde::{Deserialize, Serialize};
-use store::TokenRecord;
+use std::{num::NonZeroU16, time::Duration};
+use store::{NewToken, TokenRecord};
 
 #[derive(Serialize, utoipa::ToSchema)]
 pub struct TokenList {
@@ -22,31 +30,87 @@ pub struct TokenList {
 pub struct TokenView {
     id: TokenId,
     name: String,
+    /// The workspace in which it acts, and the user as whom.
+    workspace: Owner,
+    user: String,
+    #[schema(value_type = Vec<Scope>)]
+    scopes: Scopes,
     created_at: Timestamp,
+    /// `null`: never.
+    expires_at: Option<Timestamp>,
     /// Accurate to about a minute.
     last_used_at: Option<Timestamp>,
+    revoked_at: Option<Timestamp>,
+    /// The token with which it was created, and with which it is revoked.
+    created_with: Option<TokenId>,
     /// Whether this request was authenticated with it.
     current: bool,
+}
+
+#[derive(Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct TokenQuery {
+    /// The tokens of all workspaces, revoked and expired ones too. Only for the operator.
+    #[serde(default)]
+    all: bool,
 }
 
 /// List your tokens
 ///
 /// Valid tokens only, without their secrets.
-#[utoipa::path(get, path = "/api/tokens", tag = "tokens", responses((status = 200, body = TokenList)))]
-pub async fn list(State(app): State<App>, caller: Caller) -> Result<Json<TokenList>, Problem> {
-    let found = app.engine.tokens(&caller).await?.into_iter();
-    let view = |TokenRecord { id, label, created_at, last_used_at, .. }| {
-        let current = caller.credential.token() == Some(id);
-        TokenView { id, name: label, created_at, last_used_at, current }
+#[utoipa::path(get, path = "/api/tokens", tag = "tokens", params(TokenQuery),
+               responses((status = 200, body = TokenList)))]
+pub async fn list(
+    State(app): State<App>,
+    caller: Caller,
+    QueryParams(query): QueryParams<TokenQuery>,
+) -> Result<Json<TokenList>, Problem> {
+    let found = match query.all {
+        true => app.engine.all_tokens(&caller).await?,
+        false => app.engine.tokens(&caller).await?,
     };
-    Ok(Json(TokenList { tokens: found.map(view).collect() }))
+    let view = |token: TokenRecord| TokenView {
+        id: token.id,
+        name: token.label,
+        workspace: token.owner,
+        user: token.user,
+        scopes: token.scopes,
+        created_at: token.created_at,
+        expires_at: token.expires_at,
+        last_used_at: token.last_used_at,
+        revoked_at: token.revoked_at,
+        created_with: token.parent,
+        current: caller.credential.token() == Some(token.id),
+    };
+    Ok(Json(TokenList { tokens: found.into_iter().map(view).collect() }))
 }
 
 #[derive(Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct NewToken {
+#[schema(as = NewToken)]
+pub struct TokenSpec {
     /// What the token is for.
     name: Name,
+    /// What it may be used for; `["read","run"]` by default, at most what your own credential is for.
+    #[serde(default = "read_and_run")]
+    #[schema(value_type = Option<Vec<Scope>>)]
+    scopes: Scopes,
+    /// 90 by default; `null` for a token that never expires. It does not outlive the token that creates it.
+    #[serde(default = "ninety")]
+    #[schema(value_type = Option<u16>, minimum = 1)]
+    expires_in_days: Option<NonZeroU16>,
+    /// Your token, or the local key, once more. Needed with a cookie, so that a borrowed browser creates no token.
+    #[serde(default)]
+    confirm: Option<String>,
+}
+
+fn read_and_run() -> Scopes {
+    Scopes::READ_AND_RUN
+}
+
+fn ninety() -> Option<NonZeroU16> {
+    NonZeroU16::new(90)
 }
 
 #[derive(Serialize, utoipa::ToSchema)]
@@ -55,30 +119,45 @@ pub struct CreatedToken {
     name: Name,
     /// The secret. It is not shown again.
     token: String,
+    #[schema(value_type = Vec<Scope>)]
+    scopes: Scopes,
+    /// `null`: never.
+    expires_at: Option<Timestamp>,
     /// Always false: every request must be authenticated from the first start on.
     turned_accounts_on: bool,
 }
 
 /// Create a token
 ///
-/// It gives the same access that you have.
-#[utoipa::path(post, path = "/api/tokens", tag = "tokens", request_body = NewToken,
+/// It acts as you, for what its scopes say: `read`, `run`, `approve`, `admin`. With a cookie, `confirm` must repeat your token
+/// or the local key. It is revoked with the token that creates it.
+#[utoipa::path(post, path = "/api/tokens", tag = "tokens", request_body = TokenSpec,
                responses((status = 201, body = CreatedToken),
-                         (status = 422, description = "There are too many tokens",
+                         (status = 422, description = "There are too many tokens, or the scopes are more than yours",
                           content_type = "application/problem+json", body = ProblemSchema)))]
 pub async fn create(
     State(app): State<App>,
     caller: Caller,
     key: IdempotencyKey,
-    JsonBody(NewToken { name }, fingerprint): JsonBody<NewToken>,
+    JsonBody(spec, fingerprint): JsonBody<TokenSpec>,
 ) -> Result<(StatusCode, Json<CreatedToken>), Problem> {
     let (actor, attempt) = (&*caller, attempt(key, fingerprint));
+    if !actor.credential.is_bearer() && !confirms(&app, actor, spec.confirm.as_deref()).await? {
+        return Err(Problem::new(
+            Code::Forbidden,
+            "To create a token from a browser, repeat your token or the server's key (`greenroom auth header`) in `confirm`.",
+        ));
+    }
     let (secret, hash) = token::generate().map_err(Problem::internal)?;
-    let write = async { Ok(app.engine.create_token(actor, &name, &hash, attempt.as_ref()).await?) };
+    let day = Duration::from_secs(24 * 3600);
+    let expires_at = spec.expires_in_days.map(|days| Timestamp::now() + day * u32::from(days.get()));
+    let new = NewToken { label: spec.name.clone(), hash, scopes: spec.scopes, expires_at };
+    let write = async { Ok(app.engine.create_token(actor, &new, attempt.as_ref()).await?) };
     match run_once(&app, actor, attempt.as_ref(), write).await? {
-        WriteOutcome::Done(id) => {
-            let token = secret.reveal().to_owned();
-            Ok((StatusCode::CREATED, Json(CreatedToken { id, name, token, turned_accounts_on: false })))
+        WriteOutcome::Done((id, expires_at)) => {
+            let (name, scopes, token) = (spec.name, spec.scopes, secret.reveal().to_owned());
+            let created = CreatedToken { id, name, token, scopes, expires_at, turned_accounts_on: false };
+            Ok((StatusCode::CREATED, Json(created)))
         }
         WriteOutcome::AlreadyDone(id) => Err(Problem::new(
             Code::Conflict,
@@ -89,9 +168,17 @@ pub async fn create(
     }
 }
 
+/// Whether the secret belongs to the user of the browser session.
+async fn confirms(app: &App, actor: &Actor, secret: Option<&str>) -> Result<bool, Problem> {
+    let Some(secret) = secret else { return Ok(actor.credential == Credential::NoAuth) };
+    let owner = app.authenticator.actor_for_text(secret).await?;
+    Ok(owner.is_some_and(|owner| owner.workspace == actor.workspace && owner.user_id() == actor.user_id()))
+}
+
 /// Revoke a token
 ///
-/// Requests with it are refused from now on, and browser sessions that were started with it end.
+/// Requests with it are refused from now on, and browser sessions and streams that were started with it end. Tokens that
+/// were created with it are revoked too. The operator may revoke any token.
 #[utoipa::path(delete, path = "/api/tokens/{id}", tag = "tokens", params(("id" = TokenId, Path)),
                responses((status = 204)))]
 pub async fn revoke(
@@ -104,5 +191,6 @@ pub async fn revoke(
     let (actor, attempt) = (&*caller, attempt(key, fingerprint));
     let write = async { Ok(app.engine.revoke_token(actor, id, attempt.as_ref()).await?) };
     run_once(&app, actor, attempt.as_ref(), write).await?;
+    app.access_changes.announce();
     Ok(StatusCode::NO_CONTENT)
 }

@@ -13,6 +13,7 @@ use domain::{
     name::Name,
     owner::Owner,
     permission::{Permission, Role},
+    scope::Scopes,
 };
 use engine::Engine;
 use futures_util::future::BoxFuture;
@@ -127,7 +128,7 @@ fn ada(credential: Credential) -> Actor {
 fn member(workspace: &str, role: Role, credential: Credential) -> Actor {
     let name = Name::parse(workspace).unwrap();
     let user = User { id: UserId::LOCAL, name: name.clone() };
-    Actor { workspace: Owner::new(name), user: Some(user), role, credential }
+    Actor { workspace: Owner::new(name), user: Some(user), role, scopes: Scopes::ALL, credential }
 }
 
 /// The token of a member with a role, in the workspace `ada` or `eve`.

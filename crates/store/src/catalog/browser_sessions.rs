@@ -75,10 +75,11 @@ impl Store {
     pub async fn actor_for_browser_session(&self, hash: &[u8; 32]) -> Result<Option<Actor>> {
         let row: Option<SessionActorRow> = reading!(self.database(), |pool| {
             sqlx::query_as(
-                "SELECT v.id, v.token_id, t.owner AS workspace, u.id AS user_id, u.name AS user_name, m.role \
+                "SELECT v.id, v.token_id, t.owner AS workspace, u.id AS user_id, u.name AS user_name, m.role, t.scopes \
                  FROM visits v JOIN tokens t ON t.id = v.token_id JOIN users u ON u.id = t.user_id \
                  JOIN members m ON m.workspace = t.owner AND m.user_id = t.user_id \
-                 WHERE v.hash = $1 AND v.expires_at > $2 AND t.revoked_at IS NULL",
+                 WHERE v.hash = $1 AND v.expires_at > $2 AND t.revoked_at IS NULL \
+                 AND (t.expires_at IS NULL OR t.expires_at > $2)",
             )
             .bind(hash.as_slice())
             .bind(Timestamp::now().as_millis())
@@ -97,7 +98,8 @@ impl Store {
             sqlx::query_scalar(
                 "SELECT m.role FROM visits v JOIN tokens t ON t.id = v.token_id \
                  JOIN members m ON m.workspace = t.owner AND m.user_id = t.user_id \
-                 WHERE v.id = $1 AND v.expires_at > $2 AND t.revoked_at IS NULL",
+                 WHERE v.id = $1 AND v.expires_at > $2 AND t.revoked_at IS NULL \
+                 AND (t.expires_at IS NULL OR t.expires_at > $2)",
             )
             .bind(id.0)
             .bind(Timestamp::now().as_millis())

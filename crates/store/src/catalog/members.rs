@@ -7,6 +7,7 @@ use domain::{
     name::Name,
     owner::Owner,
     permission::Role,
+    scope::Scopes,
 };
 use uuid::Uuid;
 
@@ -34,6 +35,7 @@ row! {
         user_id: Uuid,
         user_name: String,
         role: String,
+        scopes: String,
     }
 }
 
@@ -44,6 +46,7 @@ impl ActorRow {
             workspace: super::tokens::parse_owner(&self.workspace)?,
             user: Some(User { id: UserId(self.user_id), name }),
             role: parse_role(&self.role)?,
+            scopes: parse_scopes(&self.scopes)?,
             credential,
         })
     }
@@ -51,6 +54,10 @@ impl ActorRow {
 
 pub(super) fn parse_role(text: &str) -> Result<Role> {
     text.parse().map_err(|error: domain::permission::UnknownRole| StoreError::unreadable("a role").caused_by(error))
+}
+
+pub(super) fn parse_scopes(text: &str) -> Result<Scopes> {
+    text.parse().map_err(|error: domain::scope::UnknownScopes| StoreError::unreadable("scopes").caused_by(error))
 }
 
 impl Store {

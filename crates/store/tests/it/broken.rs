@@ -3,7 +3,7 @@
 use crate::scene::{append, at, by, follow, journal, me, name, room, said, says, within};
 use domain::{event::NewEvent, ids::RoomId, position::Seq};
 use std::{collections::BTreeMap, sync::Arc};
-use store::{Membership, Store, StoreAccess, StoreError, journal::Batch, notify::Notifier};
+use store::{Membership, NewToken, Store, StoreAccess, StoreError, journal::Batch, notify::Notifier};
 use testkit::database::TestDatabase;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -108,7 +108,13 @@ async fn a_tool_that_writes_while_the_server_runs_breaks_nothing(database: TestD
     let mut tasks = JoinSet::new();
     tasks.spawn(async move {
         for n in 0..40_u8 {
-            tool.create_token(&by(&me()), &Membership::alone(&me()), &name("made beside"), &[n; 32]).await.unwrap();
+            tool.create_token(
+                &by(&me()),
+                &Membership::alone(&me()),
+                &NewToken::unlimited(name("made beside"), [n; 32]),
+            )
+            .await
+            .unwrap();
         }
         tool.close().await;
     });

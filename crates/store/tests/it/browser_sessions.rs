@@ -3,7 +3,7 @@
 use crate::scene::{by, me, name, stranger};
 use domain::actor::Credential;
 use sqlx::Connection as _;
-use store::{Backend, Membership};
+use store::{Backend, Membership, NewToken};
 use testkit::database::TestDatabase;
 
 contract! {
@@ -16,9 +16,14 @@ contract! {
 
 async fn a_browser_session_ends_with_its_token_or_on_sign_out(database: TestDatabase) {
     let store = database.open().await;
-    let mine = store.create_token(&by(&me()), &Membership::alone(&me()), &name("laptop"), &[1; 32]).await.unwrap();
-    let theirs =
-        store.create_token(&by(&me()), &Membership::alone(&stranger()), &name("phone"), &[2; 32]).await.unwrap();
+    let mine = store
+        .create_token(&by(&me()), &Membership::alone(&me()), &NewToken::unlimited(name("laptop"), [1; 32]))
+        .await
+        .unwrap();
+    let theirs = store
+        .create_token(&by(&me()), &Membership::alone(&stranger()), &NewToken::unlimited(name("phone"), [2; 32]))
+        .await
+        .unwrap();
     let visit = store.create_browser_session(&by(&me()), mine, &[11; 32]).await.unwrap();
     let other = store.create_browser_session(&by(&me()), theirs, &[12; 32]).await.unwrap();
     let expected = Credential::BrowserSession { session: visit, token: Some(mine) };
@@ -34,7 +39,7 @@ async fn a_browser_session_ends_with_its_token_or_on_sign_out(database: TestData
     assert_eq!(store.actor_for_browser_session(&[11; 32]).await.unwrap(), None);
     assert!(store.role_of_browser_session(visit).await.unwrap().is_none());
     assert!(store.role_of_browser_session(other).await.unwrap().is_some(), "others stay");
-    store.revoke_token(&by(&me()), theirs).await.unwrap();
+    store.revoke_token(&by(&me()), theirs, None).await.unwrap();
     assert_eq!(store.actor_for_browser_session(&[12; 32]).await.unwrap(), None);
     assert!(store.role_of_browser_session(other).await.unwrap().is_none());
 }
@@ -61,7 +66,10 @@ async fn an_operator_session_ends_with_its_key_or_on_sign_out(database: TestData
 
 async fn a_browser_session_expires(database: TestDatabase) {
     let store = database.open().await;
-    let token = store.create_token(&by(&me()), &Membership::alone(&me()), &name("laptop"), &[1; 32]).await.unwrap();
+    let token = store
+        .create_token(&by(&me()), &Membership::alone(&me()), &NewToken::unlimited(name("laptop"), [1; 32]))
+        .await
+        .unwrap();
     let visit = store.create_browser_session(&by(&me()), token, &[11; 32]).await.unwrap();
     let past = "UPDATE visits SET expires_at = 1";
     match database.backend() {
@@ -82,7 +90,10 @@ async fn a_browser_session_expires(database: TestDatabase) {
 
 async fn browser_sessions_per_token_are_limited_and_the_newest_stay(database: TestDatabase) {
     let store = database.open().await;
-    let token = store.create_token(&by(&me()), &Membership::alone(&me()), &name("laptop"), &[255; 32]).await.unwrap();
+    let token = store
+        .create_token(&by(&me()), &Membership::alone(&me()), &NewToken::unlimited(name("laptop"), [255; 32]))
+        .await
+        .unwrap();
     for n in 0..60 {
         store.create_browser_session(&by(&me()), token, &[n; 32]).await.unwrap();
     }

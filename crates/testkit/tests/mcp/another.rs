@@ -14,7 +14,8 @@ async fn post_json(api: &TestClient, path: &str, body: &Value) -> Value {
 async fn agent_uses_another_greenroom_over_mcp() {
     let _serial = SERIAL.lock().await;
     let mut other = TestServer::start(TestDatabase::sqlite()).await;
-    let secret = post_json(other.api(), "/api/tokens", &json!({"name": "for the other"})).await;
+    let secret =
+        post_json(other.api(), "/api/tokens", &json!({"name": "for the other", "scopes": ["read", "run"]})).await;
     let secret = secret["token"].as_str().unwrap().to_owned();
     other.use_token(&secret);
     let models = ModelDouble::start().await.unwrap();

@@ -42,7 +42,8 @@ impl TestGreenroom {
         };
         let mut token = None;
         if has_accounts {
-            let made = server.api().request(Method::POST, "/api/tokens").json(&json!({"name": "test"}));
+            let all = json!({"name": "test", "scopes": ["read", "run", "approve", "admin"]});
+            let made = server.api().request(Method::POST, "/api/tokens").json(&all);
             let made: Value = server.api().send(made).await.unwrap();
             let secret = made["token"].as_str().unwrap();
             server.use_token(secret);

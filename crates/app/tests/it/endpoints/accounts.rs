@@ -27,7 +27,7 @@ on_both_databases! {
 const STOP: Duration = Duration::from_secs(30);
 
 async fn token(binary: &Binary, user: &str) -> String {
-    let made = binary.run_command(&["token", "create", "--user", user]).await;
+    let made = binary.run_command(&["token", "create", "--user", user, "--scopes", "all"]).await;
     assert_eq!(made.code, Some(0), "{}", made.stderr);
     made.stdout.trim().to_owned()
 }

@@ -139,7 +139,9 @@ async fn unknown_sessions(api: &TestClient) {
 
 async fn invariant_15_sessions_belong_to_their_owner(database: TestDatabase) {
     let mut binary = Binary::on(&database);
-    let secret = async |user| binary.run_command(&["token", "create", "--user", user]).await.stdout.trim().to_owned();
+    let secret = async |user| {
+        binary.run_command(&["token", "create", "--user", user, "--scopes", "all"]).await.stdout.trim().to_owned()
+    };
     let (ada, bob) = (secret("ada").await, secret("bob").await);
     let (server, operator) = binary.serve().await;
     let api = operator.anonymous();
@@ -195,8 +197,9 @@ async fn idle_sessions_expire(database: TestDatabase) {
 
 async fn revoked_token_ends_its_streams(database: TestDatabase) {
     let mut binary = Binary::on(&database);
-    binary.run_command(&["token", "create", "--user", "ada", "--name", "kept"]).await;
-    let secret = binary.run_command(&["token", "create", "--user", "ada"]).await.stdout.trim().to_owned();
+    binary.run_command(&["token", "create", "--user", "ada", "--scopes", "all", "--name", "kept"]).await;
+    let secret =
+        binary.run_command(&["token", "create", "--user", "ada", "--scopes", "all"]).await.stdout.trim().to_owned();
     let (server, api) = binary.serve().await;
     let api = api.with_token(secret);
     let session = Session::begin(&api).await;

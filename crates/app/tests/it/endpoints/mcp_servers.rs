@@ -306,7 +306,7 @@ async fn operator_file_is_shared_and_takes_precedence(database: TestDatabase) {
 }
 
 async fn token(binary: &Binary, user: &str) -> String {
-    let made = binary.run_command(&["token", "create", "--user", user]).await;
+    let made = binary.run_command(&["token", "create", "--user", user, "--scopes", "all"]).await;
     assert_eq!(made.code, Some(0), "{}", made.stderr);
     made.stdout.trim().to_owned()
 }

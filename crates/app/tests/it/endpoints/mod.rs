@@ -38,6 +38,7 @@ mod bad_sockets;
 mod binary;
 mod budgets;
 mod cancel;
+mod closed;
 mod command_line;
 mod crash;
 mod doctor;

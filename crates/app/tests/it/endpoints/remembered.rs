@@ -165,7 +165,7 @@ async fn invariant_15_owner_remembered_tools_are_private(database: TestDatabase)
     let mut binary = Binary::on(&database);
     let mut tokens = Vec::new();
     for user in ["ada", "eve"] {
-        let made = binary.run_command(&["token", "create", "--user", user]).await;
+        let made = binary.run_command(&["token", "create", "--user", user, "--scopes", "all"]).await;
         assert_eq!(made.code, Some(0), "{}", made.stderr);
         tokens.push(made.stdout.trim().to_owned());
     }

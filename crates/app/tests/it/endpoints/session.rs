@@ -11,7 +11,8 @@ use testkit::{client::TestClient, database::TestDatabase};
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 
 on_both_databases! {
-    server: nobody_is_signed_in_without_a_credential, c2_a_link_signs_one_browser_in;
+    server: nobody_is_signed_in_without_a_credential, c2_a_link_signs_one_browser_in, m4_a_link_does_not_run_an_agent,
+            h1_a_body_without_a_preflight_needs_more_than_a_cookie, l4_a_page_of_the_other_scheme_is_another_page;
     database: cookie_has_the_access_of_its_token, cookie_works_for_own_pages_only, browser_session_ends,
               c2_the_printed_link_is_in_no_log_and_a_new_key_ends_sessions;
 }
@@ -39,7 +40,8 @@ async fn nobody_is_signed_in_without_a_credential(operator: &TestClient) {
 async fn c2_a_link_signs_one_browser_in(operator: &TestClient) {
     let api = &operator.anonymous();
     post(api, "/api/session/links", &json!({})).await.expect_problem(401, "unauthorized");
-    let token = post(operator, "/api/tokens", &json!({"name": "laptop"})).await.expect_status(201);
+    let all = json!({"name": "laptop", "scopes": ["read", "run", "approve", "admin"]});
+    let token = post(operator, "/api/tokens", &all).await.expect_status(201);
     let with_token = api.clone().with_token(token["token"].as_str().unwrap());
     post(&with_token, "/api/session/links", &json!({})).await.expect_problem(403, "forbidden");
 
@@ -140,7 +142,7 @@ async fn with_token(api: &TestClient, token: &str) -> Browser {
 }
 
 async fn token(binary: &Binary, user: &str) -> String {
-    binary.run_command(&["token", "create", "--user", user]).await.stdout.trim().to_owned()
+    binary.run_command(&["token", "create", "--user", user, "--scopes", "all"]).await.stdout.trim().to_owned()
 }
 
 async fn cookie_has_the_access_of_its_token(database: TestDatabase) {
@@ -225,4 +227,79 @@ async fn browser_session_ends(database: TestDatabase) {
     assert_eq!(revoked.session().await, json!({"accounts": true, "signed_in": false, "name": null}));
     response_to(revoked.ask(Method::GET, "/api/rooms")).await.expect_problem(401, "unauthorized");
     server.terminate(STOP).await.unwrap();
+}
+
+async fn signed_in(operator: &TestClient) -> Browser {
+    with_token(&operator.anonymous(), operator.token().unwrap()).await
+}
+
+async fn m4_a_link_does_not_run_an_agent(operator: &TestClient) {
+    let browser = signed_in(operator).await;
+    let path = format!("/api/execute/agent/{}?message=!count%202", operator.scripted_agent().await.unwrap());
+    for site in [None, Some("same-origin"), Some("none")] {
+        let click = browser.ask(Method::GET, &path);
+        let click = site.into_iter().fold(click, |click, site| click.header("sec-fetch-site", site));
+        let refused = response_to(click).await.expect_problem(403, "forbidden");
+        assert!(refused["detail"].as_str().unwrap().contains("/api/tickets"), "{refused}");
+    }
+    assert_eq!(response_to(operator.request(Method::HEAD, &path)).await.status, 405);
+    assert_eq!(get(operator, "/api/rooms").await.expect_status(200)["rooms"], json!([]), "nothing has run");
+
+    let ticket = response_to(browser.on_page(Method::POST, "/api/tickets")).await.expect_status(201);
+    let with_ticket = format!("{path}&ticket={}", ticket["ticket"].as_str().unwrap());
+    assert_eq!(response_to(operator.anonymous().request(Method::HEAD, &with_ticket)).await.status, 405);
+    let from_elsewhere = browser.ask(Method::GET, &with_ticket).header("origin", "https://evil.example");
+    response_to(from_elsewhere).await.expect_problem(403, "forbidden_origin");
+    let ran = response_to(browser.ask(Method::GET, &with_ticket).header("sec-fetch-site", "same-origin")).await;
+    assert!(ran.status == 200 && ran.text.ends_with("data: done\n\n"), "{ran:?}");
+    let again = response_to(browser.ask(Method::GET, &with_ticket)).await;
+    again.expect_problem(401, "unauthorized");
+
+    // The ticket is enough by itself, as long as what gave it is valid.
+    let ticket = response_to(browser.on_page(Method::POST, "/api/tickets")).await.expect_status(201);
+    let alone = format!("{path}&ticket={}", ticket["ticket"].as_str().unwrap());
+    assert_eq!(get(&operator.anonymous(), &alone).await.status, 200);
+    let ticket = response_to(browser.on_page(Method::POST, "/api/tickets")).await.expect_status(201);
+    assert_eq!(response_to(browser.on_page(Method::DELETE, "/api/session")).await.status, 204);
+    let late = format!("{path}&ticket={}", ticket["ticket"].as_str().unwrap());
+    get(&operator.anonymous(), &late).await.expect_problem(401, "unauthorized");
+    assert_eq!(get(operator, &path).await.status, 200, "a token needs no ticket");
+}
+
+async fn h1_a_body_without_a_preflight_needs_more_than_a_cookie(operator: &TestClient) {
+    let browser = signed_in(operator).await;
+    for target in ["/api/uploads?name=a.txt", "/api/skills/import"] {
+        for kind in [None, Some("text/plain"), Some("multipart/form-data; boundary=x"), Some("Text/Plain; charset=x")] {
+            let send = |request: RequestBuilder| {
+                let request = kind.into_iter().fold(request, |request, kind| request.header("content-type", kind));
+                response_to(request.body("content"))
+            };
+            send(browser.on_page(Method::POST, target)).await.expect_problem(415, "unsupported_media_type");
+            let asked_first = send(browser.on_page(Method::POST, target).header("x-requested-with", "x")).await;
+            let by_program = send(operator.request(Method::POST, target)).await;
+            let is_upload = target.starts_with("/api/uploads");
+            for answer in [asked_first, by_program] {
+                assert_eq!(answer.status == 201, is_upload, "{target} {kind:?}: {answer:?}");
+                assert!(!answer.text.contains("Idempotency-Key"), "{answer:?}");
+            }
+        }
+    }
+}
+
+async fn l4_a_page_of_the_other_scheme_is_another_page(operator: &TestClient) {
+    let (browser, own) = (signed_in(operator).await, operator.base_url());
+    let other = own.replacen("http", "https", 1);
+    assert!(browser.socket(Some(own)).await && !browser.socket(Some(&other)).await);
+    let write = |origin: &str| {
+        response_to(browser.ask(Method::POST, "/api/rooms").header("origin", origin).json(&json!({"name": "x"})))
+    };
+    assert_eq!(write(own).await.status, 201);
+    assert_eq!(write(&other).await.status, 401, "the cookie of http does not count there");
+    let sign_in = operator.anonymous().request(Method::POST, "/api/session").header("origin", &other);
+    let sign_in = sign_in.json(&json!({"token": operator.token().unwrap()}));
+    response_to(sign_in).await.expect_problem(403, "forbidden_origin");
+    let behind_tls = operator.anonymous().request(Method::POST, "/api/session").header("origin", &other);
+    let behind_tls = behind_tls.header("x-forwarded-proto", "https").json(&json!({"token": operator.token().unwrap()}));
+    let set = response_to(behind_tls).await.header("set-cookie").to_owned();
+    assert!(set.starts_with("__Host-greenroom_session=") && set.ends_with("; Secure"), "{set}");
 }

@@ -142,7 +142,9 @@ async fn agent_gets_attachments_as_files(database: TestDatabase) {
 
 async fn uploads_are_private(database: TestDatabase) {
     let mut binary = Binary::on(&database);
-    let secret = async |user| binary.run_command(&["token", "create", "--user", user]).await.stdout.trim().to_owned();
+    let secret = async |user| {
+        binary.run_command(&["token", "create", "--user", user, "--scopes", "all"]).await.stdout.trim().to_owned()
+    };
     let (ada, bob) = (secret("ada").await, secret("bob").await);
     let (server, operator) = binary.serve().await;
     let api = operator.anonymous();

@@ -21,6 +21,8 @@ export function uploadFile(file: File, onProgress: (share: number) => void): Upl
   request.open('POST', `/api/uploads?name=${encodeURIComponent(file.name)}`)
   request.timeout = 10 * 60_000
   request.setRequestHeader('content-type', file.type || 'application/octet-stream')
+  // Pages of other sites cannot add it: the server asks for it with types such as text/plain.
+  request.setRequestHeader('x-requested-with', 'XMLHttpRequest')
   request.send(file)
   return { done, cancel: () => request.abort() }
 }

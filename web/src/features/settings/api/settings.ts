@@ -15,8 +15,9 @@ export const doctorQuery = queryOptions({
   queryFn: (): Promise<Examination> => answerOf(api.GET('/api/doctor')),
 })
 
-export function makeToken(name: string): Promise<CreatedToken> {
-  return answerOf(api.POST('/api/tokens', { params: { header: once() }, body: { name } }))
+/** `confirm`: the user's token or the server's key once more, so that a borrowed browser creates no token. */
+export function makeToken(name: string, confirm: string): Promise<CreatedToken> {
+  return answerOf(api.POST('/api/tokens', { params: { header: once() }, body: { name, confirm } }))
 }
 
 export async function revokeToken(id: string): Promise<void> {

@@ -5,17 +5,16 @@ import { CopyButton } from '@/components/ui/copy-button'
 import { Dialog } from '@/components/ui/dialog'
 import dialogs from '@/components/ui/dialog-body.module.css'
 import { Field } from '@/components/ui/field'
-import notes from '@/components/ui/note-box.module.css'
 import { ProblemText } from '@/components/ui/problem-text'
-import { sessionQuery, signIn } from '@/lib/api/session'
 import { makeToken, tokensQuery } from '../api/settings'
 import styles from './settings.module.css'
 
-/** `isFirst`: the server has no accounts yet, and this gives it some. */
-export function NewTokenDialog({ isFirst, onClose }: { isFirst: boolean; onClose: () => void }): ReactNode {
+/** `isOpen`: the server asks nobody who they are, so nothing is to be confirmed. */
+export function NewTokenDialog({ isOpen, onClose }: { isOpen: boolean; onClose: () => void }): ReactNode {
   const [name, setName] = useState('')
-  // Kept apart from the mutation: the token is shown even if the sign-in after its creation fails.
+  const [confirm, setConfirm] = useState('')
   const [token, setToken] = useState<string | null>(null)
+  const isComplete = name.trim() !== '' && (isOpen || confirm.trim() !== '')
   const queries = useQueryClient()
   const form = useRef<HTMLFormElement>(null)
 
@@ -26,12 +25,10 @@ export function NewTokenDialog({ isFirst, onClose }: { isFirst: boolean; onClose
 
   const create = useMutation({
     mutationFn: async () => {
-      const created = await makeToken(name.trim())
+      const created = await makeToken(name.trim(), confirm.trim())
       setToken(created.token)
-      // From now on every request needs a token, including this page.
-      if (created.turned_accounts_on) await signIn(created.token)
     },
-    onSuccess: () => Promise.all([queries.invalidateQueries(tokensQuery), queries.invalidateQueries(sessionQuery)]),
+    onSuccess: () => queries.invalidateQueries(tokensQuery),
   })
 
   return (
@@ -42,7 +39,7 @@ export function NewTokenDialog({ isFirst, onClose }: { isFirst: boolean; onClose
         onSubmit={(event) => {
           event.preventDefault()
           if (token !== null) onClose()
-          else if (name.trim() !== '') create.mutate()
+          else if (isComplete) create.mutate()
         }}
       >
         {token === null ? (
@@ -54,12 +51,17 @@ export function NewTokenDialog({ isFirst, onClose }: { isFirst: boolean; onClose
               onChange={(event) => setName(event.target.value)}
               hint="What it is for, such as “laptop” or “nightly job”."
             />
-            {isFirst && (
-              <p className={notes.warning}>
-                From the first token on, every browser and program has to show one, on this machine too. This page is signed in with it at once;
-                to let in others, make a token for each.
-              </p>
+            {!isOpen && (
+              <Field
+                label="Your token or the server's key"
+                type="password"
+                autoComplete="off"
+                value={confirm}
+                onChange={(event) => setConfirm(event.target.value)}
+                hint="Confirms that it is you. On the server's machine, “greenroom auth header” prints the key."
+              />
             )}
+            <p>It reads and runs for 90 days. For other scopes and times use “greenroom token create”.</p>
           </>
         ) : (
           <ShownOnce token={token} />
@@ -67,7 +69,7 @@ export function NewTokenDialog({ isFirst, onClose }: { isFirst: boolean; onClose
         <ProblemText error={create.error} />
         <div className={styles.actions}>
           {token === null && <Button onClick={onClose}>Cancel</Button>}
-          <Button type="submit" look="primary" isBusy={create.isPending} disabled={token === null && name.trim() === ''}>
+          <Button type="submit" look="primary" isBusy={create.isPending} disabled={token === null && !isComplete}>
             {token === null ? 'Make the token' : 'I have kept it'}
           </Button>
         </div>

@@ -22,7 +22,7 @@ export function TokensSection({ hasAccounts }: { hasAccounts: boolean }): ReactN
       lead={
         hasAccounts
           ? 'A token lets a browser, a program or another machine in as you. Give each its own, so that one can be taken back alone.'
-          : 'Nobody needs a token here yet: on this machine you are the owner. The first one changes that.'
+          : 'This server was started with --no-auth: nobody needs a token on its machine.'
       }
       action={
         <Button onClick={() => setIsMaking(true)}>
@@ -52,7 +52,7 @@ export function TokensSection({ hasAccounts }: { hasAccounts: boolean }): ReactN
           ))}
         </ul>
       )}
-      {isMaking && <NewTokenDialog isFirst={!hasAccounts} onClose={() => setIsMaking(false)} />}
+      {isMaking && <NewTokenDialog isOpen={!hasAccounts} onClose={() => setIsMaking(false)} />}
       {revoking && <RevokeDialog token={revoking} onClose={() => setRevoking(null)} />}
     </Section>
   )
