@@ -49,7 +49,7 @@ describe('an agent', () => {
   it('is allowed a tool once and for all, until that is taken back', async () => {
     const view = await open('Always')
     await view.say('!ask Bash {"cmd":"ls"}')
-    await view.button('Always in this room').click()
+    await view.button('Always any Bash call').click()
     await view.hears('from now on without asking')
     await view.say('!ask Bash {"cmd":"pwd"}')
     await view.answers.nth(1).getByText('allowed').waitFor()

@@ -5,6 +5,7 @@
 
 pub mod actor;
 pub mod agent;
+pub mod approval;
 pub mod audit;
 pub mod budget;
 pub mod event;

@@ -2,6 +2,7 @@
 //! run, which may be another one than the server that accepted it (invariant 23).
 
 use crate::{
+    approval::{DecisionAuthor, RememberScope},
     event::Decision,
     ids::{ApprovalId, MessageId, RunId, SignalId, UserId},
 };
@@ -36,12 +37,16 @@ pub enum SignalBody {
         /// Replaces the input of the tool call; for a question, the answer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         input: Option<Value>,
-        /// Allow this tool for this agent in this room from now on.
+        /// Allow such calls for this agent in this room from now on. Without a scope: the whole tool.
         #[serde(default)]
         remember: bool,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        scope: Option<RememberScope>,
         /// Who answered.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         user_id: Option<UserId>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        author: Option<DecisionAuthor>,
     },
     /// Take a posted message into the answer in progress.
     Steer { message_id: MessageId },
@@ -123,7 +128,9 @@ mod tests {
                     decision: Decision::Allow,
                     input: None,
                     remember: true,
+                    scope: None,
                     user_id: None,
+                    author: None,
                 },
                 json!({"kind": "answer_approval", "approval_id": approval_id, "decision": "allow", "remember": true}),
             ),

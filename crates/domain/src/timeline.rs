@@ -294,9 +294,9 @@ mod tests {
             input: Value::Null,
             expires_at: Timestamp::from_millis(0),
             is_question: false,
+            pattern: None,
         };
-        let answer =
-            ApprovalResolved { approval_id, decision: Decision::Allow, input: None, remember: false, user_id: None };
+        let answer = ApprovalResolved { decision: Decision::Allow, ..ApprovalResolved::expired(approval_id) };
         let said = read(vec![
             (0, queued()),
             (1, started()),

@@ -23,6 +23,7 @@ macro_rules! files {
             "0011_foreign_keys.sql",
             "0012_budgets.sql",
             "0013_skill_reviews.sql",
+            "0014_remembered_rules.sql",
         )
     };
     ($dialect:literal, $($name:literal,)*) => {

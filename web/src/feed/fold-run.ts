@@ -59,6 +59,7 @@ function request(run: RunState, data: EventData['approval_requested'], partsBefo
     input: data.input,
     expiresAt: data.expires_at,
     isQuestion: data.is_question ?? false,
+    pattern: data.pattern ?? null,
     partsBefore,
     decision: null,
     isRemembered: false,

@@ -43,11 +43,13 @@ export interface Approval {
   input: unknown
   expiresAt: string
   isQuestion: boolean
+  /** What can be allowed for good with one answer, such as `Bash(git status:*)`. */
+  pattern: string | null
   /** How many parts its answer had when it came: its place where no tool call shows it. */
   partsBefore: number
   decision: Decision | null
   changedInput?: unknown
-  /** The tool needs no asking from then on. */
+  /** Such calls need no asking from then on. */
   isRemembered: boolean
 }
 

@@ -1,6 +1,7 @@
 //! The data of every event type. Names are stored and streamed: fields may be added, never renamed.
 
 use crate::{
+    approval::{DecisionAuthor, RememberScope},
     ids::{AgentId, ApprovalId, MessageId, UserId},
     limits::Limit,
     message::{Attachment, Author},
@@ -252,6 +253,10 @@ pub struct ApprovalRequested {
     /// The agent asks the user a question; the answer is in the `input` of the decision.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_question: bool,
+    /// What `remember: "pattern"` would allow from now on, such as `Bash(git status:*)`. Absent if the call has no
+    /// pattern.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pattern: Option<String>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
@@ -270,12 +275,26 @@ pub struct ApprovalResolved {
     /// The input as edited by the user, if they edited it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Value>,
-    /// Whether the tool is now always allowed for this agent in this room.
+    /// Whether such calls are now always allowed for this agent in this room.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub remember: bool,
+    /// How much is remembered; absent with `remember` in events from before the scopes, which means the whole tool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scope: Option<RememberScope>,
     /// Who decided; absent if no person did, and in events from before users had ids.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user_id: Option<UserId>,
+    /// Who decided, by which credential and from where; absent if no person did, and in older events.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub author: Option<DecisionAuthor>,
+}
+
+impl ApprovalResolved {
+    /// An approval that nobody decided.
+    pub fn expired(approval_id: ApprovalId) -> Self {
+        let decision = Decision::Expired;
+        Self { approval_id, decision, input: None, remember: false, scope: None, user_id: None, author: None }
+    }
 }
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]

@@ -3,6 +3,7 @@
 use crate::{Engine, EngineError};
 use domain::{
     actor::Actor,
+    approval::{DecisionAuthor, RememberScope},
     audit::{AuditAction, AuditEntry, AuditedObject},
     event::{Decision, Event, EventBody, EventType},
     ids::{AgentId, ApprovalId, RoomId, RunId},
@@ -11,7 +12,7 @@ use domain::{
     signal::{SignalBody, SignalOutcome},
 };
 use serde_json::Value;
-use std::time::Duration;
+use std::{net::IpAddr, time::Duration};
 use store::RememberedTool;
 
 /// How long to wait until the server that holds the run has carried out an answer. It stays stored.
@@ -25,8 +26,10 @@ pub struct ApprovalResponse {
     pub decision: Decision,
     /// Replaces the input of the tool call; for a question, the answer.
     pub input: Option<Value>,
-    /// Allow this tool for this agent in this room from now on.
-    pub remember: bool,
+    /// Allow such calls for this agent in this room from now on.
+    pub remember: Option<RememberScope>,
+    /// The address of the client, if it is known.
+    pub address: Option<IpAddr>,
 }
 
 impl Engine {
@@ -38,8 +41,8 @@ impl Engine {
         approval: ApprovalResponse,
     ) -> Result<(), EngineError> {
         let owner = actor.require(Permission::Approve)?;
-        let ApprovalResponse { decision, input, remember } = approval;
-        if remember && decision != Decision::Allow {
+        let ApprovalResponse { decision, input, remember, address } = approval;
+        if remember.is_some() && decision != Decision::Allow {
             return Err(remember_refused(
                 "only allow can be remembered; to always deny a tool, add it to the agent's tools.deny",
             ));
@@ -51,20 +54,32 @@ impl Engine {
             RunStatus::Queued => return Err(EngineError::NotFound),
             _ => {
                 let entry = AuditEntry::new(actor, AuditAction::Approve, AuditedObject::Approval, id);
-                let user_id = actor.user_id();
-                let answer = SignalBody::AnswerApproval { approval_id: id, decision, input, remember, user_id };
+                let answer = SignalBody::AnswerApproval {
+                    approval_id: id,
+                    decision,
+                    input: input.clone(),
+                    remember: remember.is_some(),
+                    scope: remember,
+                    user_id: actor.user_id(),
+                    author: Some(DecisionAuthor::new(actor, address)),
+                };
                 self.answer(&run, answer, entry.in_room(run.room_id)).await?
             }
         };
         match outcome {
             SignalOutcome::CarriedOut => Ok(()),
-            SignalOutcome::NotRememberable => {
-                Err(remember_refused("the answer to a question cannot be remembered; omit remember"))
-            }
+            SignalOutcome::NotRememberable => Err(remember_refused(match remember {
+                Some(RememberScope::Tool) | None => "the answer to a question cannot be remembered; omit remember",
+                Some(RememberScope::Pattern) => "this call has no pattern; remember exact or tool, or omit remember",
+                Some(RememberScope::Exact) => {
+                    "this input cannot be remembered: it answers a question, or is too long; omit remember"
+                }
+            })),
             // A repeated identical answer succeeds: the first response may have been lost.
             SignalOutcome::NotPending | SignalOutcome::Queued | SignalOutcome::RunEnded => {
                 match self.recorded_decision(&run, id).await? {
-                    Some(decided) if decided == (decision, remember) => Ok(()),
+                    // The tool runs with one input: another one was not what ran.
+                    Some(decided) if decided == (decision, remember, input.clone()) => Ok(()),
                     _ if outcome == SignalOutcome::RunEnded => Err(EngineError::RunEnded),
                     Some(_) => Err(EngineError::Conflict(
                         "the approval was already decided differently; see the room's events".into(),
@@ -88,18 +103,19 @@ impl Engine {
         })
     }
 
-    /// The decision on an approval in the journal, and whether it is remembered.
+    /// The decision on an approval in the journal, what is remembered, and the changed input.
     async fn recorded_decision(
         &self,
         run: &Run,
         approval: ApprovalId,
-    ) -> Result<Option<(Decision, bool)>, EngineError> {
+    ) -> Result<Option<(Decision, Option<RememberScope>, Option<Value>)>, EngineError> {
         let events = self.store().run_events(run.room_id, run.id, run.queued_seq).await?;
         let resolved = events.iter().filter(|event| event.kind == EventType::ApprovalResolved);
         for body in resolved.map(Event::body) {
             match body.map_err(store::StoreError::from)? {
                 EventBody::ApprovalResolved(e) if e.approval_id == approval => {
-                    return Ok(Some((e.decision, e.remember)));
+                    let remembered = e.remember.then(|| e.scope.unwrap_or(RememberScope::Tool));
+                    return Ok(Some((e.decision, remembered, e.input)));
                 }
                 _ => {}
             }

@@ -9,6 +9,7 @@ use crate::{
 use domain::{
     actor::Actor,
     agent::{Agent, PolicyDecision, ToolPolicy},
+    approval::RememberScope,
     ids::{AgentId, RoomId},
     mcp::{McpTier, NamedMcpServer, tool_name},
     permission::Permission,
@@ -132,7 +133,10 @@ impl Engine {
             Some(room) => self.store().remembered_tools(owner, room).await?,
             None => Vec::new(),
         };
-        let remembered = remembered.into_iter().filter(|tool| tool.agent_id == agent.id).map(|tool| tool.tool);
+        // Rules for some calls of a tool do not change what the tool needs in general.
+        let is_whole = |tool: &store::RememberedTool| tool.rule.scope() == RememberScope::Tool;
+        let remembered = remembered.into_iter().filter(|tool| tool.agent_id == agent.id && is_whole(tool));
+        let remembered = remembered.map(|tool| tool.rule.tool);
         let host_tools = &self.config().host_tools;
         let rules = ToolRules { policy: &agent.spec.tools, remembered: remembered.collect(), host_tools };
         let stored = self.skill_servers(owner, &agent.spec).await?;

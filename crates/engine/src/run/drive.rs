@@ -206,7 +206,7 @@ async fn start_turn(
         stream_id: started.stream_id,
         limits,
         tools: agent.spec.tools.clone(),
-        remembered: remembered.into_iter().filter(|tool| tool.agent_id == agent.id).map(|tool| tool.tool).collect(),
+        remembered: remembered.into_iter().filter(|tool| tool.agent_id == agent.id).map(|tool| tool.rule).collect(),
         model: agent.spec.model.clone(),
         started_at: started.started_at,
     };

@@ -92,7 +92,7 @@ impl RunEnd {
             stream_id: started.map_or_else(MessageId::generate, |started| started.stream_id),
             limits: domain::limits::Limits::default(),
             tools: domain::agent::ToolPolicy::default(),
-            remembered: std::collections::BTreeSet::new(),
+            remembered: Vec::new(),
             model: run.model.clone(),
             started_at: started.map_or(run.created_at, |started| started.started_at),
         };
@@ -110,7 +110,7 @@ impl RunEnd {
                 TurnEffect::SetRunStatus(_)
                 | TurnEffect::SendCommand(_)
                 | TurnEffect::SaveSession(_)
-                | TurnEffect::RememberTool(_)
+                | TurnEffect::Remember(_)
                 | TurnEffect::SteerSettled { .. } => {}
             }
         }

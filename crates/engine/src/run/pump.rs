@@ -156,9 +156,9 @@ impl TurnPump {
                     self.machine.handle(TurnInput::SteerRefused { message }, now, &mut effects);
                 }
                 PumpWake::ApprovalExpired(approval) => {
-                    let (decision, remember) = (Decision::Expired, false);
+                    let (decision, remember) = (Decision::Expired, None);
                     self.machine.handle(
-                        TurnInput::Answer { approval, decision, input: None, remember, user_id: None },
+                        TurnInput::Answer { approval, decision, input: None, remember, author: None },
                         now,
                         &mut effects,
                     );
@@ -239,13 +239,13 @@ impl TurnPump {
         settled: &mut SettledSignals,
     ) -> bool {
         let outcome = match request {
-            RunRequest::AnswerApproval { approval, decision, input, remember, user_id } => {
+            RunRequest::AnswerApproval { approval, decision, input, remember, author } => {
                 if !self.machine.is_waiting_for(approval) || self.machine.is_stopping() {
                     SignalOutcome::NotPending
-                } else if remember && self.machine.is_question(approval) {
+                } else if remember.is_some_and(|scope| !self.machine.can_remember(approval, scope)) {
                     SignalOutcome::NotRememberable
                 } else {
-                    let answer = TurnInput::Answer { approval, decision, input, remember, user_id };
+                    let answer = TurnInput::Answer { approval, decision, input, remember, author };
                     self.machine.handle(answer, now, effects);
                     SignalOutcome::CarriedOut
                 }
@@ -319,7 +319,7 @@ impl TurnPump {
         effects: Vec<TurnEffect>,
         settled: &mut SettledSignals,
     ) -> Result<(Option<RunStatus>, Vec<TurnCommand>), StoreError> {
-        let (mut entries, mut to_send, mut tools) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut entries, mut to_send, mut rules) = (Vec::new(), Vec::new(), Vec::new());
         let (mut status, mut session, mut finish) = (None, None, None);
         for effect in effects {
             match effect {
@@ -327,7 +327,7 @@ impl TurnPump {
                 TurnEffect::SetRunStatus(changed) => status = Some(changed),
                 TurnEffect::SendCommand(command) => to_send.push(command),
                 TurnEffect::SaveSession(id) => session = self.session_marks.set_session(&id).or(session),
-                TurnEffect::RememberTool(tool) => tools.push(tool),
+                TurnEffect::Remember(rule) => rules.push(rule),
                 TurnEffect::SteerSettled { message, taken } => self.settle_steering(message, taken, settled),
                 TurnEffect::Finish(end) => finish = Some(end),
             }
@@ -348,7 +348,7 @@ impl TurnPump {
             let (agent_id, provider) = (self.agent.id, self.agent.spec.provider.clone());
             changes.push(RowChange::PutSession { agent_id, provider, session });
         }
-        changes.extend(tools.into_iter().map(|tool| RowChange::RememberTool { agent_id: self.agent.id, tool }));
+        changes.extend(rules.into_iter().map(|rule| RowChange::RememberTool { agent_id: self.agent.id, rule }));
         if entries.iter().any(PendingEvent::meters) {
             let Answer { usage, cost, .. } = self.machine.answer();
             changes.push(RowChange::MeterRun { run_id: self.run.id, usage: *usage, cost: *cost });

@@ -6,8 +6,9 @@
 use super::RunJournal;
 use crate::Engine;
 use domain::{
+    approval::{DecisionAuthor, RememberScope},
     event::{Decision, NewEvent, RunQueued},
-    ids::{ApprovalId, MessageId, RunId, SignalId, UserId},
+    ids::{ApprovalId, MessageId, RunId, SignalId},
     message::Message,
     signal::{Signal, SignalBody, SignalOutcome},
 };
@@ -33,8 +34,8 @@ pub(super) enum RunRequest {
         approval: ApprovalId,
         decision: Decision,
         input: Option<Value>,
-        remember: bool,
-        user_id: Option<UserId>,
+        remember: Option<RememberScope>,
+        author: Option<DecisionAuthor>,
     },
     /// Without a text if the attachments of the message cannot be used here: the run that is queued instead reports it.
     Steer {
@@ -79,8 +80,10 @@ impl SignalInbox {
 
     async fn prepare(&self, body: SignalBody) -> Result<RunRequest, StoreError> {
         Ok(match body {
-            SignalBody::AnswerApproval { approval_id: approval, decision, input, remember, user_id } => {
-                RunRequest::AnswerApproval { approval, decision, input, remember, user_id }
+            SignalBody::AnswerApproval { approval_id: approval, decision, input, remember, scope, author, .. } => {
+                // Without a scope, a server of an earlier version stored it.
+                let remember = remember.then(|| scope.unwrap_or(RememberScope::Tool));
+                RunRequest::AnswerApproval { approval, decision, input, remember, author }
             }
             SignalBody::ForgetTool { tool } => RunRequest::ForgetTool { tool },
             SignalBody::Steer { message_id } => {

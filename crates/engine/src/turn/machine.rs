@@ -3,13 +3,14 @@
 use super::{coalesce::PendingEvent, limit, output_size::output_size};
 use domain::{
     agent::{PolicyDecision, ToolPolicy},
+    approval::{DecisionAuthor, RememberScope, RememberedRule},
     event::{
         ApprovalRequested, ApprovalResolved, ContentDelta, Decision, ErrorReported, EventBody, Interruption, Retract,
         RunCancelled, RunCompleted, RunFailed, RunInterrupted, Status, StreamEnd, ThinkingDelta, ToolOutputDelta,
         ToolResult, ToolUse, UsageReported,
     },
     fold::Answer,
-    ids::{ApprovalId, MessageId, UserId},
+    ids::{ApprovalId, MessageId},
     limits::{Limit, Limits},
     message::MessageStatus,
     prices,
@@ -30,8 +31,8 @@ pub(crate) struct TurnSettings {
     pub stream_id: MessageId,
     pub limits: Limits,
     pub tools: ToolPolicy,
-    /// Tools that a person has allowed for good for this agent in this room; the policy's `ask` does not apply to them.
-    pub remembered: BTreeSet<String>,
+    /// Calls that a person has allowed for good for this agent in this room; the policy's `ask` does not apply to them.
+    pub remembered: Vec<RememberedRule>,
     /// The agent's model, for prices when the provider does not name one.
     pub model: Option<String>,
     pub started_at: Timestamp,
@@ -45,10 +46,10 @@ pub(crate) enum TurnInput {
         approval: ApprovalId,
         decision: Decision,
         input: Option<Value>,
-        /// Allow the tool without asking from now on.
-        remember: bool,
+        /// Allow such calls without asking from now on.
+        remember: Option<RememberScope>,
         /// Who answered.
-        user_id: Option<UserId>,
+        author: Option<DecisionAuthor>,
     },
     /// A new message for the answer in progress.
     Steer {
@@ -83,7 +84,7 @@ pub(crate) enum TurnEffect {
     SetRunStatus(RunStatus),
     SendCommand(TurnCommand),
     SaveSession(String),
-    RememberTool(String),
+    Remember(RememberedRule),
     /// Whether the provider took a message into the answer in progress.
     SteerSettled {
         message: MessageId,
@@ -116,6 +117,7 @@ struct PendingApproval {
     id: ApprovalId,
     expires_at: Timestamp,
     tool: String,
+    input: Value,
     is_question: bool,
 }
 
@@ -166,6 +168,7 @@ impl TurnMachine {
                     id: e.approval_id,
                     expires_at: e.expires_at,
                     tool: e.name.clone(),
+                    input: e.input.clone(),
                     is_question: e.is_question,
                 }),
                 EventBody::ApprovalResolved(e) => {
@@ -199,9 +202,12 @@ impl TurnMachine {
         self.pending_approvals.iter().any(|waiting| waiting.id == approval)
     }
 
-    /// Returns whether the approval is a question: the answer to a question is never remembered.
-    pub(crate) fn is_question(&self, approval: ApprovalId) -> bool {
-        self.pending_approvals.iter().any(|waiting| waiting.id == approval && waiting.is_question)
+    /// Returns whether the answer to an approval can be remembered in this way. The answer to a question never can.
+    pub(crate) fn can_remember(&self, approval: ApprovalId, scope: RememberScope) -> bool {
+        self.pending_approvals.iter().any(|waiting| {
+            let rule = || RememberedRule::new(&waiting.tool, &waiting.input, scope);
+            waiting.id == approval && !waiting.is_question && rule().is_some()
+        })
     }
 
     /// Returns whether a tool call is running.
@@ -216,13 +222,13 @@ impl TurnMachine {
         match input {
             TurnInput::ProviderReport(reported) => self.handle_report(reported, now, effects),
             TurnInput::Stop(why) => self.stop(why, effects),
-            TurnInput::Answer { approval, decision, input, remember, user_id } => {
-                self.resolve_approval(approval, decision, input, remember, user_id, effects);
+            TurnInput::Answer { approval, decision, input, remember, author } => {
+                self.resolve_approval(approval, decision, input, remember, author, effects);
             }
             TurnInput::Steer { message, text } => self.steer(message, text, effects),
             TurnInput::SteerRefused { message } => self.on_steered(message, false, effects),
             TurnInput::ForgetTool { tool } => {
-                self.settings.remembered.remove(&tool);
+                self.settings.remembered.retain(|rule| rule.tool != tool);
             }
             TurnInput::BudgetUsedUp => {
                 self.is_over_budget = true;
@@ -277,7 +283,7 @@ impl TurnMachine {
                 ToolResult { stream_id, tool_use_id: id, content, is_error }.into()
             }
             TurnEvent::Approval { id, tool_use_id, name, input, is_question } => {
-                let decision = match self.verdict(&name, is_question) {
+                let decision = match self.verdict(&name, &input, is_question) {
                     PolicyDecision::Ask => None,
                     PolicyDecision::Allow => Some(Decision::Allow),
                     PolicyDecision::Deny => Some(Decision::Deny),
@@ -287,9 +293,12 @@ impl TurnMachine {
                     return;
                 }
                 let expires_at = now + self.settings.limits.approval;
-                self.pending_approvals.push(PendingApproval { id, expires_at, tool: name.clone(), is_question });
+                let waiting = PendingApproval { id, expires_at, tool: name.clone(), input: input.clone(), is_question };
+                self.pending_approvals.push(waiting);
+                let pattern = RememberedRule::new(&name, &input, RememberScope::Pattern).filter(|_| !is_question);
+                let pattern = pattern.map(|rule| rule.label());
                 effects.push(TurnEffect::SetRunStatus(RunStatus::WaitingForApproval));
-                ApprovalRequested { approval_id: id, tool_use_id, name, input, expires_at, is_question }.into()
+                ApprovalRequested { approval_id: id, tool_use_id, name, input, expires_at, is_question, pattern }.into()
             }
             TurnEvent::ApprovalWithdrawn { id } => {
                 // Already answered by the policy or by a person.
@@ -298,14 +307,7 @@ impl TurnMachine {
                 if self.pending_approvals.is_empty() {
                     effects.push(TurnEffect::SetRunStatus(RunStatus::Running));
                 }
-                ApprovalResolved {
-                    approval_id: id,
-                    decision: Decision::Expired,
-                    input: None,
-                    remember: false,
-                    user_id: None,
-                }
-                .into()
+                ApprovalResolved::expired(id).into()
             }
             TurnEvent::Usage { usage, model, cost } => {
                 self.is_calling = false;
@@ -331,11 +333,12 @@ impl TurnMachine {
     }
 
     /// Questions always go to a person: neither the policy's `allow` nor a remembered tool answers them.
-    fn verdict(&self, tool: &str, is_question: bool) -> PolicyDecision {
+    fn verdict(&self, tool: &str, input: &Value, is_question: bool) -> PolicyDecision {
+        let is_remembered = || self.settings.remembered.iter().any(|rule| rule.matches(tool, input));
         match self.settings.tools.decide(tool) {
             PolicyDecision::Deny => PolicyDecision::Deny,
             _ if is_question => PolicyDecision::Ask,
-            PolicyDecision::Ask if self.settings.remembered.contains(tool) => PolicyDecision::Allow,
+            PolicyDecision::Ask if is_remembered() => PolicyDecision::Allow,
             verdict => verdict,
         }
     }
@@ -371,21 +374,33 @@ impl TurnMachine {
         approval: ApprovalId,
         decision: Decision,
         input: Option<Value>,
-        remember: bool,
-        user_id: Option<UserId>,
+        remember: Option<RememberScope>,
+        author: Option<DecisionAuthor>,
         effects: &mut Vec<TurnEffect>,
     ) {
         let Some(at) = self.pending_approvals.iter().position(|waiting| waiting.id == approval) else { return };
         if self.is_stopping() {
             return;
         }
-        let PendingApproval { tool, is_question, .. } = self.pending_approvals.remove(at);
-        let remember = remember && decision == Decision::Allow && !is_question;
-        if remember {
-            self.settings.remembered.insert(tool.clone());
-            effects.push(TurnEffect::RememberTool(tool));
+        let PendingApproval { tool, input: requested, is_question, .. } = self.pending_approvals.remove(at);
+        let scope = remember.filter(|_| decision == Decision::Allow && !is_question);
+        // An exact input is the one that was allowed; a pattern is the one that the request showed.
+        let seen = if scope == Some(RememberScope::Exact) { input.as_ref().unwrap_or(&requested) } else { &requested };
+        let rule = scope.and_then(|scope| RememberedRule::new(&tool, seen, scope));
+        let scope = rule.as_ref().map(RememberedRule::scope);
+        if let Some(rule) = rule {
+            self.settings.remembered.push(rule.clone());
+            effects.push(TurnEffect::Remember(rule));
         }
-        let body = ApprovalResolved { approval_id: approval, decision, input: input.clone(), remember, user_id };
+        let body = ApprovalResolved {
+            approval_id: approval,
+            decision,
+            input: input.clone(),
+            remember: scope.is_some(),
+            scope,
+            user_id: author.as_ref().and_then(|author| author.user_id),
+            author,
+        };
         self.append(body.into(), None, effects);
         if self.pending_approvals.is_empty() {
             effects.push(TurnEffect::SetRunStatus(RunStatus::Running));
@@ -471,14 +486,7 @@ impl TurnMachine {
     /// 12).
     fn close_open_items(&mut self, effects: &mut Vec<TurnEffect>) {
         for PendingApproval { id: approval_id, .. } in std::mem::take(&mut self.pending_approvals) {
-            let body = ApprovalResolved {
-                approval_id,
-                decision: Decision::Expired,
-                input: None,
-                remember: false,
-                user_id: None,
-            };
-            self.append(body.into(), None, effects);
+            self.append(ApprovalResolved::expired(approval_id).into(), None, effects);
         }
         let stream_id = self.settings.stream_id;
         let open: Vec<String> = self.answer.open_calls().map(|call| call.tool_use_id.clone()).collect();

@@ -3,6 +3,7 @@
 use super::{PendingEvent, RunFinish, TurnEffect, TurnInput, TurnMachine, TurnSettings, TurnStopReason, coalesce};
 use domain::{
     agent::ToolPolicy,
+    approval::{RememberScope, RememberedRule},
     event::{Decision, EventBody, EventType, Interruption, Status},
     ids::{ApprovalId, MessageId},
     limits::{Limit, Limits},
@@ -13,14 +14,14 @@ use domain::{
 };
 use providers::{ProviderEvent, TurnCommand, TurnEnd, TurnEvent, TurnOutcome};
 use serde_json::json;
-use std::{collections::BTreeSet, time::Duration};
+use std::time::Duration;
 
 fn settings(limits: Limits) -> TurnSettings {
     TurnSettings {
         stream_id: MessageId::generate(),
         limits,
         tools: ToolPolicy { allow: vec!["read*".into()], ask: Vec::new(), deny: vec!["drop*".into()] },
-        remembered: BTreeSet::new(),
+        remembered: Vec::new(),
         model: None,
         started_at: Timestamp::from_millis(1_000),
     }
@@ -217,12 +218,13 @@ impl TurnTest {
     /// Answers the approval that expires first.
     fn answer(self, decision: Decision, remember: bool) -> Self {
         let (approval, _) = self.machine.approval_deadline().unwrap();
-        self.input(TurnInput::Answer { approval, decision, input: None, remember, user_id: None })
+        let remember = remember.then_some(RememberScope::Tool);
+        self.input(TurnInput::Answer { approval, decision, input: None, remember, author: None })
     }
 
     fn remembered_tools(&self) -> Vec<&str> {
         let tools = self.effects.iter().filter_map(|effect| match effect {
-            TurnEffect::RememberTool(tool) => Some(tool.as_str()),
+            TurnEffect::Remember(rule) => Some(rule.tool.as_str()),
             _ => None,
         });
         tools.collect()
@@ -249,8 +251,8 @@ fn approvals_follow_the_policy_or_wait_for_a_person() {
         approval: id,
         decision: Decision::Allow,
         input: None,
-        remember: false,
-        user_id: None,
+        remember: None,
+        author: None,
     });
     assert_eq!(sent_decisions(&answered), [Decision::Allow]);
     assert!(answered.machine.approval_deadline().is_none());
@@ -271,8 +273,13 @@ fn a_withdrawn_approval_is_no_longer_pending() {
     assert!(test.machine.approval_deadline().is_none());
     // A second withdrawal, a late answer and the end add nothing.
     let test = test.report(TurnEvent::ApprovalWithdrawn { id: second });
-    let late =
-        TurnInput::Answer { approval: second, decision: Decision::Allow, input: None, remember: true, user_id: None };
+    let late = TurnInput::Answer {
+        approval: second,
+        decision: Decision::Allow,
+        input: None,
+        remember: Some(RememberScope::Tool),
+        author: None,
+    };
     let test = test.input(late).end(TurnEnd::Completed);
     let resolved = test.event_bodies().into_iter().filter_map(|body| match body {
         EventBody::ApprovalResolved(e) => Some((e.approval_id, e.decision, e.remember)),
@@ -338,7 +345,8 @@ fn a_remembered_tool_needs_no_approval_until_it_is_forgotten() {
     assert!(test.machine.approval_deadline().is_some());
 
     let mut settings = settings(Limits::default());
-    settings.remembered = ["write".to_owned(), "drop_table".to_owned()].into();
+    settings.remembered =
+        ["write", "drop_table"].map(|tool| RememberedRule::new(tool, &json!({}), RememberScope::Tool).unwrap()).into();
     let test = TurnTest { machine: TurnMachine::new(settings), effects: Vec::new() };
     let test = test.report(approval_request("write", false)).report(approval_request("drop_table", false));
     assert_eq!(sent_decisions(&test), [Decision::Allow, Decision::Deny], "deny overrides remembered tools");
@@ -518,4 +526,38 @@ fn h4_a_status_is_cut() {
         .end(TurnEnd::Completed);
     let Some(EventBody::Status(status)) = test.event_bodies().into_iter().next() else { panic!("no status") };
     assert_eq!(status.message.chars().count(), Status::MAX_CHARS + 1);
+}
+
+/// After one `ls`, "always" once allowed every command of the tool.
+#[test]
+fn m12_only_what_the_person_saw_is_remembered() {
+    let ask = |command: &str| TurnEvent::Approval {
+        id: ApprovalId::generate(),
+        tool_use_id: None,
+        name: "Bash".into(),
+        input: json!({"command": command}),
+        is_question: false,
+    };
+    for (scope, later, is_asked) in [
+        (RememberScope::Exact, "git status", false),
+        (RememberScope::Exact, "git status -s", true),
+        (RememberScope::Pattern, "git status -s", false),
+        (RememberScope::Pattern, "git status; id", true),
+        (RememberScope::Tool, "rm -rf /", false),
+    ] {
+        let asked = TurnTest::new().report(ask("git status"));
+        let Some(EventBody::ApprovalRequested(shown)) = asked.event_bodies().pop() else { panic!("not asked") };
+        assert_eq!(shown.pattern.as_deref(), Some("Bash(git status:*)"));
+        let (approval, _) = asked.machine.approval_deadline().unwrap();
+        assert!(asked.machine.can_remember(approval, scope));
+        let answer =
+            TurnInput::Answer { approval, decision: Decision::Allow, input: None, remember: Some(scope), author: None };
+        let test = asked.input(answer).report(ask(later));
+        assert_eq!(test.machine.approval_deadline().is_some(), is_asked, "{scope:?} {later}");
+        let resolved = test.event_bodies().into_iter().find_map(|body| match body {
+            EventBody::ApprovalResolved(resolved) => Some(resolved),
+            _ => None,
+        });
+        assert_eq!(resolved.unwrap().scope, Some(scope));
+    }
 }

@@ -52,7 +52,7 @@ async fn wait_for_approval(harness: &EngineHarness, run: RunId) {
 }
 
 fn allow() -> ApprovalResponse {
-    ApprovalResponse { decision: Decision::Allow, input: None, remember: false }
+    ApprovalResponse { decision: Decision::Allow, input: None, remember: None, address: None }
 }
 
 async fn invariant_23_signals_are_durable_a_stored_answer_is_carried_out_without_its_sender(database: TestDatabase) {
@@ -66,7 +66,15 @@ async fn invariant_23_signals_are_durable_a_stored_answer_is_carried_out_without
     turn.report(TurnEvent::Approval { id, tool_use_id: None, name, input: json!({}), is_question: false }).await;
     wait_for_approval(&harness, run).await;
     let (decision, input) = (Decision::Allow, None);
-    let answer = SignalBody::AnswerApproval { approval_id: id, decision, input, remember: false, user_id: None };
+    let answer = SignalBody::AnswerApproval {
+        approval_id: id,
+        decision,
+        input,
+        remember: false,
+        scope: None,
+        user_id: None,
+        author: None,
+    };
     let signal = store_signal(&harness, room, run, answer).await;
     assert_eq!(turn.next_command().await, TurnCommand::Answer { approval: id, decision, input: None });
     assert_eq!(wait_for_outcome(&harness, signal).await, SignalOutcome::CarriedOut);

@@ -81,8 +81,9 @@ static ALL: LazyLock<Vec<ToolDefinition>> = LazyLock::new(|| {
             ),
             optional(
                 "remember",
-                json!({"type": "boolean", "default": false,
-                       "description": "true: always allow this tool for this agent in this room."}),
+                json!({"enum": ["exact", "pattern", "tool", true, false], "default": false,
+                       "description": "Always allow such calls for this agent in this room: with exactly this input, that \
+                                       match the pattern of the request, or the whole tool (also true)."}),
             ),
         ])
         .output(

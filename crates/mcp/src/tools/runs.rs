@@ -10,6 +10,7 @@ use crate::{
     logging, resources,
 };
 use domain::{
+    approval::RememberChoice,
     event::Decision,
     fold::Answer,
     ids::{ApprovalId, RoomId, RunId},
@@ -100,7 +101,7 @@ pub struct AnswerApprovalArguments {
     #[serde(default)]
     input: Option<Map<String, Value>>,
     #[serde(default)]
-    remember: bool,
+    remember: RememberChoice,
 }
 
 #[derive(Deserialize)]
@@ -121,7 +122,12 @@ pub async fn answer_approval(
         ApprovalDecision::Allow => Decision::Allow,
         ApprovalDecision::Deny => Decision::Deny,
     };
-    let answer = ApprovalResponse { decision, input: args.input.map(Value::Object), remember: args.remember };
+    let answer = ApprovalResponse {
+        decision,
+        input: args.input.map(Value::Object),
+        remember: args.remember.scope(),
+        address: None,
+    };
     let what = format!("open approval {approval} of run {run}");
     let answered = engine.approve(actor, run, approval, answer).await;
     answered.map_err(McpToolError::not_found(&what, "wait_for_run shows the open approvals"))?;

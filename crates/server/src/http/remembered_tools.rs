@@ -8,6 +8,7 @@ use crate::{
 };
 use axum::{Json, extract::State, http::StatusCode};
 use domain::{
+    approval::RememberScope,
     ids::{AgentId, RoomId},
     time::Timestamp,
 };
@@ -24,12 +25,15 @@ pub struct RememberedList {
 pub struct RememberedToolView {
     agent_id: AgentId,
     tool: String,
+    scope: RememberScope,
+    /// The calls that need no approval, for people: `Bash`, `Bash(git status:*)`, or the tool with its exact input.
+    rule: String,
     created_at: Timestamp,
 }
 
 /// List remembered tools
 ///
-/// The tools that were allowed with `remember` in this room. An agent's `tools.deny` still takes precedence.
+/// The calls that were allowed with `remember` in this room. An agent's `tools.deny` still takes precedence.
 #[utoipa::path(get, path = "/api/rooms/{id}/remembered", tag = "rooms", params(("id" = RoomId, Path)),
                responses((status = 200, body = RememberedList)))]
 pub async fn remembered(
@@ -38,7 +42,10 @@ pub async fn remembered(
     Id(room): Id<RoomId>,
 ) -> Result<Json<RememberedList>, Problem> {
     let tools = app.engine.remembered_tools(&caller, room).await?.into_iter();
-    let view = |RememberedTool { agent_id, tool, created_at }| RememberedToolView { agent_id, tool, created_at };
+    let view = |RememberedTool { agent_id, rule, created_at }| {
+        let (scope, label) = (rule.scope(), rule.label());
+        RememberedToolView { agent_id, tool: rule.tool, scope, rule: label, created_at }
+    };
     Ok(Json(RememberedList { remembered: tools.map(view).collect() }))
 }
 
@@ -52,7 +59,7 @@ pub struct ForgetToolParams {
 
 /// Forget a remembered tool
 ///
-/// The tool needs approval again at once, also in a running answer. Succeeds even if the tool was not remembered.
+/// All calls of the tool need approval again at once, also in a running answer. Succeeds even if nothing was remembered.
 #[utoipa::path(delete, path = "/api/rooms/{id}/remembered/{agent}", tag = "rooms",
                params(("id" = RoomId, Path), ("agent" = AgentId, Path), ForgetToolParams), responses((status = 204)))]
 pub async fn forget(

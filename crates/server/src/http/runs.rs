@@ -6,14 +6,16 @@ use crate::{
     error::{Problem, ProblemSchema},
     extract::{Id, JsonBody, QueryParams},
     feed::{RoomReader, sse},
+    listen::ConnectionAddrs,
 };
 use axum::{
-    Json,
+    Extension, Json,
     extract::State,
     http::{HeaderMap, StatusCode},
     response::{IntoResponse, Response},
 };
 use domain::{
+    approval::RememberChoice,
     event::Decision,
     ids::{AgentId, ApprovalId, MessageId, RoomId, RunId},
     position::Position,
@@ -149,9 +151,11 @@ pub struct ApproveRequest {
     /// Replaces the tool's input. For a question: the answer, such as `{"answer": "…"}`.
     #[serde(default)]
     input: Option<Value>,
-    /// Always allow this tool for this agent in this room. Not for questions.
+    /// Always allow such calls for this agent in this room: with exactly this input (`exact`), that match the `pattern` of
+    /// the request (`pattern`), or every call of the tool (`tool`; also `true`). Not for questions.
     #[serde(default)]
-    remember: bool,
+    #[schema(inline)]
+    remember: RememberChoice,
 }
 
 #[derive(Clone, Copy, Deserialize, utoipa::ToSchema)]
@@ -163,6 +167,8 @@ pub enum ApprovalChoice {
 }
 
 /// Resolve an approval
+///
+/// Repeating the same answer succeeds; another decision, input or `remember` returns 409.
 #[utoipa::path(post, path = "/api/runs/{id}/approvals/{approval}", tag = "runs",
                params(("id" = RunId, Path), ("approval" = ApprovalId, Path)), request_body = ApproveRequest,
                responses((status = 204),
@@ -172,13 +178,15 @@ pub async fn approve(
     State(app): State<App>,
     caller: Caller,
     Id((run, approval)): Id<(RunId, ApprovalId)>,
+    connection: Option<Extension<ConnectionAddrs>>,
     JsonBody(answer, _): JsonBody<ApproveRequest>,
 ) -> Result<StatusCode, Problem> {
     let decision = match answer.decision {
         ApprovalChoice::Allow => Decision::Allow,
         ApprovalChoice::Deny => Decision::Deny,
     };
-    let answer = ApprovalResponse { decision, input: answer.input, remember: answer.remember };
+    let address = connection.map(|Extension(connection)| connection.remote.ip().to_canonical());
+    let answer = ApprovalResponse { decision, input: answer.input, remember: answer.remember.scope(), address };
     app.engine.approve(&caller, run, approval, answer).await?;
     Ok(StatusCode::NO_CONTENT)
 }

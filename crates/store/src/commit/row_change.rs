@@ -2,6 +2,7 @@
 
 use super::{SeqRef, statement::without_nul};
 use domain::{
+    approval::RememberedRule,
     audit::AuditEntry,
     event::NewEvent,
     ids::{AgentId, MessageId, RunId, SignalId},
@@ -99,10 +100,10 @@ pub enum RowChange {
         provider: String,
         session: ProviderSessionRecord,
     },
-    /// Always allows the tool for this agent in this room.
+    /// Always allows these calls for this agent in this room.
     RememberTool {
         agent_id: AgentId,
-        tool: String,
+        rule: RememberedRule,
     },
     /// Stores an idempotency key. A key that was used before rejects the commit.
     StoreIdempotencyKey {

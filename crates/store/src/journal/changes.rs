@@ -52,7 +52,7 @@ pub(super) fn statements(context: &ChangeContext, change: &RowChange) -> Result<
         RowChange::PutSession { agent_id, provider, session } => {
             vec![provider_sessions::put(context, *agent_id, provider, session)]
         }
-        RowChange::RememberTool { agent_id, tool } => vec![tools::remember(context, *agent_id, tool)],
+        RowChange::RememberTool { agent_id, rule } => vec![tools::remember(context, *agent_id, rule)],
         RowChange::StoreIdempotencyKey { owner, attempt, result } => {
             vec![idempotency::insert(context, owner, attempt, result)]
         }

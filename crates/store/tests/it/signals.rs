@@ -1,8 +1,9 @@
 //! Signals to unfinished runs: stored only while the run can carry them out, settled once, never left open
 //! (invariant 23).
 
-use crate::scene::{LEASE, TestRun, claim, held, journal, me, room, within};
+use crate::scene::{LEASE, TestRun, by, claim, held, journal, me, room, within};
 use domain::{
+    approval::{DecisionAuthor, RememberScope},
     event::Decision,
     ids::{ApprovalId, MessageId, RoomId, UserId},
     signal::{MAX_PENDING_SIGNALS, Signal, SignalBody, SignalOutcome},
@@ -65,8 +66,10 @@ async fn signals_are_read_back_as_they_were_stored(database: TestDatabase) {
         approval_id: ApprovalId::generate(),
         decision: Decision::Deny,
         input: Some(json!({"with": "a \0 and a \u{1f3ad}"})),
-        remember: false,
+        remember: true,
+        scope: Some(RememberScope::Pattern),
         user_id: Some(UserId::generate()),
+        author: Some(DecisionAuthor::new(&by(&me()), Some("::1".parse().unwrap()))),
     };
     let signals: Vec<Signal> = [answer, steer(), forget()].into_iter().map(|body| Signal::new(run.id, body)).collect();
     for signal in &signals {

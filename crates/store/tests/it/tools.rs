@@ -2,6 +2,7 @@
 
 use crate::scene::{append, by, creating, me, room, says};
 use domain::{
+    approval::{RememberScope, RememberedRule},
     ids::{AgentId, RoomId},
     time::Timestamp,
 };
@@ -12,18 +13,24 @@ use store::{
 use testkit::database::TestDatabase;
 
 contract! {
-    one thread: a_tool_is_remembered_per_room_and_agent_until_it_is_forgotten, a_rejected_commit_remembers_no_tool;
+    one thread: a_tool_is_remembered_per_room_and_agent_until_it_is_forgotten, a_rejected_commit_remembers_no_tool,
+        m12_exact_calls_and_patterns_are_remembered_beside_the_tool;
 }
 
 fn remembering(room: RoomId, agent_id: AgentId, tool: &str) -> Commit {
-    let changes = vec![RowChange::RememberTool { agent_id, tool: tool.into() }];
+    remembering_calls(room, agent_id, tool, RememberScope::Tool)
+}
+
+fn remembering_calls(room: RoomId, agent_id: AgentId, tool: &str, scope: RememberScope) -> Commit {
+    let rule = RememberedRule::new(tool, &serde_json::json!({"command": "git status\u{0}"}), scope).unwrap();
+    let changes = vec![RowChange::RememberTool { agent_id, rule }];
     Commit { changes, ..append(room, vec![says("allowed")]) }
 }
 
 async fn tools(store: &Store, room: RoomId) -> Vec<(AgentId, String)> {
     let remembered = store.remembered_tools(&me(), room).await.unwrap();
     assert!(remembered.iter().all(|tool| tool.created_at <= Timestamp::now()));
-    remembered.into_iter().map(|tool| (tool.agent_id, tool.tool)).collect()
+    remembered.into_iter().map(|tool| (tool.agent_id, tool.rule.label())).collect()
 }
 
 async fn a_tool_is_remembered_per_room_and_agent_until_it_is_forgotten(database: TestDatabase) {
@@ -49,6 +56,25 @@ async fn a_tool_is_remembered_per_room_and_agent_until_it_is_forgotten(database:
     }
     store.delete_room(&by(&me()), here, None).await.unwrap();
     assert!(matches!(store.remembered_tools(&me(), here).await, Err(StoreError::NotFound)));
+}
+
+async fn m12_exact_calls_and_patterns_are_remembered_beside_the_tool(database: TestDatabase) {
+    let store = database.open().await;
+    let (room, agent) = (room(&store).await, AgentId::generate());
+    for scope in [RememberScope::Pattern, RememberScope::Exact, RememberScope::Pattern] {
+        store.commit(remembering_calls(room, agent, "Bash", scope)).await.unwrap();
+    }
+    store.commit(remembering(room, agent, "Bash(git status:*)")).await.unwrap();
+    let rules = store.remembered_tools(&me(), room).await.unwrap();
+    let scopes: Vec<(&str, RememberScope)> =
+        rules.iter().map(|tool| (tool.rule.tool.as_str(), tool.rule.scope())).collect();
+    assert_eq!(
+        scopes,
+        [("Bash", RememberScope::Exact), ("Bash", RememberScope::Pattern), ("Bash(git status:*)", RememberScope::Tool),],
+        "a tool with the name of a pattern is a tool"
+    );
+    store.forget_tool(&by(&me()), room, agent, "Bash").await.unwrap();
+    assert_eq!(store.remembered_tools(&me(), room).await.unwrap().len(), 1);
 }
 
 async fn a_rejected_commit_remembers_no_tool(database: TestDatabase) {

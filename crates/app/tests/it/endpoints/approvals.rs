@@ -17,7 +17,8 @@ use uuid::Uuid;
 on_both_databases! {
     server: allowed, denied, allowed_with_changed_input, expired_approval_is_denied, unknown_approval, approval_after_the_end,
             invariant_01_durable_before_visible_an_accepted_decision_is_stored, concurrent_decisions_have_one_winner,
-            tool_policy_decides_without_asking, questions_need_a_person_despite_the_policy;
+            tool_policy_decides_without_asking, questions_need_a_person_despite_the_policy,
+            l1_another_input_for_an_answered_approval_is_a_conflict, h2_a_decision_names_its_author;
 }
 
 const ASK: &str = r#"!ask Bash {"cmd":"ls"}"#;
@@ -112,6 +113,38 @@ async fn invariant_01_durable_before_visible_an_accepted_decision_is_stored(api:
         assert!(stored.iter().any(|event| event.kind == EventType::ApprovalResolved), "{stored:?}");
         wait_for_end(api, run).await;
     }
+}
+
+/// Two people once allowed the same call with different inputs, and both were told that theirs ran.
+async fn l1_another_input_for_an_answered_approval_is_a_conflict(api: &TestClient) {
+    let (run, approval, _audience) = waiting(api, room(api).await).await;
+    let first = json!({"decision": "allow", "input": {"cmd": "rm -rf build"}});
+    assert_eq!(decide(api, run, &approval, first.clone()).await.status, 204);
+    for other in [
+        json!({"decision": "allow", "input": {"cmd": "ls build"}}),
+        json!({"decision": "allow"}),
+        json!({"decision": "allow", "input": {"cmd": "rm -rf build"}, "remember": "exact"}),
+    ] {
+        let refused = decide(api, run, &approval, other.clone()).await;
+        assert_eq!(refused.status, 409, "{other}: {refused:?}");
+    }
+    assert_eq!(decide(api, run, &approval, first).await.status, 204, "repeating the same answer must succeed");
+    wait_for_end(api, run).await;
+}
+
+/// The journal once read as if somebody had said yes, and did not say who.
+async fn h2_a_decision_names_its_author(api: &TestClient) {
+    let (run, approval, mut follower) = waiting(api, room(api).await).await;
+    assert_eq!(decide(api, run, &approval, json!({"decision": "allow"})).await.status, 204);
+    let (resolved, ..) = outcome(api, run, &mut follower).await;
+    let author = &resolved["author"];
+    assert_eq!(author["user_id"], resolved["user_id"], "{resolved}");
+    assert!(author["name"].is_string() && author["credential"].is_string(), "{resolved}");
+    assert_eq!(author["address"], "127.0.0.1", "{resolved}");
+    let room = room_with(api, json!({"limits": {"approval_seconds": 1}})).await;
+    let (run, _, mut follower) = waiting(api, room).await;
+    let (resolved, ..) = outcome(api, run, &mut follower).await;
+    assert_eq!(resolved.get("author"), None, "nobody decided");
 }
 
 async fn concurrent_decisions_have_one_winner(api: &TestClient) {

@@ -20,7 +20,8 @@ use uuid::Uuid;
 
 on_both_databases! {
     server: approval_is_remembered_per_agent_and_room, forgotten_tool_asks_again,
-            active_run_applies_changes_at_once, denial_is_not_remembered, deny_policy_overrides_remembered;
+            active_run_applies_changes_at_once, denial_is_not_remembered, deny_policy_overrides_remembered,
+            m12_always_remembers_what_the_person_saw;
     database: invariant_15_owner_remembered_tools_are_private;
 }
 
@@ -92,6 +93,44 @@ async fn approval_is_remembered_per_agent_and_room(api: &TestClient) {
     assert!(remembered(api, elsewhere).await.is_empty());
     api.cancel_run(run).await.unwrap();
     let (run, ..) = asking(api, room, "!ask Other").await;
+    api.cancel_run(run).await.unwrap();
+}
+
+/// "Always" after one command once allowed every command of that tool.
+async fn m12_always_remembers_what_the_person_saw(api: &TestClient) {
+    let ask = |command: &str| format!(r#"!ask Bash {{"command":"{command}"}}"#);
+    for (scope, rule, allowed, asked) in [
+        ("exact", r#"Bash({"command":"git status"})"#, "git status", "git status -s"),
+        ("pattern", "Bash(git status:*)", "git status -s", "git push"),
+        ("tool", "Bash", "git push", ""),
+    ] {
+        let (agent, room) = agent_and_room(api, json!({})).await;
+        let (run, approval, follower) = asking(api, room, &ask("git status")).await;
+        assert_eq!(data(follower.seen.last().unwrap())["pattern"], "Bash(git status:*)");
+        let yes = json!({"decision": "allow", "remember": scope});
+        assert_eq!(decide(api, run, &approval, yes).await.status, 204);
+        wait_for_end(api, run).await;
+        let list = get(api, &format!("/api/rooms/{room}/remembered")).await.expect_status(200);
+        let one = &list["remembered"][0];
+        assert_eq!((&one["tool"], &one["scope"], &one["rule"]), (&json!("Bash"), &json!(scope), &json!(rule)));
+        let next = post_and_wait(api, room, &ask(allowed)).await;
+        assert_eq!(message_of(api, &next).await.text, "allowed", "{scope}: {allowed}");
+        if !asked.is_empty() {
+            let (run, ..) = asking(api, room, &ask(asked)).await;
+            api.cancel_run(run).await.unwrap();
+        }
+        delete(api, &of(room, agent, "Bash")).await.expect_status(204);
+        let (run, ..) = asking(api, room, &ask("git status")).await;
+        api.cancel_run(run).await.unwrap();
+    }
+    let (_, room) = agent_and_room(api, json!({})).await;
+    let (run, approval, _) = asking(api, room, &ask("sh -c id")).await;
+    let pattern = json!({"decision": "allow", "remember": "pattern"});
+    let refused = decide(api, run, &approval, pattern).await.expect_problem(422, "unprocessable");
+    assert!(refused["detail"].as_str().unwrap().contains("no pattern"), "{refused}");
+    decide(api, run, &approval, json!({"decision": "allow", "remember": "all"}))
+        .await
+        .expect_problem(400, "invalid_request");
     api.cancel_run(run).await.unwrap();
 }
 

@@ -252,7 +252,9 @@ fn request_approval(
 ) -> ApprovalId {
     let (approval_id, expires_at) = (journal.id(), journal.now() + Duration::from_secs(600));
     let (tool_use_id, name) = (call.map(Into::into), tool.into());
-    journal.append_to(run, ApprovalRequested { approval_id, tool_use_id, name, input, expires_at, is_question });
+    let pattern = None;
+    journal
+        .append_to(run, ApprovalRequested { approval_id, tool_use_id, name, input, expires_at, is_question, pattern });
     approval_id
 }
 
@@ -265,7 +267,8 @@ fn resolve(
     remember: bool,
 ) {
     let user_id = (decision != Decision::Expired).then_some(journal.user_id);
-    journal.append_to(run, ApprovalResolved { approval_id, decision, input, remember, user_id });
+    let (scope, author) = (None, None);
+    journal.append_to(run, ApprovalResolved { approval_id, decision, input, remember, scope, user_id, author });
 }
 
 fn report_usage(journal: &mut SampleJournal, run: &mut SampleRun, nanos: Option<i64>, model: Option<&str>) {

@@ -45,8 +45,8 @@ export function stopRun(id: string): Promise<Stopped> {
 export interface ApprovalAnswer {
   decision: 'allow' | 'deny'
   input?: unknown
-  /** Do not ask this agent again about this tool in this room. */
-  remember?: true
+  /** Do not ask this agent again in this room: about this input, about what matches the pattern, or about the tool. */
+  remember?: 'exact' | 'pattern' | 'tool'
 }
 
 export async function answerApproval(runId: string, approvalId: string, answer: ApprovalAnswer): Promise<void> {

@@ -23,6 +23,7 @@ function renderCard(name: string, input: unknown, isQuestion = false): HTMLEleme
     input,
     expiresAt: '2999-01-01T00:00:00Z',
     isQuestion,
+    pattern: null,
     decision: null,
     changedInput: undefined,
     isRemembered: false,

@@ -51,8 +51,16 @@ export function ApprovalChoice({ approval, sent, onAnswer }: AnswerFormProps): R
         <Button disabled={sent !== null} isBusy={sent?.decision === 'deny'} onClick={() => onAnswer({ decision: 'deny' })}>
           Deny
         </Button>
-        <Button disabled={isBroken || sent !== null} isBusy={sent?.remember} onClick={() => onAnswer({ ...allow, remember: true })}>
-          Always in this room
+        <Button disabled={isBroken || sent !== null} isBusy={sent?.remember === 'exact'} onClick={() => onAnswer({ ...allow, remember: 'exact' })}>
+          Always this input
+        </Button>
+        {approval.pattern !== null && edited === null && (
+          <Button disabled={sent !== null} isBusy={sent?.remember === 'pattern'} onClick={() => onAnswer({ ...allow, remember: 'pattern' })}>
+            Always <VisibleText text={approval.pattern} />
+          </Button>
+        )}
+        <Button look="danger" disabled={isBroken || sent !== null} isBusy={sent?.remember === 'tool'} onClick={() => onAnswer({ ...allow, remember: 'tool' })}>
+          Always any <VisibleText text={approval.name} /> call
         </Button>
         <Button look="quiet" onClick={() => setEdited(edited === null ? escapeHidden(JSON.stringify(approval.input, null, 2)) : null)}>
           {edited === null ? 'Change the input' : 'Leave it as it was'}

@@ -24,9 +24,9 @@ export function RememberedTools({ roomId }: { roomId: string }): ReactNode {
     <fieldset className={styles.agents}>
       <legend>Tools that need no asking here</legend>
       {tools.map((tool) => (
-        <div key={`${tool.agent_id} ${tool.tool}`} className={styles.agent}>
+        <div key={`${tool.agent_id} ${tool.scope} ${tool.rule}`} className={styles.agent}>
           <code>
-            <VisibleText text={tool.tool} />
+            <VisibleText text={tool.rule} />
           </code>
           <span className={textStyles.detail}>{agents.find((agent) => agent.id === tool.agent_id)?.name}</span>
           <Button size="small" className={styles.place} isBusy={forget.isPending && forget.variables === tool} onClick={() => forget.mutate(tool)}>
