@@ -40,6 +40,7 @@ impl Scope {
             | Permission::ManageAgents
             | Permission::ManageSkills
             | Permission::ManageMcpServers
+            | Permission::ManageBudgets
             | Permission::Operate => Self::Admin,
         }
     }

@@ -136,12 +136,12 @@ mod tests {
     use super::*;
 
     const FILES: &[(&str, &str)] = &[
-        ("crates/engine/src/approval.rs", "struct Approval;\nApproval Approval Approval"),
-        ("crates/engine/src/turn.rs", "Approval Approval"),
-        ("crates/engine/src/run.rs", "Approval Approval"),
-        ("crates/server/src/http.rs", "Approval Approval"),
+        ("crates/engine/src/approval.rs", "struct Approval;\nApproval\nan approval\nApproval"),
+        ("crates/engine/src/turn.rs", "Approval\nApproval"),
+        ("crates/engine/src/run.rs", "Approval\nApproval"),
+        ("crates/server/src/http.rs", "Approval\nApproval"),
         ("crates/server/src/answer.rs", "Approval\nfn Approval_of() {}"),
-        ("crates/engine/tests/it/main.rs", "Approval Approval Approval Approval Approval Approval"),
+        ("crates/engine/tests/it/main.rs", "Approval\nApproval\nApproval\nApproval\nApproval\nApproval"),
         ("web/src/app.tsx", "class Room {}"),
     ];
 
@@ -186,7 +186,7 @@ mod tests {
         for row in [
             "| answers | `Approval` | `crates/server/src/answer.rs` |\n",
             "| tests | `Approval` | `crates/engine/tests/it/main.rs` |\n",
-            "| nothing | `approval` | `crates/engine/src/approval.rs` |\n",
+            "| a part of a word | `Approva` | `crates/engine/src/approval.rs` |\n",
             "| nothing | `Approval` | `crates/engine/src/gone.rs` |\n",
             "| no code | Approval | `crates/engine/src/approval.rs` |\n",
             "| too few | `Approval` |\n",

@@ -285,7 +285,7 @@ async fn only_the_operator_may_configure_programs(database: TestDatabase) {
     let name = Name::parse("A room").unwrap();
     let new = NewRoom { name, agents: vec![ann.id], project_id: None, policy: RoomPolicy::default() };
     let room = harness.engine.create_room(&eve(), new, None).await.unwrap().id;
-    write_mcp_file(&harness, room, json!({"own": {"command": "sh"}, "web": {"url": "http://127.0.0.1:1/"}}));
+    write_mcp_file(&harness, room, json!({"own": {"command": "sh"}, "web": {"url": "https://mcp.example.org/"}}));
     trust(&harness, &eve(), room).await;
     let view = harness.engine.effective(&eve(), ann.id, Some(room), false).await.unwrap();
     assert_eq!(server_lines(&view), ["files: agent Used", "own: project Problem", "web: project Used"]);

@@ -81,9 +81,9 @@ static ALL: LazyLock<Vec<ToolDefinition>> = LazyLock::new(|| {
             ),
             optional(
                 "remember",
-                json!({"enum": ["exact", "pattern", "tool", true, false], "default": false,
+                json!({"type": "string", "enum": ["exact", "pattern", "tool"],
                        "description": "Always allow such calls for this agent in this room: with exactly this input, that \
-                                       match the pattern of the request, or the whole tool (also true)."}),
+                                       match the pattern of the request, or the whole tool. Without it, only this call."}),
             ),
         ])
         .output(

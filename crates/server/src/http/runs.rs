@@ -154,7 +154,6 @@ pub struct ApproveRequest {
     /// Always allow such calls for this agent in this room: with exactly this input (`exact`), that match the `pattern` of
     /// the request (`pattern`), or every call of the tool (`tool`; also `true`). Not for questions.
     #[serde(default)]
-    #[schema(inline)]
     remember: RememberChoice,
 }
 

@@ -75,7 +75,7 @@ pub struct AcceptSkillRequest {
                responses((status = 200, body = SkillView),
                          (status = 409, description = "There is a newer version; review that one",
                           content_type = "application/problem+json", body = ProblemSchema)))]
-pub async fn accept(
+pub async fn accept_import(
     State(app): State<App>,
     caller: Caller,
     Id(name): Id<SkillName>,

@@ -33,7 +33,7 @@ pub fn add_routes(builder: RouterBuilder) -> RouterBuilder {
         .add(Needs(ManageSkills), routes!(create))
         .add(Needs(Read), routes!(check))
         .add(Needs(ManageSkills), routes!(skill_transfer::import))
-        .add(Needs(ManageSkills), routes!(skill_transfer::accept))
+        .add(Needs(ManageSkills), routes!(skill_transfer::accept_import))
         .add(Needs(Read), routes!(show))
         .add(Needs(ManageSkills), routes!(change, delete))
         .add(Needs(Read), routes!(skill_versions::versions))

@@ -1,20 +1,23 @@
 //! Every route, with every role, for own, foreign and unknown ids: the policy decides the status (invariant 15).
 
-use crate::test_app::{TestApp, config, engine_on, token_of};
+use crate::test_app::{TestApp, config, engine_on, member, token_of};
 use axum::{
     body::{Body, to_bytes},
     http::{Method, Request, header},
 };
 use domain::{
+    actor::Credential,
     ids::{AgentId, ApprovalId, BudgetId, ProposalId, RoomId, RunId, TokenId, UploadId},
+    name::Name,
     permission::{Permission, Role},
+    scope::Scopes,
 };
 use serde_json::{Value, json};
 use server::{
     listen::ConnectionAddrs,
     routing::{Policy, RouteInfo},
 };
-use store::{Store, StoreAccess};
+use store::{NewToken, Store, StoreAccess};
 use testkit::database::TestDatabase;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -23,6 +26,7 @@ use tower::ServiceExt as _;
 /// A server with a store that works, for as long as this value lives.
 struct RoleServer {
     test_app: TestApp,
+    store: Store,
     _tasks: JoinSet<()>,
     _database: TestDatabase,
 }
@@ -94,9 +98,9 @@ impl RoleServer {
     async fn start(database: TestDatabase) -> Self {
         let (settings, mut tasks) = (database.config(), JoinSet::new());
         let store = Store::open(&settings, StoreAccess::Server, &mut tasks, &CancellationToken::new()).await.unwrap();
-        let test_app = TestApp::with_engine(config(), engine_on(store, database.folder()));
+        let test_app = TestApp::with_engine(config(), engine_on(store.clone(), database.folder()));
         test_app.accounts.exist.store(true, std::sync::atomic::Ordering::SeqCst);
-        Self { test_app, _tasks: tasks, _database: database }
+        Self { test_app, store, _tasks: tasks, _database: database }
     }
 
     async fn send(&self, token: &str, method: &Method, path: &str, body: Option<Value>) -> Answer {
@@ -120,6 +124,18 @@ impl RoleServer {
             false => Value::Null,
         };
         Answer { status, problem }
+    }
+
+    /// The tokens of these requests are not in the store, so one that is does not come from them.
+    async fn create_token(&self, workspace: &str) -> String {
+        let token = NewToken {
+            label: Name::parse("a token").unwrap(),
+            hash: server::auth::token::hash(RoomId::generate().to_string().as_bytes()),
+            scopes: Scopes::ALL,
+            expires_at: None,
+        };
+        let creator = member(workspace, Role::Owner, Credential::LocalKey);
+        self.store.add_token(&creator, &token, None).await.unwrap().0.to_string()
     }
 
     /// Creates one object of each kind.
@@ -146,7 +162,7 @@ impl RoleServer {
             run: posted["runs"][0]["id"].as_str().unwrap().to_owned(),
             upload: id(&create("/api/uploads?name=a.txt", json!("content")).await),
             proposal: id(&create(&proposals, json!({"body": "Do it well."})).await),
-            token: id(&create("/api/tokens", json!({"name": "a token"})).await),
+            token: self.create_token(workspace).await,
             budget: id(&create("/api/budgets", json!({"scope": "workspace", "period": "day", "limit_usd": 1000})).await),
             agent,
             room,
@@ -173,6 +189,7 @@ fn body(route: &RouteInfo, objects: &Objects) -> Option<Value> {
         ("POST", "/api/rooms/{id}/messages") => json!({"text": "hello"}),
         ("POST", "/api/runs/{id}/approvals/{approval}") => json!({"decision": "allow"}),
         ("POST", "/api/skills") => json!({"name": format!("s-{unique}"), "description": "Helps.", "body": "Do it."}),
+        ("POST", "/api/skills/{name}/accept") => json!({"version": 1}),
         ("PATCH", "/api/skills/{name}") => json!({"description": "Helps more."}),
         ("POST", "/api/skills/{name}/training") => json!({"agent_id": objects.agent}),
         ("POST", "/api/skills/{name}/training/proposals") => json!({"body": "Do it better."}),

@@ -125,7 +125,7 @@ fn ada(credential: Credential) -> Actor {
     member("ada", Role::Owner, credential)
 }
 
-fn member(workspace: &str, role: Role, credential: Credential) -> Actor {
+pub fn member(workspace: &str, role: Role, credential: Credential) -> Actor {
     let name = Name::parse(workspace).unwrap();
     let user = User { id: UserId::LOCAL, name: name.clone() };
     Actor { workspace: Owner::new(name), user: Some(user), role, scopes: Scopes::ALL, credential }

@@ -185,12 +185,15 @@ impl Store {
         writing!(self.database(), |transaction| {
             store_key!(transaction, owner, attempt, id, now);
             if let Some(parent) = parent {
-                let ends: Option<i64> = sqlx::query_scalar("SELECT expires_at FROM tokens WHERE id = $1")
-                    .bind(parent)
-                    .fetch_one(&mut *transaction)
-                    .await?;
-                let both = [token.expires_at, ends.map(Timestamp::from_millis)];
-                token.expires_at = both.into_iter().flatten().min();
+                let limits: Option<(Option<i64>, Option<i64>)> =
+                    sqlx::query_as("SELECT expires_at, revoked_at FROM tokens WHERE id = $1")
+                        .bind(parent)
+                        .fetch_optional(&mut *transaction)
+                        .await?;
+                let (ends, revoked) = limits.unwrap_or_default();
+                // Revoked since the request was authenticated: a child stored now would survive it.
+                must_exist(u64::from(revoked.is_none()))?;
+                token.expires_at = [token.expires_at, ends.map(Timestamp::from_millis)].into_iter().flatten().min();
             }
             insert_token!(transaction, id, owner, user, token, parent, now);
             store_audit!(transaction, AuditEntry::new(actor, AuditAction::Create, AuditedObject::Token, id), now);

@@ -156,5 +156,7 @@ async fn m11_a_family_of_tokens_is_revoked_together(database: TestDatabase) {
         valid.push(store.role_of_token(token).await.unwrap().is_some());
     }
     assert_eq!(valid, [true, false, false, true]);
+    let late = store.add_token(&with(child), &NewToken::unlimited(name("late"), hash("5")), None).await;
+    assert!(matches!(late, Err(StoreError::NotFound)), "a revoked token has no further children: {late:?}");
     assert!(matches!(store.revoke_own_token(&by(&stranger()), first, None).await, Err(StoreError::NotFound)));
 }

@@ -65,6 +65,63 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/billing/status": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get the billing status */
+        get: operations["usage_billing_status"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/budgets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List budgets */
+        get: operations["usage_list"];
+        put?: never;
+        /**
+         * Create a budget
+         * @description Limits what runs may cost in a period, in UTC. It is checked before a run starts and after every model call: a spent
+         *     budget refuses messages with 402 `budget_exceeded`, and ends running answers, whose text is kept. A budget can be
+         *     passed by the cost of the model calls that are in progress when it is used up.
+         */
+        post: operations["usage_create"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/budgets/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Delete a budget */
+        delete: operations["usage_delete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/doctor": {
         parameters: {
             query?: never;
@@ -94,7 +151,8 @@ export interface paths {
         };
         /**
          * Execute an agent with a GET request
-         * @description The same for clients that can only GET, such as a browser's EventSource. Every request starts a new run.
+         * @description The same for clients that can only GET, such as a browser's EventSource. Every request starts a new run. A cookie is not
+         *     enough: send a token, or a one-time ticket.
          */
         get: operations["execute_get"];
         put?: never;
@@ -471,7 +529,7 @@ export interface paths {
         };
         /**
          * List remembered tools
-         * @description The tools that were allowed with `remember` in this room. An agent's `tools.deny` still takes precedence.
+         * @description The calls that were allowed with `remember` in this room. An agent's `tools.deny` still takes precedence.
          */
         get: operations["rooms_remembered"];
         put?: never;
@@ -494,7 +552,7 @@ export interface paths {
         post?: never;
         /**
          * Forget a remembered tool
-         * @description The tool needs approval again at once, also in a running answer. Succeeds even if the tool was not remembered.
+         * @description All calls of the tool need approval again at once, also in a running answer. Succeeds even if nothing was remembered.
          */
         delete: operations["rooms_forget"];
         options?: never;
@@ -548,7 +606,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Resolve an approval */
+        /**
+         * Resolve an approval
+         * @description Repeating the same answer succeeds; another decision, input or `remember` returns 409.
+         */
         post: operations["runs_approve"];
         delete?: never;
         options?: never;
@@ -628,8 +689,8 @@ export interface paths {
         put?: never;
         /**
          * Sign in
-         * @description With a token or with the code of a sign-in link. Sets the cookie `greenroom_session`, which gives the same access, for
-         *     pages of this server only. The session ends when the token is revoked or the local key changes, after 30 days, or on
+         * @description With a token or with the code of a sign-in link. Sets the cookie `greenroom_session` (`__Host-greenroom_session`
+         *     over https), which gives the same access, for pages of this server only. The session ends when the token is revoked or the local key changes, after 30 days, or on
          *     sign-out.
          */
         post: operations["session_sign_in"];
@@ -713,7 +774,8 @@ export interface paths {
         put?: never;
         /**
          * Import a skill
-         * @description From a zip archive in the body, with a `SKILL.md` at the top or in a single folder; or from the data folder.
+         * @description From a zip archive in the body, with a `SKILL.md` at the top or in a single folder; or from the data folder. What the
+         *     skill of an archive asks for (`review`) is off until it is accepted.
          */
         post: operations["skills_import"];
         delete?: never;
@@ -746,6 +808,26 @@ export interface paths {
          *     version for the next run; runs that have started keep theirs.
          */
         patch: operations["skills_change"];
+        trace?: never;
+    };
+    "/api/skills/{name}/accept": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Accept an imported skill
+         * @description Turns on what the skill asks for in `review`: the tools that it allows, its MCP servers and its scripts.
+         */
+        post: operations["skills_accept_import"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
         trace?: never;
     };
     "/api/skills/{name}/export": {
@@ -959,6 +1041,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/tickets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Create a ticket
+         * @description A secret for the URL of `GET /api/execute/agent/{id}`: it works once, within 60 seconds, on this server, with your access.
+         */
+        post: operations["session_create"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/tokens": {
         parameters: {
             query?: never;
@@ -974,7 +1076,8 @@ export interface paths {
         put?: never;
         /**
          * Create a token
-         * @description It gives the same access that you have.
+         * @description It acts as you, for what its scopes say: `read`, `run`, `approve`, `admin`. With a cookie, `confirm` must repeat your token
+         *     or the local key. It is revoked with the token that creates it.
          */
         post: operations["tokens_create"];
         delete?: never;
@@ -995,7 +1098,8 @@ export interface paths {
         post?: never;
         /**
          * Revoke a token
-         * @description Requests with it are refused from now on, and browser sessions that were started with it end.
+         * @description Requests with it are refused from now on, and browser sessions and streams that were started with it end. Tokens that
+         *     were created with it are revoked too. The operator may revoke any token.
          */
         delete: operations["tokens_revoke"];
         options?: never;
@@ -1163,6 +1267,13 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        AcceptSkillRequest: {
+            /**
+             * Format: int32
+             * @description The version that was reviewed.
+             */
+            version: number;
+        };
         Agent: components["schemas"]["AgentSpec"] & {
             created_at: components["schemas"]["Timestamp"];
             id: components["schemas"]["AgentId"];
@@ -1197,8 +1308,11 @@ export interface components {
             decision: components["schemas"]["Choice"];
             /** @description Replaces the tool's input. For a question: the answer, such as `{"answer": "…"}`. */
             input?: unknown;
-            /** @description Always allow this tool for this agent in this room. Not for questions. */
-            remember?: boolean;
+            /**
+             * @description Always allow such calls for this agent in this room: with exactly this input (`exact`), that match the `pattern` of
+             *     the request (`pattern`), or every call of the tool (`tool`; also `true`). Not for questions.
+             */
+            remember?: components["schemas"]["RememberChoice"];
         };
         /** Format: uuid */
         ApprovalId: string;
@@ -1211,6 +1325,11 @@ export interface components {
             /** @description The agent asks the user a question; the answer is in the `input` of the decision. */
             is_question?: boolean;
             name: string;
+            /**
+             * @description What `remember: "pattern"` would allow from now on, such as `Bash(git status:*)`. Absent if the call has no
+             *     pattern.
+             */
+            pattern?: string | null;
             tool_use_id?: string | null;
         };
         ApprovalRequestedEvent: components["schemas"]["EventEnvelope"] & {
@@ -1226,11 +1345,13 @@ export interface components {
         };
         ApprovalResolvedData: {
             approval_id: components["schemas"]["ApprovalId"];
+            author?: components["schemas"]["DecisionAuthor"] | null;
             decision: components["schemas"]["Decision"];
             /** @description The input as edited by the user, if they edited it. */
             input?: unknown;
-            /** @description Whether the tool is now always allowed for this agent in this room. */
+            /** @description Whether such calls are now always allowed for this agent in this room. */
             remember?: boolean;
+            scope?: components["schemas"]["RememberScope"] | null;
             user_id?: components["schemas"]["UserId"] | null;
         };
         ApprovalResolvedEvent: components["schemas"]["EventEnvelope"] & {
@@ -1265,8 +1386,43 @@ export interface components {
             /** @description The agent that uses the skill in the training room. */
             agent_id: components["schemas"]["AgentId"];
         };
+        BillingStatus: {
+            /** @description Whether you may start runs. A budget of an agent or a room stops only that agent or room. */
+            allowed: boolean;
+            budgets: components["schemas"]["Budget"][];
+            /** @description Which budget is used up. */
+            reason?: string | null;
+        };
         /** @enum {string} */
         Bucket: "hour" | "day";
+        Budget: {
+            created_at: components["schemas"]["Timestamp"];
+            id: components["schemas"]["BudgetId"];
+            /** @description In US dollars. */
+            limit_usd: components["schemas"]["Cost"];
+            period: components["schemas"]["BudgetPeriod"];
+            resets_at?: components["schemas"]["Timestamp"] | null;
+            scope: components["schemas"]["BudgetScopeName"];
+            /** @description What the runs of this period have cost so far, in US dollars. Runs of models with unknown prices are not counted. */
+            spent_usd: components["schemas"]["Cost"];
+            /**
+             * Format: uuid
+             * @description The user, agent or room that the budget counts; `null` for the workspace.
+             */
+            subject_id?: string | null;
+        };
+        /** Format: uuid */
+        BudgetId: string;
+        BudgetList: {
+            budgets: components["schemas"]["Budget"][];
+        };
+        /**
+         * @description The time after which a budget starts again, in UTC. A run counts in the period in which it was queued.
+         * @enum {string}
+         */
+        BudgetPeriod: "day" | "week" | "month" | "total";
+        /** @enum {string} */
+        BudgetScopeName: "workspace" | "user" | "agent" | "room";
         /** @description What a provider can do. */
         Capabilities: {
             approvals: boolean;
@@ -1307,7 +1463,7 @@ export interface components {
          * @description The stable error code for programs. A released code keeps its meaning and its status.
          * @enum {string}
          */
-        Code: "invalid_request" | "unsupported" | "unauthorized" | "forbidden_host" | "forbidden_origin" | "forbidden" | "operator_only" | "not_found" | "method_not_allowed" | "request_timeout" | "conflict" | "room_busy" | "run_ended" | "idempotency_conflict" | "position_reset" | "unprocessable" | "payload_too_large" | "unsupported_media_type" | "too_many_requests" | "queue_full" | "internal" | "mcp_failed" | "unavailable";
+        Code: "invalid_request" | "unsupported" | "unauthorized" | "forbidden_host" | "forbidden_origin" | "forbidden" | "operator_only" | "not_found" | "method_not_allowed" | "request_timeout" | "conflict" | "room_busy" | "run_ended" | "idempotency_conflict" | "position_reset" | "unprocessable" | "payload_too_large" | "unsupported_media_type" | "too_many_requests" | "queue_full" | "budget_exceeded" | "internal" | "mcp_failed" | "unavailable";
         ContentDeltaData: {
             delta: string;
             /** @description The provider's id of this block, if the block may be retracted later. */
@@ -1331,9 +1487,15 @@ export interface components {
          * @example 0.0123
          */
         Cost: number;
+        CreatedBudget: {
+            /** Format: uuid */
+            id: string;
+        };
         CreatedToken: {
+            expires_at?: components["schemas"]["Timestamp"] | null;
             id: components["schemas"]["TokenId"];
             name: components["schemas"]["Name"];
+            scopes: components["schemas"]["Scope"][];
             /** @description The secret. It is not shown again. */
             token: string;
             /** @description Always false: every request must be authenticated from the first start on. */
@@ -1341,6 +1503,18 @@ export interface components {
         };
         /** @enum {string} */
         Decision: "allow" | "deny" | "expired";
+        /** @description Who decided, by which credential, and from where. */
+        DecisionAuthor: {
+            /** @description The address of the client, if it is known. */
+            address?: string | null;
+            /**
+             * @description `local_key`, `no_auth`, `token`, `browser_session`, `agent` or `system`.
+             * @example browser_session
+             */
+            credential: string;
+            name: components["schemas"]["Name"];
+            user_id?: components["schemas"]["UserId"] | null;
+        };
         DropRequest: {
             /** @description The reason, for the training history. */
             comment?: string | null;
@@ -1547,8 +1721,8 @@ export interface components {
          * @description The limit that stopped a run. The name is part of the error code.
          * @enum {string}
          */
-        Limit: "turns" | "wall" | "first_byte" | "idle" | "tool" | "output_bytes";
-        /** @description Limits set by an agent's configuration; unset limits use the server's defaults. */
+        Limit: "turns" | "wall" | "first_byte" | "idle" | "tool" | "output_bytes" | "budget";
+        /** @description Limits set by an agent's configuration. The server's are the ceiling; unset limits are the server's. */
         LimitOverrides: {
             /**
              * Format: int32
@@ -1570,7 +1744,7 @@ export interface components {
             idle_seconds: number | null;
             /**
              * Format: int64
-             * @description The maximum number of bytes of text, thinking and tool output.
+             * @description The maximum number of bytes of text, thinking, tool inputs, tool output, results and statuses.
              * @default null
              */
             output_bytes: number | null;
@@ -2004,6 +2178,17 @@ export interface components {
             agent_name: string;
             room_name: string;
         };
+        NewBudget: {
+            /**
+             * Format: uuid
+             * @description The user, agent or room that the budget counts; left out for the workspace.
+             */
+            id?: string | null;
+            /** @description In US dollars; more than 0. */
+            limit_usd: components["schemas"]["Cost"];
+            period: components["schemas"]["BudgetPeriod"];
+            scope: components["schemas"]["BudgetScopeName"];
+        };
         NewMessage: {
             attachments?: components["schemas"]["Attachment"][];
             /** @description Only these agents answer; all agents by default. */
@@ -2013,8 +2198,17 @@ export interface components {
             when_busy?: components["schemas"]["WhenBusy"] | null;
         };
         NewToken: {
+            /** @description Your token, or the local key, once more. Needed with a cookie, so that a borrowed browser creates no token. */
+            confirm?: string | null;
+            /**
+             * Format: int32
+             * @description 90 by default; `null` for a token that never expires. It does not outlive the token that creates it.
+             */
+            expires_in_days?: number | null;
             /** @description What the token is for. */
             name: components["schemas"]["Name"];
+            /** @description What it may be used for; `["read","run"]` by default, at most what your own credential is for. */
+            scopes?: components["schemas"]["Scope"][] | null;
         };
         /**
          * @description What happens to a run when its client disconnects.
@@ -2179,13 +2373,28 @@ export interface components {
             /** @default [] */
             issues: string[];
         };
+        /** @description `remember` in an answer: how much, or `true`, which means the whole tool. */
+        RememberChoice: components["schemas"]["RememberScope"] | boolean;
+        /**
+         * @description How much of an allowed call is remembered.
+         * @enum {string}
+         */
+        RememberScope: "exact" | "pattern" | "tool";
         Remembered: {
             agent_id: components["schemas"]["AgentId"];
             created_at: components["schemas"]["Timestamp"];
+            /** @description The calls that need no approval, for people: `Bash`, `Bash(git status:*)`, or the tool with its exact input. */
+            rule: string;
+            scope: components["schemas"]["RememberScope"];
             tool: string;
         };
         RememberedList: {
             remembered: components["schemas"]["Remembered"][];
+        };
+        RequestedServer: {
+            name: string;
+            /** @description The command line that it starts, or the address that it connects to. */
+            target: string;
         };
         /** @description Removes every delta of one item: the provider discarded the item and will send it again. */
         RetractData: {
@@ -2435,6 +2644,11 @@ export interface components {
          */
         RunTools: "after" | "while_streaming";
         /**
+         * @description One use of a token.
+         * @enum {string}
+         */
+        Scope: "read" | "run" | "approve" | "admin";
+        /**
          * Format: int32
          * @description A rating from 1 (useless) to 5 (perfect).
          */
@@ -2480,6 +2694,7 @@ export interface components {
             /** @description Warnings. */
             findings: components["schemas"]["Finding"][];
             id: components["schemas"]["SkillId"];
+            review?: components["schemas"]["SkillRequests"] | null;
             updated_at: components["schemas"]["Timestamp"];
             usage: components["schemas"]["SkillUsage"];
             /**
@@ -2496,6 +2711,14 @@ export interface components {
             skills: components["schemas"]["SkillSummary"][];
         };
         SkillName: string;
+        /** @description What a skill asks for beyond its instructions. */
+        SkillRequests: {
+            mcp_servers: components["schemas"]["RequestedServer"][];
+            /** @description Files that run as programs. */
+            scripts: string[];
+            /** @description Tools that run without an approval when a person invokes the skill. `*` means every tool. */
+            tools: string[];
+        };
         /** @description The settings of a skill. */
         SkillSpec: {
             /** @description Markdown; `{{parameter}}` is replaced by its value. */
@@ -2531,6 +2754,8 @@ export interface components {
             id: components["schemas"]["SkillId"];
             label?: string | null;
             name: components["schemas"]["SkillName"];
+            /** @description The skill was imported, and what it asks for is not accepted yet. */
+            needs_review: boolean;
             parameters: components["schemas"]["Parameter"][];
             updated_at: components["schemas"]["Timestamp"];
             usage: components["schemas"]["SkillUsage"];
@@ -2747,6 +2972,11 @@ export interface components {
              */
             type: "thinking_delta";
         };
+        Ticket: {
+            expires_at: components["schemas"]["Timestamp"];
+            /** @description For `?ticket=`. It is not shown again. */
+            ticket: string;
+        };
         /** @description Times are milliseconds since the run was queued. */
         Timeline: {
             ended_at?: components["schemas"]["Timestamp"] | null;
@@ -2762,11 +2992,18 @@ export interface components {
         Timestamp: string;
         Token: {
             created_at: components["schemas"]["Timestamp"];
+            created_with?: components["schemas"]["TokenId"] | null;
             /** @description Whether this request was authenticated with it. */
             current: boolean;
+            expires_at?: components["schemas"]["Timestamp"] | null;
             id: components["schemas"]["TokenId"];
             last_used_at?: components["schemas"]["Timestamp"] | null;
             name: string;
+            revoked_at?: components["schemas"]["Timestamp"] | null;
+            scopes: components["schemas"]["Scope"][];
+            user: string;
+            /** @description The workspace in which it acts, and the user as whom. */
+            workspace: components["schemas"]["Owner"];
         };
         /** Format: uuid */
         TokenId: string;
@@ -2928,6 +3165,11 @@ export interface components {
         };
         UsageReportedData: {
             cost?: components["schemas"]["Cost"] | null;
+            /**
+             * Format: int64
+             * @description The cost as a whole number of nano-dollars; absent in events of earlier versions.
+             */
+            cost_nanos?: number | null;
             model?: string | null;
             usage: components["schemas"]["Usage"];
         };
@@ -3437,6 +3679,257 @@ export interface operations {
             default: components["responses"]["Problem"];
         };
     };
+    usage_billing_status: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BillingStatus"];
+                };
+            };
+            /** @description A valid token is required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    usage_list: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BudgetList"];
+                };
+            };
+            /** @description A valid token is required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    usage_create: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Makes the request safe to retry: the same key and request give the same result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewBudget"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreatedBudget"];
+                };
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid token is required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There are too many budgets */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    usage_delete: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Makes the request safe to retry: the same key and request give the same result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                id: components["schemas"]["BudgetId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description A valid token is required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nothing with this id exists */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
     server_examine: {
         parameters: {
             query?: never;
@@ -3495,6 +3988,8 @@ export interface operations {
                 when_busy?: components["schemas"]["WhenBusy"];
                 /** @description What happens to the run when the client disconnects. */
                 on_disconnect?: components["schemas"]["OnDisconnect"];
+                /** @description A one-time ticket, for clients that cannot send a header. It was checked before the handler. */
+                ticket?: string;
             };
             header?: never;
             path: {
@@ -6822,6 +7317,109 @@ export interface operations {
             default: components["responses"]["Problem"];
         };
     };
+    skills_accept_import: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Makes the request safe to retry: the same key and request give the same result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AcceptSkillRequest"];
+            };
+        };
+        responses: {
+            /** @description Success */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Skill"];
+                };
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A valid token is required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Nothing with this id exists */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is a newer version; review that one */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is not JSON */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
     skills_export: {
         parameters: {
             query?: {
@@ -7941,9 +8539,64 @@ export interface operations {
             default: components["responses"]["Problem"];
         };
     };
-    tokens_list: {
+    session_create: {
         parameters: {
             query?: never;
+            header?: {
+                /** @description Makes the request safe to retry: the same key and request give the same result. */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Success */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Ticket"];
+                };
+            };
+            /** @description A valid token is required */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host or the Origin does not belong to this server, or your role does not allow this */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests; wait for the time in Retry-After */
+            429: {
+                headers: {
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    tokens_list: {
+        parameters: {
+            query?: {
+                /** @description The tokens of all workspaces, revoked and expired ones too. Only for the operator. */
+                all?: boolean;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -7957,6 +8610,15 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["TokenList"];
+                };
+            };
+            /** @description The request is not valid; `detail` says why */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
             /** @description A valid token is required */
@@ -8060,7 +8722,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There are too many tokens */
+            /** @description There are too many tokens, or the scopes are more than yours */
             422: {
                 headers: {
                     [name: string]: unknown;

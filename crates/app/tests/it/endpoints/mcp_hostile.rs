@@ -277,7 +277,9 @@ async fn m7_sessions_of_one_user_do_not_lock_out_another(database: TestDatabase)
         .with("GREENROOM_MCP_SERVER__MAX_SESSIONS_PER_USER", "10");
     let mut tokens = Vec::new();
     for user in ["ada", "ada", "bob"] {
-        tokens.push(binary.run_command(&["token", "create", "--user", user]).await.stdout.trim().to_owned());
+        tokens.push(
+            binary.run_command(&["token", "create", "--user", user, "--scopes", "all"]).await.stdout.trim().to_owned(),
+        );
     }
     let (server, api) = binary.serve().await;
     let [ada, ada_again, bob] = [0, 1, 2].map(|at| api.clone().with_token(tokens[at].clone()));

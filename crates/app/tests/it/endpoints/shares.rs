@@ -20,7 +20,7 @@ on_both_databases! {
 async fn two_users(binary: &mut Binary) -> [String; 2] {
     let mut tokens = Vec::new();
     for user in ["ada", "bob"] {
-        let made = binary.run_command(&["token", "create", "--user", user]).await;
+        let made = binary.run_command(&["token", "create", "--user", user, "--scopes", "all"]).await;
         assert_eq!(made.code, Some(0), "{}", made.stderr);
         tokens.push(made.stdout.trim().to_owned());
     }

@@ -2,6 +2,7 @@
 
 use super::sample_journal::{SampleJournal, SampleRun, name};
 use domain::{
+    approval::{DecisionAuthor, RememberScope, RememberedRule},
     event::{
         ApprovalRequested, ApprovalResolved, ContentDelta, Decision, ErrorReported, EventType, FileChanged,
         Interruption, ParticipantJoined, ParticipantLeft, Retract, Status, TapePlanned, ThinkingDelta, ToolOutputDelta,
@@ -15,7 +16,7 @@ use domain::{
     usage::{Cost, Usage},
 };
 use serde_json::{Value, json};
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, net::Ipv4Addr, time::Duration};
 
 /// Builds the journal of one room.
 pub fn sample() -> SampleJournal {
@@ -252,7 +253,7 @@ fn request_approval(
 ) -> ApprovalId {
     let (approval_id, expires_at) = (journal.id(), journal.now() + Duration::from_secs(600));
     let (tool_use_id, name) = (call.map(Into::into), tool.into());
-    let pattern = None;
+    let pattern = RememberedRule::new(tool, &input, RememberScope::Pattern).map(|rule| rule.label());
     journal
         .append_to(run, ApprovalRequested { approval_id, tool_use_id, name, input, expires_at, is_question, pattern });
     approval_id
@@ -267,7 +268,13 @@ fn resolve(
     remember: bool,
 ) {
     let user_id = (decision != Decision::Expired).then_some(journal.user_id);
-    let (scope, author) = (None, None);
+    let scope = remember.then_some(RememberScope::Tool);
+    let author = user_id.map(|user_id| DecisionAuthor {
+        user_id: Some(user_id),
+        name: name("local"),
+        credential: "browser_session".into(),
+        address: Some(Ipv4Addr::LOCALHOST.into()),
+    });
     journal.append_to(run, ApprovalResolved { approval_id, decision, input, remember, scope, user_id, author });
 }
 

@@ -10,6 +10,7 @@ const skill = (name: string, category: string | null, description = ''): SkillSu
   parameters: [],
   version: 1,
   file_count: 0,
+  needs_review: false,
   usage: { offered: 0, invoked: 0, completed: 0, failed: 0, stopped: 0 },
   created_at: '',
   updated_at: '',
