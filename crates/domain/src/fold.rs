@@ -1,5 +1,5 @@
-//! Folds the events of one run into an answer. The pump, crash recovery and history requests during a run all use this
-//! fold, so they cannot disagree.
+//! Folds the events of one run into an answer, and sums up the usage and the cost of a run. The pump, crash recovery and
+//! history requests during a run all use this fold, so they cannot disagree.
 
 use crate::{
     event::EventBody,

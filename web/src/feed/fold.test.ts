@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { reduce } from './reduce'
+import { foldRoom } from './fold-room'
 import { fromHistory, withRuns } from './snapshot'
 import { type Message, type RunState, emptyRoom, textOf } from './state'
 import { epoch, events, plainFold, roomId, runs, steps } from './testing/journal'
@@ -15,7 +15,7 @@ describe('the fold', () => {
     let state = emptyRoom(roomId, epoch)
     for (const { event, change } of steps) {
       const before = state
-      state = reduce(before, [event])
+      state = foldRoom(before, [event])
       const changed = [...state.messages].filter(([id, message]) => before.messages.get(id) !== message)
       const expected = change.message ? [...fromHistory(roomId, { epoch, head: event.seq, messages: [change.message] }, 1000).messages] : []
       const note = `seq ${event.seq}, ${event.type}`

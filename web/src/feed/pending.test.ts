@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import type { RoomEvent } from './event'
 import { confirmed, withPending } from './pending'
-import { reduce } from './reduce'
+import { foldRoom } from './fold-room'
 import { emptyRoom } from './state'
 
 const file = (id: string) => ({ name: `${id}.txt`, media_type: 'text/plain', url: `/api/uploads/${id}` })
@@ -14,7 +14,7 @@ function posted(seq: number, message_id: string, id: string): RoomEvent {
 
 it('messages without a word are told apart by their files', () => {
   const both = withPending(withPending(emptyRoom('r', 'e'), sent('first', 'a')), sent('second', 'b'))
-  const shown = reduce(both, [posted(1, 'm', 'b')])
+  const shown = foldRoom(both, [posted(1, 'm', 'b')])
   expect(shown.pending.map(({ key, messageId }) => [key, messageId])).toEqual([
     ['first', null],
     ['second', 'm'],

@@ -1,6 +1,6 @@
 import type { RoomEvent } from './event'
 import type { FeedApi } from './feed-api'
-import { hasGap, reduce } from './reduce'
+import { foldRoom, hasGap } from './fold-room'
 import type { RoomState, RunState } from './state'
 
 const pageLimit = 1000
@@ -36,7 +36,7 @@ export async function fillHoles(
     const read = await api.events(before.roomId, `${before.epoch}-${before.seq}`, pageLimit)
     const current = get()
     if (!current || current.epoch !== read.epoch) return
-    const after = reduce({ ...current, head: Math.max(current.head, read.head) }, read.events)
+    const after = foldRoom({ ...current, head: Math.max(current.head, read.head) }, read.events)
     put(after)
     if (read.events.length === 0 || (after.seq >= read.head && !hasGap(after))) return
   }
@@ -48,7 +48,7 @@ export async function catchUp(api: FeedApi, page: RoomState, reader: () => Pick<
   while (state.seq < reader().seq) {
     const read = await api.events(state.roomId, `${state.epoch}-${state.seq}`, pageLimit)
     const { seq } = reader()
-    state = reduce(state, read.events.filter((event) => event.seq <= seq))
+    state = foldRoom(state, read.events.filter((event) => event.seq <= seq))
     if (read.events.length === 0) break
   }
   return state

@@ -3,7 +3,7 @@ import { backoff } from './backoff'
 import type { RoomEvent } from './event'
 import { Listeners } from './listeners'
 import { catchUp, fillHoles, readRun } from './read-events'
-import { hasGap, reduce } from './reduce'
+import { foldRoom, hasGap } from './fold-room'
 import type { RoomContext, RoomView } from './room-view'
 import { unfinished } from './rows'
 import { fromHistory, isOpenEnded, withOlder, withRunEvents, withRuns } from './snapshot'
@@ -58,7 +58,7 @@ export class RoomFeed {
     const events = this.inbox
     this.inbox = []
     if (!state || events.length === 0) return
-    this.put(reduce(state, events))
+    this.put(foldRoom(state, events))
     if (this.view.state && hasGap(this.view.state)) void this.fill()
   }
 

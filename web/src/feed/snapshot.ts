@@ -1,6 +1,6 @@
 import type { History, Run, Message as StoredMessage } from '@/lib/api/types'
 import type { RoomEvent } from './event'
-import { reduce } from './reduce'
+import { foldRoom } from './fold-room'
 import { type Message, type Part, type RoomState, type RunState, emptyRoom, hasEnded, newRun, speakerOf } from './state'
 
 /** A room as the server folded it, at exactly `head`. `asked` is how many messages the request allowed. */
@@ -109,7 +109,7 @@ export function withRunEvents(state: RoomState, runId: string, events: readonly 
   if (first?.type !== 'run_queued') return state
   // Renumbered, because other runs' events lie between them.
   const numbered = own.map((event, index) => ({ ...event, seq: index + 1 }))
-  const folded = reduce(emptyRoom(state.roomId, state.epoch), numbered)
+  const folded = foldRoom(emptyRoom(state.roomId, state.epoch), numbered)
   const run = folded.runs.get(runId)
   if (!run) return state
   const whole = { ...run, queuedSeq: first.seq }

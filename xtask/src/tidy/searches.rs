@@ -97,7 +97,7 @@ fn lines_with(text: &str, words: &str) -> usize {
 /// The files of the search that CONTRIBUTING.md shows: without tests, and without what is generated.
 fn is_searched(path: &str) -> bool {
     let in_crate = path.starts_with("crates/") && path.split('/').nth(2) == Some("src");
-    let is_left_out = path.contains("test") || path.ends_with(".d.ts") || path.ends_with(".snap");
+    let is_left_out = path.contains("test") || [".d.ts", ".snap", ".json"].iter().any(|end| path.ends_with(end));
     (in_crate || path.starts_with("web/src/")) && !is_left_out
 }
 

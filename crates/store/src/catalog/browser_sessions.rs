@@ -1,10 +1,7 @@
 //! Browser sessions: browsers that are signed in with a token. Only the SHA-256 of the cookie is stored (invariant 17).
 //! A session ends with its token, when it expires, or when the user signs out.
 
-use super::{
-    audit::store_audit,
-    members::{ActorRow, parse_role},
-};
+use super::{audit::store_audit, members::ActorRow};
 use crate::{
     Store, StoreError,
     database::{reading, writing},
@@ -34,6 +31,25 @@ row! {
     }
 }
 
+/// Stores a session that belongs to a token or to the local key, and its audit entry.
+macro_rules! store_session {
+    ($transaction:ident, $actor:expr, $insert:literal, ($id:expr, $belongs_to:expr, $hash:expr, $now:expr)) => {{
+        sqlx::query($insert)
+            .bind($id.0)
+            .bind($belongs_to)
+            .bind($hash.as_slice())
+            .bind($now.as_millis())
+            .bind(($now + $crate::catalog::browser_sessions::BROWSER_SESSION_LIFETIME).as_millis())
+            .execute(&mut *$transaction)
+            .await?;
+        let (action, object) = (domain::audit::AuditAction::SignIn, domain::audit::AuditedObject::BrowserSession);
+        let entry = domain::audit::AuditEntry::new($actor, action, object, $id);
+        $crate::catalog::audit::store_audit!($transaction, entry, $now);
+    }};
+}
+
+pub(super) use store_session;
+
 impl Store {
     /// Signs a browser in with the token of the actor.
     pub async fn create_browser_session(
@@ -49,14 +65,12 @@ impl Store {
                 .bind(now.as_millis())
                 .execute(&mut *transaction)
                 .await?;
-            sqlx::query("INSERT INTO visits (id, token_id, hash, created_at, expires_at) VALUES ($1, $2, $3, $4, $5)")
-                .bind(id.0)
-                .bind(token.0)
-                .bind(hash.as_slice())
-                .bind(now.as_millis())
-                .bind((now + BROWSER_SESSION_LIFETIME).as_millis())
-                .execute(&mut *transaction)
-                .await?;
+            store_session!(
+                transaction,
+                actor,
+                "INSERT INTO visits (id, token_id, hash, created_at, expires_at) VALUES ($1, $2, $3, $4, $5)",
+                (id, token.0, hash, now)
+            );
             sqlx::query(
                 "DELETE FROM visits WHERE token_id = $1 AND id NOT IN \
                  (SELECT id FROM visits WHERE token_id = $1 ORDER BY created_at DESC, id DESC LIMIT $2)",
@@ -65,8 +79,6 @@ impl Store {
             .bind(MAX_BROWSER_SESSIONS)
             .execute(&mut *transaction)
             .await?;
-            let entry = AuditEntry::new(actor, AuditAction::SignIn, AuditedObject::BrowserSession, id);
-            store_audit!(transaction, entry, now);
         });
         Ok::<_, StoreError>(id)
     }
@@ -94,19 +106,14 @@ impl Store {
 
     /// Returns the current role of a valid browser session. Used by open streams.
     pub async fn role_of_browser_session(&self, id: BrowserSessionId) -> Result<Option<Role>> {
-        let role: Option<String> = reading!(self.database(), |pool| {
-            sqlx::query_scalar(
-                "SELECT m.role FROM visits v JOIN tokens t ON t.id = v.token_id \
-                 JOIN members m ON m.workspace = t.owner AND m.user_id = t.user_id \
-                 WHERE v.id = $1 AND v.expires_at > $2 AND t.revoked_at IS NULL \
-                 AND (t.expires_at IS NULL OR t.expires_at > $2)",
-            )
-            .bind(id.0)
-            .bind(Timestamp::now().as_millis())
-            .fetch_optional(pool)
-            .await
-        })?;
-        role.as_deref().map(parse_role).transpose()
+        self.current_role(
+            "SELECT m.role FROM visits v JOIN tokens t ON t.id = v.token_id \
+             JOIN members m ON m.workspace = t.owner AND m.user_id = t.user_id \
+             WHERE v.id = $1 AND v.expires_at > $2 AND t.revoked_at IS NULL \
+             AND (t.expires_at IS NULL OR t.expires_at > $2)",
+            id.0,
+        )
+        .await
     }
 
     /// Deletes a browser session, of a token or of the operator. Succeeds if it does not exist.

@@ -8,6 +8,7 @@ use domain::{
     owner::Owner,
     permission::Role,
     scope::Scopes,
+    time::Timestamp,
 };
 use uuid::Uuid;
 
@@ -61,6 +62,14 @@ pub(super) fn parse_scopes(text: &str) -> Result<Scopes> {
 }
 
 impl Store {
+    /// Returns the role that a credential has now, if it is valid: `$1` is its id, `$2` the time.
+    pub(super) async fn current_role(&self, statement: &'static str, id: Uuid) -> Result<Option<Role>> {
+        let role: Option<String> = reading!(self.database(), |pool| {
+            sqlx::query_scalar(statement).bind(id).bind(Timestamp::now().as_millis()).fetch_optional(pool).await
+        })?;
+        role.as_deref().map(parse_role).transpose()
+    }
+
     /// Returns the role of a user in a workspace.
     pub async fn role_of_member(&self, owner: &Owner, user: UserId) -> Result<Role> {
         let role: String = reading!(self.database(), |pool| {

@@ -2,18 +2,13 @@
 //! token, and end when they expire, on sign-out, or when the local key changes. Only the SHA-256 of the cookie and of the
 //! key is stored (invariant 17).
 
-use super::{audit::store_audit, browser_sessions::BROWSER_SESSION_LIFETIME};
+use super::browser_sessions::store_session;
 use crate::{
     Store, StoreError,
     database::{reading, writing},
     error::Result,
 };
-use domain::{
-    actor::Actor,
-    audit::{AuditAction, AuditEntry, AuditedObject},
-    ids::BrowserSessionId,
-    time::Timestamp,
-};
+use domain::{actor::Actor, ids::BrowserSessionId, time::Timestamp};
 use uuid::Uuid;
 
 /// The maximum number of browser sessions of the operator; a new one replaces the oldest.
@@ -35,16 +30,12 @@ impl Store {
                 .bind(now.as_millis())
                 .execute(&mut *transaction)
                 .await?;
-            sqlx::query(
+            store_session!(
+                transaction,
+                actor,
                 "INSERT INTO operator_sessions (id, key_hash, hash, created_at, expires_at) VALUES ($1, $2, $3, $4, $5)",
-            )
-            .bind(id.0)
-            .bind(key_hash.as_slice())
-            .bind(hash.as_slice())
-            .bind(now.as_millis())
-            .bind((now + BROWSER_SESSION_LIFETIME).as_millis())
-            .execute(&mut *transaction)
-            .await?;
+                (id, key_hash.as_slice(), hash, now)
+            );
             sqlx::query(
                 "DELETE FROM operator_sessions WHERE id NOT IN \
                  (SELECT id FROM operator_sessions ORDER BY created_at DESC, id DESC LIMIT $1)",
@@ -52,8 +43,6 @@ impl Store {
             .bind(MAX_OPERATOR_SESSIONS)
             .execute(&mut *transaction)
             .await?;
-            let entry = AuditEntry::new(actor, AuditAction::SignIn, AuditedObject::BrowserSession, id);
-            store_audit!(transaction, entry, now);
         });
         Ok::<_, StoreError>(id)
     }

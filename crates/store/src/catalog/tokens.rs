@@ -3,7 +3,7 @@
 use super::{
     audit::store_audit,
     idempotency::store_key,
-    members::{ActorRow, Membership, ensure_member, parse_role, parse_scopes},
+    members::{ActorRow, Membership, ensure_member, parse_scopes},
     owned::must_exist,
 };
 use crate::{
@@ -292,16 +292,11 @@ impl Store {
 
     /// Returns the current role of a valid token. Used by open streams.
     pub async fn role_of_token(&self, id: TokenId) -> Result<Option<Role>> {
-        let role: Option<String> = reading!(self.database(), |pool| {
-            sqlx::query_scalar(
-                "SELECT m.role FROM tokens t JOIN members m ON m.workspace = t.owner AND m.user_id = t.user_id \
-                 WHERE t.id = $1 AND t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > $2)",
-            )
-            .bind(id.0)
-            .bind(Timestamp::now().as_millis())
-            .fetch_optional(pool)
-            .await
-        })?;
-        role.as_deref().map(parse_role).transpose()
+        self.current_role(
+            "SELECT m.role FROM tokens t JOIN members m ON m.workspace = t.owner AND m.user_id = t.user_id \
+             WHERE t.id = $1 AND t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > $2)",
+            id.0,
+        )
+        .await
     }
 }

@@ -1,5 +1,5 @@
-//! Waits for a program, and stops it on the server's side: asks it to end, then has the keeper kill it and all its
-//! children, and kills what is left if the keeper is gone.
+//! Waits for a program, and stops it when its run is cancelled or has ended, on the server's side: asks it to end, then
+//! has the keeper kill it and all its children. Without a keeper it has to kill what is left itself.
 
 use super::{
     StderrTail,

@@ -1,5 +1,5 @@
-//! Writes the skills of one run into the run's own folder, so that concurrent runs can use different versions. A change
-//! applies to the next run.
+//! Writes skills to disk: the skills of one run go into the run's own folder, so that concurrent runs can use different
+//! versions of the same skills. A change applies to the next run.
 
 use super::{
     remove_if_exists,
@@ -45,7 +45,7 @@ pub fn write_skills(skills: &[FilledSkill], at: &Path) -> io::Result<Vec<SkillFo
     Ok(skills.iter().map(folder).collect())
 }
 
-/// Removes the folder of a run that has ended. Blocks.
+/// Removes the skills of a run that has ended: its whole folder. Blocks.
 pub fn remove_folder(folder: &Path) -> io::Result<()> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -53,7 +53,7 @@ pub fn remove_folder(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes entries of a folder that have not been modified for this long; a killed server leaves them behind. Blocks.
+/// Removes skills of runs that have not been modified for this long; a killed server leaves them behind. Blocks.
 pub fn remove_older_than(folder: &Path, age: Duration) -> io::Result<()> {
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

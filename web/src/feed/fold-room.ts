@@ -1,3 +1,4 @@
+// The reducer of a room: it folds events into messages and runs. The parts of a run fold in fold-run and fold-parts.
 import type { KnownEvent, RoomEvent } from './event'
 import { foldParts } from './fold-parts'
 import { foldRun } from './fold-run'
@@ -11,7 +12,7 @@ const mostEarly = 10_000
  * The state after these events. They may come twice, out of order or with holes: what is old is passed over, what is
  * early waits, and only what follows directly is folded in.
  */
-export function reduce(state: RoomState, events: readonly RoomEvent[]): RoomState {
+export function foldRoom(state: RoomState, events: readonly RoomEvent[]): RoomState {
   const draft = new Draft(state)
   for (const event of events) draft.take(event)
   return draft.state()

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { RoomEvent } from './event'
-import { hasGap, reduce } from './reduce'
+import { foldRoom, hasGap } from './fold-room'
 import { fromHistory, withRunEvents, withRuns } from './snapshot'
 import { emptyRoom, hasEnded } from './state'
 import { epoch, events, historyAt, plainFold, roomId, runsAt } from './testing/journal'
@@ -25,7 +25,7 @@ describe('any way the events come', () => {
   it('in pieces of any size', () => {
     for (let seed = 0; seed < rounds; seed += 1) {
       const batches = pieces(events, new Random(seed))
-      expect(batches.reduce(reduce, emptyRoom(roomId, epoch)), `seed ${seed}`).toEqual(whole)
+      expect(batches.reduce(foldRoom, emptyRoom(roomId, epoch)), `seed ${seed}`).toEqual(whole)
     }
   })
 
@@ -34,7 +34,7 @@ describe('any way the events come', () => {
       const random = new Random(seed)
       const batches = pieces(events, random)
       const again = batches.filter(() => random.chance(0.4))
-      const state = random.shuffle([...batches, ...again]).reduce(reduce, emptyRoom(roomId, epoch))
+      const state = random.shuffle([...batches, ...again]).reduce(foldRoom, emptyRoom(roomId, epoch))
       expect(state, `seed ${seed}`).toEqual(whole)
       expect(hasGap(state)).toBe(false)
     }
@@ -42,7 +42,7 @@ describe('any way the events come', () => {
 
   it('every single event in any order', () => {
     for (let seed = 0; seed < 20; seed += 1) {
-      const state = new Random(seed).shuffle(events).reduce((before, event) => reduce(before, [event]), emptyRoom(roomId, epoch))
+      const state = new Random(seed).shuffle(events).reduce((before, event) => foldRoom(before, [event]), emptyRoom(roomId, epoch))
       expect(state, `seed ${seed}`).toEqual(whole)
     }
   })
@@ -51,11 +51,11 @@ describe('any way the events come', () => {
     for (let seed = 0; seed < rounds; seed += 1) {
       const random = new Random(seed)
       const lost = new Set(events.filter(() => random.chance(0.05)).map((event) => event.seq))
-      const holed = reduce(emptyRoom(roomId, epoch), events.filter((event) => !lost.has(event.seq)))
+      const holed = foldRoom(emptyRoom(roomId, epoch), events.filter((event) => !lost.has(event.seq)))
       const first = Math.min(...lost, events.length + 1)
       expect(holed.seq, `seed ${seed}`).toBe(first - 1)
       expect(holed.messages).toEqual(plainFold(first - 1).messages)
-      const filled = reduce(holed, events.filter((event) => lost.has(event.seq)))
+      const filled = foldRoom(holed, events.filter((event) => lost.has(event.seq)))
       expect(filled).toEqual(whole)
     }
   })
@@ -71,7 +71,7 @@ describe('any way the events come', () => {
       const when = random.below(batches.length + 1)
       batches.forEach((batch, index) => {
         if (index === when) state = withRuns(state, runsAt(later))
-        state = reduce(state, batch)
+        state = foldRoom(state, batch)
       })
       state = withRuns(state, runsAt(events.length))
       for (const run of state.runs.values()) if (!run.whole) state = withRunEvents(state, run.id, events)
@@ -92,7 +92,7 @@ describe('any way the events come', () => {
 it('an end that REST returned early is not undone by older events', () => {
   const started = events.find((event) => event.type === 'run_started') as RoomEvent
   const early = withRuns(fromHistory(roomId, historyAt(started.seq - 1, 1000), 1000), runsAt(events.length))
-  const after = reduce(early, [started])
+  const after = foldRoom(early, [started])
   expect(after.runs.get(started.run_id ?? '')?.status).toBe('completed')
   expect([...after.runs.values()].every(hasEnded)).toBe(true)
 })
@@ -100,5 +100,5 @@ it('an end that REST returned early is not undone by older events', () => {
 it('an event type from a newer server is passed over', () => {
   const state = plainFold()
   const strange = { ...(events[0] as RoomEvent), id: 'x', seq: events.length + 1, type: 'sang_a_song', data: { song: 1 } }
-  expect(reduce(state, [strange])).toEqual({ ...state, seq: strange.seq, head: strange.seq })
+  expect(foldRoom(state, [strange])).toEqual({ ...state, seq: strange.seq, head: strange.seq })
 })
