@@ -59,6 +59,11 @@ fn announce(server: &RunningServer, config: &AppConfig, no_open: bool) -> anyhow
     let needs_link = is_web && !config.server.no_auth;
     let is_logged = sign_in::is_output_logged(config);
     let link = if needs_link && !is_logged { Some(server.sign_in_link()?) } else { None };
+    let another = format!(
+        "greenroom auth link --server {} --data-dir {}",
+        sign_in::local_url(address),
+        config.store.data_dir.display()
+    );
     let mut text = format!(
         "Greenroom is listening on http://{address}\n\
          \x20 version      {}\n\
@@ -67,13 +72,10 @@ fn announce(server: &RunningServer, config: &AppConfig, no_open: bool) -> anyhow
         config.store.data_dir.display(),
     );
     if let Some(link) = &link {
-        text += &format!(
-            "  sign in      {link}\n               works once, for 10 minutes; another: greenroom auth link\n"
-        );
+        text += &format!("  sign in      {link}\n               works once, for 10 minutes; another: {another}\n");
     }
     if needs_link && is_logged {
-        text += "  sign in      by a link, which does not belong into the journal: greenroom auth link --data-dir ";
-        text += &format!("{}\n", config.store.data_dir.display());
+        text += &format!("  sign in      by a link, which does not belong into the journal: {another}\n");
     }
     if server.is_upgraded && needs_link {
         text += "  new          every request needs a credential now, on this machine too: browsers sign in by the link,\n\
@@ -87,9 +89,15 @@ fn announce(server: &RunningServer, config: &AppConfig, no_open: bool) -> anyhow
         text += "  WARNING      other machines can reach this address, and tokens and cookies travel unencrypted;\n\
                  \x20              put a proxy with TLS in front of it (docs/configuration.md)\n";
     }
-    text += match config.server.role {
-        NodeRole::All | NodeRole::Web => "  next         open the link in a browser; Ctrl-C stops the server\n",
-        NodeRole::Worker => "  next         this worker executes runs, and serves no clients; Ctrl-C stops it\n",
+    text += match (config.server.role, &link) {
+        (NodeRole::Worker, _) => "  next         this worker executes runs, and serves no clients; Ctrl-C stops it\n",
+        (NodeRole::All | NodeRole::Web, Some(_)) => {
+            "  next         open the link in a browser; Ctrl-C stops the server\n"
+        }
+        (NodeRole::All | NodeRole::Web, None) if config.server.no_auth => {
+            "  next         open the address in a browser; Ctrl-C stops the server\n"
+        }
+        (NodeRole::All | NodeRole::Web, None) => "  next         make a link with that command\n",
     };
     let mut out = std::io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("cannot write to standard output")?;

@@ -74,7 +74,7 @@ function operationView(method, path, operation) {
   });
   const inside = element("div", { className: "inside" },
     ...prose(operation.description),
-    operation.security ? element("p", { className: "soft", textContent: "For an owner: send a token, except on this machine while no account exists." }) : null,
+    operation.security ? element("p", { className: "soft", textContent: "Needs a credential: AUTH=$(greenroom auth header) on the server's machine, or AUTH='Authorization: Bearer grm_…' with a token." }) : null,
     element("div", { className: "copyable" }, element("pre", { textContent: curl(api, method, path, operation) })),
     ...section("Parameters", table(parameters.map((parameter) =>
       row(parameter.name, ` ${parameter.in}${parameter.required ? "" : ", optional"}`, parameter.schema, parameter.description)))),

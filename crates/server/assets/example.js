@@ -46,7 +46,7 @@ export function curl(api, method, path, operation) {
     .filter((parameter) => parameter.in === "query" && parameter.required)
     .map((parameter) => `${parameter.name}=${encodeURIComponent(String(example(api, parameter.schema)))}`);
   const target = location.origin + path.replaceAll(/\{(\w+)\}/g, (_, name) => name.toUpperCase());
-  const lines = [`curl ${quoted(target + (query.length ? `?${query.join("&")}` : ""))}`];
+  const lines = [`curl ${operation.security ? '-H "$AUTH" ' : ""}${quoted(target + (query.length ? `?${query.join("&")}` : ""))}`];
   const body = resolve(api, operation.requestBody).content?.["application/json"];
   if (method !== "get" && !(method === "post" && body)) lines[0] = lines[0].replace("curl", `curl -X ${method.toUpperCase()}`);
   if (body) {

@@ -108,7 +108,9 @@ fn describe_shared(components: &mut Components) {
     let bearer = HttpBuilder::new()
         .scheme(HttpAuthScheme::Bearer)
         .bearer_format("grm_…")
-        .description(Some("Created by `greenroom token create`. Not needed on this machine while no account exists."))
+        .description(Some(
+            "A token of `greenroom token create`, or the local key of the server: `greenroom auth header`.",
+        ))
         .build();
     components.security_schemes.insert(BEARER.to_owned(), RefOr::T(SecurityScheme::Http(bearer)));
     let about = "The cookie of a signed-in browser. Writes also need an Origin of this server.";
@@ -143,7 +145,6 @@ fn complete_operation(operation: &mut Operation, method: &Method, path: &str, po
         operation.security = Some(vec![
             SecurityRequirement::new(BEARER, Vec::<String>::new()),
             SecurityRequirement::new(SESSION, Vec::<String>::new()),
-            SecurityRequirement::default(),
         ]);
         if !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS) {
             let key = Ref::new(format!("#/components/parameters/{IDEMPOTENCY_KEY}"));

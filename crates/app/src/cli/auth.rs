@@ -35,7 +35,7 @@ struct SignInLinkResponse {
 pub async fn run(arguments: &AuthArgs) -> anyhow::Result<Exit> {
     match &arguments.command {
         AuthCommand::Link(connection) => {
-            let client = ApiClient::new(connection)?;
+            let client = ApiClient::with_local_key(connection)?;
             let link: SignInLinkResponse =
                 client.post("/api/session/links", &serde_json::json!({}), REQUEST_DEADLINE).await?;
             writeln!(io::stdout().lock(), "{}", sanitize::line(&link.url, LINK))?;

@@ -63,7 +63,11 @@ impl Authenticator {
 
     /// The actor of a token, or of the local key, that a person typed.
     pub async fn actor_for_text(&self, secret: &str) -> Result<Option<Actor>, Problem> {
-        self.actor_for_secret(token::hash(secret.trim().as_bytes())).await
+        // People paste what `greenroom auth header` prints, too.
+        let secret = secret.trim();
+        let secret = secret.strip_prefix("Authorization:").map_or(secret, str::trim_start);
+        let secret = secret.strip_prefix("Bearer ").unwrap_or(secret).trim();
+        self.actor_for_secret(token::hash(secret.as_bytes())).await
     }
 
     async fn actor_for_secret(&self, sha256: [u8; 32]) -> Result<Option<Actor>, Problem> {

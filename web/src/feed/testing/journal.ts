@@ -1,7 +1,7 @@
 import type { History, Run } from '@/lib/api/types'
 import type { RoomEvent } from '../event'
 import journal from '../fixtures/journal.json'
-import { reduce } from '../reduce'
+import { foldRoom } from '../fold-room'
 import { type Message, type RoomState, type RunState, emptyRoom, textOf } from '../state'
 
 /** What one event changes, as the server's own fold has it. */
@@ -22,7 +22,7 @@ export const runs = journal.runs as unknown as readonly Run[]
 
 /** The plain fold that everything else is measured by: each event once, in order. */
 export function plainFold(upTo: number = events.length): RoomState {
-  return reduce(emptyRoom(roomId, epoch), events.slice(0, upTo))
+  return foldRoom(emptyRoom(roomId, epoch), events.slice(0, upTo))
 }
 
 /** What a server would answer whose journal ends at `head`. */

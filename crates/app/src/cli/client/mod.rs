@@ -47,6 +47,15 @@ impl ApiClient {
         Self::with_authorization(base, authorization)
     }
 
+    /// With the local key, if this machine has it, also where a token is set: for what only the operator may do.
+    pub fn with_local_key(connection: &ServerArgs) -> anyhow::Result<Self> {
+        let base = server_url(&connection.server)?;
+        match local_key(connection)?.filter(|_| is_loopback(&base)) {
+            Some(key) => Self::with_authorization(base, Some(key)),
+            None => Self::new(connection),
+        }
+    }
+
     /// For public endpoints.
     pub fn without_credential(server: &str) -> anyhow::Result<Self> {
         Self::with_authorization(server_url(server)?, None)

@@ -24,7 +24,7 @@ export function RevokeDialog({ token, onClose }: { token: Token; onClose: () => 
       {token.current && (
         <p className={notes.warning}>
           This browser signed in with it too: you will be asked for another token. If it is your last one, make another first, here or by{' '}
-          <code>greenroom token create</code> on the server’s machine.
+          <code>greenroom token create --user local</code> on the server’s machine.
         </p>
       )}
     </ConfirmDialog>

@@ -40,7 +40,7 @@ export function SignInForm({ onSignedIn }: { onSignedIn: () => Promise<void> }):
         onChange={(event) => setToken(event.target.value)}
         hint={
           <>
-            To create one, run <code>greenroom token create</code> on the machine that the server runs on.
+            To create one, run <code>greenroom token create --user local</code> on the machine that the server runs on.
           </>
         }
       />
