@@ -92,12 +92,15 @@ pub enum RememberedCalls {
     Pattern(CommandPattern),
 }
 
-/// Commands that begin with some words, and are otherwise like the one that was approved.
+/// Commands that begin with some words, and are otherwise like the one that was approved: with other plain arguments, such
+/// as paths, but with no option that the person has not seen. Options can run programs (`git grep -O`, `go test -exec`).
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct CommandPattern {
     /// The field of the input with the command.
     field: String,
     prefix: String,
+    /// The words behind the prefix that are not plain: options, assignments, quoted words.
+    seen: Vec<String>,
     /// The other fields, as JSON: they decide where and how the command runs.
     rest: String,
 }
@@ -106,11 +109,19 @@ pub struct CommandPattern {
 const COMMAND_FIELDS: [&str; 2] = ["command", "cmd"];
 /// Fields that say nothing about what is done.
 const DESCRIPTIVE_FIELDS: [&str; 4] = ["description", "timeout", "timeout_ms", "timeout_seconds"];
-/// They run another command, so their own name says nothing.
-const WRAPPERS: [&str; 32] = [
-    "awk", "bash", "busybox", "chroot", "dash", "deno", "doas", "env", "eval", "exec", "find", "fish", "lua", "nice",
-    "node", "nohup", "parallel", "perl", "php", "python", "python3", "ruby", "setsid", "sh", "ssh", "su", "sudo",
-    "time", "timeout", "watch", "xargs", "zsh",
+/// They run another command, so their own name says nothing. Without the digits of a version: `python3.12`.
+const WRAPPERS: [&str; 46] = [
+    "awk", "bash", "builtin", "bun", "bunx", "busybox", "chroot", "command", "dash", "deno", "doas", "env", "eval",
+    "exec", "find", "fish", "gawk", "ionice", "ksh", "lua", "mawk", "nice", "node", "nodejs", "nohup", "npx",
+    "parallel", "perl", "php", "pipx", "python", "ruby", "setsid", "sh", "source", "ssh", "stdbuf", "su", "sudo",
+    "time", "timeout", "uvx", "watch", "xargs", "yarn", "zsh",
+];
+/// Subcommands that run another command.
+const RUNNERS: [&str; 7] = ["dlx", "eval", "exec", "foreach", "run", "shell", "x"];
+/// Programs that only read, and have a pattern without a subcommand.
+const READERS: [&str; 16] = [
+    "basename", "cat", "cmp", "cut", "df", "dirname", "du", "grep", "head", "ls", "pwd", "realpath", "stat", "tail",
+    "wc", "which",
 ];
 /// Characters with which a command line can contain another command.
 const SHELL_SYNTAX: [char; 14] = [';', '&', '|', '`', '$', '(', ')', '{', '}', '<', '>', '\\', '\n', '\r'];
@@ -118,38 +129,61 @@ const SHELL_SYNTAX: [char; 14] = [';', '&', '|', '`', '$', '(', ')', '{', '}', '
 const MAX_EXACT_BYTES: usize = 16 * 1024;
 
 impl CommandPattern {
-    /// The pattern of a call, if its input has a simple command: the program, and its subcommand.
+    /// The pattern of a call, if its input has a simple command: the program and its subcommand, or a program that only
+    /// reads.
     pub fn of(input: &Value) -> Option<Self> {
         let input = input.as_object()?;
         let field = COMMAND_FIELDS.into_iter().find(|field| input.get(*field).is_some_and(Value::is_string))?;
-        let command = input[field].as_str()?.trim();
-        if command.contains(SHELL_SYNTAX) {
-            return None;
-        }
-        let mut words = command.split_whitespace();
+        let mut words = words_of(input[field].as_str()?)?;
         let program = words.next()?;
         let name = program.rsplit('/').next().unwrap_or_default();
-        if WRAPPERS.contains(&name) || program.contains(['=', '\'', '"', '*', '?']) || program.starts_with('-') {
+        let without_version = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+        if WRAPPERS.contains(&without_version) || !is_plain(program) {
             return None;
         }
+        let mut rest: Vec<&str> = words.collect();
         let is_subcommand =
-            |word: &&str| word.starts_with(|c: char| c.is_ascii_lowercase()) && word.chars().all(is_word_character);
-        let prefix = match words.next().filter(is_subcommand) {
-            Some(subcommand) => format!("{program} {subcommand}"),
-            None => program.to_owned(),
+            |word: &str| word.starts_with(|c: char| c.is_ascii_lowercase()) && word.chars().all(is_word_character);
+        let prefix = match rest.first() {
+            _ if READERS.contains(&name) => program.to_owned(),
+            Some(subcommand) if is_subcommand(subcommand) && !RUNNERS.contains(subcommand) => {
+                format!("{program} {}", rest.remove(0))
+            }
+            _ => return None,
         };
-        Some(Self { field: field.to_owned(), prefix, rest: rest_of(input, field) })
+        let mut seen: Vec<String> = rest.into_iter().filter(|word| !is_plain(word)).map(str::to_owned).collect();
+        seen.sort();
+        seen.dedup();
+        Some(Self { field: field.to_owned(), prefix, seen, rest: rest_of(input, field) })
     }
 
     fn matches(&self, input: &Value) -> bool {
         let Some(input) = input.as_object() else { return false };
-        let Some(command) = input.get(&self.field).and_then(Value::as_str) else { return false };
-        let command = command.trim();
+        let Some(mut words) = input.get(&self.field).and_then(Value::as_str).and_then(words_of) else { return false };
         // Word by word, so that more spaces between two words make no difference.
-        let mut words = command.split_whitespace();
-        let begins = self.prefix.split_whitespace().all(|word| words.next() == Some(word));
-        begins && !command.contains(SHELL_SYNTAX) && rest_of(input, &self.field) == self.rest
+        self.prefix.split(' ').all(|word| words.next() == Some(word))
+            && words.all(|word| is_plain(word) || self.seen.iter().any(|seen| seen == word))
+            && rest_of(input, &self.field) == self.rest
     }
+
+    /// `git status --short:*`
+    fn label(&self) -> String {
+        let words: Vec<&str> = std::iter::once(&self.prefix).chain(&self.seen).map(String::as_str).collect();
+        format!("{}:*", words.join(" "))
+    }
+}
+
+/// The words of a command line as a shell separates them. `None` if it can contain another command, or a character that
+/// separates words for people and not for a shell.
+fn words_of(command: &str) -> Option<impl Iterator<Item = &str>> {
+    let misleads =
+        |c: char| SHELL_SYNTAX.contains(&c) || (c.is_control() && c != '\t') || (c.is_whitespace() && !c.is_ascii());
+    (!command.contains(misleads)).then(|| command.split([' ', '\t']).filter(|word| !word.is_empty()))
+}
+
+/// Neither an option nor an assignment nor anything that a shell or a program reads in another way.
+fn is_plain(word: &str) -> bool {
+    !word.starts_with('-') && word.chars().all(|c| c.is_ascii_alphanumeric() || "_./,:@+-".contains(c))
 }
 
 fn is_word_character(c: char) -> bool {
@@ -197,7 +231,7 @@ impl RememberedRule {
         match &self.calls {
             RememberedCalls::All => self.tool.clone(),
             RememberedCalls::Exact(text) => format!("{}({text})", self.tool),
-            RememberedCalls::Pattern(pattern) => format!("{}({}:*)", self.tool, pattern.prefix),
+            RememberedCalls::Pattern(pattern) => format!("{}({})", self.tool, pattern.label()),
         }
     }
 
@@ -235,10 +269,17 @@ mod tests {
     fn m12_a_pattern_allows_the_same_command_and_nothing_behind_it() {
         let seen = json!({"command": "git status --short", "description": "Look"});
         let pattern = rule(&seen, RememberScope::Pattern).unwrap();
-        assert_eq!(pattern.label(), "Bash(git status:*)");
+        assert_eq!(pattern.label(), "Bash(git status --short:*)");
         for (command, allowed) in [
             ("git status", true),
-            ("git  status -sb", true),
+            ("git  status --short src/main.rs", true),
+            ("git\tstatus", true),
+            ("git status -sb", false),
+            ("git status '-O/tmp/evil'", false),
+            ("git status SHELL=/tmp/evil", false),
+            ("git\u{a0}status", false),
+            ("git status\u{b}x", false),
+            ("git status\u{2003}x", false),
             ("git statusx", false),
             ("git push", false),
             ("git status; rm -rf /", false),
@@ -276,13 +317,28 @@ mod tests {
             "'ls'",
             "-x",
             "find . -delete",
+            "command -v node",
+            "git --no-pager log -3",
+            "uv run pytest -q",
+            "source venv/bin/activate",
+            "python3.12 manage.py check",
+            "npx -y prettier",
+            "stdbuf -oL make",
+            "gawk -f x.awk f",
+            "tar -tf a.tar",
+            "sed -n 1,5p f",
+            "./build.sh --fast",
+            "docker exec web ls",
         ] {
             assert_eq!(CommandPattern::of(&json!({"command": command})), None, "{command}");
         }
         assert_eq!(CommandPattern::of(&json!({"path": "/etc"})), None);
         let npm = rule(&json!({"cmd": "npm test"}), RememberScope::Pattern).unwrap();
         assert_eq!(npm.label(), "Bash(npm test:*)");
-        assert_eq!(rule(&json!({"cmd": "ls -l"}), RememberScope::Pattern).unwrap().label(), "Bash(ls:*)");
+        assert_eq!(rule(&json!({"cmd": "ls -l"}), RememberScope::Pattern).unwrap().label(), "Bash(ls -l:*)");
+        let tests = rule(&json!({"cmd": "go test ./..."}), RememberScope::Pattern).unwrap();
+        assert!(tests.matches("Bash", &json!({"cmd": "go test ./store"})));
+        assert!(!tests.matches("Bash", &json!({"cmd": "go test -exec /tmp/evil ./..."})));
     }
 
     #[test]

@@ -42,6 +42,13 @@ impl Cost {
         Self(nanos)
     }
 
+    /// The cost of one model call as a provider reports it: never negative, and not so large that sums overflow.
+    #[must_use]
+    pub fn of_a_call(self) -> Self {
+        const MOST: i64 = 10_000 * 1_000_000_000;
+        Self(self.0.clamp(0, MOST))
+    }
+
     pub const fn as_nanos(self) -> i64 {
         self.0
     }

@@ -13,6 +13,9 @@ use domain::{
 };
 use store::{IdempotentRequest, StoreError};
 
+/// A billion dollars.
+const MAX_LIMIT: Cost = Cost::from_nanos(1_000_000_000 * 1_000_000_000);
+
 /// The budgets of a workspace, and why its user may not start runs.
 #[derive(Debug)]
 pub struct Billing {
@@ -46,8 +49,8 @@ impl Engine {
         attempt: Option<&IdempotentRequest>,
     ) -> Result<BudgetId, EngineError> {
         let owner = actor.require(Permission::ManageBudgets)?;
-        if limit <= Cost::ZERO {
-            let detail = "limit_usd: it must be more than 0".into();
+        if limit <= Cost::ZERO || limit > MAX_LIMIT {
+            let detail = "limit_usd: it must be more than 0, and at most 1000000000".into();
             return Err(EngineError::InvalidField { pointer: "/limit_usd", detail });
         }
         self.check_scope(owner, scope).await?;
@@ -85,7 +88,7 @@ impl Engine {
 
     /// Refuses runs that a budget no longer allows.
     pub(crate) async fn check_budgets(&self, owner: &Owner, subjects: BudgetSubjects<'_>) -> Result<(), EngineError> {
-        match self.store().used_up_budget(owner, subjects, Timestamp::now()).await? {
+        match self.store().used_up_budget(owner, subjects, &[Timestamp::now()]).await? {
             Some(status) => Err(EngineError::BudgetExceeded(Box::new(status))),
             None => Ok(()),
         }

@@ -134,7 +134,8 @@ async fn prepare_turn(engine: &Engine, claimed: &mut ClaimedRun) -> Result<Resul
 async fn over_budget(engine: &Engine, claimed: &ClaimedRun) -> Result<Option<RunError>, StoreError> {
     let ClaimedRun { claim, agent, message, .. } = claimed;
     let subjects = BudgetSubjects { user: message.author.user_id(), agents: &[agent.id], room: claim.room_id };
-    let used_up = engine.store().used_up_budget(&claim.owner, subjects, Timestamp::now()).await?;
+    let used_up =
+        engine.store().used_up_budget(&claim.owner, subjects, &[Timestamp::now(), claimed.run.created_at]).await?;
     Ok(used_up.map(|status| RunError::new("limit_budget", budget_message(&status))))
 }
 

@@ -69,12 +69,13 @@ impl RunJournal {
         self.store.tape(self.claim.room_id).await
     }
 
-    /// A budget that counts these subjects and is used up.
+    /// A budget that counts these subjects, now or at the time of the run, and is used up.
     pub(super) async fn used_up_budget(
         &self,
         subjects: BudgetSubjects<'_>,
+        queued_at: Timestamp,
     ) -> Result<Option<BudgetStatus>, StoreError> {
-        self.store.used_up_budget(&self.claim.owner, subjects, Timestamp::now()).await
+        self.store.used_up_budget(&self.claim.owner, subjects, &[Timestamp::now(), queued_at]).await
     }
 
     /// The seqs of people's messages after one seq and up to another, in order.

@@ -375,7 +375,7 @@ impl TurnPump {
     /// Returns whether a budget that counts this run is used up. If that cannot be read now, the run goes on.
     async fn is_over_budget(&self) -> bool {
         let subjects = BudgetSubjects { user: self.user, agents: &[self.agent.id], room: self.run.room_id };
-        match self.journal.used_up_budget(subjects).await {
+        match self.journal.used_up_budget(subjects, self.run.created_at).await {
             Ok(used_up) => used_up.is_some(),
             Err(error) => {
                 tracing::warn!(run = %self.run.id, %error, "cannot read the budgets of a run");

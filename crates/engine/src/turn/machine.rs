@@ -313,7 +313,7 @@ impl TurnMachine {
                 self.is_calling = false;
                 let model = model.or_else(|| self.settings.model.clone());
                 let priced = || model.as_deref().and_then(prices::find).map(|price| price.cost(&usage));
-                UsageReported::new(usage, cost.or_else(priced), model).into()
+                UsageReported::new(usage, cost.or_else(priced).map(domain::usage::Cost::of_a_call), model).into()
             }
             TurnEvent::Status { status, message } | TurnEvent::Waiting { status, message } => {
                 Status::new(status, message).into()

@@ -541,7 +541,8 @@ fn m12_only_what_the_person_saw_is_remembered() {
     for (scope, later, is_asked) in [
         (RememberScope::Exact, "git status", false),
         (RememberScope::Exact, "git status -s", true),
-        (RememberScope::Pattern, "git status -s", false),
+        (RememberScope::Pattern, "git status src", false),
+        (RememberScope::Pattern, "git status -s", true),
         (RememberScope::Pattern, "git status; id", true),
         (RememberScope::Tool, "rm -rf /", false),
     ] {

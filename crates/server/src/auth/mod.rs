@@ -120,8 +120,7 @@ pub async fn guard(
                     if let Some(token) = actor.credential.token() {
                         app.last_used.note(&app, token);
                     }
-                    app.rate_limiter
-                        .check(&actor.credential.token().map_or(by_address, rate_limit::RateLimitKey::Token))?;
+                    app.rate_limiter.check(&rate_limit::RateLimitKey::for_credential(actor.credential, by_address))?;
                     actor.require(permission)?;
                     request.extensions_mut().insert(Caller(actor));
                 }

@@ -2,7 +2,10 @@
 
 use crate::error::{Code, Problem};
 use axum::http::{HeaderName, HeaderValue, header};
-use domain::ids::TokenId;
+use domain::{
+    actor::Credential,
+    ids::{BrowserSessionId, TokenId},
+};
 use governor::{
     Quota, RateLimiter,
     clock::{Clock, DefaultClock},
@@ -16,12 +19,26 @@ use std::{
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum RateLimitKey {
     Token(TokenId),
+    /// The operator's local key: not by address, where the failed attempts of others count.
+    LocalKey,
+    /// A browser session that belongs to no token.
+    BrowserSession(BrowserSessionId),
     /// The number of an agent token.
     AgentToken(u64),
     Address(IpAddr),
 }
 
 impl RateLimitKey {
+    /// By the credential, if it is one of its own; else by address.
+    pub fn for_credential(credential: Credential, address: Self) -> Self {
+        match credential {
+            Credential::Token(token) | Credential::BrowserSession { token: Some(token), .. } => Self::Token(token),
+            Credential::BrowserSession { session, token: None } => Self::BrowserSession(session),
+            Credential::LocalKey => Self::LocalKey,
+            Credential::NoAuth | Credential::Agent(_) | Credential::System => address,
+        }
+    }
+
     /// IPv6 addresses are counted by /64, because one customer has a whole /64.
     pub fn for_address(address: Option<IpAddr>) -> Self {
         Self::Address(match address.map(|ip| ip.to_canonical()) {

@@ -141,13 +141,13 @@ pub async fn create(
     key: IdempotencyKey,
     JsonBody(spec, fingerprint): JsonBody<TokenSpec>,
 ) -> Result<(StatusCode, Json<CreatedToken>), Problem> {
-    let (actor, attempt) = (&*caller, attempt(key, fingerprint));
-    if !actor.credential.is_bearer() && !confirms(&app, actor, spec.confirm.as_deref()).await? {
-        return Err(Problem::new(
-            Code::Forbidden,
-            "To create a token from a browser, repeat your token or the server's key (`greenroom auth header`) in `confirm`.",
-        ));
-    }
+    let attempt = attempt(key, fingerprint);
+    // The secret that confirms also bounds the new token: its scopes, its end, and its parent.
+    let confirmed = match caller.credential.is_bearer() {
+        true => caller.0,
+        false => confirmed(&app, caller.0, spec.confirm.as_deref()).await?,
+    };
+    let actor = &confirmed;
     let (secret, hash) = token::generate().map_err(Problem::internal)?;
     let day = Duration::from_secs(24 * 3600);
     let expires_at = spec.expires_in_days.map(|days| Timestamp::now() + day * u32::from(days.get()));
@@ -168,11 +168,21 @@ pub async fn create(
     }
 }
 
-/// Whether the secret belongs to the user of the browser session.
-async fn confirms(app: &App, actor: &Actor, secret: Option<&str>) -> Result<bool, Problem> {
-    let Some(secret) = secret else { return Ok(actor.credential == Credential::NoAuth) };
-    let owner = app.authenticator.actor_for_text(secret).await?;
-    Ok(owner.is_some_and(|owner| owner.workspace == actor.workspace && owner.user_id() == actor.user_id()))
+/// The caller as the secret proves it. Without a secret, only a server that asks for no credential goes on.
+async fn confirmed(app: &App, caller: Actor, secret: Option<&str>) -> Result<Actor, Problem> {
+    let is_caller = |owner: &Actor| owner.workspace == caller.workspace && owner.user_id() == caller.user_id();
+    let confirmed = match secret {
+        Some(secret) => app.authenticator.actor_for_text(secret).await?.filter(is_caller),
+        None => None,
+    };
+    match confirmed {
+        Some(confirmed) => Ok(confirmed),
+        None if secret.is_none() && caller.credential == Credential::NoAuth => Ok(caller),
+        None => Err(Problem::new(
+            Code::Forbidden,
+            "To create a token from a browser, repeat your token or the server's key (`greenroom auth header`) in `confirm`.",
+        )),
+    }
 }
 
 /// Revoke a token

@@ -1,4 +1,4 @@
-use crate::test_app::{TOKEN, TestApp, config, header};
+use crate::test_app::{LOCAL_KEY, TOKEN, TestApp, config, header};
 use axum::http::Request;
 use server::{HttpServerConfig, auth::AuthSettings, listen::ConnectionAddrs};
 use std::{num::NonZeroU32, sync::atomic::Ordering};
@@ -100,8 +100,10 @@ async fn too_many_requests_are_a_429_with_retry_after() {
     let two = NonZeroU32::new(2).unwrap();
     let slow = HttpServerConfig { requests_per_second: NonZeroU32::MIN, request_burst: two, ..config() };
     let test_app = TestApp::with(slow.clone());
-    assert_eq!(test_app.get("/healthz").await.status, 200);
-    assert_eq!(test_app.get("/test/whoami").await.status, 200);
+    // Without a credential by address, with one by the credential.
+    for target in ["/healthz", "/healthz", "/test/whoami", "/test/whoami"] {
+        assert_eq!(test_app.get(target).await.status, 200, "{target}");
+    }
     for target in ["/healthz", "/test/whoami", "/nothing"] {
         let answer = test_app.get(target).await;
         assert_eq!(answer.problem(429), "too_many_requests", "{target}");
@@ -115,6 +117,8 @@ async fn too_many_requests_are_a_429_with_retry_after() {
     assert_eq!(guessed.get("/test/whoami").await.problem(401), "unauthorized");
     assert_eq!(guessed.get("/test/whoami").await.problem(401), "unauthorized");
     assert_eq!(guessed.get("/test/whoami").await.problem(429), "too_many_requests", "failed attempts are counted");
-    let known = guessed.send("/test/whoami", |r| header(r, "authorization", &format!("Bearer {TOKEN}"))).await;
-    assert_eq!(known.status, 200, "failed attempts do not lock out a valid token");
+    for secret in [TOKEN, LOCAL_KEY] {
+        let known = guessed.send("/test/whoami", |r| header(r, "authorization", &format!("Bearer {secret}"))).await;
+        assert_eq!(known.status, 200, "failed attempts lock out neither a valid token nor the operator");
+    }
 }

@@ -54,13 +54,13 @@ impl TryFrom<BudgetRow> for Budget {
     }
 }
 
-/// The sum of the costs of runs since a time: $1 owner, $2 time, $3 the id that a scope names.
+/// The sum of the costs of runs in a period: $1 owner, $2 its start, $3 its end, $4 the id that a scope names.
 macro_rules! select_spent {
     ($joins:literal, $condition:literal) => {
         concat!(
             "SELECT CAST(COALESCE(SUM(u.cost), 0) AS BIGINT) FROM runs u ",
             $joins,
-            "WHERE u.owner = $1 AND u.created_at >= $2",
+            "WHERE u.owner = $1 AND u.created_at >= $2 AND u.created_at < $3",
             $condition
         )
     };
@@ -102,16 +102,17 @@ impl Store {
         Ok(all)
     }
 
-    /// Returns a budget that is used up and counts these subjects, if there is one.
+    /// Returns a budget that counts these subjects and is used up, if there is one. A run is counted in the period in which
+    /// it was queued, so its own time is asked about besides the present.
     pub async fn used_up_budget(
         &self,
         owner: &Owner,
         subjects: BudgetSubjects<'_>,
-        now: Timestamp,
+        times: &[Timestamp],
     ) -> Result<Option<BudgetStatus>> {
-        for budget in self.stored_budgets(owner).await? {
-            if budget.scope.covers(subjects) {
-                let status = self.budget_status(owner, budget, now).await?;
+        for budget in self.stored_budgets(owner).await?.into_iter().filter(|budget| budget.scope.covers(subjects)) {
+            for at in times {
+                let status = self.budget_status(owner, budget.clone(), *at).await?;
                 if status.is_used_up() {
                     return Ok(Some(status));
                 }
@@ -132,19 +133,20 @@ impl Store {
         rows.into_iter().map(Budget::try_from).collect()
     }
 
-    async fn budget_status(&self, owner: &Owner, budget: Budget, now: Timestamp) -> Result<BudgetStatus> {
-        let (start, resets_at) = match budget.period.bounds(now) {
+    async fn budget_status(&self, owner: &Owner, budget: Budget, at: Timestamp) -> Result<BudgetStatus> {
+        let (start, resets_at) = match budget.period.bounds(at) {
             Some((start, next)) => (start.as_millis(), Some(next)),
             None => (0, None),
         };
+        let end = resets_at.map_or(i64::MAX, Timestamp::as_millis);
         let sql = match budget.scope {
             BudgetScope::Workspace => select_spent!("", ""),
-            BudgetScope::Agent(_) => select_spent!("", " AND u.agent_id = $3"),
-            BudgetScope::Room(_) => select_spent!("", " AND u.room_id = $3"),
-            BudgetScope::User(_) => select_spent!("JOIN messages m ON m.id = u.message_id ", " AND m.user_id = $3"),
+            BudgetScope::Agent(_) => select_spent!("", " AND u.agent_id = $4"),
+            BudgetScope::Room(_) => select_spent!("", " AND u.room_id = $4"),
+            BudgetScope::User(_) => select_spent!("JOIN messages m ON m.id = u.message_id ", " AND m.user_id = $4"),
         };
         let spent: i64 = reading!(self.database(), |pool| {
-            let query = sqlx::query_scalar(sql).bind(owner.as_str()).bind(start);
+            let query = sqlx::query_scalar(sql).bind(owner.as_str()).bind(start).bind(end);
             match subject(budget.scope) {
                 Some(id) => query.bind(id).fetch_one(pool).await,
                 None => query.fetch_one(pool).await,

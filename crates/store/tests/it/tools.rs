@@ -22,7 +22,9 @@ fn remembering(room: RoomId, agent_id: AgentId, tool: &str) -> Commit {
 }
 
 fn remembering_calls(room: RoomId, agent_id: AgentId, tool: &str, scope: RememberScope) -> Commit {
-    let rule = RememberedRule::new(tool, &serde_json::json!({"command": "git status\u{0}"}), scope).unwrap();
+    // A database does not store the zero byte; a command with one has no pattern.
+    let command = if scope == RememberScope::Pattern { "git status" } else { "git status\u{0}" };
+    let rule = RememberedRule::new(tool, &serde_json::json!({"command": command}), scope).unwrap();
     let changes = vec![RowChange::RememberTool { agent_id, rule }];
     Commit { changes, ..append(room, vec![says("allowed")]) }
 }

@@ -6,7 +6,8 @@ use serde_json::json;
 use testkit::client::TestClient;
 
 on_both_databases! {
-    server: a_spent_budget_answers_402_on_every_way_to_start_a_run, budgets_are_checked_when_they_are_made;
+    server: a_spent_budget_answers_402_on_every_way_to_start_a_run, budgets_are_checked_when_they_are_made,
+            a_reported_cost_is_neither_negative_nor_endless;
 }
 
 async fn a_spent_budget_answers_402_on_every_way_to_start_a_run(api: &TestClient) {
@@ -57,4 +58,20 @@ async fn budgets_are_checked_when_they_are_made(api: &TestClient) {
         (&budget["limit_usd"], &budget["spent_usd"], &budget["period"]),
         (&json!(1.25), &json!(0.0), &json!("week"))
     );
+}
+
+/// What a provider reports must not give money back, nor break the sums.
+async fn a_reported_cost_is_neither_negative_nor_endless(api: &TestClient) {
+    let agent = agent(api, "liar", json!({})).await;
+    let room = room_of(api, &[agent]).await;
+    let new = json!({"scope": "workspace", "period": "total", "limit_usd": 100_000});
+    post(api, "/api/budgets", &new).await.expect_status(201);
+    for (cost, spent) in [("0.5", 0.5), ("-1000.0", 0.5), ("9e9", 10_000.5), ("9e9", 20_000.5)] {
+        let script = format!(r#"!script [{{"text":"x"}},{{"usage":{{"cost":{cost}}}}}]"#);
+        assert_eq!(post_and_wait(api, room, &script).await.status, RunStatus::Completed);
+        let status = get(api, "/api/billing/status").await.expect_status(200);
+        assert_eq!((&status["allowed"], &status["budgets"][0]["spent_usd"]), (&json!(true), &json!(spent)), "{cost}");
+    }
+    let endless = json!({"scope": "workspace", "period": "total", "limit_usd": 1e30});
+    post(api, "/api/budgets", &endless).await.expect_problem(400, "invalid_request");
 }

@@ -101,7 +101,7 @@ async fn m12_always_remembers_what_the_person_saw(api: &TestClient) {
     let ask = |command: &str| format!(r#"!ask Bash {{"command":"{command}"}}"#);
     for (scope, rule, allowed, asked) in [
         ("exact", r#"Bash({"command":"git status"})"#, "git status", "git status -s"),
-        ("pattern", "Bash(git status:*)", "git status -s", "git push"),
+        ("pattern", "Bash(git status:*)", "git status src", "git status -s"),
         ("tool", "Bash", "git push", ""),
     ] {
         let (agent, room) = agent_and_room(api, json!({})).await;

@@ -151,7 +151,12 @@ async fn m11_a_cookie_alone_creates_no_token(api: &TestClient) {
     let refused = make(json!({"name": "x"})).await.expect_problem(403, "forbidden");
     assert!(refused["detail"].as_str().unwrap().contains("confirm"), "{refused}");
     make(json!({"name": "x", "confirm": "grm_wrong"})).await.expect_problem(403, "forbidden");
-    make(json!({"name": "x", "confirm": api.token().unwrap()})).await.expect_status(201);
+    let weak = make(json!({"name": "x", "confirm": api.token().unwrap()})).await.expect_status(201);
+    let stronger = json!({"name": "y", "scopes": ALL, "confirm": weak["token"]});
+    make(stronger).await.expect_problem(403, "forbidden");
+    // As `greenroom auth header` prints it.
+    let pasted = format!("Authorization: Bearer {}\n", api.token().unwrap());
+    make(json!({"name": "z", "scopes": ALL, "confirm": pasted})).await.expect_status(201);
 }
 
 async fn l10_revoking_ends_streams_at_once(api: &TestClient) {
