@@ -64,7 +64,7 @@ describe('approving', () => {
     const room = await newRoom()
     await room.say('!ask Bash {"cmd":"ls -l"}')
     await room.page.getByText('May Bash run with this?').waitFor()
-    await room.page.getByRole('region', { name: 'Approval for Bash' }).getByText('ls -l').waitFor()
+    await room.page.getByRole('region', { name: 'Approval for Bash' }).getByText('ls -l', { exact: true }).waitFor()
     await room.button(/^Allow$/).click()
     await room.hears(/Allowed.*allowed/s)
     await expectGone(room, /^Allow$/)
