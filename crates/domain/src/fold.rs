@@ -1,5 +1,7 @@
 //! Folds the events of one run into an answer, and sums up the usage and the cost of a run. The pump, crash recovery and
 //! history requests during a run all use this fold, so they cannot disagree.
+//!
+//! The cost of one model call comes from `prices`; the engine's turn machine adds it to the usage event that is summed up here.
 
 use crate::{
     event::EventBody,

@@ -246,6 +246,7 @@ pub enum TurnEvent {
 pub enum TurnCommand {
     /// Stop now. The text sent so far has been saved.
     Interrupt,
+    /// The decision on a tool call that waits for approval: the tool runs, or is refused.
     Answer {
         approval: ApprovalId,
         decision: Decision,

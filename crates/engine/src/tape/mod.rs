@@ -1,4 +1,5 @@
-//! The tape: decides which agents of a room answer, in which cells, and what follows. Pure: no clock, no ids, no IO.
+//! The tape: which agent of a room speaks next. It decides which agents answer, in which cells, and what follows. Pure: no clock,
+//! no ids, no IO.
 //!
 //! The agents of a cell answer side by side, the cells one after another; the queue keeps the order. One rule for now:
 //! the mentioned agents, else all, each in a cell of its own, in the order they joined. `machine` is what is planned behind

@@ -369,6 +369,8 @@ impl TurnMachine {
         }
     }
 
+    /// The decision takes effect: it is stored, and the provider gets it as `TurnCommand::Answer`, so that the tool runs or is
+    /// refused.
     fn resolve_approval(
         &mut self,
         approval: ApprovalId,

@@ -114,6 +114,8 @@ impl Worker {
         store.delete_expired_audit().await
     }
 
+    /// Claims as many runs as there are free slots and starts them. Which run is next is decided by the query in
+    /// `store::queue`: the lowest cell of each room, workspaces in turn.
     async fn claim_runs(&mut self) -> Result<(), store::StoreError> {
         self.engine.end_stopped_in_queue().await?;
         if self.engine.store().has_waiting_runs().await? {

@@ -1,4 +1,7 @@
-//! Ends runs without a driver: a run whose server died, and a run that was stopped while it was queued.
+//! Recovers the runs of a crashed server: their stored events become a partial answer, and they end as interrupted. Runs that were
+//! stopped while they were queued end in the same way.
+//!
+//! The worker in `work` finds the runs to recover: at the start, and when the lease of another worker expires.
 
 use crate::{
     Engine,
