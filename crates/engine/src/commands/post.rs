@@ -1,6 +1,6 @@
 //! How clients post a message to a room: the message and the runs that will answer it are stored in one commit.
 
-use crate::{Engine, EngineError, run::Halt, tape, work::PreclaimedRun};
+use crate::{Engine, EngineError, run::Halt, tape};
 use domain::{
     actor::Actor,
     agent::Agent,
@@ -125,8 +125,8 @@ impl Engine {
     async fn store_post(&self, draft: PostDraft<'_>, mut steerable: Vec<RunRef>) -> Result<PostResult, EngineError> {
         let PostDraft { actor, attempt, when_busy, .. } = draft;
         let (message, mut runs, signals, committed) = loop {
-            let BuiltPost { commit, preclaimed, mut message, posted_at, runs, signals } = draft.build(self, &steerable);
-            match self.commit_and_start(commit, preclaimed).await {
+            let BuiltPost { commit, mut message, posted_at, runs, first_agent, signals } = draft.build(&steerable);
+            match self.commit_and_start(commit, first_agent, (&message, posted_at)).await {
                 // A concurrent request with the same key was first: return its result.
                 Err(store::StoreError::KeyUsed) => {
                     let message = self.earlier_result(actor, attempt).await?.ok_or(EngineError::KeyConflict)?;
@@ -204,23 +204,24 @@ struct PostDraft<'a> {
 }
 
 /// A draft with everything that its commit stores.
-struct BuiltPost {
+struct BuiltPost<'a> {
     commit: Commit,
-    preclaimed: Option<PreclaimedRun>,
     message: Message,
     /// The index of the message's event in the commit.
     posted_at: usize,
     runs: Vec<RunRef>,
+    /// The agent of the first run.
+    first_agent: Option<&'a Agent>,
     signals: Vec<Signal>,
 }
 
-impl PostDraft<'_> {
+impl<'a> PostDraft<'a> {
     /// Runs of `steerable` are asked to take the message; the other agents get new runs.
-    fn build(&self, engine: &Engine, steerable: &[RunRef]) -> BuiltPost {
+    fn build(&self, steerable: &[RunRef]) -> BuiltPost<'a> {
         let Self { actor, target, message_id, author, post, when_busy, planned, prelude, attempt } = self;
         let (owner, room, message_id) = (&actor.workspace, target.room, *message_id);
         let answers_already = |agent: &&&Agent| steerable.iter().any(|run| run.agent_id == agent.id);
-        let to_queue: Vec<&Agent> = planned.iter().filter(|agent| !answers_already(agent)).copied().collect();
+        let to_queue: Vec<&'a Agent> = planned.iter().filter(|agent| !answers_already(agent)).copied().collect();
         let runs: Vec<RunRef> =
             to_queue.iter().map(|agent| RunRef { id: RunId::generate(), agent_id: agent.id }).collect();
         let CommitPrelude { mut events, mut changes } = prelude.clone();
@@ -263,11 +264,6 @@ impl PostDraft<'_> {
         let steer = |run: &RunRef| Signal::new(run.id, SignalBody::Steer { message_id });
         let signals: Vec<Signal> = steerable.iter().map(steer).collect();
         changes.extend(signals.iter().map(|signal| RowChange::StoreSignal { signal: signal.clone() }));
-        // The first run can start at once if the room is idle.
-        let preclaimed = runs.first().zip(to_queue.first()).and_then(|(run, agent)| {
-            engine.handoff().preclaim(owner, run.id, agent, (&message, posted_at), events.len())
-        });
-        let mut claim = preclaimed.as_ref().map(PreclaimedRun::offer);
         for run in &runs {
             let seq = SeqRef::Event(events.len());
             events.push(NewEvent::new(RunQueued { message_id }).of_run(run.id, run.agent_id));
@@ -278,12 +274,12 @@ impl PostDraft<'_> {
                 message_id,
                 seq,
                 cell: seq,
-                claim: claim.take(),
+                claim: None,
             });
         }
         let guard = if *when_busy == WhenBusy::Reject { Guard::RoomIdle } else { Guard::None };
         let commit = Commit { room_id: room, guard, events, changes };
-        BuiltPost { commit, preclaimed, message, posted_at, runs, signals }
+        BuiltPost { commit, message, posted_at, runs, first_agent: to_queue.first().copied(), signals }
     }
 }
 

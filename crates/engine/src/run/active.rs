@@ -4,12 +4,12 @@
 use domain::{
     event::Interruption,
     ids::{RoomId, RunId},
+    position::Seq,
 };
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
-use store::queue::Claim;
 use tokio::sync::{Notify, watch};
 
 /// Why a run on this server has to stop.
@@ -21,22 +21,25 @@ pub(crate) enum Halt {
     LeaseLost,
 }
 
-/// How a run is woken.
-pub(crate) struct RunWakeups {
-    pub halt: watch::Receiver<Option<Halt>>,
+/// The driver's end of a run in `ActiveRuns`: how it is woken. The run is active while this lives.
+pub(crate) struct ActiveRun {
+    id: RunId,
+    runs: ActiveRuns,
+    pub(super) halt: watch::Receiver<Option<Halt>>,
     /// Notified when the run has signals to carry out.
-    pub signals: Arc<Notify>,
+    pub(super) signals: Arc<Notify>,
 }
 
 struct RunHandle {
     room_id: RoomId,
-    queued_seq: u64,
+    /// `None` until the commit that queues the run is stored.
+    queued_seq: Option<Seq>,
     halt: watch::Sender<Option<Halt>>,
     signals: Arc<Notify>,
 }
 
-#[derive(Default)]
-pub(crate) struct ActiveRuns(Mutex<HashMap<RunId, RunHandle>>);
+#[derive(Clone, Default)]
+pub(crate) struct ActiveRuns(Arc<Mutex<HashMap<RunId, RunHandle>>>);
 
 impl ActiveRuns {
     fn runs(&self) -> MutexGuard<'_, HashMap<RunId, RunHandle>> {
@@ -44,40 +47,30 @@ impl ActiveRuns {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn add(&self, claim: &Claim) -> RunWakeups {
+    pub(crate) fn add(&self, room_id: RoomId, id: RunId, queued_seq: Option<Seq>) -> ActiveRun {
         let (halt, halted) = watch::channel(None);
         let signals = Arc::<Notify>::default();
-        let wakeups = RunWakeups { halt: halted, signals: Arc::clone(&signals) };
-        let handle = RunHandle { room_id: claim.room_id, queued_seq: claim.queued_seq, halt, signals };
-        self.runs().insert(claim.run_id, handle);
-        wakeups
+        let active = ActiveRun { id, runs: self.clone(), halt: halted, signals: Arc::clone(&signals) };
+        self.runs().insert(id, RunHandle { room_id, queued_seq, halt, signals });
+        active
     }
 
-    pub(crate) fn remove(&self, run: RunId) {
-        self.runs().remove(&run);
+    pub(crate) fn contains(&self, run: RunId) -> bool {
+        self.runs().contains_key(&run)
     }
 
-    pub(crate) fn ids(&self) -> Vec<RunId> {
-        self.runs().keys().copied().collect()
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.runs().is_empty()
-    }
-
-    /// Returns whether the run is on this server. The first reason wins; `LeaseLost` overrides any other.
-    pub(crate) fn halt(&self, run: RunId, why: Halt) -> bool {
-        match self.runs().get(&run) {
-            Some(handle) => {
-                request_halt(handle, why);
-                true
-            }
-            None => false,
+    /// Stops the run if it is on this server. The first reason wins; `LeaseLost` overrides any other.
+    pub(crate) fn halt(&self, run: RunId, why: Halt) {
+        if let Some(handle) = self.runs().get(&run) {
+            request_halt(handle, why);
         }
     }
 
-    pub(crate) fn halt_room(&self, room: RoomId, before: u64, why: Halt) {
-        self.runs().values().filter(|h| h.room_id == room && h.queued_seq < before).for_each(|h| request_halt(h, why));
+    /// Stops the runs of a room that were queued before this seq.
+    pub(crate) fn halt_room(&self, room: RoomId, before: Seq, why: Halt) {
+        let is_earlier = |handle: &&RunHandle| handle.queued_seq.is_some_and(|seq| seq < before);
+        let runs = self.runs();
+        runs.values().filter(|handle| handle.room_id == room).filter(is_earlier).for_each(|h| request_halt(h, why));
     }
 
     pub(crate) fn halt_all(&self, why: Halt) {
@@ -92,6 +85,24 @@ impl ActiveRuns {
     }
 }
 
+impl ActiveRun {
+    pub(crate) fn set_queued_seq(&self, seq: Seq) {
+        if let Some(handle) = self.runs.runs().get_mut(&self.id) {
+            handle.queued_seq = Some(seq);
+        }
+    }
+}
+
+impl Drop for ActiveRun {
+    fn drop(&mut self) {
+        let mut runs = self.runs.runs();
+        // A run whose claim with its message was not granted may be claimed from the queue before this is dropped.
+        if runs.get(&self.id).is_some_and(|handle| Arc::ptr_eq(&handle.signals, &self.signals)) {
+            runs.remove(&self.id);
+        }
+    }
+}
+
 fn request_halt(handle: &RunHandle, why: Halt) {
     handle.halt.send_if_modified(|halt| {
         let first = halt.is_none() || (why == Halt::LeaseLost && *halt != Some(Halt::LeaseLost));
@@ -100,4 +111,58 @@ fn request_halt(handle: &RunHandle, why: Halt) {
         }
         first
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ActiveRuns, Halt};
+    use domain::{
+        event::Interruption,
+        ids::{RoomId, RunId},
+    };
+
+    #[test]
+    fn a_run_is_active_until_its_driver_is_gone() {
+        let (runs, id) = (ActiveRuns::default(), RunId::generate());
+        let active = runs.add(RoomId::generate(), id, None);
+        assert!(runs.contains(id));
+        drop(active);
+        assert!(!runs.contains(id));
+    }
+
+    #[test]
+    fn a_run_that_was_claimed_again_stays_active() {
+        let (runs, room, id) = (ActiveRuns::default(), RoomId::generate(), RunId::generate());
+        let not_granted = runs.add(room, id, None);
+        let claimed = runs.add(room, id, Some(1));
+        drop(not_granted);
+        assert!(runs.contains(id));
+        runs.halt(id, Halt::Cancel);
+        assert_eq!(*claimed.halt.borrow(), Some(Halt::Cancel));
+    }
+
+    #[test]
+    fn a_stop_before_the_driver_starts_is_not_missed() {
+        let (runs, id) = (ActiveRuns::default(), RunId::generate());
+        let active = runs.add(RoomId::generate(), id, None);
+        runs.halt(id, Halt::Cancel);
+        assert!(active.halt.has_changed().unwrap());
+        assert_eq!(*active.halt.borrow(), Some(Halt::Cancel));
+    }
+
+    #[test]
+    fn a_message_stops_only_earlier_runs_of_its_room() {
+        let (runs, room) = (ActiveRuns::default(), RoomId::generate());
+        let why = Halt::Interrupt(Interruption::NewMessage);
+        let [earlier, later, not_stored] = [Some(3), Some(5), None].map(|seq| runs.add(room, RunId::generate(), seq));
+        let elsewhere = runs.add(RoomId::generate(), RunId::generate(), Some(3));
+        runs.halt_room(room, 5, why);
+        assert_eq!(*earlier.halt.borrow(), Some(why));
+        for spared in [&later, &not_stored, &elsewhere] {
+            assert_eq!(*spared.halt.borrow(), None);
+        }
+        not_stored.set_queued_seq(4);
+        runs.halt_room(room, 5, why);
+        assert_eq!(*not_stored.halt.borrow(), Some(why));
+    }
 }

@@ -1,8 +1,8 @@
 //! A claimed run with the data that its driver needs. A run that was claimed in the commit that queued it brings the
 //! data with it; any other is read from the store.
 
-use super::{Prefetch, RunEnd, RunJournal, StoredStart};
-use crate::Engine;
+use super::{ActiveRun, Prefetch, RunEnd, RunJournal, StoredStart};
+use crate::{Engine, work::TakenSlot};
 use domain::{
     agent::Agent,
     message::Message,
@@ -20,11 +20,19 @@ pub(crate) struct ClaimedRun {
     /// `None` if the start is not stored yet.
     pub started: Option<StoredStart>,
     pub prefetch: Option<Prefetch>,
+    /// Held until the run has ended.
+    pub slot: TakenSlot,
+    pub active: ActiveRun,
 }
 
 impl ClaimedRun {
     /// Reads a run that was claimed from the queue. Ends the run and returns `None` if its agent was deleted.
-    pub(super) async fn load(engine: &Engine, claim: Claim) -> Result<Option<Self>, StoreError> {
+    pub(super) async fn load(
+        engine: &Engine,
+        claim: Claim,
+        slot: TakenSlot,
+        active: ActiveRun,
+    ) -> Result<Option<Self>, StoreError> {
         let store = engine.store();
         let run = store.run(&claim.owner, claim.run_id).await?;
         // Concurrently, to reduce the time to first token.
@@ -39,7 +47,7 @@ impl ClaimedRun {
             }
             (agent, message) => {
                 let (agent, message) = (agent?, message?);
-                Ok(Some(Self { claim, run, agent, message, started: None, prefetch: None }))
+                Ok(Some(Self { claim, run, agent, message, started: None, prefetch: None, slot, active }))
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Executes one run from claim to end: prepares the turn, starts the provider and hands over to `pump`.
 
 use super::{
-    ClaimedRun, RunJournal, RunWakeups, StoredStart,
+    ActiveRun, ClaimedRun, RunJournal, StoredStart,
     memory::StoredAgentMemory,
     pump::{RunningTurn, SteeredMessages, TurnPump},
     session_marks::SessionMarks,
@@ -15,6 +15,7 @@ use crate::{
     mcp_servers::RunNotice,
     skills::{self, SkillPurpose},
     turn::{PendingEvent, TurnMachine, TurnSettings},
+    work::TakenSlot,
 };
 use domain::{
     agent::Agent,
@@ -32,10 +33,10 @@ use store::{StoreError, journal::RowChange, queue::Claim};
 
 /// Drives a run that was claimed from the queue. Returns when the run has its terminal event, or when another worker has
 /// taken it over.
-pub(crate) async fn drive_queued(engine: Engine, claim: Claim, wakeups: RunWakeups) {
+pub(crate) async fn drive_queued(engine: Engine, claim: Claim, slot: TakenSlot, active: ActiveRun) {
     let run_id = claim.run_id;
-    let driven = match ClaimedRun::load(&engine, claim).await {
-        Ok(Some(run)) => try_drive(&engine, run, wakeups).await,
+    let driven = match ClaimedRun::load(&engine, claim, slot, active).await {
+        Ok(Some(run)) => try_drive(&engine, run).await,
         Ok(None) => Ok(()),
         Err(error) => Err(error),
     };
@@ -43,9 +44,9 @@ pub(crate) async fn drive_queued(engine: Engine, claim: Claim, wakeups: RunWakeu
 }
 
 /// As `drive_queued`, for a run that brings its data with it.
-pub(crate) async fn drive(engine: Engine, run: ClaimedRun, wakeups: RunWakeups) {
+pub(crate) async fn drive(engine: Engine, run: ClaimedRun) {
     let run_id = run.claim.run_id;
-    report(run_id, try_drive(&engine, run, wakeups).await);
+    report(run_id, try_drive(&engine, run).await);
 }
 
 fn report(run: RunId, driven: Result<(), StoreError>) {
@@ -57,10 +58,10 @@ fn report(run: RunId, driven: Result<(), StoreError>) {
     }
 }
 
-async fn try_drive(engine: &Engine, mut run: ClaimedRun, wakeups: RunWakeups) -> Result<(), StoreError> {
+async fn try_drive(engine: &Engine, mut run: ClaimedRun) -> Result<(), StoreError> {
     let (room, agent, id) = (run.run.room_id, run.agent.id, run.run.id);
     let driven = match prepare_turn(engine, &mut run).await {
-        Ok(prepared) => start_turn(engine, run, prepared, wakeups).await,
+        Ok(prepared) => start_turn(engine, run, prepared).await,
         Err(error) => Err(error),
     };
     engine.remove_run_skills(room, agent, id).await;
@@ -179,10 +180,9 @@ async fn start_turn(
     engine: &Engine,
     claimed: ClaimedRun,
     prepared: Result<PreparedTurn, RunError>,
-    wakeups: RunWakeups,
 ) -> Result<(), StoreError> {
     let journal = claimed.journal(engine);
-    let ClaimedRun { claim, run, agent, message, started, .. } = claimed;
+    let ClaimedRun { claim, run, agent, message, started, slot, active, .. } = claimed;
     let user = message.author.user_id();
     // The provider starts before the start is stored. Its output is read only afterwards, and the stored claim prevents
     // a second start of the run (invariant 12).
@@ -226,7 +226,9 @@ async fn start_turn(
         steering: SteeredMessages::default(),
         inbox: SignalInbox::new(engine.clone(), claim),
     };
-    pump.run(turn, wakeups).await
+    let ended = pump.run(turn, active).await;
+    drop(slot);
+    ended
 }
 
 /// Stores the start, unless it is stored already, and all `notices`.

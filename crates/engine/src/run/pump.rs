@@ -2,7 +2,7 @@
 //! per run, so events stay in order and a fast provider is slowed to the speed of the disk.
 
 use super::{
-    Halt, RunEnd, RunJournal, RunWakeups, SettledSignals, StoredStart,
+    ActiveRun, Halt, RunEnd, RunJournal, SettledSignals, StoredStart,
     clocks::TurnClocks,
     session_marks::SessionMarks,
     signals::{RunRequest, SignalInbox},
@@ -116,14 +116,14 @@ enum PumpWake {
 }
 
 impl TurnPump {
-    pub(super) async fn run(mut self, turn: RunningTurn, mut wakeups: RunWakeups) -> Result<(), StoreError> {
+    pub(super) async fn run(mut self, turn: RunningTurn, mut active: ActiveRun) -> Result<(), StoreError> {
         let RunningTurn { task: mut turn, mut events, commands } = turn;
         let mut clocks = TurnClocks::new(self.limits, Instant::now());
         let mut stop_requested_at: Option<Instant> = None;
         let mut reported_events: Vec<ProviderEvent> = Vec::new();
         loop {
             let wake = self
-                .next_wake(&mut events, &mut reported_events, &mut turn, &mut wakeups, &clocks, stop_requested_at)
+                .next_wake(&mut events, &mut reported_events, &mut turn, &mut active, &clocks, stop_requested_at)
                 .await;
             let now = Timestamp::now();
             let (mut effects, mut settled) = (Vec::new(), SettledSignals::default());
@@ -198,7 +198,7 @@ impl TurnPump {
         events: &mut mpsc::Receiver<ProviderEvent>,
         reported_events: &mut Vec<ProviderEvent>,
         turn: &mut JoinSet<TurnOutcome>,
-        wakeups: &mut RunWakeups,
+        active: &mut ActiveRun,
         clocks: &TurnClocks,
         stop_requested_at: Option<Instant>,
     ) -> PumpWake {
@@ -209,11 +209,11 @@ impl TurnPump {
         tokio::select! {
             biased;
             // First, so that a flood of events does not delay a halt.
-            Ok(()) = wakeups.halt.changed() => match *wakeups.halt.borrow_and_update() {
+            Ok(()) = active.halt.changed() => match *active.halt.borrow_and_update() {
                 Some(halt) => PumpWake::Halted(halt),
                 None => PumpWake::Reported,
             },
-            () = wakeups.signals.notified() => PumpWake::Signalled,
+            () = active.signals.notified() => PumpWake::Signalled,
             // The grace period and the wall limit also come before events. The silence limits come after: a pending
             // event ends the silence.
             () = sleep_until_some(grace_end) => PumpWake::GraceExpired,

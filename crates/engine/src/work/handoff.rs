@@ -9,20 +9,20 @@ use crate::{
 use domain::{
     agent::Agent,
     event::Interruption,
-    ids::{MessageId, RunId},
+    ids::MessageId,
     message::Message,
     owner::Owner,
     run::{Run, RunStatus},
+    time::Timestamp,
     usage::Usage,
 };
 use std::{
-    collections::HashSet,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 use store::{
     StoreError,
-    journal::{ClaimOffer, Commit, Committed},
+    journal::{ClaimOffer, Commit, Committed, RowChange, SeqRef},
     queue::Claim,
 };
 use tokio::sync::mpsc;
@@ -35,49 +35,19 @@ struct WorkerHandle {
     holder: String,
     lease: Duration,
     slots: Arc<WorkerSlots>,
-    dispatches: mpsc::Sender<(ClaimedRun, WorkerSlot)>,
-    /// Runs claimed by this worker that are not yet registered in `ActiveRuns`.
-    pending: Arc<Mutex<HashSet<RunId>>>,
-}
-
-/// A worker slot that was reserved for a run before it was queued; it travels with the run to the worker.
-pub(super) struct WorkerSlot {
-    /// Held until the run has ended.
-    pub permit: TakenSlot,
-    /// Held until the run is registered in `ActiveRuns`.
-    pub guard: PendingRunGuard,
-}
-
-/// Marks a run as pending while it lives, so that recovery does not take it for a run without a driver.
-pub(super) struct PendingRunGuard {
-    run: RunId,
-    pending: Arc<Mutex<HashSet<RunId>>>,
-}
-
-impl Drop for PendingRunGuard {
-    fn drop(&mut self) {
-        lock(&self.pending).remove(&self.run);
-    }
+    dispatches: mpsc::Sender<ClaimedRun>,
 }
 
 /// The worker's end of the handoff.
 pub(super) struct WorkerInbox {
     pub slots: Arc<WorkerSlots>,
-    pub dispatches: mpsc::Receiver<(ClaimedRun, WorkerSlot)>,
-    pending: Arc<Mutex<HashSet<RunId>>>,
-}
-
-impl WorkerInbox {
-    pub(super) fn is_pending(&self, run: RunId) -> bool {
-        lock(&self.pending).contains(&run)
-    }
+    pub dispatches: mpsc::Receiver<ClaimedRun>,
 }
 
 impl Handoff {
     /// Registers a worker; it replaces an earlier one.
     pub(super) fn register_worker(&self, holder: &str, config: &EngineConfig) -> WorkerInbox {
         let slots = WorkerSlots::new(config.concurrency, config.concurrency_per_workspace);
-        let pending = Arc::default();
         // There cannot be more dispatches than slots.
         let (sender, dispatches) = mpsc::channel(config.concurrency.max(1));
         let worker = WorkerHandle {
@@ -85,121 +55,72 @@ impl Handoff {
             lease: config.lease,
             slots: Arc::clone(&slots),
             dispatches: sender,
-            pending: Arc::clone(&pending),
         };
-        *lock(&self.0) = Some(Arc::new(worker));
-        WorkerInbox { slots, dispatches, pending }
+        *self.worker() = Some(Arc::new(worker));
+        WorkerInbox { slots, dispatches }
     }
 
-    /// Reserves a slot for a run that is about to be queued at the event `queued_event` of its commit; `message` is the
-    /// message that it answers and the index of its event. Returns `None` if there is no worker or no slot for this
-    /// workspace; the run then waits in the queue.
-    pub(crate) fn preclaim(
-        &self,
-        owner: &Owner,
-        run: RunId,
-        agent: &Agent,
-        message: (&Message, usize),
-        queued_event: usize,
-    ) -> Option<PreclaimedRun> {
-        let (worker, slot) = self.reserve_slot(owner, run)?;
-        let (owner, agent, message) = (owner.clone(), agent.clone(), (message.0.clone(), message.1));
-        Some(PreclaimedRun { worker, slot, owner, run, agent, stream_id: MessageId::generate(), message, queued_event })
+    /// Returns `None` if there is no worker or no slot for this workspace.
+    fn take_slot(&self, workspace: &Owner) -> Option<(Arc<WorkerHandle>, TakenSlot)> {
+        let worker = self.worker().clone().filter(|worker| !worker.dispatches.is_closed())?;
+        let slot = worker.slots.take(workspace)?;
+        Some((worker, slot))
     }
 
-    fn reserve_slot(&self, owner: &Owner, run: RunId) -> Option<(Arc<WorkerHandle>, WorkerSlot)> {
-        let worker = lock(&self.0).clone().filter(|worker| !worker.dispatches.is_closed())?;
-        let permit = worker.slots.take(owner)?;
-        lock(&worker.pending).insert(run);
-        let guard = PendingRunGuard { run, pending: Arc::clone(&worker.pending) };
-        Some((worker, WorkerSlot { permit, guard }))
-    }
-}
-
-/// A run that is about to be queued and has a reserved slot: what is known before the commit.
-pub(crate) struct PreclaimedRun {
-    worker: Arc<WorkerHandle>,
-    slot: WorkerSlot,
-    owner: Owner,
-    run: RunId,
-    agent: Agent,
-    /// The id of the answer.
-    stream_id: MessageId,
-    /// The message that the run answers, and the index of its event in the commit.
-    message: (Message, usize),
-    /// The index of the `run_queued` event in the commit.
-    queued_event: usize,
-}
-
-impl PreclaimedRun {
-    pub(crate) fn offer(&self) -> ClaimOffer {
-        let WorkerHandle { holder, lease, .. } = &*self.worker;
-        let start_events = start_events(self.run, &self.agent, self.stream_id);
-        ClaimOffer { holder: holder.clone(), lease: *lease, start_events }
-    }
-
-    /// Builds the run as the commit has stored it, so that the driver does not read it back from the store. `fence` is
-    /// that of the granted claim; the start follows the commit's own events.
-    fn into_claimed(
-        self,
-        committed: Committed,
-        fence: u64,
-        own_events: usize,
-        prefetch: Option<Prefetch>,
-    ) -> (ClaimedRun, WorkerSlot) {
-        let Self { slot, owner, run: run_id, agent, stream_id, message, queued_event, .. } = self;
-        let (mut message, posted_event) = message;
-        let (room_id, at) = (message.room_id, committed.at);
-        let queued_seq = committed.first_seq + queued_event as u64;
-        message.seq = committed.first_seq + posted_event as u64;
-        let run = Run {
-            id: run_id,
-            room_id,
-            agent_id: agent.id,
-            message_id: message.id,
-            status: RunStatus::Running,
-            queued_seq,
-            usage: Usage::default(),
-            cost: None,
-            model: None,
-            duration_ms: None,
-            error: None,
-            receipt: None,
-            created_at: at,
-            started_at: Some(at),
-            ended_at: None,
-        };
-        let claim = Claim { run_id, room_id, owner, queued_seq, fence, stop: None };
-        let started = Some(StoredStart::new(stream_id, committed.first_seq + own_events as u64, at));
-        let prefetch = prefetch.filter(|prefetch| prefetch.is_current_at(committed.first_seq));
-        (ClaimedRun { claim, run, agent, message, started, prefetch }, slot)
+    fn worker(&self) -> MutexGuard<'_, Option<Arc<WorkerHandle>>> {
+        // Plain data that no panic can leave half-changed.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Engine {
-    /// Commits, and starts the preclaimed run if its claim was granted. In a task of its own: a client that disconnects
-    /// must not leave a claimed run without a driver.
+    /// Stores a post. If this server has a slot for its first run, which `agent` executes, the commit also claims and
+    /// starts that run, unless the room is busy; otherwise the run waits in the queue. `message` is the posted message
+    /// and the index of its event.
     pub(crate) async fn commit_and_start(
         &self,
-        commit: Commit,
-        preclaimed: Option<PreclaimedRun>,
+        mut commit: Commit,
+        agent: Option<&Agent>,
+        message: (&Message, usize),
     ) -> Result<Committed, StoreError> {
-        let Some(preclaimed) = preclaimed else { return self.store().commit(commit).await };
-        let engine = self.clone();
+        let first_run = commit.changes.iter_mut().find_map(|change| match change {
+            RowChange::QueueRun { owner, run_id, seq: SeqRef::Event(event), claim, .. } => {
+                Some((owner, *run_id, *event, claim))
+            }
+            _ => None,
+        });
+        let reserved =
+            agent.zip(first_run).and_then(|(agent, run)| Some((agent, self.handoff().take_slot(run.0)?, run)));
+        let Some((agent, (worker, slot), (owner, run_id, queued_event, claim))) = reserved else {
+            return self.store().commit(commit).await;
+        };
+        let owner = owner.clone();
+        let stream_id = MessageId::generate();
+        let start_events = start_events(run_id, agent, stream_id);
+        *claim = Some(ClaimOffer { holder: worker.holder.clone(), lease: worker.lease, start_events });
+        // Before the commit, so that the run is never held without being active: recovery would end it.
+        let active = self.active_runs().add(commit.room_id, run_id, None);
+        let (engine, agent, (mut message, posted_event)) =
+            (self.clone(), agent.clone(), (message.0.clone(), message.1));
+        // In a task of its own: a client that disconnects must not leave a claimed run without a driver.
         let task = self.background_tasks().spawn(async move {
             let (room_id, own_events) = (commit.room_id, commit.events.len());
-            let prefetch =
-                Prefetch::read(&engine, &preclaimed.owner, room_id, &preclaimed.agent, &preclaimed.message.0.text);
+            let prefetch = Prefetch::read(&engine, &owner, room_id, &agent, &message.text);
             let (committed, prefetch) = tokio::join!(engine.store().commit(commit), prefetch);
             let committed = committed?;
-            if let Some(fence) = committed.claimed_fence {
-                let worker = Arc::clone(&preclaimed.worker);
-                let claimed = preclaimed.into_claimed(committed, fence, own_events, prefetch);
-                if let Err(unsent) = worker.dispatches.try_send(claimed) {
-                    // The worker has stopped in the meantime.
-                    let (run, _slot) = unsent.into_inner();
-                    engine.end_for_shutdown(&run.claim).await;
-                }
+            let Committed { first_seq, at, claimed_fence: Some(fence) } = committed else { return Ok(committed) };
+            message.seq = first_seq + posted_event as u64;
+            let claim =
+                Claim { run_id, room_id, owner, queued_seq: first_seq + queued_event as u64, fence, stop: None };
+            active.set_queued_seq(claim.queued_seq);
+            let run = started_run(&claim, &agent, &message, at);
+            // The start follows the commit's own events.
+            let started = Some(StoredStart::new(stream_id, first_seq + own_events as u64, at));
+            let prefetch = prefetch.filter(|prefetch| prefetch.is_current_at(first_seq));
+            let claimed = ClaimedRun { claim, run, agent, message, started, prefetch, slot, active };
+            if let Err(unsent) = worker.dispatches.try_send(claimed) {
+                // The worker has stopped in the meantime.
+                engine.end_for_shutdown(&unsent.into_inner().claim).await;
             }
             Ok(committed)
         });
@@ -214,7 +135,23 @@ impl Engine {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Plain data that no panic can leave half-changed.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+/// The run as its commit has stored it, so that the driver does not read it back from the store.
+fn started_run(claim: &Claim, agent: &Agent, message: &Message, at: Timestamp) -> Run {
+    Run {
+        id: claim.run_id,
+        room_id: claim.room_id,
+        agent_id: agent.id,
+        message_id: message.id,
+        status: RunStatus::Running,
+        queued_seq: claim.queued_seq,
+        usage: Usage::default(),
+        cost: None,
+        model: None,
+        duration_ms: None,
+        error: None,
+        receipt: None,
+        created_at: at,
+        started_at: Some(at),
+        ended_at: None,
+    }
 }

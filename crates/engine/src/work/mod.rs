@@ -7,15 +7,15 @@ mod handoff;
 mod recovery;
 mod slots;
 
-pub(crate) use handoff::{Handoff, PreclaimedRun};
+pub(crate) use handoff::Handoff;
+pub(crate) use slots::TakenSlot;
 
 use crate::{
     Engine,
-    run::{ClaimedRun, Halt, drive, drive_queued},
+    run::{Halt, drive, drive_queued},
 };
 use domain::{event::Interruption, ids::RunId};
-use handoff::{WorkerInbox, WorkerSlot};
-use slots::TakenSlot;
+use handoff::WorkerInbox;
 use std::{
     collections::{HashMap, HashSet},
     time::Duration,
@@ -49,8 +49,6 @@ pub struct Worker {
     /// This worker's name on its leases, unique per server start.
     holder: String,
     inbox: WorkerInbox,
-    /// A stop was requested for a run that is dispatched but not registered yet; checked when the dispatch arrives.
-    missed_stop: bool,
     tasks: JoinSet<()>,
     /// The run that each task drives.
     runs: HashMap<task::Id, RunId>,
@@ -60,7 +58,7 @@ impl Worker {
     pub fn new(engine: Engine) -> Self {
         let holder = RunId::generate().to_string();
         let inbox = engine.handoff().register_worker(&holder, engine.config());
-        Self { engine, holder, inbox, missed_stop: false, tasks: JoinSet::new(), runs: HashMap::new() }
+        Self { engine, holder, inbox, tasks: JoinSet::new(), runs: HashMap::new() }
     }
 
     /// Ends the runs that an earlier server left unfinished. Returns when all of them have ended.
@@ -88,7 +86,10 @@ impl Worker {
                     self.on_task_end(ended);
                     self.claim_runs().await
                 }
-                Some((run, slot)) = self.inbox.dispatches.recv() => self.accept(run, slot).await,
+                Some(run) = self.inbox.dispatches.recv() => {
+                    self.spawn(run.claim.run_id, drive(self.engine.clone(), run));
+                    Ok(())
+                }
                 () = notify.notified() => self.claim_runs().await,
                 _ = poll.tick() => self.claim_runs().await,
                 () = signal_watch.changed() => self.wake(signal_watch.take()).await,
@@ -124,9 +125,9 @@ impl Worker {
             for claim in self.engine.store().claim(&self.holder, free.limits(), lease).await? {
                 // There are no more claims than slots.
                 let Some(slot) = free.take(&claim.owner) else { break };
-                let wakeups = self.engine.active_runs().add(&claim);
                 let run_id = claim.run_id;
-                self.spawn(run_id, drive_queued(self.engine.clone(), claim, wakeups), slot);
+                let active = self.engine.active_runs().add(claim.room_id, run_id, Some(claim.queued_seq));
+                self.spawn(run_id, drive_queued(self.engine.clone(), claim, slot, active));
             }
         }
         self.check_stops().await
@@ -137,9 +138,9 @@ impl Worker {
         if signaled.any { self.wake_signalled_runs().await } else { Ok(()) }
     }
 
-    /// A signal that was stored here has woken its run already, unless the run was being handed over.
+    /// For signals whose notification was missed; a signal that was stored here has woken its run already.
     async fn wake_signalled_runs(&self) -> Result<(), store::StoreError> {
-        if self.engine.active_runs().is_empty() {
+        if self.runs.is_empty() {
             return Ok(());
         }
         for run in self.engine.store().runs_with_signals(&self.holder).await? {
@@ -148,38 +149,25 @@ impl Worker {
         Ok(())
     }
 
-    async fn accept(&mut self, run: ClaimedRun, slot: WorkerSlot) -> Result<(), store::StoreError> {
-        let WorkerSlot { permit, guard } = slot;
-        let wakeups = self.engine.active_runs().add(&run.claim);
-        let run_id = run.claim.run_id;
-        self.spawn(run_id, drive(self.engine.clone(), run, wakeups), permit);
-        drop(guard);
-        if std::mem::take(&mut self.missed_stop) { self.check_stops().await } else { Ok(()) }
-    }
-
-    async fn check_stops(&mut self) -> Result<(), store::StoreError> {
+    async fn check_stops(&self) -> Result<(), store::StoreError> {
         let stopping = self.engine.store().stop_requests(&self.holder).await?;
         self.forward_stops(&stopping);
         Ok(())
     }
 
-    fn forward_stops(&mut self, claims: &[Claim]) {
+    fn forward_stops(&self, claims: &[Claim]) {
         for claim in claims {
             let halt = match claim.stop {
                 Some(StopRequest::Cancel) => Halt::Cancel,
                 Some(StopRequest::Interrupt) => Halt::Interrupt(Interruption::NewMessage),
                 None => continue,
             };
-            self.missed_stop |=
-                !self.engine.active_runs().halt(claim.run_id, halt) && self.inbox.is_pending(claim.run_id);
+            self.engine.active_runs().halt(claim.run_id, halt);
         }
     }
 
-    fn spawn(&mut self, run_id: RunId, run: impl Future<Output = ()> + Send + 'static, slot: TakenSlot) {
-        let task = self.tasks.spawn(async move {
-            run.await;
-            drop(slot);
-        });
+    fn spawn(&mut self, run_id: RunId, driver: impl Future<Output = ()> + Send + 'static) {
+        let task = self.tasks.spawn(driver);
         self.runs.insert(task.id(), run_id);
     }
 
@@ -191,22 +179,22 @@ impl Worker {
                 error.id()
             }
         };
-        if let Some(run) = self.runs.remove(&id) {
-            self.engine.active_runs().remove(run);
-        }
+        self.runs.remove(&id);
     }
 
     /// Renews the leases, forwards stops requested on other servers, and ends runs that lost their driver.
-    async fn renew(&mut self) -> Result<(), store::StoreError> {
-        let driven: HashSet<RunId> = self.engine.active_runs().ids().into_iter().collect();
+    async fn renew(&self) -> Result<(), store::StoreError> {
+        let driven: HashSet<RunId> = self.runs.values().copied().collect();
         let held = self.engine.store().renew_leases(&self.holder, self.engine.config().lease).await?;
         self.forward_stops(&held);
         let ours: HashSet<RunId> = held.iter().map(|claim| claim.run_id).collect();
         for lost in driven.difference(&ours) {
-            // The run has just ended, and is removed from `ActiveRuns` anyway, or was taken over.
+            // The run has just ended or was taken over.
             self.engine.active_runs().halt(*lost, Halt::LeaseLost);
         }
-        let is_lost = |claim: &&Claim| !driven.contains(&claim.run_id) && !self.inbox.is_pending(claim.run_id);
+        // A run that is active but not driven was claimed with its message and waits in the inbox.
+        let is_lost =
+            |claim: &&Claim| !driven.contains(&claim.run_id) && !self.engine.active_runs().contains(claim.run_id);
         for claim in held.iter().filter(is_lost) {
             self.engine.recover_run(claim).await?;
         }
@@ -226,7 +214,7 @@ impl Worker {
         self.engine.active_runs().halt_all(Halt::Interrupt(Interruption::Shutdown));
         self.inbox.dispatches.close();
         let all = async {
-            while let Some((run, _slot)) = self.inbox.dispatches.recv().await {
+            while let Some(run) = self.inbox.dispatches.recv().await {
                 self.engine.end_for_shutdown(&run.claim).await;
             }
             while let Some(ended) = self.tasks.join_next_with_id().await {
