@@ -123,8 +123,6 @@ pub struct CreatedToken {
     scopes: Scopes,
     /// `null`: never.
     expires_at: Option<Timestamp>,
-    /// Always false: every request must be authenticated from the first start on.
-    turned_accounts_on: bool,
 }
 
 /// Create a token
@@ -156,7 +154,7 @@ pub async fn create(
     match run_once(&app, actor, attempt.as_ref(), write).await? {
         WriteOutcome::Done((id, expires_at)) => {
             let (name, scopes, token) = (spec.name, spec.scopes, secret.reveal().to_owned());
-            let created = CreatedToken { id, name, token, scopes, expires_at, turned_accounts_on: false };
+            let created = CreatedToken { id, name, token, scopes, expires_at };
             Ok((StatusCode::CREATED, Json(created)))
         }
         WriteOutcome::AlreadyDone(id) => Err(Problem::new(
