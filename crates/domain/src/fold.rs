@@ -106,7 +106,10 @@ impl Answer {
 mod tests {
     use super::Answer;
     use crate::{
-        event::{ContentDelta, EventBody, Retract, StreamStart, ThinkingDelta, ToolResult, ToolUse, UsageReported},
+        event::{
+            ContentDelta, EventBody, Retract, RunCompleted, StreamStart, ThinkingDelta, ToolResult, ToolUse,
+            UsageReported,
+        },
         ids::MessageId,
         usage::{Cost, Usage},
     };
@@ -174,6 +177,18 @@ mod tests {
         for (data, nanos) in [(stored, much.as_nanos()), (old, 4_440_000)] {
             let read: UsageReported = serde_json::from_value(data).unwrap();
             assert_eq!(answer(&[read.into()]).cost, Some(Cost::from_nanos(nanos)));
+        }
+    }
+
+    #[test]
+    fn the_end_of_a_run_stores_its_cost_as_an_integer_too() {
+        let much = Cost::from_nanos(9_007_199_254_740_993);
+        let (usage, cost_nanos) = (Usage::default(), Some(much.as_nanos()));
+        let new = RunCompleted { usage, cost: Some(much), cost_nanos, duration_ms: 1 };
+        let old = json!({"usage": {}, "cost": 0.004_44, "duration_ms": 1});
+        for (data, nanos) in [(serde_json::to_value(new).unwrap(), much.as_nanos()), (old, 4_440_000)] {
+            let read: RunCompleted = serde_json::from_value(data).unwrap();
+            assert_eq!(read.exact_cost(), Some(Cost::from_nanos(nanos)));
         }
     }
 }

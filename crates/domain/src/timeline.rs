@@ -230,7 +230,7 @@ mod tests {
     }
 
     fn completed() -> EventBody {
-        RunCompleted { usage: Usage::default(), cost: None, duration_ms: 0 }.into()
+        RunCompleted { usage: Usage::default(), cost: None, cost_nanos: None, duration_ms: 0 }.into()
     }
 
     fn says() -> EventBody {

@@ -311,12 +311,20 @@ impl UsageReported {
     pub fn new(usage: Usage, cost: Option<Cost>, model: Option<String>) -> Self {
         Self { usage, cost, cost_nanos: cost.map(Cost::as_nanos), model }
     }
-
-    /// The cost without the rounding of a decimal number.
-    pub fn exact_cost(&self) -> Option<Cost> {
-        self.cost_nanos.map(Cost::from_nanos).or(self.cost)
-    }
 }
+
+macro_rules! exact_cost {
+    ($($body:ident),*) => {
+        $(impl $body {
+            /// The cost without the rounding of a decimal number.
+            pub fn exact_cost(&self) -> Option<Cost> {
+                self.cost_nanos.map(Cost::from_nanos).or(self.cost)
+            }
+        })*
+    };
+}
+
+exact_cost!(UsageReported, RunCompleted, RunFailed, RunCancelled, RunInterrupted);
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct StreamEnd {
@@ -333,6 +341,9 @@ pub struct StreamEnd {
 pub struct RunCompleted {
     pub usage: Usage,
     pub cost: Option<Cost>,
+    /// The cost as a whole number of nano-dollars; absent in events of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_nanos: Option<i64>,
     pub duration_ms: u64,
 }
 
@@ -343,6 +354,9 @@ pub struct RunFailed {
     pub limit: Option<Limit>,
     pub usage: Usage,
     pub cost: Option<Cost>,
+    /// The cost as a whole number of nano-dollars; absent in events of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_nanos: Option<i64>,
     pub duration_ms: u64,
 }
 
@@ -351,6 +365,9 @@ pub struct RunCancelled {
     pub receipt: Receipt,
     pub usage: Usage,
     pub cost: Option<Cost>,
+    /// The cost as a whole number of nano-dollars; absent in events of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_nanos: Option<i64>,
     pub duration_ms: u64,
 }
 
@@ -371,6 +388,9 @@ pub struct RunInterrupted {
     pub receipt: Receipt,
     pub usage: Usage,
     pub cost: Option<Cost>,
+    /// The cost as a whole number of nano-dollars; absent in events of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_nanos: Option<i64>,
     pub duration_ms: u64,
 }
 

@@ -16,6 +16,7 @@ use domain::{
     prices,
     run::{RunError, RunStatus},
     time::Timestamp,
+    usage::Cost,
 };
 use providers::{ProviderEvent, TurnCommand, TurnEnd, TurnEvent, TurnOutcome};
 use serde_json::{Value, json};
@@ -464,17 +465,18 @@ impl TurnMachine {
             skipped,
         };
         self.append(end.into(), None, effects);
+        let cost_nanos = cost.map(Cost::as_nanos);
         let terminal: EventBody = match (status, &error) {
-            (RunStatus::Cancelled, _) => RunCancelled { receipt, usage, cost, duration_ms }.into(),
-            (_, Some(error)) => RunFailed { error: error.clone(), limit, usage, cost, duration_ms }.into(),
+            (RunStatus::Cancelled, _) => RunCancelled { receipt, usage, cost, cost_nanos, duration_ms }.into(),
+            (_, Some(error)) => RunFailed { error: error.clone(), limit, usage, cost, cost_nanos, duration_ms }.into(),
             (RunStatus::Interrupted, None) => {
                 let reason = match self.stopping {
                     Some(TurnStopReason::Interrupted(reason)) => reason,
                     _ => Interruption::Crash,
                 };
-                RunInterrupted { reason, receipt, usage, cost, duration_ms }.into()
+                RunInterrupted { reason, receipt, usage, cost, cost_nanos, duration_ms }.into()
             }
-            _ => RunCompleted { usage, cost, duration_ms }.into(),
+            _ => RunCompleted { usage, cost, cost_nanos, duration_ms }.into(),
         };
         if let Some(RunError { code, message }) = &error {
             let report = ErrorReported { code: code.clone(), message: message.clone() };

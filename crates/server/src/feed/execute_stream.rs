@@ -118,7 +118,7 @@ impl ExecuteStream {
             EventBody::RunCompleted(e) => (
                 "completion",
                 json!({"run_id": self.run, "conversationId": self.room, "text": self.text, "usage": e.usage,
-                       "tokens": e.usage.total(), "cost": e.cost, "duration_ms": e.duration_ms}),
+                       "tokens": e.usage.total(), "cost": e.exact_cost(), "duration_ms": e.duration_ms}),
             ),
             EventBody::RunFailed(e) => {
                 ("error", json!({"code": e.error.code, "message": e.error.message, "run_id": self.run}))

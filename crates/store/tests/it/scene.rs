@@ -10,7 +10,7 @@ use domain::{
     room::{Room, RoomPolicy},
     run::RunStatus,
     time::Timestamp,
-    usage::Usage,
+    usage::{Cost, Usage},
 };
 use std::{collections::HashSet, sync::Arc, time::Duration};
 use store::{
@@ -243,7 +243,7 @@ impl TestRun {
         Commit {
             room_id: room,
             guard,
-            events: vec![self.event(RunCompleted { usage, cost, duration_ms })],
+            events: vec![self.event(RunCompleted { usage, cost, cost_nanos: cost.map(Cost::as_nanos), duration_ms })],
             changes: vec![
                 RowChange::RunStatus { run_id: self.id, status: RunStatus::Running },
                 RowChange::EndRun { run_id: self.id, ending },

@@ -120,19 +120,19 @@ impl AnswerPrinter {
             EventBody::Status(e) if !e.message.is_empty() => screen.note(&e.message),
             EventBody::ErrorReported(e) => screen.announce(&format!("{} ({})", e.message, e.code)),
             EventBody::StreamEnd(e) if e.skipped => screen.note("chose not to answer"),
-            EventBody::RunCompleted(e) => self.close("", e.usage, e.cost, e.duration_ms, screen),
+            EventBody::RunCompleted(e) => self.close("", e.usage, e.exact_cost(), e.duration_ms, screen),
             EventBody::RunFailed(e) => {
                 let said = format!("failed: {} ({}) · ", e.error.message, e.error.code);
-                self.close(&said, e.usage, e.cost, e.duration_ms, screen)
+                self.close(&said, e.usage, e.exact_cost(), e.duration_ms, screen)
             }
-            EventBody::RunCancelled(e) => self.close("cancelled · ", e.usage, e.cost, e.duration_ms, screen),
+            EventBody::RunCancelled(e) => self.close("cancelled · ", e.usage, e.exact_cost(), e.duration_ms, screen),
             EventBody::RunInterrupted(e) => {
                 let said = match e.reason {
                     Interruption::NewMessage => "interrupted by a newer message · ",
                     Interruption::Shutdown => "interrupted: the server was stopped · ",
                     Interruption::Crash => "interrupted: the server died · ",
                 };
-                self.close(said, e.usage, e.cost, e.duration_ms, screen)
+                self.close(said, e.usage, e.exact_cost(), e.duration_ms, screen)
             }
             _ => Ok(()),
         }

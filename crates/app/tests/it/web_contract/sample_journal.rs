@@ -12,7 +12,7 @@ use domain::{
     room::WhenBusy,
     run::{Receipt, Run, RunError, RunStatus},
     time::Timestamp,
-    usage::Usage,
+    usage::{Cost, Usage},
 };
 use std::{fmt::Debug, str::FromStr};
 
@@ -165,15 +165,18 @@ impl SampleJournal {
         let started_at = self.row(&run).started_at.unwrap_or(self.now());
         let duration_ms = u64::try_from(self.now().since(started_at).as_millis()).unwrap();
         let receipt = Receipt { processes: 2, signals: vec!["SIGINT".into(), "SIGTERM".into()], millis: 12 };
+        let cost_nanos = cost.map(Cost::as_nanos);
         let body: EventBody = match (status, reason.clone()) {
             (_, Some(RunEndReason::Failed(error, limit))) => {
-                RunFailed { error, limit, usage, cost, duration_ms }.into()
+                RunFailed { error, limit, usage, cost, cost_nanos, duration_ms }.into()
             }
             (_, Some(RunEndReason::Interrupted(reason))) => {
-                RunInterrupted { reason, receipt: receipt.clone(), usage, cost, duration_ms }.into()
+                RunInterrupted { reason, receipt: receipt.clone(), usage, cost, cost_nanos, duration_ms }.into()
             }
-            (RunStatus::Cancelled, None) => RunCancelled { receipt: receipt.clone(), usage, cost, duration_ms }.into(),
-            (_, None) => RunCompleted { usage, cost, duration_ms }.into(),
+            (RunStatus::Cancelled, None) => {
+                RunCancelled { receipt: receipt.clone(), usage, cost, cost_nanos, duration_ms }.into()
+            }
+            (_, None) => RunCompleted { usage, cost, cost_nanos, duration_ms }.into(),
         };
         self.append_to(&mut run, body);
         let now = self.now();
