@@ -201,7 +201,7 @@ pub enum TurnEvent {
         content: Value,
         is_error: bool,
     },
-    /// A tool call waits for a decision, which always comes as [`TurnCommand::Answer`] (`Expired` after the deadline)
+    /// A tool call waits for a decision, which always comes as [`TurnCommand::ResolveApproval`] (`Expired` after the deadline)
     /// unless the approval is withdrawn first ([`TurnEvent::ApprovalWithdrawn`]).
     Approval {
         id: ApprovalId,
@@ -247,7 +247,7 @@ pub enum TurnCommand {
     /// Stop now. The text sent so far has been saved.
     Interrupt,
     /// The decision on a tool call that waits for approval: the tool runs, or is refused.
-    Answer {
+    ResolveApproval {
         approval: ApprovalId,
         decision: Decision,
         input: Option<Value>,

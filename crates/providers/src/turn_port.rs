@@ -36,7 +36,7 @@ pub struct TurnPort {
 pub enum PortEvent {
     /// The turn must stop: it was interrupted or abandoned, or the event receiver was dropped. Returned once.
     Stop,
-    Answer {
+    ResolveApproval {
         approval: ApprovalId,
         decision: Decision,
         input: Option<Value>,
@@ -184,7 +184,7 @@ impl TurnPort {
                     PortEvent::Stop => return None,
                     PortEvent::Steer { message, .. } => self.decline(message),
                     // No request is open.
-                    PortEvent::Answer { .. } | PortEvent::CommandsEnded | PortEvent::Sent => {}
+                    PortEvent::ResolveApproval { .. } | PortEvent::CommandsEnded | PortEvent::Sent => {}
                 },
                 done = &mut work => return Some(done),
             }
@@ -200,7 +200,7 @@ impl TurnPort {
                 event = self.next() => match event {
                     PortEvent::Steer { message, .. } => self.decline(message),
                     PortEvent::Stop => deadline = Box::pin(sleep(FLUSH_TIMEOUT)),
-                    PortEvent::Answer { .. } | PortEvent::CommandsEnded | PortEvent::Sent => {}
+                    PortEvent::ResolveApproval { .. } | PortEvent::CommandsEnded | PortEvent::Sent => {}
                 },
                 () = &mut deadline => return,
             }
@@ -219,7 +219,9 @@ fn event_of(command: TurnCommand, stop_requested: &mut bool) -> Option<PortEvent
     match command {
         TurnCommand::Interrupt if *stop_requested => None,
         TurnCommand::Interrupt => Some(stop(stop_requested)),
-        TurnCommand::Answer { approval, decision, input } => Some(PortEvent::Answer { approval, decision, input }),
+        TurnCommand::ResolveApproval { approval, decision, input } => {
+            Some(PortEvent::ResolveApproval { approval, decision, input })
+        }
         TurnCommand::Steer { message, text } => Some(PortEvent::Steer { message, text }),
     }
 }

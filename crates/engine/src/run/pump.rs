@@ -158,7 +158,7 @@ impl TurnPump {
                 PumpWake::ApprovalExpired(approval) => {
                     let (decision, remember) = (Decision::Expired, None);
                     self.machine.handle(
-                        TurnInput::Answer { approval, decision, input: None, remember, author: None },
+                        TurnInput::ApprovalDecided { approval, decision, input: None, remember, author: None },
                         now,
                         &mut effects,
                     );
@@ -245,7 +245,7 @@ impl TurnPump {
                 } else if remember.is_some_and(|scope| !self.machine.can_remember(approval, scope)) {
                     SignalOutcome::NotRememberable
                 } else {
-                    let answer = TurnInput::Answer { approval, decision, input, remember, author };
+                    let answer = TurnInput::ApprovalDecided { approval, decision, input, remember, author };
                     self.machine.handle(answer, now, effects);
                     SignalOutcome::CarriedOut
                 }

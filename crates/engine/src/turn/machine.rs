@@ -43,7 +43,7 @@ pub(crate) struct TurnSettings {
 pub(crate) enum TurnInput {
     ProviderReport(ProviderEvent),
     Stop(TurnStopReason),
-    Answer {
+    ApprovalDecided {
         approval: ApprovalId,
         decision: Decision,
         input: Option<Value>,
@@ -223,7 +223,7 @@ impl TurnMachine {
         match input {
             TurnInput::ProviderReport(reported) => self.handle_report(reported, now, effects),
             TurnInput::Stop(why) => self.stop(why, effects),
-            TurnInput::Answer { approval, decision, input, remember, author } => {
+            TurnInput::ApprovalDecided { approval, decision, input, remember, author } => {
                 self.resolve_approval(approval, decision, input, remember, author, effects);
             }
             TurnInput::Steer { message, text } => self.steer(message, text, effects),
@@ -290,7 +290,11 @@ impl TurnMachine {
                     PolicyDecision::Deny => Some(Decision::Deny),
                 };
                 if let Some(decision) = decision {
-                    effects.push(TurnEffect::SendCommand(TurnCommand::Answer { approval: id, decision, input: None }));
+                    effects.push(TurnEffect::SendCommand(TurnCommand::ResolveApproval {
+                        approval: id,
+                        decision,
+                        input: None,
+                    }));
                     return;
                 }
                 let expires_at = now + self.settings.limits.approval;
@@ -370,7 +374,7 @@ impl TurnMachine {
         }
     }
 
-    /// The decision takes effect: it is stored, and the provider gets it as `TurnCommand::Answer`, so that the tool runs or is
+    /// The decision takes effect: it is stored, and the provider gets it as `TurnCommand::ResolveApproval`, so that the tool runs or is
     /// refused.
     fn resolve_approval(
         &mut self,
@@ -408,7 +412,7 @@ impl TurnMachine {
         if self.pending_approvals.is_empty() {
             effects.push(TurnEffect::SetRunStatus(RunStatus::Running));
         }
-        effects.push(TurnEffect::SendCommand(TurnCommand::Answer { approval, decision, input }));
+        effects.push(TurnEffect::SendCommand(TurnCommand::ResolveApproval { approval, decision, input }));
     }
 
     fn steer(&mut self, message: MessageId, text: String, effects: &mut Vec<TurnEffect>) {

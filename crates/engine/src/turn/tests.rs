@@ -199,7 +199,7 @@ fn approval_request(name: &str, is_question: bool) -> TurnEvent {
 /// The decisions sent to the provider.
 fn sent_decisions(test: &TurnTest) -> Vec<Decision> {
     let decisions = test.effects.iter().filter_map(|effect| match effect {
-        TurnEffect::SendCommand(TurnCommand::Answer { decision, .. }) => Some(*decision),
+        TurnEffect::SendCommand(TurnCommand::ResolveApproval { decision, .. }) => Some(*decision),
         _ => None,
     });
     decisions.collect()
@@ -219,7 +219,7 @@ impl TurnTest {
     fn answer(self, decision: Decision, remember: bool) -> Self {
         let (approval, _) = self.machine.approval_deadline().unwrap();
         let remember = remember.then_some(RememberScope::Tool);
-        self.input(TurnInput::Answer { approval, decision, input: None, remember, author: None })
+        self.input(TurnInput::ApprovalDecided { approval, decision, input: None, remember, author: None })
     }
 
     fn remembered_tools(&self) -> Vec<&str> {
@@ -247,7 +247,7 @@ fn approvals_follow_the_policy_or_wait_for_a_person() {
     assert!(sent_decisions(&asked).is_empty());
     let (id, deadline) = asked.machine.approval_deadline().unwrap();
     assert_eq!(deadline, Timestamp::from_millis(3_500) + Duration::from_secs(600));
-    let answered = asked.input(TurnInput::Answer {
+    let answered = asked.input(TurnInput::ApprovalDecided {
         approval: id,
         decision: Decision::Allow,
         input: None,
@@ -273,7 +273,7 @@ fn a_withdrawn_approval_is_no_longer_pending() {
     assert!(test.machine.approval_deadline().is_none());
     // A second withdrawal, a late answer and the end add nothing.
     let test = test.report(TurnEvent::ApprovalWithdrawn { id: second });
-    let late = TurnInput::Answer {
+    let late = TurnInput::ApprovalDecided {
         approval: second,
         decision: Decision::Allow,
         input: None,
@@ -551,8 +551,13 @@ fn m12_only_what_the_person_saw_is_remembered() {
         assert_eq!(shown.pattern.as_deref(), Some("Bash(git status:*)"));
         let (approval, _) = asked.machine.approval_deadline().unwrap();
         assert!(asked.machine.can_remember(approval, scope));
-        let answer =
-            TurnInput::Answer { approval, decision: Decision::Allow, input: None, remember: Some(scope), author: None };
+        let answer = TurnInput::ApprovalDecided {
+            approval,
+            decision: Decision::Allow,
+            input: None,
+            remember: Some(scope),
+            author: None,
+        };
         let test = asked.input(answer).report(ask(later));
         assert_eq!(test.machine.approval_deadline().is_some(), is_asked, "{scope:?} {later}");
         let resolved = test.event_bodies().into_iter().find_map(|body| match body {

@@ -54,7 +54,7 @@ async fn a_withdrawn_approval_expires_and_the_run_continues(database: TestDataba
     assert!(matches!(late, Err(EngineError::Conflict(_))), "{late:?}");
     harness.engine.approve(&me(), run, ids[1], allow()).await.unwrap();
     // The first command that the provider gets is the answer to the pending approval.
-    let answer = TurnCommand::Answer { approval: ids[1], decision: Decision::Allow, input: None };
+    let answer = TurnCommand::ResolveApproval { approval: ids[1], decision: Decision::Allow, input: None };
     assert_eq!(turn.next_command().await, answer);
     turn.complete();
     assert_eq!(harness.ended(run).await.status, RunStatus::Completed);

@@ -76,7 +76,7 @@ async fn invariant_23_signals_are_durable_a_stored_answer_is_carried_out_without
         author: None,
     };
     let signal = store_signal(&harness, room, run, answer).await;
-    assert_eq!(turn.next_command().await, TurnCommand::Answer { approval: id, decision, input: None });
+    assert_eq!(turn.next_command().await, TurnCommand::ResolveApproval { approval: id, decision, input: None });
     assert_eq!(wait_for_outcome(&harness, signal).await, SignalOutcome::CarriedOut);
     let events = harness.store.run_events(room, run, 0).await.unwrap();
     assert!(events.iter().any(|event| event.kind == EventType::ApprovalResolved), "stored in the same commit");

@@ -177,7 +177,7 @@ impl<'a> AcpExchange<'a> {
             PortEvent::CommandsEnded | PortEvent::Sent => {}
             PortEvent::Stop => self.interrupt(),
             PortEvent::Steer { message, .. } => self.port.decline(message),
-            PortEvent::Answer { approval, decision, input } => {
+            PortEvent::ResolveApproval { approval, decision, input } => {
                 if let (Err((decision, input)), Some(OpenPermission { id, permission })) =
                     (self.questions.answer(approval, decision, input), self.open.remove(&approval))
                 {

@@ -221,7 +221,7 @@ impl AcpHarness {
     }
 
     pub async fn decide(&self, approval: ApprovalId, decision: Decision, input: Option<Value>) {
-        self.commands.send(TurnCommand::Answer { approval, decision, input }).await.unwrap();
+        self.commands.send(TurnCommand::ResolveApproval { approval, decision, input }).await.unwrap();
     }
 
     /// Returns the remaining events and the outcome.

@@ -186,7 +186,7 @@ impl<'a> ClaudeExchange<'a> {
                 self.host_calls.stop();
                 self.send_interrupt();
             }
-            PortEvent::Answer { approval, decision, input } => {
+            PortEvent::ResolveApproval { approval, decision, input } => {
                 if let (Err((decision, input)), Some(to)) =
                     (self.host_calls.answer(approval, decision, input), self.approvals.remove(&approval))
                 {

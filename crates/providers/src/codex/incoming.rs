@@ -81,7 +81,7 @@ impl CodexTurn<'_> {
                 self.stop_requested_at = self.stop_requested_at.or_else(|| Some(Instant::now()));
                 self.host_calls.stop();
             }
-            PortEvent::Answer { approval, decision, input } => self.answer(approval, decision, input),
+            PortEvent::ResolveApproval { approval, decision, input } => self.answer(approval, decision, input),
             PortEvent::Steer { message, text } => self.steer(message, &text),
             PortEvent::CommandsEnded | PortEvent::Sent => {}
         }

@@ -51,7 +51,7 @@ async fn server_tool_is_approved_run_and_returned() {
         assert_eq!((name.as_str(), input, is_question), ("mcp__files__read.file", json!({"path": "a"}), false));
         running
             .commands
-            .send(TurnCommand::Answer { approval: id, decision, input: Some(json!({"path": "b"})) })
+            .send(TurnCommand::ResolveApproval { approval: id, decision, input: Some(json!({"path": "b"})) })
             .await
             .unwrap();
         let (events, outcome) = running.rest().await;
@@ -70,7 +70,11 @@ async fn denied_call_is_not_run() {
     let mut running = begin(&direct, "x", &["files"]);
     let asked = running.until(|event| matches!(event, TurnEvent::Approval { .. })).await;
     let TurnEvent::Approval { id, .. } = asked else { panic!() };
-    running.commands.send(TurnCommand::Answer { approval: id, decision: Decision::Deny, input: None }).await.unwrap();
+    running
+        .commands
+        .send(TurnCommand::ResolveApproval { approval: id, decision: Decision::Deny, input: None })
+        .await
+        .unwrap();
     let (events, outcome) = running.rest().await;
     assert_eq!((outcome.end, text_of(&events).as_str()), (TurnEnd::Completed, "Then not."));
     assert!(api.requests()[1]["messages"].to_string().contains("not allowed"));
@@ -86,7 +90,11 @@ async fn question_of_a_host_tool_is_answered_by_a_person() {
     let TurnEvent::Approval { id, tool_use_id, name, input, is_question } = asked else { panic!() };
     assert_eq!((name.as_str(), input, is_question), ("ask_user", question, true));
     let input = Some(json!({"answer": "the left one"}));
-    running.commands.send(TurnCommand::Answer { approval: id, decision: Decision::Allow, input }).await.unwrap();
+    running
+        .commands
+        .send(TurnCommand::ResolveApproval { approval: id, decision: Decision::Allow, input })
+        .await
+        .unwrap();
     let (events, outcome) = running.rest().await;
     assert_eq!((outcome.end, text_of(&events).as_str()), (TurnEnd::Completed, "That one."));
     let (call, content) = (tool_use_id.unwrap(), json!("the left one"));
@@ -126,7 +134,11 @@ async fn interrupt_closes_the_socket_and_cancels_tools() {
     let mut running = begin(&direct, "x", &["files"]);
     let asked = running.until(|event| matches!(event, TurnEvent::Approval { .. })).await;
     let TurnEvent::Approval { id, .. } = asked else { panic!() };
-    running.commands.send(TurnCommand::Answer { approval: id, decision: Decision::Allow, input: None }).await.unwrap();
+    running
+        .commands
+        .send(TurnCommand::ResolveApproval { approval: id, decision: Decision::Allow, input: None })
+        .await
+        .unwrap();
     running.commands.send(TurnCommand::Interrupt).await.unwrap();
     let (events, outcome) = running.rest().await;
     assert_eq!(outcome.end, TurnEnd::Stopped);

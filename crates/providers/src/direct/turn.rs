@@ -274,7 +274,7 @@ impl<'a> TurnRunner<'a> {
                 self.stopped = Some(Instant::now());
                 vec![LoopInput::Stop]
             }
-            RunnerEvent::FromEngine(PortEvent::Answer { approval, decision, input }) => {
+            RunnerEvent::FromEngine(PortEvent::ResolveApproval { approval, decision, input }) => {
                 match (self.host_calls.answer(approval, decision, input), self.approvals.remove(&approval)) {
                     (Err((decision, input)), Some(call)) => vec![LoopInput::Decided { call, decision, input }],
                     _ => Vec::new(),

@@ -158,7 +158,9 @@ impl ScriptPlayer {
         // Without a sender of commands, nobody can answer.
         while !self.port.commands_ended() {
             match self.port.next().await {
-                PortEvent::Answer { approval, decision, input } if approval == id => return Ok((decision, input)),
+                PortEvent::ResolveApproval { approval, decision, input } if approval == id => {
+                    return Ok((decision, input));
+                }
                 event => self.handle(event)?,
             }
             self.take_steered().await?;
@@ -175,7 +177,7 @@ impl ScriptPlayer {
                 biased;
                 event = self.port.next() => {
                     match event {
-                        PortEvent::Answer { approval, decision, input } => {
+                        PortEvent::ResolveApproval { approval, decision, input } => {
                             // Only its questions are open now.
                             self.host_calls.answer(approval, decision, input).unwrap_or_default();
                         }
@@ -276,7 +278,7 @@ impl ScriptPlayer {
             PortEvent::Stop => return Err(TurnEnd::Stopped),
             PortEvent::Steer { message, text } => self.steered.push_back((message, text)),
             // Too late: the approval is over.
-            PortEvent::Answer { .. } | PortEvent::CommandsEnded | PortEvent::Sent => {}
+            PortEvent::ResolveApproval { .. } | PortEvent::CommandsEnded | PortEvent::Sent => {}
         }
         Ok(())
     }

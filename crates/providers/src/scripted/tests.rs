@@ -176,9 +176,12 @@ async fn decide(prompt: &str, decision: Decision, input: Option<Value>) -> (Vec<
         while let Some(reported) = events.recv().await {
             if let TurnEvent::Approval { id, .. } = reported.event {
                 let other = ApprovalId::generate();
-                let stray = TurnCommand::Answer { approval: other, decision: Decision::Deny, input: None };
+                let stray = TurnCommand::ResolveApproval { approval: other, decision: Decision::Deny, input: None };
                 commands.send(stray).await.unwrap();
-                commands.send(TurnCommand::Answer { approval: id, decision, input: input.clone() }).await.unwrap();
+                commands
+                    .send(TurnCommand::ResolveApproval { approval: id, decision, input: input.clone() })
+                    .await
+                    .unwrap();
             }
             seen.push(reported);
         }
@@ -417,7 +420,7 @@ async fn host_tool_asks_a_person_and_can_be_stopped() {
             }
         };
         let input = Some(json!({"answer": "that"}));
-        commands.send(TurnCommand::Answer { approval: id, decision: Decision::Allow, input }).await.unwrap();
+        commands.send(TurnCommand::ResolveApproval { approval: id, decision: Decision::Allow, input }).await.unwrap();
         all(events).await
     };
     let (outcome, events) = tokio::join!(turn, answering);

@@ -56,7 +56,7 @@ async fn tool_approval_can_be_allowed_changed_denied_or_expired() {
         let (approval, name, input_asked, is_question) = running.approval().await;
         assert_eq!((name.as_str(), &input_asked, is_question), ("Bash", &asked, false));
         while !matches!(running.next_event().await, TurnEvent::Text { .. }) {}
-        running.send(TurnCommand::Answer { approval, decision, input }).await;
+        running.send(TurnCommand::ResolveApproval { approval, decision, input }).await;
         let reply = claude.expect_reply("ask-1").await;
         assert_eq!(reply["response"]["behavior"], behavior);
         assert_eq!(reply["response"]["updatedInput"], updated);
@@ -81,7 +81,7 @@ async fn cancelled_request_is_not_answered() {
     assert_eq!(running.next_event().await, TurnEvent::ApprovalWithdrawn { id: approval });
     assert_eq!(running.next_event().await, TurnEvent::ModelCall, "it is reported once");
     while !matches!(running.next_event().await, TurnEvent::Text { .. }) {}
-    running.send(TurnCommand::Answer { approval, decision: Decision::Allow, input: None }).await;
+    running.send(TurnCommand::ResolveApproval { approval, decision: Decision::Allow, input: None }).await;
     running.send(TurnCommand::Interrupt).await;
     // The next message that it receives is the interrupt.
     claude.accept_interrupt(&prompt).await;
@@ -101,7 +101,7 @@ async fn questions_of_the_program_are_answered_by_a_user() {
     let (approval, _, _, is_question) = running.approval().await;
     assert!(is_question);
     let input = Some(json!({"answer": "Blue"}));
-    running.send(TurnCommand::Answer { approval, decision: Decision::Allow, input }).await;
+    running.send(TurnCommand::ResolveApproval { approval, decision: Decision::Allow, input }).await;
     let reply = claude.expect_reply("ask-1").await;
     assert_eq!(reply["response"]["updatedInput"]["answers"], json!({"Which colour?": "Blue"}));
     claude.send_result(&prompt, json!({})).await;
@@ -148,7 +148,7 @@ async fn host_tools_are_listed_and_called_and_can_ask_a_user() {
     };
     assert_eq!((tool_use_id.as_deref(), name.as_str(), is_question), (Some("toolu_9"), "ask_user", true));
     let input = Some(json!({"answer": "the left one"}));
-    running.send(TurnCommand::Answer { approval: id, decision: Decision::Allow, input }).await;
+    running.send(TurnCommand::ResolveApproval { approval: id, decision: Decision::Allow, input }).await;
     let answer = claude.expect_reply("m5").await["response"]["mcp_response"].clone();
     assert_eq!((&answer["id"], &answer["result"]["content"][0]["text"]), (&json!(3), &json!("the left one")));
 
@@ -202,7 +202,7 @@ async fn cancelled_host_tool_call_withdraws_its_question() {
     claude.send_request("m2", mcp(json!({"method": "notifications/cancelled", "params": {"requestId": 7}}))).await;
     assert_eq!(claude.expect_reply("m2").await["subtype"], "success");
     assert_eq!(running.next_event().await, TurnEvent::ApprovalWithdrawn { id: approval });
-    running.send(TurnCommand::Answer { approval, decision: Decision::Allow, input: None }).await;
+    running.send(TurnCommand::ResolveApproval { approval, decision: Decision::Allow, input: None }).await;
     running.send(TurnCommand::Interrupt).await;
     claude.accept_interrupt(&prompt).await;
     assert_eq!(running.outcome().await.end, TurnEnd::Stopped);

@@ -26,7 +26,7 @@ async fn asked(turn_handle: &mut CodexTurnHandle) -> (ApprovalId, String, Value,
 }
 
 async fn decide(turn_handle: &CodexTurnHandle, approval: ApprovalId, decision: Decision, input: Option<Value>) {
-    turn_handle.command(TurnCommand::Answer { approval, decision, input }).await;
+    turn_handle.command(TurnCommand::ResolveApproval { approval, decision, input }).await;
 }
 
 #[tokio::test]
