@@ -173,7 +173,7 @@ impl Store {
     }
 
     /// Returns whether no other server can use this database.
-    pub fn is_sole_user(&self) -> bool {
+    pub fn is_only_server(&self) -> bool {
         self.0._lock.is_some()
     }
 

@@ -83,8 +83,10 @@ impl Engine {
         let PostTarget { room, policy, agents } = target;
         let when_busy = post.when_busy.unwrap_or(policy.when_busy);
         let planned = tape::plan(agents, &post.mentions);
-        let (attachments, may_queue) =
-            tokio::join!(self.resolve_attachments(owner, &post.attachments), self.check_shares(actor, room, &planned));
+        let (attachments, may_queue) = tokio::join!(
+            self.resolve_attachments(owner, &post.attachments),
+            self.check_queue_limit_and_budgets(actor, room, &planned)
+        );
         may_queue?;
         let attachments = attachments?;
         let calls_a_skill = self.check_skill_call(owner, &post.text, &planned).await?;
@@ -109,7 +111,12 @@ impl Engine {
 
     /// Limits what one workspace can have in the queue, and what it may spend. Two posts at the same time may both be
     /// accepted at the limit.
-    async fn check_shares(&self, actor: &Actor, room: RoomId, planned: &[&Agent]) -> Result<(), EngineError> {
+    async fn check_queue_limit_and_budgets(
+        &self,
+        actor: &Actor,
+        room: RoomId,
+        planned: &[&Agent],
+    ) -> Result<(), EngineError> {
         let (owner, limit) = (&actor.workspace, self.config().unfinished_runs_per_workspace);
         let (unfinished, budgets) = self.store().queue_and_budgets(owner, limit).await?;
         if unfinished >= limit {

@@ -107,7 +107,7 @@ enum PumpWake {
     Returned(TurnOutcome),
     Halted(Halt),
     /// There are signals in the store.
-    Signalled,
+    Signaled,
     ApprovalExpired(ApprovalId),
     SteerExpired(MessageId),
     TimeLimit(Limit),
@@ -143,7 +143,7 @@ impl TurnPump {
                 PumpWake::TimeLimit(limit) => {
                     self.machine.handle(TurnInput::Stop(TurnStopReason::Limit(limit)), now, &mut effects)
                 }
-                PumpWake::Signalled => {
+                PumpWake::Signaled => {
                     for (signal, request) in self.inbox.read_new().await {
                         let answers = matches!(request, RunRequest::AnswerApproval { .. });
                         let carried_out = self.carry_out(signal, request, now, &mut effects, &mut settled);
@@ -175,10 +175,10 @@ impl TurnPump {
             if self.machine.is_stopping() && stop_requested_at.is_none() {
                 stop_requested_at = Some(Instant::now());
             }
-            let metered = effects.iter().any(TurnEffect::meters);
+            let has_usage = effects.iter().any(TurnEffect::reports_usage);
             let mut finish = self.apply_effects(effects, settled, &commands).await?;
             // What the model call has cost is stored now.
-            if metered && finish.is_none() && self.is_over_budget().await {
+            if has_usage && finish.is_none() && self.is_over_budget().await {
                 let mut effects = Vec::new();
                 self.machine.handle(TurnInput::BudgetUsedUp, now, &mut effects);
                 if self.machine.is_stopping() && stop_requested_at.is_none() {
@@ -213,7 +213,7 @@ impl TurnPump {
                 Some(halt) => PumpWake::Halted(halt),
                 None => PumpWake::Reported,
             },
-            () = active.signals.notified() => PumpWake::Signalled,
+            () = active.signals.notified() => PumpWake::Signaled,
             // The grace period and the wall limit also come before events. The silence limits come after: a pending
             // event ends the silence.
             () = sleep_until_some(grace_end) => PumpWake::GraceExpired,
@@ -349,7 +349,7 @@ impl TurnPump {
             changes.push(RowChange::PutSession { agent_id, provider, session });
         }
         changes.extend(rules.into_iter().map(|rule| RowChange::RememberTool { agent_id: self.agent.id, rule }));
-        if entries.iter().any(PendingEvent::meters) {
+        if entries.iter().any(PendingEvent::reports_usage) {
             let Answer { usage, cost, .. } = self.machine.answer();
             changes.push(RowChange::MeterRun { run_id: self.run.id, usage: *usage, cost: *cost });
         }

@@ -15,7 +15,7 @@ impl PendingEvent {
     }
 
     /// Whether it reports what a model call has used.
-    pub(crate) fn meters(&self) -> bool {
+    pub(crate) fn reports_usage(&self) -> bool {
         matches!(self.body, EventBody::UsageReported(_))
     }
 

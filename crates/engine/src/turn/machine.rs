@@ -96,8 +96,8 @@ pub(crate) enum TurnEffect {
 
 impl TurnEffect {
     /// Whether it reports what a model call has used.
-    pub(crate) fn meters(&self) -> bool {
-        matches!(self, Self::Append(event) if event.meters())
+    pub(crate) fn reports_usage(&self) -> bool {
+        matches!(self, Self::Append(event) if event.reports_usage())
     }
 }
 
@@ -246,9 +246,9 @@ impl TurnMachine {
         let ProviderEvent { event, mut raw } = reported;
         // Output after the stop request is not part of the answer; tool results, token usage and the session still
         // count.
-        let counts =
+        let still_counts =
             matches!(event, TurnEvent::ToolResult { .. } | TurnEvent::Usage { .. } | TurnEvent::Session { .. });
-        if self.is_stopping() && !counts {
+        if self.is_stopping() && !still_counts {
             return;
         }
         let body: EventBody = match event {

@@ -64,7 +64,11 @@ impl Worker {
     /// Ends the runs that an earlier server left unfinished. Returns when all of them have ended.
     pub async fn recover_at_start(&self) -> Result<(), store::StoreError> {
         self.engine.remove_stale_skills().await;
-        let dead = if self.engine.store().is_sole_user() { DeadLeases::AllOthers } else { DeadLeases::Expired };
+        let dead = if self.engine.store().is_only_server() {
+            DeadLeases::ExpiredOrOfOtherHolders
+        } else {
+            DeadLeases::Expired
+        };
         self.recover(dead).await
     }
 
@@ -93,7 +97,7 @@ impl Worker {
                 () = notify.notified() => self.claim_runs().await,
                 _ = poll.tick() => self.claim_runs().await,
                 () = signal_watch.changed() => self.wake(signal_watch.take()).await,
-                _ = signals.tick() => self.wake_signalled_runs().await,
+                _ = signals.tick() => self.wake_signaled_runs().await,
                 _ = renew.tick() => self.renew().await,
                 _ = cleanup.tick() => self.clean_up(&mut cleanup).await,
             };
@@ -135,11 +139,11 @@ impl Worker {
 
     async fn wake(&self, signaled: SignaledRuns) -> Result<(), store::StoreError> {
         signaled.runs.into_iter().for_each(|run| self.engine.active_runs().wake(run));
-        if signaled.any { self.wake_signalled_runs().await } else { Ok(()) }
+        if signaled.any { self.wake_signaled_runs().await } else { Ok(()) }
     }
 
     /// For signals whose notification was missed; a signal that was stored here has woken its run already.
-    async fn wake_signalled_runs(&self) -> Result<(), store::StoreError> {
+    async fn wake_signaled_runs(&self) -> Result<(), store::StoreError> {
         if self.runs.is_empty() {
             return Ok(());
         }

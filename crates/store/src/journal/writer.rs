@@ -56,7 +56,7 @@ struct CommitGroup {
 
 impl JournalWriter {
     pub(crate) fn new(store: Store, requests: mpsc::Receiver<CommitRequest>) -> Self {
-        let fact_cache = FactCache::new(store.is_sole_user());
+        let fact_cache = FactCache::new(store.is_only_server());
         Self { store, requests, fact_cache }
     }
 

@@ -60,7 +60,7 @@ pub enum DeadLeases {
     /// Expired leases.
     Expired,
     /// Expired leases and all leases of other holders: no other server can use this database.
-    AllOthers,
+    ExpiredOrOfOtherHolders,
 }
 
 row! {
@@ -179,7 +179,7 @@ impl Store {
     /// Takes over the runs of dead workers, so that they can be ended.
     pub async fn take_over(&self, holder: &str, dead: DeadLeases, lease: Duration) -> Result<Vec<Claim>> {
         let now = Timestamp::now();
-        let others = i64::from(dead == DeadLeases::AllOthers);
+        let others = i64::from(dead == DeadLeases::ExpiredOrOfOtherHolders);
         let sql = change_picked!(
             self.database(),
             set "holder = $1, lease_until = $2, fence = fence + 1",

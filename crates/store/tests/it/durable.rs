@@ -22,7 +22,7 @@ contract! {
 async fn a_second_server_on_sqlite_is_rejected(database: TestDatabase) {
     let first = database.open().await;
     let second = OpenStore::open(&database.config()).await;
-    assert_eq!(first.is_sole_user(), database.is_sqlite());
+    assert_eq!(first.is_only_server(), database.is_sqlite());
     if !database.is_sqlite() {
         assert!(second.is_ok(), "several servers can share PostgreSQL");
         return;
@@ -31,7 +31,7 @@ async fn a_second_server_on_sqlite_is_rejected(database: TestDatabase) {
     assert!(text.to_string().contains("another Greenroom server") && text.to_string().contains("--data-dir"), "{text}");
     let (mut tasks, cancel) = (JoinSet::new(), CancellationToken::new());
     let tool = Store::open(&database.config(), StoreAccess::Tool, &mut tasks, &cancel).await.unwrap();
-    assert!(!tool.is_sole_user() && tasks.is_empty(), "a tool can open the store while the server runs");
+    assert!(!tool.is_only_server() && tasks.is_empty(), "a tool can open the store while the server runs");
     tool.close().await;
     drop(tool);
     first.shut_down().await;

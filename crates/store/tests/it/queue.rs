@@ -322,7 +322,7 @@ async fn concurrent_claims_renewals_stops_and_commits_do_not_deadlock(database: 
         tasks.spawn(async move {
             for _ in 0..ROUNDS {
                 renewing.renew_leases(&holder, LEASE).await?;
-                renewing.take_over(&holder, DeadLeases::AllOthers, LEASE).await?;
+                renewing.take_over(&holder, DeadLeases::ExpiredOrOfOtherHolders, LEASE).await?;
             }
             Ok(())
         });
@@ -377,7 +377,7 @@ async fn renewal_returns_held_runs_and_stop_requests(database: TestDatabase) {
     .await;
     assert_eq!(taken.len(), 3);
     assert!(store.renew_leases("w", LEASE).await.unwrap().is_empty(), "a run that was taken over is no longer held");
-    let back = store.take_over("w", DeadLeases::AllOthers, LEASE).await.unwrap();
+    let back = store.take_over("w", DeadLeases::ExpiredOrOfOtherHolders, LEASE).await.unwrap();
     assert_eq!(back.len(), 3);
     let renewed = store.renew_leases("w", LEASE).await.unwrap();
     let stops: Vec<_> = [kept, stopped, lost]
@@ -409,9 +409,9 @@ async fn only_dead_leases_are_taken_over(database: TestDatabase) {
     assert_eq!(taken[0].fence, 2);
     let said = Commit { guard: held(&first), ..append(dead_room, vec![dead.says("from the dead")]) };
     assert!(matches!(store.commit(said).await, Err(StoreError::Fenced)));
-    let taken = store.take_over("me", DeadLeases::AllOthers, LEASE).await.unwrap();
+    let taken = store.take_over("me", DeadLeases::ExpiredOrOfOtherHolders, LEASE).await.unwrap();
     assert_eq!(ids(&taken), [alive.id], "the runs of all others, not its own");
-    assert!(store.take_over("me", DeadLeases::AllOthers, LEASE).await.unwrap().is_empty());
+    assert!(store.take_over("me", DeadLeases::ExpiredOrOfOtherHolders, LEASE).await.unwrap().is_empty());
 }
 
 async fn a_run_stopped_in_the_queue_is_not_claimed(database: TestDatabase) {
