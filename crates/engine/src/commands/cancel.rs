@@ -1,6 +1,6 @@
 //! Cancels runs. Returns when the work has really stopped, with a receipt of what that took.
 
-use crate::{Engine, EngineError, follow::EventUpdate, run::Halt};
+use crate::{Engine, EngineError, follow::EventUpdate, run::RunStop};
 use domain::{
     actor::Actor,
     ids::{RoomId, RunId},
@@ -55,7 +55,7 @@ impl Engine {
         }
         self.store().request_stop(actor, runs, StopRequest::Cancel).await?;
         for run in runs {
-            self.active_runs().halt(*run, Halt::Cancel);
+            self.active_runs().stop(*run, RunStop::Cancel);
         }
         Ok(self.end_stopped_in_queue().await?)
     }

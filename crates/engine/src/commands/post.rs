@@ -1,6 +1,6 @@
 //! How clients post a message to a room: the message and the runs that will answer it are stored in one commit.
 
-use crate::{Engine, EngineError, run::Halt, tape};
+use crate::{Engine, EngineError, run::RunStop, tape};
 use domain::{
     actor::Actor,
     agent::Agent,
@@ -149,8 +149,8 @@ impl Engine {
             }
         };
         if when_busy == WhenBusy::Interrupt {
-            let why = Halt::Interrupt(Interruption::NewMessage);
-            self.active_runs().halt_room(message.room_id, committed.first_seq, why);
+            let why = RunStop::Interrupt(Interruption::NewMessage);
+            self.active_runs().stop_room(message.room_id, committed.first_seq, why);
             // The worker would do it too; here it is done before the caller gets the response.
             if let Err(error) = self.end_stopped_in_queue().await {
                 tracing::warn!(%error, "could not end the interrupted queued runs; the worker will");

@@ -14,7 +14,7 @@ use tokio::sync::{Notify, watch};
 
 /// Why a run on this server has to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Halt {
+pub(crate) enum RunStop {
     Cancel,
     Interrupt(Interruption),
     /// Another worker took over the run: stop working and write nothing more.
@@ -25,7 +25,7 @@ pub(crate) enum Halt {
 pub(crate) struct ActiveRun {
     id: RunId,
     runs: ActiveRuns,
-    pub(super) halt: watch::Receiver<Option<Halt>>,
+    pub(super) stop: watch::Receiver<Option<RunStop>>,
     /// Notified when the run has signals to carry out.
     pub(super) signals: Arc<Notify>,
 }
@@ -34,7 +34,7 @@ struct RunHandle {
     room_id: RoomId,
     /// `None` until the commit that queues the run is stored.
     queued_seq: Option<Seq>,
-    halt: watch::Sender<Option<Halt>>,
+    stop: watch::Sender<Option<RunStop>>,
     signals: Arc<Notify>,
 }
 
@@ -48,10 +48,10 @@ impl ActiveRuns {
     }
 
     pub(crate) fn add(&self, room_id: RoomId, id: RunId, queued_seq: Option<Seq>) -> ActiveRun {
-        let (halt, halted) = watch::channel(None);
+        let (stop, stopped) = watch::channel(None);
         let signals = Arc::<Notify>::default();
-        let active = ActiveRun { id, runs: self.clone(), halt: halted, signals: Arc::clone(&signals) };
-        self.runs().insert(id, RunHandle { room_id, queued_seq, halt, signals });
+        let active = ActiveRun { id, runs: self.clone(), stop: stopped, signals: Arc::clone(&signals) };
+        self.runs().insert(id, RunHandle { room_id, queued_seq, stop, signals });
         active
     }
 
@@ -60,21 +60,21 @@ impl ActiveRuns {
     }
 
     /// Stops the run if it is on this server. The first reason wins; `LeaseLost` overrides any other.
-    pub(crate) fn halt(&self, run: RunId, why: Halt) {
+    pub(crate) fn stop(&self, run: RunId, why: RunStop) {
         if let Some(handle) = self.runs().get(&run) {
-            request_halt(handle, why);
+            request_stop(handle, why);
         }
     }
 
     /// Stops the runs of a room that were queued before this seq.
-    pub(crate) fn halt_room(&self, room: RoomId, before: Seq, why: Halt) {
+    pub(crate) fn stop_room(&self, room: RoomId, before: Seq, why: RunStop) {
         let is_earlier = |handle: &&RunHandle| handle.queued_seq.is_some_and(|seq| seq < before);
         let runs = self.runs();
-        runs.values().filter(|handle| handle.room_id == room).filter(is_earlier).for_each(|h| request_halt(h, why));
+        runs.values().filter(|handle| handle.room_id == room).filter(is_earlier).for_each(|h| request_stop(h, why));
     }
 
-    pub(crate) fn halt_all(&self, why: Halt) {
-        self.runs().values().for_each(|handle| request_halt(handle, why));
+    pub(crate) fn stop_all(&self, why: RunStop) {
+        self.runs().values().for_each(|handle| request_stop(handle, why));
     }
 
     /// Wakes the run if it is on this server; it reads its signals from the store.
@@ -103,11 +103,11 @@ impl Drop for ActiveRun {
     }
 }
 
-fn request_halt(handle: &RunHandle, why: Halt) {
-    handle.halt.send_if_modified(|halt| {
-        let first = halt.is_none() || (why == Halt::LeaseLost && *halt != Some(Halt::LeaseLost));
+fn request_stop(handle: &RunHandle, why: RunStop) {
+    handle.stop.send_if_modified(|stop| {
+        let first = stop.is_none() || (why == RunStop::LeaseLost && *stop != Some(RunStop::LeaseLost));
         if first {
-            *halt = Some(why);
+            *stop = Some(why);
         }
         first
     });
@@ -115,7 +115,7 @@ fn request_halt(handle: &RunHandle, why: Halt) {
 
 #[cfg(test)]
 mod tests {
-    use super::{ActiveRuns, Halt};
+    use super::{ActiveRuns, RunStop};
     use domain::{
         event::Interruption,
         ids::{RoomId, RunId},
@@ -137,32 +137,32 @@ mod tests {
         let claimed = runs.add(room, id, Some(1));
         drop(not_granted);
         assert!(runs.contains(id));
-        runs.halt(id, Halt::Cancel);
-        assert_eq!(*claimed.halt.borrow(), Some(Halt::Cancel));
+        runs.stop(id, RunStop::Cancel);
+        assert_eq!(*claimed.stop.borrow(), Some(RunStop::Cancel));
     }
 
     #[test]
     fn a_stop_before_the_driver_starts_is_not_missed() {
         let (runs, id) = (ActiveRuns::default(), RunId::generate());
         let active = runs.add(RoomId::generate(), id, None);
-        runs.halt(id, Halt::Cancel);
-        assert!(active.halt.has_changed().unwrap());
-        assert_eq!(*active.halt.borrow(), Some(Halt::Cancel));
+        runs.stop(id, RunStop::Cancel);
+        assert!(active.stop.has_changed().unwrap());
+        assert_eq!(*active.stop.borrow(), Some(RunStop::Cancel));
     }
 
     #[test]
     fn a_message_stops_only_earlier_runs_of_its_room() {
         let (runs, room) = (ActiveRuns::default(), RoomId::generate());
-        let why = Halt::Interrupt(Interruption::NewMessage);
+        let why = RunStop::Interrupt(Interruption::NewMessage);
         let [earlier, later, not_stored] = [Some(3), Some(5), None].map(|seq| runs.add(room, RunId::generate(), seq));
         let elsewhere = runs.add(RoomId::generate(), RunId::generate(), Some(3));
-        runs.halt_room(room, 5, why);
-        assert_eq!(*earlier.halt.borrow(), Some(why));
+        runs.stop_room(room, 5, why);
+        assert_eq!(*earlier.stop.borrow(), Some(why));
         for spared in [&later, &not_stored, &elsewhere] {
-            assert_eq!(*spared.halt.borrow(), None);
+            assert_eq!(*spared.stop.borrow(), None);
         }
         not_stored.set_queued_seq(4);
-        runs.halt_room(room, 5, why);
-        assert_eq!(*not_stored.halt.borrow(), Some(why));
+        runs.stop_room(room, 5, why);
+        assert_eq!(*not_stored.stop.borrow(), Some(why));
     }
 }

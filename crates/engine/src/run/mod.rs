@@ -20,7 +20,7 @@ mod signals;
 mod start;
 mod transcript;
 
-pub(crate) use active::{ActiveRun, ActiveRuns, Halt};
+pub(crate) use active::{ActiveRun, ActiveRuns, RunStop};
 pub(crate) use claimed::ClaimedRun;
 pub(crate) use drive::{drive, drive_queued};
 pub(crate) use ending::RunEnd;

@@ -2,7 +2,7 @@
 //! per run, so events stay in order and a fast provider is slowed to the speed of the disk.
 
 use super::{
-    ActiveRun, Halt, RunEnd, RunJournal, SettledSignals, StoredStart,
+    ActiveRun, RunEnd, RunJournal, RunStop, SettledSignals, StoredStart,
     clocks::TurnClocks,
     session_marks::SessionMarks,
     signals::{RunRequest, SignalInbox},
@@ -105,7 +105,7 @@ enum PumpWake {
     Reported,
     /// The provider has returned, and the channel is empty.
     Returned(TurnOutcome),
-    Halted(Halt),
+    StopRequested(RunStop),
     /// There are signals in the store.
     Signaled,
     ApprovalExpired(ApprovalId),
@@ -133,11 +133,11 @@ impl TurnPump {
             }
             match wake {
                 PumpWake::Reported => {}
-                PumpWake::Halted(Halt::LeaseLost) => return Err(StoreError::Fenced),
-                PumpWake::Halted(Halt::Cancel) => {
+                PumpWake::StopRequested(RunStop::LeaseLost) => return Err(StoreError::Fenced),
+                PumpWake::StopRequested(RunStop::Cancel) => {
                     self.machine.handle(TurnInput::Stop(TurnStopReason::Cancelled), now, &mut effects)
                 }
-                PumpWake::Halted(Halt::Interrupt(why)) => {
+                PumpWake::StopRequested(RunStop::Interrupt(why)) => {
                     self.machine.handle(TurnInput::Stop(TurnStopReason::Interrupted(why)), now, &mut effects);
                 }
                 PumpWake::TimeLimit(limit) => {
@@ -208,9 +208,9 @@ impl TurnPump {
         let (out_of_time, limit) = clocks.next_deadline(self.machine.has_open_call(), approval.is_some());
         tokio::select! {
             biased;
-            // First, so that a flood of events does not delay a halt.
-            Ok(()) = active.halt.changed() => match *active.halt.borrow_and_update() {
-                Some(halt) => PumpWake::Halted(halt),
+            // First, so that a flood of events does not delay a stop.
+            Ok(()) = active.stop.changed() => match *active.stop.borrow_and_update() {
+                Some(stop) => PumpWake::StopRequested(stop),
                 None => PumpWake::Reported,
             },
             () = active.signals.notified() => PumpWake::Signaled,

@@ -12,7 +12,7 @@ pub(crate) use slots::TakenSlot;
 
 use crate::{
     Engine,
-    run::{Halt, drive, drive_queued},
+    run::{RunStop, drive, drive_queued},
 };
 use domain::{event::Interruption, ids::RunId};
 use handoff::WorkerInbox;
@@ -161,12 +161,12 @@ impl Worker {
 
     fn forward_stops(&self, claims: &[Claim]) {
         for claim in claims {
-            let halt = match claim.stop {
-                Some(StopRequest::Cancel) => Halt::Cancel,
-                Some(StopRequest::Interrupt) => Halt::Interrupt(Interruption::NewMessage),
+            let stop = match claim.stop {
+                Some(StopRequest::Cancel) => RunStop::Cancel,
+                Some(StopRequest::Interrupt) => RunStop::Interrupt(Interruption::NewMessage),
                 None => continue,
             };
-            self.engine.active_runs().halt(claim.run_id, halt);
+            self.engine.active_runs().stop(claim.run_id, stop);
         }
     }
 
@@ -194,7 +194,7 @@ impl Worker {
         let ours: HashSet<RunId> = held.iter().map(|claim| claim.run_id).collect();
         for lost in driven.difference(&ours) {
             // The run has just ended or was taken over.
-            self.engine.active_runs().halt(*lost, Halt::LeaseLost);
+            self.engine.active_runs().stop(*lost, RunStop::LeaseLost);
         }
         // A run that is active but not driven was claimed with its message and waits in the inbox.
         let is_lost =
@@ -215,7 +215,7 @@ impl Worker {
 
     /// Interrupts running turns, so that their text is stored; queued runs stay for the next start.
     async fn stop(mut self) {
-        self.engine.active_runs().halt_all(Halt::Interrupt(Interruption::Shutdown));
+        self.engine.active_runs().stop_all(RunStop::Interrupt(Interruption::Shutdown));
         self.inbox.dispatches.close();
         let all = async {
             while let Some(run) = self.inbox.dispatches.recv().await {
