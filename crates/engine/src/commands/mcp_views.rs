@@ -66,7 +66,8 @@ pub enum McpStateView {
     Starting,
     Ready,
     /// It failed repeatedly; the next start attempt is at `retry_in_ms`.
-    Resting,
+    #[serde(rename = "resting")]
+    BackingOff,
     Failed,
     Disabled,
     /// Its settings cannot be used.
@@ -208,7 +209,7 @@ impl McpStatusView {
             mcp::McpServerState::Starting => McpStateView::Starting,
             mcp::McpServerState::Ready => McpStateView::Ready,
             mcp::McpServerState::Failed => McpStateView::Failed,
-            mcp::McpServerState::Resting => McpStateView::Resting,
+            mcp::McpServerState::BackingOff => McpStateView::BackingOff,
         };
         Self {
             state,

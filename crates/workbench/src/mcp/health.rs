@@ -24,7 +24,8 @@ pub enum McpServerState {
     /// It ended or failed to start; a call starts it again.
     Failed,
     /// It failed too often; calls are rejected until the backoff delay is over.
-    Resting,
+    #[serde(rename = "resting")]
+    BackingOff,
 }
 
 #[derive(Clone, PartialEq, Debug, Serialize)]

@@ -159,13 +159,13 @@ impl McpServerSlot {
                 }
             }
             Err(McpFailure::Timeout { .. }) => {
-                let strikes = {
+                let timeouts = {
                     let mut inner = self.inner();
                     inner.timeouts_in_a_row += 1;
                     inner.timeouts_in_a_row
                 };
-                self.health.record_error(&format!("it did not answer {strikes} requests in a row"));
-                if strikes >= MAX_TIMEOUTS_IN_A_ROW {
+                self.health.record_error(&format!("it did not answer {timeouts} requests in a row"));
+                if timeouts >= MAX_TIMEOUTS_IN_A_ROW {
                     self.abandon_connection(connection, "it did not answer several requests in a row");
                 }
             }
@@ -202,7 +202,7 @@ impl McpServerSlot {
         if let Some(connection) = self.open_connection() {
             return Ok(connection);
         }
-        let _gate = self.start_lock.lock().await;
+        let _starting = self.start_lock.lock().await;
         if let Some(connection) = self.open_connection() {
             return Ok(connection);
         }
@@ -327,7 +327,7 @@ impl McpServerSlot {
         let state = match () {
             () if connection.is_some() => McpServerState::Ready,
             () if inner.starting => McpServerState::Starting,
-            () if backoff.is_some() => McpServerState::Resting,
+            () if backoff.is_some() => McpServerState::BackingOff,
             () if inner.has_failed || inner.connection.is_some() => McpServerState::Failed,
             () => McpServerState::Stopped,
         };

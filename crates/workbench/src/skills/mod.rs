@@ -144,11 +144,11 @@ fn install(skill: &SkillFolder, into: &Root, holder: &str) -> io::Result<()> {
         return Ok(());
     }
     let contents = FolderContents::of(Root::open_following_links(&skill.path)?)?;
-    let unfinished = unfinished();
-    into.create_dir_all(&unfinished, 0o777)?;
-    let written = fill(&into.open_folder(&unfinished)?, &contents, holder).and_then(|()| swap(into, &unfinished, name));
+    let temporary = temporary_folder_name();
+    into.create_dir_all(&temporary, 0o777)?;
+    let written = fill(&into.open_folder(&temporary)?, &contents, holder).and_then(|()| swap(into, &temporary, name));
     // The folder now holds the older copy, or an unfinished one.
-    written.and(remove_if_exists(into, &unfinished))
+    written.and(remove_if_exists(into, &temporary))
 }
 
 fn fill(folder: &Root, contents: &FolderContents, holder: &str) -> io::Result<()> {
@@ -180,7 +180,7 @@ fn exists(parent: &Root, name: &OsStr) -> io::Result<bool> {
 
 /// Renames the folder before removal, so that no reader sees half of it.
 fn discard(into: &Root, name: &OsStr) -> io::Result<()> {
-    let hidden = unfinished();
+    let hidden = temporary_folder_name();
     into.rename(name, &hidden)?;
     Ok(into.remove(hidden)?)
 }
@@ -192,7 +192,7 @@ fn remove_if_exists(parent: &Root, name: &str) -> io::Result<()> {
     }
 }
 
-fn unfinished() -> String {
+fn temporary_folder_name() -> String {
     format!("{UNFINISHED_PREFIX}{}", uuid::Uuid::new_v4().simple())
 }
 

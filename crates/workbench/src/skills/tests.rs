@@ -208,7 +208,7 @@ fn invariant_14_limits_the_size_of_a_skill_is_bounded() {
 fn unfinished_folders_of_a_crash_are_removed() {
     let folders = TestFolders::new();
     let skill = folders.skill("review", &[("SKILL.md", "text")]);
-    fs::create_dir_all(folders.target().join(super::unfinished()).join("half")).unwrap();
+    fs::create_dir_all(folders.target().join(super::temporary_folder_name()).join("half")).unwrap();
     sync_folders(&[skill], &folders.workspace(), INTO, "agent").unwrap();
     assert_eq!(folders.names(), ["review"]);
 }

@@ -4,7 +4,7 @@
 use super::{
     remove_if_exists,
     skill_folder::{SkillDigest, SkillDigestBuilder, SkillFolder},
-    swap, unfinished,
+    swap, temporary_folder_name,
 };
 use crate::files::Root;
 use domain::skill::{SKILL_FILE, SkillFile, SkillName};
@@ -32,7 +32,7 @@ pub fn write_skills(skills: &[FilledSkill], at: &Path) -> io::Result<Vec<SkillFo
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "the folder for skills must have a name"));
     };
     DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
-    let (parent, new) = (Root::open(parent)?, unfinished());
+    let (parent, new) = (Root::open(parent)?, temporary_folder_name());
     parent.create_dir_all(&new, 0o700)?;
     let folder = parent.open_folder(&new)?;
     let written = skills.iter().try_for_each(|skill| skill.write(&folder)).and_then(|()| swap(&parent, &new, name));

@@ -66,7 +66,7 @@ async fn repeated_crashes_trigger_backoff() {
     assert!(matches!(failure, McpFailure::BackingOff { .. }), "{failure}");
     assert!(failure.to_string().contains("crashed 3 times") && failure.to_string().contains("no configuration"));
     let status = fixture.manager.status(&server);
-    assert!(status.state == McpServerState::Resting && status.retry_in_ms.is_some_and(|wait| wait > 0));
+    assert!(status.state == McpServerState::BackingOff && status.retry_in_ms.is_some_and(|wait| wait > 0));
 
     // A successful start does not reset the crash count; a successful call does.
     let crashing = good();

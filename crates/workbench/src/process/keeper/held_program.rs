@@ -32,7 +32,7 @@ const LONG_PAUSE: Duration = Duration::from_millis(100);
 pub struct HeldProgram {
     program: i32,
     leaf: Option<LeafCgroup>,
-    children: Signal,
+    child_exits: Signal,
     exit: Option<ProgramExit>,
     /// Process id and start time, so that each process counts once.
     counted: BTreeSet<(i32, u64)>,
@@ -40,10 +40,10 @@ pub struct HeldProgram {
 }
 
 impl HeldProgram {
-    pub fn new(program: i32, leaf: Option<LeafCgroup>, children: Signal) -> Self {
+    pub fn new(program: i32, leaf: Option<LeafCgroup>, child_exits: Signal) -> Self {
         // Not reaped yet, so the entry exists even if the program has already ended.
         let counted = ProcessEntry::read(program).map(|entry| (entry.id, entry.started)).into_iter().collect();
-        Self { program, leaf, children, exit: None, counted, killed: false }
+        Self { program, leaf, child_exits, exit: None, counted, killed: false }
     }
 
     pub async fn run(mut self, commands: OwnedReadHalf, mut reports: OwnedWriteHalf) -> io::Result<()> {
@@ -81,7 +81,7 @@ impl HeldProgram {
                     // The server has died, or sends invalid commands.
                     Some(KeeperCommand::Kill) | None => return,
                 },
-                _ = self.children.recv() => {}
+                _ = self.child_exits.recv() => {}
             }
         }
     }
@@ -123,7 +123,7 @@ impl HeldProgram {
             }
             self.kill();
             // The loop checks again in either case.
-            timeout(pause, self.children.recv()).await.ok();
+            timeout(pause, self.child_exits.recv()).await.ok();
         }
         match self.leaf.as_ref().map(|leaf| leaf.remove(deadline.saturating_duration_since(Instant::now()))) {
             Some(Err(_)) => 1,

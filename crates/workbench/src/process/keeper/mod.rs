@@ -65,7 +65,7 @@ fn run() -> io::Result<()> {
 async fn keep(socket: Socket, pipes: Pipes) -> io::Result<()> {
     let (mut commands, mut reports) = UnixStream::from_std(socket)?.into_split();
     let _signals = ignore_signals()?;
-    let children = signal(SignalKind::child())?;
+    let child_exits = signal(SignalKind::child())?;
     let start = timeout(START_REQUEST_TIMEOUT, receive_start_request(&mut commands)).await??;
     let leaf = start.leaf.map(LeafCgroup::from_path).and_then(enter_leaf);
     let started = spawn(start.command, pipes);
@@ -78,7 +78,7 @@ async fn keep(socket: Socket, pipes: Pipes) -> io::Result<()> {
     let leaf = leaf.and_then(leave_leaf);
     match (started, reported) {
         // If the report failed, `run` finds the socket closed and ends at once.
-        (Ok(program), _) => HeldProgram::new(program, leaf, children).run(commands, reports).await,
+        (Ok(program), _) => HeldProgram::new(program, leaf, child_exits).run(commands, reports).await,
         (Err(_), reported) => {
             if let Some(leaf) = leaf {
                 leaf.remove(Duration::ZERO)?;
