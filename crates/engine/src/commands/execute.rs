@@ -1,7 +1,7 @@
 //! Sends one message to one agent, in a new room or in an existing conversation.
 
 use super::{
-    post::{CommitPrelude, NewPost, PostResult, PostTarget},
+    post::{CommitPrelude, NewPost, PostResult, PostTarget, check_post},
     rooms::{NewRoom, audit, new_room_prelude, push_join},
 };
 use crate::{Engine, EngineError};
@@ -34,7 +34,8 @@ impl Engine {
         if let Some(message) = self.earlier_result(actor, attempt).await? {
             return self.repeated_post(actor, &message).await;
         }
-        let agent = self.store().agent(owner, agent).await?;
+        let (agent, has_budgets) = tokio::join!(self.store().agent(owner, agent), self.check_queue_limit(owner));
+        let agent = agent?;
         let post = NewPost {
             text: execute.message,
             when_busy: execute.when_busy,
@@ -57,7 +58,9 @@ impl Engine {
                 new_room_prelude(actor, new, std::slice::from_ref(&agent))
             }
         };
-        let target = PostTarget { room: room.id, policy: &room.policy, agents: std::slice::from_ref(&agent) };
+        check_post(&post)?;
+        let (agents, has_budgets) = (std::slice::from_ref(&agent), has_budgets?);
+        let target = PostTarget { room: room.id, policy: &room.policy, agents, has_budgets };
         self.post_to(actor, target, post, prelude, attempt).await
     }
 }

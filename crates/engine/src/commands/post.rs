@@ -9,6 +9,7 @@ use domain::{
     event::{Interruption, MessagePosted, NewEvent, RunQueued, TapePlanned},
     ids::{AgentId, MessageId, RoomId, RunId},
     message::{Attachment, Author, MAX_TEXT_BYTES, Message, MessageStatus, Part},
+    owner::Owner,
     permission::Permission,
     room::{RoomPolicy, WhenBusy},
     signal::{Signal, SignalBody},
@@ -56,8 +57,11 @@ impl Engine {
     ) -> Result<PostResult, EngineError> {
         let owner = actor.require(Permission::Post)?;
         // Concurrently, to reduce the time to first token.
-        let (earlier, room_state) =
-            tokio::join!(self.earlier_result(actor, attempt), self.store().room_with_agents(owner, room));
+        let (earlier, room_state, has_budgets) = tokio::join!(
+            self.earlier_result(actor, attempt),
+            self.store().room_with_agents(owner, room),
+            self.check_queue_limit(owner)
+        );
         if let Some(message) = earlier? {
             return self.repeated_post(actor, &message).await;
         }
@@ -65,8 +69,10 @@ impl Engine {
         if let Some(unknown) = post.mentions.iter().find(|id| !agents.iter().any(|agent| agent.id == **id)) {
             return Err(EngineError::Invalid(format!("mentions: agent {unknown} is not in this room")));
         }
+        check_post(&post)?;
+        let target = PostTarget { room, policy: &policy, agents: &agents, has_budgets: has_budgets? };
         let prelude = CommitPrelude { events: Vec::new(), changes: Vec::new() };
-        self.post_to(actor, PostTarget { room, policy: &policy, agents: &agents }, post, prelude, attempt).await
+        self.post_to(actor, target, post, prelude, attempt).await
     }
 
     /// `prelude` comes before the message in the same commit: a new room, an agent that joins.
@@ -79,15 +85,18 @@ impl Engine {
         attempt: Option<&IdempotentRequest>,
     ) -> Result<PostResult, EngineError> {
         let owner = &actor.workspace;
-        check_post(&post)?;
-        let PostTarget { room, policy, agents } = target;
+        let PostTarget { room, policy, agents, has_budgets } = target;
         let when_busy = post.when_busy.unwrap_or(policy.when_busy);
         let planned = tape::plan(agents, &post.mentions);
-        let (attachments, may_queue) = tokio::join!(
-            self.resolve_attachments(owner, &post.attachments),
-            self.check_queue_limit_and_budgets(actor, room, &planned)
-        );
-        may_queue?;
+        let may_spend = async {
+            if !has_budgets || planned.is_empty() {
+                return Ok(());
+            }
+            let agents: Vec<AgentId> = planned.iter().map(|agent| agent.id).collect();
+            self.check_budgets(owner, BudgetSubjects { user: actor.user_id(), agents: &agents, room }).await
+        };
+        let (attachments, may_spend) = tokio::join!(self.resolve_attachments(owner, &post.attachments), may_spend);
+        may_spend?;
         let attachments = attachments?;
         let calls_a_skill = self.check_skill_call(owner, &post.text, &planned).await?;
         let steerable = match when_busy {
@@ -109,24 +118,15 @@ impl Engine {
         self.store_post(draft, steerable).await
     }
 
-    /// Limits what one workspace can have in the queue, and what it may spend. Two posts at the same time may both be
-    /// accepted at the limit.
-    async fn check_queue_limit_and_budgets(
-        &self,
-        actor: &Actor,
-        room: RoomId,
-        planned: &[&Agent],
-    ) -> Result<(), EngineError> {
-        let (owner, limit) = (&actor.workspace, self.config().unfinished_runs_per_workspace);
-        let (unfinished, budgets) = self.store().queue_and_budgets(owner, limit).await?;
+    /// Limits what one workspace can have in the queue. Two posts at the same time may both be accepted at the limit.
+    /// Returns whether the workspace has budgets, which the same query reads.
+    pub(super) async fn check_queue_limit(&self, workspace: &Owner) -> Result<bool, EngineError> {
+        let limit = self.config().unfinished_runs_per_workspace;
+        let (unfinished, budgets) = self.store().queue_and_budgets(workspace, limit).await?;
         if unfinished >= limit {
             return Err(EngineError::QueueFull { limit });
         }
-        if budgets == 0 || planned.is_empty() {
-            return Ok(());
-        }
-        let agents: Vec<AgentId> = planned.iter().map(|agent| agent.id).collect();
-        self.check_budgets(owner, BudgetSubjects { user: actor.user_id(), agents: &agents, room }).await
+        Ok(budgets > 0)
     }
 
     async fn store_post(&self, draft: PostDraft<'_>, mut steerable: Vec<RunRef>) -> Result<PostResult, EngineError> {
@@ -187,6 +187,8 @@ pub(super) struct PostTarget<'a> {
     pub room: RoomId,
     pub policy: &'a RoomPolicy,
     pub agents: &'a [Agent],
+    /// Whether the workspace has budgets, which have to be checked.
+    pub has_budgets: bool,
 }
 
 /// Events and changes that come first in a commit.
@@ -290,7 +292,7 @@ impl<'a> PostDraft<'a> {
     }
 }
 
-fn check_post(post: &NewPost) -> Result<(), EngineError> {
+pub(super) fn check_post(post: &NewPost) -> Result<(), EngineError> {
     if post.text.trim().is_empty() && post.attachments.is_empty() {
         return Err(EngineError::Invalid("text: a message needs a text or an attachment".into()));
     }
