@@ -144,6 +144,7 @@ fn approvals(journal: &mut SampleJournal, agent: AgentId) {
     // The run is cancelled: its open approval is withdrawn, and the outcome of its open call is unknown.
     resolve(journal, &mut run, withdrawn, Decision::Expired, None, false);
     give_result(journal, &mut run, "a3", json!("outcome unknown: the run ended before the tool did"), true);
+    report_usage(journal, &mut run, Some(6_000), None);
     journal.cancel(run);
 }
 
@@ -164,6 +165,7 @@ fn stops_and_failures(journal: &mut SampleJournal, first: AgentId, second: Agent
 
     let mut failed = journal.ask(first, "Write a book");
     say(journal, &mut failed, "Chapter 1", None);
+    report_usage(journal, &mut failed, Some(7_000), None);
     let error = RunError::new("limit_output_bytes", "The answer has reached its limit of 10 bytes.");
     let report = ErrorReported { code: error.code.clone(), message: error.message.clone() };
     journal.append_to(&mut failed, report);
