@@ -230,3 +230,59 @@ impl Worker {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Worker;
+    use crate::{
+        Engine, EngineConfig, Folders, McpVariables,
+        commands::{NewPost, NewRoom},
+    };
+    use domain::{actor::Actor, agent::AgentSpec, limits::Limits, name::Name, room::RoomPolicy, run::RunStatus};
+    use providers::{ProviderRegistry, host_tools::HostTools};
+    use std::{collections::BTreeMap, time::Duration};
+    use testkit::database::TestDatabase;
+    use workbench::{
+        mcp::{McpClientSettings, McpManager},
+        process::Supervisor,
+    };
+
+    fn engine(database: &TestDatabase, store: store::Store) -> Engine {
+        let config = EngineConfig {
+            concurrency: 1,
+            concurrency_per_workspace: 1,
+            unfinished_runs_per_workspace: 100,
+            lease: Duration::from_secs(60),
+            limits: Limits::default(),
+            stop_grace: Duration::from_secs(1),
+            folders: Folders { data: database.folder().join("data"), shared_workspace: None },
+            mcp_servers: BTreeMap::new(),
+            mcp_variables: McpVariables::default(),
+            host_tools: HostTools::new(Vec::new()).unwrap(),
+        };
+        let mcp = McpManager::new(Supervisor::new("none".into()), McpClientSettings::new(database.folder().to_owned()));
+        Engine::new(store, ProviderRegistry::new([]), mcp, config)
+    }
+
+    /// A renewal reads the leases at a moment when a run is held and not driven yet.
+    #[tokio::test]
+    async fn a_run_that_waits_for_the_worker_is_not_taken_for_a_lost_one() {
+        let database = TestDatabase::sqlite();
+        let store = database.open().await;
+        let engine = engine(&database, store.clone());
+        let (mut worker, me) = (Worker::new(engine.clone()), Actor::local());
+        let spec = AgentSpec::new(Name::parse("Ann").unwrap(), "p");
+        let agents = vec![store.create_agent(&me, spec, None).await.unwrap().id];
+        let name = Name::parse("A room").unwrap();
+        let room = NewRoom { name, agents, project_id: None, policy: RoomPolicy::default() };
+        let room = engine.create_room(&me, room, None).await.unwrap().id;
+        let post = NewPost { text: "hello".into(), when_busy: None, attachments: Vec::new(), mentions: Vec::new() };
+        let run = engine.post(&me, room, post, None).await.unwrap().runs[0].id;
+        worker.renew().await.unwrap();
+        assert_eq!(store.run(&me.workspace, run).await.unwrap().status, RunStatus::Running);
+        // A run that nobody will drive is lost.
+        drop(worker.inbox.dispatches.try_recv().unwrap());
+        worker.renew().await.unwrap();
+        assert_eq!(store.run(&me.workspace, run).await.unwrap().status, RunStatus::Interrupted);
+    }
+}

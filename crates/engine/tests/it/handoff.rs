@@ -11,9 +11,11 @@ use domain::{
     run::RunStatus,
 };
 use engine::Worker;
+use providers::TurnCommand;
 use std::{future::poll_fn, pin::pin, task::Poll, time::Duration};
-use store::RunFilter;
+use store::{RunFilter, journal::StopRequest};
 use testkit::database::TestDatabase;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 contract! {
@@ -23,6 +25,7 @@ contract! {
     a_handed_over_run_equals_a_queued_run,
     a_run_that_cannot_start_has_the_same_events_on_both_paths,
     a_run_started_before_shutdown_is_interrupted_and_not_repeated,
+    a_stop_request_reaches_a_run_that_waits_for_the_worker,
     invariant_04_no_ghosts_a_run_whose_driver_crashed_is_ended,
 }
 
@@ -175,6 +178,24 @@ async fn a_run_started_before_shutdown_is_interrupted_and_not_repeated(database:
     assert_eq!(starts, 1);
     harness.start().await;
     harness.post_and_answer(room, "and on it goes", "s", "yes").await;
+    harness.stop().await;
+}
+
+async fn a_stop_request_reaches_a_run_that_waits_for_the_worker(database: TestDatabase) {
+    let mut harness = EngineHarness::new(database).await;
+    let ann = harness.agent("Ann", "p").await;
+    let room = harness.room(&[&ann]).await;
+    harness.crash().await;
+    let worker = Worker::new(harness.engine.clone());
+    let run = harness.post(room, "hello").await.runs[0].id;
+    harness.store.request_stop(&me(), &[run], StopRequest::Cancel).await.unwrap();
+    let mut working = JoinSet::new();
+    working.spawn(worker.run(CancellationToken::new()));
+    let mut turn = harness.turn().await;
+    assert_eq!(turn.next_command().await, TurnCommand::Interrupt);
+    drop(turn);
+    assert_eq!(harness.ended(run).await.status, RunStatus::Cancelled);
+    working.shutdown().await;
     harness.stop().await;
 }
 
