@@ -20,7 +20,7 @@ const OTHERS: u32 = 0o077;
 /// A key file has one line.
 const MAX_KEY_BYTES: u64 = 200;
 /// What earlier versions created in the data folder, for every user to read.
-const FOLDERS: [&str; 6] = ["agents", "rooms", "uploads", "mcp", "runs", "skills"];
+const FOLDERS: [&str; 7] = ["agents", "rooms", "uploads", "mcp", "runs", "skills", "tls"];
 
 /// A data folder that is ready to be used.
 #[derive(Debug)]

@@ -13,3 +13,4 @@ mod sign_in;
 pub mod telemetry;
 pub mod terminal;
 mod test_hooks;
+pub mod tls;

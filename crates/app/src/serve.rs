@@ -4,15 +4,21 @@
 
 use crate::{
     cli::{doctor, version},
-    config::{AppConfig, DatabaseSetting, NodeRole},
+    config::{AppConfig, DatabaseSetting, NodeRole, TlsSetting},
     data_folder::{self, PreparedFolder},
     provider_setup, sign_in, test_hooks,
+    tls::{self, CertificateFingerprint},
 };
 use anyhow::Context as _;
 use domain::{actor::Actor, agent::AgentSpec, name::Name, owner::Owner};
 use engine::{Engine, EngineError, Worker};
-use server::auth::token::TokenSecret;
-use std::{io::Write as _, net::SocketAddr, sync::Arc, time::Duration};
+use server::{Encryption, ServerSockets, auth::token::TokenSecret};
+use std::{
+    io::Write as _,
+    net::{Ipv4Addr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
 use store::{Backend, Store, StoreAccess};
 use tokio::{
     net::TcpListener,
@@ -61,16 +67,18 @@ fn announce(server: &RunningServer, config: &AppConfig, no_open: bool) -> anyhow
     let link = if needs_link && !is_logged { Some(server.sign_in_link()?) } else { None };
     let another = format!(
         "greenroom auth link --server {} --data-dir {}",
-        sign_in::local_url(address),
+        sign_in::local_url(address, &config.tls),
         config.store.data_dir.display()
     );
     let mut text = format!(
-        "Greenroom is listening on http://{address}\n\
+        "Greenroom is listening on {}\n\
          \x20 version      {}\n\
          \x20 data folder  {}\n",
+        server.url(),
         version::current(),
         config.store.data_dir.display(),
     );
+    text += &encryption_lines(server, config);
     if let Some(link) = &link {
         text += &format!("  sign in      {link}\n               works once, for 10 minutes; another: {another}\n");
     }
@@ -85,9 +93,6 @@ fn announce(server: &RunningServer, config: &AppConfig, no_open: bool) -> anyhow
     if config.server.no_auth {
         text += "  WARNING      --no-auth: every program and every user of this machine is the operator, and can run\n\
                  \x20              commands as the user of this server; so can the agents' own programs\n";
-    } else if !address.ip().to_canonical().is_loopback() {
-        text += "  WARNING      other machines can reach this address, and tokens and cookies travel unencrypted;\n\
-                 \x20              put a proxy with TLS in front of it (docs/configuration.md)\n";
     }
     text += match (config.server.role, &link) {
         (NodeRole::Worker, _) => "  next         this worker executes runs, and serves no clients; Ctrl-C stops it\n",
@@ -111,12 +116,38 @@ fn announce(server: &RunningServer, config: &AppConfig, no_open: bool) -> anyhow
     Ok(())
 }
 
+/// What clients have to know about TLS.
+fn encryption_lines(server: &RunningServer, config: &AppConfig) -> String {
+    match &server.encryption {
+        Encryption::Tls(tls) => {
+            let sha256 = CertificateFingerprint(tls.certificate().sha256());
+            let mut text = format!("  certificate  SHA-256 {sha256}\n");
+            if config.tls == TlsSetting::SelfSigned {
+                text += &format!(
+                    "               self-signed: browsers warn, compare the fingerprint there; commands on other machines\n\
+                     \x20              take --fingerprint SHA256, or --ca with a copy of {}\n",
+                    tls::self_signed_files(&config.store.data_dir).0.display()
+                );
+            }
+            text
+        }
+        Encryption::Proxy if !server.address.ip().to_canonical().is_loopback() => {
+            "  WARNING      --behind-tls-proxy: this address speaks plain http; make sure that only the proxy reaches it\n"
+                .to_owned()
+        }
+        Encryption::Proxy | Encryption::None => String::new(),
+    }
+}
+
 /// A running server.
 pub struct RunningServer {
     pub address: SocketAddr,
+    encryption: Encryption,
     /// Whether the data folder was used by a version without a local key.
     pub is_upgraded: bool,
     local_key: TokenSecret,
+    config: AppConfig,
+    certificate_watch: JoinSet<()>,
     app: server::App,
     store: Store,
     store_tasks: JoinSet<()>,
@@ -140,10 +171,15 @@ impl RunningServer {
         let mut store_tasks = JoinSet::new();
         let supervisor = Supervisor::new(config.keeper.clone());
         server::auth::refuse_open_bind(address, config.server.no_auth).map_err(anyhow::Error::msg)?;
+        let is_encrypted = config.tls != TlsSetting::Off || config.server.behind_tls_proxy;
+        server::auth::refuse_plain_bind(address, is_encrypted).map_err(anyhow::Error::msg)?;
         let PreparedFolder { key: local_key, is_upgraded } = data_folder::prepare(config)?;
+        let encryption = tls::load(config, address)?;
+        let sockets = sockets(listener, &encryption).await?;
+        let host_tools_address = sockets.host_tools.as_ref().unwrap_or(&sockets.clients).local_addr()?;
         let store = Store::open(&store_config(config)?, StoreAccess::Server, &mut store_tasks, &store_cancel).await?;
         let mcp = provider_setup::mcp_manager(config, &supervisor)?;
-        let providers = provider_setup::registry(config, &supervisor, &mcp, address);
+        let providers = provider_setup::registry(config, &supervisor, &mcp, host_tools_address);
         let engine = Engine::new(store.clone(), providers, mcp, engine_config(config)?);
         create_first_agent(&store, &engine).await?;
         engine.sweep_uploads().await;
@@ -154,13 +190,19 @@ impl RunningServer {
         }
         let examine = doctor::server_checks(config, &store, &engine, address);
         let app = server::AppState::new(
-            server_config(config, address, &local_key)?,
+            server_config(config, address, &local_key, encryption.clone())?,
             engine.clone(),
             examine,
             http_cancel.clone(),
         )?;
         let mut http_server = JoinSet::new();
-        http_server.spawn(server::serve(Arc::clone(&app), listener));
+        http_server.spawn(server::serve(Arc::clone(&app), sockets));
+        // Only now, when the database's lock shows that no other server uses the folder.
+        tls::publish(config, &encryption)?;
+        let mut certificate_watch = JoinSet::new();
+        if let Some(tls) = encryption.tls() {
+            certificate_watch.spawn(tls::watch(config.clone(), address, tls.clone(), http_cancel.clone()));
+        }
         let mut workers = JoinSet::new();
         if let Some(worker) = worker {
             let (supervisor, cancel) = (supervisor.clone(), worker_cancel.clone());
@@ -172,8 +214,11 @@ impl RunningServer {
         }
         Ok(Self {
             address,
+            encryption,
             is_upgraded,
             local_key,
+            config: config.clone(),
+            certificate_watch,
             app,
             store,
             store_tasks,
@@ -195,7 +240,13 @@ impl RunningServer {
     /// A link that signs one browser of this machine in.
     pub fn sign_in_link(&self) -> anyhow::Result<String> {
         let code = self.app.authenticator.sign_in_links().create()?;
-        Ok(server::http::session::sign_in_url(&sign_in::local_url(self.address), code.reveal()))
+        Ok(server::http::session::sign_in_url(&sign_in::browser_url(&self.config, self.address), code.reveal()))
+    }
+
+    /// The address that clients use.
+    pub fn url(&self) -> String {
+        let scheme = if self.encryption.tls().is_some() { "https" } else { "http" };
+        format!("{scheme}://{}", self.address)
     }
 
     /// Waits until a part of the server that must not end has ended.
@@ -222,6 +273,7 @@ impl RunningServer {
         }
         self.http_cancel.cancel();
         while self.http_server.join_next().await.is_some() {}
+        while self.certificate_watch.join_next().await.is_some() {}
         self.store_cancel.cancel();
         let flush = async {
             while self.store_tasks.join_next().await.is_some() {}
@@ -232,6 +284,17 @@ impl RunningServer {
         }
         tracing::info!("stopped");
     }
+}
+
+/// The sockets of the server. With TLS, its agents' programs get one of their own: see [`ServerSockets`].
+async fn sockets(clients: TcpListener, encryption: &Encryption) -> anyhow::Result<ServerSockets> {
+    let host_tools = match encryption {
+        Encryption::Tls(_) => {
+            Some(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.context("cannot listen on 127.0.0.1")?)
+        }
+        Encryption::Proxy | Encryption::None => None,
+    };
+    Ok(ServerSockets { clients, host_tools })
 }
 
 /// Ends programs of an earlier server that was killed together with its keepers. Runs on a blocking thread, because it
@@ -280,9 +343,11 @@ fn server_config(
     config: &AppConfig,
     address: SocketAddr,
     local_key: &TokenSecret,
+    encryption: Encryption,
 ) -> anyhow::Result<server::HttpServerConfig> {
     Ok(server::HttpServerConfig {
         listen: address,
+        encryption,
         auth: server::auth::AuthSettings { local_key_sha256: local_key.sha256(), no_auth: config.server.no_auth },
         public_hosts: config.server.public_hosts.clone(),
         max_body_bytes: config.server.body_bytes,

@@ -1,6 +1,6 @@
 //! The sign-in link of a start: printed, and opened in the desktop's browser where there is one. It is never logged.
 
-use crate::config::AppConfig;
+use crate::config::{AppConfig, TlsSetting};
 use anyhow::Context as _;
 use std::{
     fs::{self, File},
@@ -16,14 +16,24 @@ const OPENER: &str = "xdg-open";
 /// Other users see the arguments of a program, but not this file: it leads the browser to the link.
 const PAGE: &str = "sign-in.html";
 
-/// The address at which a browser on this machine reaches the server.
-pub fn local_url(listen: SocketAddr) -> String {
+/// The address for a browser. With the operator's certificate it is the server's public name, if it has one: the certificate
+/// is for that name.
+pub fn browser_url(config: &AppConfig, listen: SocketAddr) -> String {
+    match (&config.tls, config.server.public_hosts.first()) {
+        (TlsSetting::Files { .. }, Some(name)) => format!("https://{name}:{}", listen.port()),
+        _ => local_url(listen, &config.tls),
+    }
+}
+
+/// The address at which programs on this machine reach the server.
+pub fn local_url(listen: SocketAddr, tls: &TlsSetting) -> String {
     let ip = match listen.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
         IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
         ip => ip,
     };
-    format!("http://{}", SocketAddr::new(ip, listen.port()))
+    let scheme = if *tls == TlsSetting::Off { "http" } else { "https" };
+    format!("{scheme}://{}", SocketAddr::new(ip, listen.port()))
 }
 
 /// Whether systemd keeps what the server prints.
@@ -70,7 +80,7 @@ fn opener(config: &AppConfig) -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use super::{local_url, write_page};
+    use super::{TlsSetting, local_url, write_page};
     use std::os::unix::fs::MetadataExt as _;
 
     #[test]
@@ -81,7 +91,9 @@ mod tests {
             ("[::]:80", "http://[::1]:80"),
             ("192.168.1.4:80", "http://192.168.1.4:80"),
         ] {
-            assert_eq!(local_url(listen.parse().unwrap()), url);
+            assert_eq!(local_url(listen.parse().unwrap(), &TlsSetting::Off), url);
+            let encrypted = local_url(listen.parse().unwrap(), &TlsSetting::SelfSigned);
+            assert_eq!(encrypted, url.replace("http:", "https:"));
         }
     }
 

@@ -33,6 +33,7 @@ use http::{
     doctor::{Doctor, RunDoctorChecks},
     health::{Readiness, ReadinessProbe},
 };
+use listen::tls::ServerTls;
 use mcp::McpService;
 use routing::{RouteInfo, RouterBuilder};
 use std::{
@@ -52,6 +53,7 @@ const LAST_WORK: Duration = Duration::from_secs(2);
 #[derive(Clone, Debug)]
 pub struct HttpServerConfig {
     pub listen: SocketAddr,
+    pub encryption: Encryption,
     pub auth: AuthSettings,
     /// Host names the server accepts in addition to its own address. Pages of these hosts may call the API.
     pub public_hosts: Vec<String>,
@@ -76,6 +78,28 @@ pub struct HttpServerConfig {
     /// Tests may replace the handler of MCP clients.
     pub mcp_handler: McpHandlerKind,
     pub routes: RouteSet,
+}
+
+/// Who encrypts what travels between clients and the server.
+#[derive(Clone, Debug)]
+pub enum Encryption {
+    Tls(ServerTls),
+    /// A proxy in front of the server, and nothing else can reach its address.
+    Proxy,
+    None,
+}
+
+impl Encryption {
+    pub fn is_on(&self) -> bool {
+        !matches!(self, Self::None)
+    }
+
+    pub fn tls(&self) -> Option<&ServerTls> {
+        match self {
+            Self::Tls(tls) => Some(tls),
+            Self::Proxy | Self::None => None,
+        }
+    }
 }
 
 /// The routes that a server has.
@@ -180,9 +204,29 @@ pub fn router(app: &App) -> (axum::Router, Vec<RouteInfo>) {
     .into_router()
 }
 
+/// The routes for the programs of this server's own agents.
+fn host_tools_router(app: &App) -> axum::Router {
+    http::mcp::add_worker_routes(RouterBuilder::new(app)).into_router().0
+}
+
+/// The sockets of a server.
+#[derive(Debug)]
+pub struct ServerSockets {
+    pub clients: TcpListener,
+    /// A loopback address without TLS for the host tools of this server's own agents, whose programs may not know the
+    /// authority of its certificate. Nothing else is served there.
+    pub host_tools: Option<TcpListener>,
+}
+
 /// Serves until `app.stopping` is cancelled and all open requests have ended, or `stop_deadline` has passed.
-pub async fn serve(app: App, listener: TcpListener) -> Result<(), HttpServerError> {
-    auth::refuse_open_bind(listener.local_addr()?, app.config.auth.no_auth).map_err(HttpServerError::OpenBind)?;
+pub async fn serve(app: App, sockets: ServerSockets) -> Result<(), HttpServerError> {
+    let ServerSockets { clients, host_tools } = sockets;
+    let address = clients.local_addr()?;
+    auth::refuse_open_bind(address, app.config.auth.no_auth).map_err(HttpServerError::OpenBind)?;
+    auth::refuse_plain_bind(address, app.config.encryption.is_on()).map_err(HttpServerError::OpenBind)?;
+    if let Some(listener) = &host_tools {
+        auth::refuse_plain_bind(listener.local_addr()?, false).map_err(HttpServerError::OpenBind)?;
+    }
     let (router, _) = router(&app);
     let mut tasks = JoinSet::new();
     tasks.spawn(run_housekeeping(Arc::clone(&app)));
@@ -191,7 +235,13 @@ pub async fn serve(app: App, listener: TcpListener) -> Result<(), HttpServerErro
         stopping.cancelled().await;
         mcp.close().await;
     });
-    listen::serve(listener, router, listen::ConnectionLimits::from(&app.config), app.stopping.clone()).await;
+    let limits = listen::ConnectionLimits::from(&app.config);
+    if let Some(listener) = host_tools {
+        let (router, stopping) = (host_tools_router(&app), app.stopping.clone());
+        closing.spawn(listen::serve(listener, None, router, limits, stopping));
+    }
+    let tls = app.config.encryption.tls().cloned();
+    listen::serve(clients, tls, router, limits, app.stopping.clone()).await;
     closing.join_all().await;
     app.background.close();
     if tokio::time::timeout(LAST_WORK, app.background.wait()).await.is_err() {

@@ -17,6 +17,8 @@ use futures_util::FutureExt;
 use std::{any::Any, convert::Infallible, panic::AssertUnwindSafe};
 use tokio::time::Instant;
 
+/// Two years, as is usual. Other hosts of the domain are not ours to decide about.
+const HSTS: HeaderValue = HeaderValue::from_static("max-age=63072000");
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// The request id: the client's own if it is well formed, else a new one. Handlers can extract it.
@@ -80,6 +82,9 @@ pub async fn observe(State(app): State<App>, mut request: Request, next: Next) -
     );
     metrics::record_request(method, route, status, took);
     add_default_headers(response.headers_mut(), id);
+    if app.config.encryption.tls().is_some_and(|tls| tls.sends_hsts) {
+        response.headers_mut().insert(header::STRICT_TRANSPORT_SECURITY, HSTS);
+    }
     response
 }
 

@@ -1,5 +1,6 @@
 //! Building blocks for tests and benchmarks. Dev-only: nothing in the product depends on it.
 
+pub mod certificates;
 pub mod client;
 pub mod database;
 pub mod models;

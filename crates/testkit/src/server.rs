@@ -203,7 +203,7 @@ impl Drop for TestServer {
 
 /// A client with the local key of the server.
 pub fn operator_of(running: &RunningServer) -> TestClient {
-    let api = TestClient::new(format!("http://{}", running.address)).expect("a client");
+    let api = TestClient::new(running.url()).expect("a client");
     api.with_token(running.local_key())
 }
 

@@ -1,7 +1,10 @@
 //! The command line arguments. Their doc comments are the help texts; `docs/cli.md` has more detail.
 
 use super::{auth, backup, cancel, completions, events, run, token};
-use crate::config::{ConfigFlags, NodeRole, SecretString};
+use crate::{
+    config::{ConfigFlags, NodeRole, SecretString},
+    tls::CertificateFingerprint,
+};
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -57,6 +60,18 @@ pub struct ServeArgs {
     /// included. On loopback only.
     #[arg(long)]
     pub no_auth: bool,
+    /// Certificate for https, a PEM file; those that lead to its authority follow it. Read again when it changes.
+    #[arg(long, value_name = "FILE")]
+    pub tls_certificate: Option<String>,
+    /// The certificate's private key, a PEM file.
+    #[arg(long, value_name = "FILE")]
+    pub tls_key: Option<String>,
+    /// Serve https with a certificate that the server makes itself; its fingerprint is printed.
+    #[arg(long)]
+    pub tls_self_signed: bool,
+    /// Serve plain http to a proxy with TLS, also on an address other than loopback. Nothing but the proxy may reach it.
+    #[arg(long)]
+    pub behind_tls_proxy: bool,
     /// Do not open the sign-in link in a browser.
     #[arg(long)]
     pub no_open: bool,
@@ -66,8 +81,16 @@ pub struct ServeArgs {
 
 impl ServeArgs {
     pub fn flags(&self) -> ConfigFlags {
-        let (listen, role) = (self.listen.clone(), self.role.clone());
-        ConfigFlags { listen, role, no_auth: self.no_auth, ..self.data.flags() }
+        ConfigFlags {
+            listen: self.listen.clone(),
+            role: self.role.clone(),
+            no_auth: self.no_auth,
+            tls_certificate: self.tls_certificate.clone(),
+            tls_key: self.tls_key.clone(),
+            tls_self_signed: self.tls_self_signed,
+            behind_tls_proxy: self.behind_tls_proxy,
+            ..self.data.flags()
+        }
     }
 }
 
@@ -111,7 +134,13 @@ pub struct ServerArgs {
     /// An access token. Without one, the local key of the data directory is sent to a server on this machine.
     #[arg(long, env = "GREENROOM_TOKEN", hide_env_values = true)]
     pub token: Option<SecretString>,
-    /// Data directory of the server on this machine, for its local key.
+    /// Data directory of the server on this machine, for its local key and its certificate.
     #[arg(long, value_name = "DIRECTORY")]
     pub data_dir: Option<String>,
+    /// Trust the certificates of this PEM file, and no others: an authority, or a self-signed certificate.
+    #[arg(long, value_name = "FILE", env = "GREENROOM_CA", hide_env_values = true, conflicts_with = "fingerprint")]
+    pub ca: Option<PathBuf>,
+    /// Trust the certificate with this SHA-256 fingerprint, and no other. The server prints it at its start.
+    #[arg(long, value_name = "SHA256", env = "GREENROOM_FINGERPRINT", hide_env_values = true)]
+    pub fingerprint: Option<CertificateFingerprint>,
 }

@@ -138,6 +138,18 @@ pub fn from_flags(flags: &ConfigFlags) -> ConfigLayer {
     if let Some(url) = &flags.database {
         layer.set("store.database", url.expose(), "--database");
     }
+    if let Some(path) = &flags.tls_certificate {
+        layer.set("tls.certificate", path.as_str(), "--tls-certificate");
+    }
+    if let Some(path) = &flags.tls_key {
+        layer.set("tls.key", path.as_str(), "--tls-key");
+    }
+    if flags.tls_self_signed {
+        layer.set("tls.self_signed", true, "--tls-self-signed");
+    }
+    if flags.behind_tls_proxy {
+        layer.set("server.behind_tls_proxy", true, "--behind-tls-proxy");
+    }
     layer
 }
 

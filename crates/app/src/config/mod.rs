@@ -12,6 +12,7 @@ pub mod mcp_file;
 mod programs;
 mod reader;
 mod secret;
+mod tls;
 
 pub use database::{DatabaseSetting, DatabaseUrl};
 pub use direct::{DirectSection, ModelEndpoint};
@@ -20,6 +21,7 @@ pub use programs::{
     AcpAgentEntry, AcpSection, AgentsSection, ClaudeCodeSection, CodexSection, McpSection, ProgramSection,
 };
 pub use secret::SecretString;
+pub use tls::TlsSetting;
 
 use config::ValueKind;
 use reader::ConfigReader;
@@ -56,6 +58,10 @@ pub struct ConfigFlags {
     pub role: Option<String>,
     pub data_dir: Option<String>,
     pub database: Option<SecretString>,
+    pub tls_certificate: Option<String>,
+    pub tls_key: Option<String>,
+    pub tls_self_signed: bool,
+    pub behind_tls_proxy: bool,
     /// Only as a flag: nobody turns authentication off by an old file or variable.
     pub no_auth: bool,
 }
@@ -65,6 +71,7 @@ pub struct AppConfig {
     /// The configuration file that was read, if any.
     pub file: Option<PathBuf>,
     pub server: ServerSection,
+    pub tls: TlsSetting,
     pub store: StoreSection,
     pub feed: FeedSection,
     pub mcp_server: McpServerSection,
@@ -94,6 +101,8 @@ pub struct ServerSection {
     pub body_bytes: usize,
     pub shutdown: Duration,
     pub role: NodeRole,
+    /// Whether a proxy with TLS is in front, and nothing else reaches the address.
+    pub behind_tls_proxy: bool,
     /// Whether direct requests on loopback need no credential.
     pub no_auth: bool,
 }
@@ -244,8 +253,10 @@ impl AppConfig {
                 body_bytes: from.integer("server.body_bytes", 1024..=1 << 30)?,
                 shutdown: from.seconds("server.shutdown_seconds", 1..=300)?,
                 role: from.parsed("server.role", roles, role)?,
+                behind_tls_proxy: from.boolean("server.behind_tls_proxy")?,
                 no_auth: false,
             },
+            tls: TlsSetting::read(from)?,
             store: StoreSection {
                 data_dir,
                 database,

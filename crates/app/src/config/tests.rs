@@ -1,6 +1,6 @@
 //! Precedence, refusals and error messages.
 
-use super::{AppConfig, ConfigFlags, DatabaseSetting, LogFormat, NodeRole, layers};
+use super::{AppConfig, ConfigFlags, DatabaseSetting, LogFormat, NodeRole, TlsSetting, layers};
 use config::ValueKind;
 use std::{ffi::OsString, fs, path::Path, time::Duration};
 
@@ -209,4 +209,29 @@ fn an_acp_agent_cannot_replace_another_provider() {
         let said = refusal(&format!("[acp]\nagents = {agents}\n"));
         assert!(said.contains("acp.agents") && said.contains("each name once"), "{said}");
     }
+}
+
+#[test]
+fn m13_tls_is_off_from_files_or_self_signed_and_never_half() {
+    let dir = tempfile::tempdir().unwrap();
+    let read = |file: &str| {
+        fs::write(dir.path().join("greenroom.toml"), file).unwrap();
+        load(&ConfigFlags::default(), &[], dir.path()).map(|config| config.tls)
+    };
+    let files = TlsSetting::Files { certificate: "a.pem".into(), key: "a.key".into() };
+    assert_eq!(read(""), Ok(TlsSetting::Off));
+    assert_eq!(read("[tls]\nself_signed = true\n"), Ok(TlsSetting::SelfSigned));
+    assert_eq!(read("[tls]\ncertificate = \"a.pem\"\nkey = \"a.key\"\n"), Ok(files));
+    for (half, key) in [
+        ("[tls]\ncertificate = \"a.pem\"\n", "tls.key is \"\""),
+        ("[tls]\nkey = \"a.key\"\n", "tls.key is \"a.key\""),
+        ("[tls]\nself_signed = true\ncertificate = \"a.pem\"\nkey = \"a.key\"\n", "tls.certificate is \"a.pem\""),
+    ] {
+        let refused = read(half).unwrap_err();
+        assert!(refused.starts_with(key), "{refused}");
+    }
+    let flags = ConfigFlags { tls_self_signed: true, behind_tls_proxy: true, ..ConfigFlags::default() };
+    fs::write(dir.path().join("greenroom.toml"), "").unwrap();
+    let config = load(&flags, &[], dir.path()).unwrap();
+    assert!(config.tls == TlsSetting::SelfSigned && config.server.behind_tls_proxy);
 }

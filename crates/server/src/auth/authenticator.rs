@@ -2,7 +2,10 @@
 //! is refused (invariant 21), unless the server was started with `--no-auth`. Agent tokens use the same header and are for
 //! agents' programs.
 
-use super::{AccountStore, request_source::RequestSource, session_cookie, sign_in_links::SignInLinks, token};
+use super::{
+    AccountStore, client_scheme::ClientScheme, request_source::RequestSource, session_cookie,
+    sign_in_links::SignInLinks, token,
+};
 use crate::error::{Code, Problem};
 use axum::http::{HeaderMap, HeaderValue, header};
 use domain::actor::{Actor, Credential};
@@ -49,7 +52,7 @@ impl Authenticator {
         {
             return Ok(actor);
         }
-        if let Some(cookie) = session_cookie::cookie_value(headers)
+        if let Some(cookie) = session_cookie::cookie_value(headers, source.scheme())
             && let Some(actor) = self.actor_for_cookie(token::hash(cookie)).await?
         {
             return Ok(actor);
@@ -139,8 +142,8 @@ impl Authenticator {
         self.accounts.begin_operator_session(key_hash, cookie_sha256).await.map_err(Problem::unavailable)
     }
 
-    pub async fn sign_out(&self, headers: &HeaderMap) -> Result<(), Problem> {
-        let Some(cookie) = session_cookie::cookie_value(headers) else { return Ok(()) };
+    pub async fn sign_out(&self, headers: &HeaderMap, scheme: ClientScheme) -> Result<(), Problem> {
+        let Some(cookie) = session_cookie::cookie_value(headers, scheme) else { return Ok(()) };
         let hash = token::hash(cookie);
         match self.actor_for_cookie(hash).await? {
             Some(actor) => self.accounts.end_browser_session(actor, hash).await.map_err(Problem::unavailable),

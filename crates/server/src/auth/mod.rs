@@ -7,6 +7,7 @@
 pub mod access_changes;
 pub mod account_store;
 pub mod authenticator;
+pub mod client_scheme;
 pub mod last_used;
 pub mod origin;
 pub mod rate_limit;
@@ -176,9 +177,34 @@ pub fn refuse_open_bind(listen: SocketAddr, no_auth: bool) -> Result<(), String>
     ))
 }
 
+/// Refuses to serve other machines in clear: who is on the way would read tokens and cookies.
+pub fn refuse_plain_bind(listen: SocketAddr, is_encrypted: bool) -> Result<(), String> {
+    if is_encrypted || listen.ip().to_canonical().is_loopback() {
+        return Ok(());
+    }
+    Err(format!(
+        "Greenroom does not listen on {listen} without TLS: other machines can reach this address, and tokens and cookies \
+         would travel unencrypted. Use --tls-self-signed, or --tls-certificate FILE --tls-key FILE; or, if a proxy with TLS \
+         is in front and nothing else can reach this address, --behind-tls-proxy; or listen on 127.0.0.1:{}.",
+        listen.port()
+    ))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::refuse_open_bind;
+    use super::{refuse_open_bind, refuse_plain_bind};
+
+    #[test]
+    fn m13_a_non_loopback_address_needs_tls_or_a_proxy_with_it() {
+        for loopback in ["127.0.0.1:7878", "[::1]:7878", "[::ffff:127.0.0.1]:7878"] {
+            assert_eq!(refuse_plain_bind(loopback.parse().unwrap(), false), Ok(()), "{loopback}");
+        }
+        for open in ["0.0.0.0:7878", "[::]:7878", "192.168.1.4:80"] {
+            let message = refuse_plain_bind(open.parse().unwrap(), false).unwrap_err();
+            assert!(message.contains("--behind-tls-proxy") && message.contains("--tls-self-signed"), "{message}");
+            assert_eq!(refuse_plain_bind(open.parse().unwrap(), true), Ok(()), "{open}");
+        }
+    }
 
     #[test]
     fn c2_a_non_loopback_address_needs_authentication() {

@@ -5,7 +5,7 @@
 use crate::{
     App,
     error::{Code, Problem},
-    listen::ConnectionAddrs,
+    listen::{ConnectionAddrs, EncryptedConnection},
 };
 use axum::{
     body::HttpBody as _,
@@ -91,7 +91,7 @@ pub async fn check(State(app): State<App>, mut request: Request, next: Next) -> 
         let from = app.allowed_hosts.classify(&page.authority, local).ok_or_else(forbidden_origin)?;
         let is_own = (asked.as_ref() == Some(&page.authority)
             || from == HostKind::Public && app.allowed_hosts.contains_exactly(&page.authority))
-            && page.is_of_scheme(request.headers(), reach);
+            && page.is_of_scheme(&request, reach);
         origin_kind = if is_own { OriginKind::SameServer } else { OriginKind::OtherLocal };
     }
     request.extensions_mut().insert(reach);
@@ -151,10 +151,13 @@ struct PageOrigin {
 }
 
 impl PageOrigin {
-    /// Whether the page was loaded by the scheme of this request. The server itself speaks http; a proxy with TLS says so in
-    /// its header. One that does not is trusted for a public name only, where the server cannot know.
-    fn is_of_scheme(&self, headers: &HeaderMap, host: HostKind) -> bool {
-        let mut forwarded = headers.get_all("x-forwarded-proto").iter();
+    /// Whether the page was loaded by the scheme of this request. With TLS of our own that is https; a proxy with TLS says so
+    /// in its header. One that does not is trusted for a public name only, where the server cannot know.
+    fn is_of_scheme(&self, request: &Request, host: HostKind) -> bool {
+        if request.extensions().get::<EncryptedConnection>().is_some() {
+            return self.is_https;
+        }
+        let mut forwarded = request.headers().get_all("x-forwarded-proto").iter();
         match (forwarded.next(), forwarded.next()) {
             (Some(proto), None) => {
                 proto.as_bytes().eq_ignore_ascii_case(if self.is_https { b"https" } else { b"http" })

@@ -1,7 +1,10 @@
 //! How a request reached the server: over which connection, for which host, from which page, and whether a proxy passed
 //! it on.
 
-use super::origin::{HostKind, OriginKind};
+use super::{
+    client_scheme::ClientScheme,
+    origin::{HostKind, OriginKind},
+};
 use crate::{
     error::{Code, Problem},
     listen::ConnectionAddrs,
@@ -17,6 +20,7 @@ pub struct RequestSource {
     host: Option<HostKind>,
     origin: OriginKind,
     version: Version,
+    scheme: ClientScheme,
 }
 
 impl RequestSource {
@@ -27,7 +31,12 @@ impl RequestSource {
             host: extensions.get().copied(),
             origin: extensions.get().copied().unwrap_or(OriginKind::Absent),
             version: request.version(),
+            scheme: ClientScheme::of(extensions, request.headers()),
         }
+    }
+
+    pub fn scheme(&self) -> ClientScheme {
+        self.scheme
     }
 
     pub fn peer(&self) -> Option<ConnectionAddrs> {
@@ -79,14 +88,18 @@ impl RequestSource {
 mod tests {
     use super::RequestSource;
     use crate::{
-        auth::origin::{HostKind, OriginKind},
+        auth::{
+            client_scheme::ClientScheme,
+            origin::{HostKind, OriginKind},
+        },
         listen::ConnectionAddrs,
     };
     use axum::http::{HeaderMap, HeaderName, HeaderValue, Version};
 
     fn source(remote: &str, host: HostKind, origin: OriginKind, version: Version) -> RequestSource {
         let (remote, local) = (remote.parse().unwrap(), ([127, 0, 0, 1], 7878).into());
-        RequestSource { peer: Some(ConnectionAddrs { remote, local }), host: Some(host), origin, version }
+        let (peer, scheme) = (Some(ConnectionAddrs { remote, local }), ClientScheme::Http);
+        RequestSource { peer, host: Some(host), origin, version, scheme }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The cookie of a browser session. It holds its own secret, so that the browser never stores the token. Scripts cannot
 //! read it and other sites cannot send it.
 
-use super::token::TokenSecret;
+use super::{client_scheme::ClientScheme, token::TokenSecret};
 use axum::http::{HeaderMap, HeaderValue, header};
 
 /// The name over plain http.
@@ -12,8 +12,8 @@ pub const HOST_COOKIE: &str = "__Host-greenroom_session";
 
 /// The session cookie of the request. Two of one name, by mistake or by an attack, count as none. The plain name counts only
 /// without the other, and not where the request is known to come by https: another site may have set it there.
-pub fn cookie_value(headers: &HeaderMap) -> Option<&[u8]> {
-    match (named(headers, HOST_COOKIE), is_https(headers)) {
+pub fn cookie_value(headers: &HeaderMap, scheme: ClientScheme) -> Option<&[u8]> {
+    match (named(headers, HOST_COOKIE), scheme.is_https()) {
         ([Some(value), None], _) => Some(value),
         ([None, _], false) => match named(headers, COOKIE) {
             [Some(value), None] => Some(value),
@@ -32,28 +32,25 @@ fn named<'a>(headers: &'a HeaderMap, name: &str) -> [Option<&'a [u8]>; 2] {
 }
 
 /// The header that sets the cookie.
-pub fn set(cookie: &TokenSecret, headers: &HeaderMap) -> Option<HeaderValue> {
+pub fn set(cookie: &TokenSecret, scheme: ClientScheme) -> Option<HeaderValue> {
     let seconds = store::BROWSER_SESSION_LIFETIME.as_secs();
-    cookie_header(&format!("{}; Max-Age={seconds}", cookie.reveal()), is_https(headers))
+    cookie_header(&format!("{}; Max-Age={seconds}", cookie.reveal()), scheme)
 }
 
 /// The headers that remove the cookie, under both names: a browser may have kept one from before the server had https.
-pub fn clear(headers: &HeaderMap) -> Option<Vec<HeaderValue>> {
-    let names: &[bool] = if is_https(headers) { &[true, false] } else { &[false] };
-    names.iter().map(|is_https| cookie_header("; Max-Age=0", *is_https)).collect()
-}
-
-/// Whether the browser uses https, as the Origin or a proxy's header says.
-pub fn is_https(headers: &HeaderMap) -> bool {
-    let begins = |name: &str, https: &[u8]| {
-        let mut values = headers.get_all(name).iter();
-        values.any(|value| value.as_bytes().to_ascii_lowercase().starts_with(https))
+pub fn clear(scheme: ClientScheme) -> Option<Vec<HeaderValue>> {
+    let names: &[ClientScheme] = match scheme {
+        ClientScheme::Https => &[ClientScheme::Https, ClientScheme::Http],
+        ClientScheme::Http => &[ClientScheme::Http],
     };
-    begins("origin", b"https://") || begins("x-forwarded-proto", b"https")
+    names.iter().map(|scheme| cookie_header("; Max-Age=0", *scheme)).collect()
 }
 
-fn cookie_header(value: &str, is_https: bool) -> Option<HeaderValue> {
-    let (name, secure) = if is_https { (HOST_COOKIE, "; Secure") } else { (COOKIE, "") };
+fn cookie_header(value: &str, scheme: ClientScheme) -> Option<HeaderValue> {
+    let (name, secure) = match scheme {
+        ClientScheme::Https => (HOST_COOKIE, "; Secure"),
+        ClientScheme::Http => (COOKIE, ""),
+    };
     let mut value = HeaderValue::try_from(format!("{name}={value}; Path=/; HttpOnly; SameSite=Strict{secure}")).ok()?;
     value.set_sensitive(true);
     Some(value)
@@ -61,8 +58,8 @@ fn cookie_header(value: &str, is_https: bool) -> Option<HeaderValue> {
 
 #[cfg(test)]
 mod tests {
-    use super::{clear, cookie_value};
-    use axum::http::{HeaderMap, HeaderName, HeaderValue, header::COOKIE};
+    use super::{ClientScheme, clear, cookie_value};
+    use axum::http::{HeaderMap, HeaderValue, header::COOKIE};
 
     #[test]
     fn only_a_single_session_cookie_is_read() {
@@ -72,7 +69,7 @@ mod tests {
                 headers.append(name, value);
                 headers
             });
-            cookie_value(&headers).map(|value| String::from_utf8(value.to_vec()).unwrap())
+            cookie_value(&headers, ClientScheme::Http).map(|value| String::from_utf8(value.to_vec()).unwrap())
         };
         assert_eq!(read(&["a=b; greenroom_session=x ; c=d"]).as_deref(), Some("x"));
         assert_eq!(read(&["a=b", "greenroom_session=x"]).as_deref(), Some("x"));
@@ -84,36 +81,28 @@ mod tests {
 
     #[test]
     fn l4_over_https_only_the_host_cookie_counts() {
-        let read = |cookies: &'static str, proto: Option<&'static str>| {
-            let mut headers = HeaderMap::from_iter([(COOKIE, HeaderValue::from_static(cookies))]);
-            if let Some(proto) = proto {
-                headers.insert("x-forwarded-proto", HeaderValue::from_static(proto));
-            }
-            cookie_value(&headers).map(|value| String::from_utf8(value.to_vec()).unwrap())
+        let read = |cookies: &'static str, scheme| {
+            let headers = HeaderMap::from_iter([(COOKIE, HeaderValue::from_static(cookies))]);
+            cookie_value(&headers, scheme).map(|value| String::from_utf8(value.to_vec()).unwrap())
         };
         let both = "greenroom_session=planted; __Host-greenroom_session=mine";
-        for proto in [None, Some("http"), Some("https")] {
-            assert_eq!(read(both, proto).as_deref(), Some("mine"), "{proto:?}");
+        for scheme in [ClientScheme::Http, ClientScheme::Https] {
+            assert_eq!(read(both, scheme).as_deref(), Some("mine"), "{scheme:?}");
         }
-        assert_eq!(read("greenroom_session=planted", Some("https")), None);
-        assert_eq!(read("greenroom_session=x", Some("http")).as_deref(), Some("x"));
+        assert_eq!(read("greenroom_session=planted", ClientScheme::Https), None);
+        assert_eq!(read("greenroom_session=x", ClientScheme::Http).as_deref(), Some("x"));
         let two = "__Host-greenroom_session=a; __Host-greenroom_session=b; greenroom_session=c";
-        assert_eq!(read(two, None), None);
+        assert_eq!(read(two, ClientScheme::Http), None);
     }
 
     #[test]
     fn the_cookie_is_same_site_and_secure_over_https() {
-        let with = |name: &'static str, value: &'static str| {
-            let headers = HeaderMap::from_iter([(HeaderName::from_static(name), HeaderValue::from_static(value))]);
-            clear(&headers).unwrap()[0].to_str().unwrap().to_owned()
-        };
-        let plain = with("origin", "http://127.0.0.1:7878");
+        let first = |scheme| clear(scheme).unwrap()[0].to_str().unwrap().to_owned();
+        let plain = first(ClientScheme::Http);
         assert!(plain.contains("HttpOnly") && plain.contains("SameSite=Strict") && plain.contains("Path=/"), "{plain}");
         assert!(!plain.contains("Secure"));
         assert!(plain.starts_with("greenroom_session="), "{plain}");
-        for (name, value) in [("origin", "https://green.example.org"), ("x-forwarded-proto", "HTTPS")] {
-            let secure = with(name, value);
-            assert!(secure.ends_with("; Secure") && secure.starts_with("__Host-greenroom_session="), "{secure}");
-        }
+        let secure = first(ClientScheme::Https);
+        assert!(secure.ends_with("; Secure") && secure.starts_with("__Host-greenroom_session="), "{secure}");
     }
 }

@@ -55,7 +55,8 @@ async fn host_tools(
     match &requester {
         Requester::Agent(_) => Ok(streamable(app, requester, parts, body).await),
         Requester::Owner(_) => {
-            Err(Problem::new(Code::NotFound, "This server only executes runs; use a server with the role web."))
+            let detail = "This address is for the host tools of agents; other clients use the address of a web server.";
+            Err(Problem::new(Code::NotFound, detail))
         }
     }
 }

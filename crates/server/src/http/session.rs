@@ -3,7 +3,8 @@
 use crate::{
     App,
     auth::{
-        Caller, origin::OriginKind, request_source::RequestSource, session_cookie, sign_in_links::SIGN_IN_LINK_LIFETIME,
+        Caller, client_scheme::ClientScheme, origin::OriginKind, request_source::RequestSource, session_cookie,
+        sign_in_links::SIGN_IN_LINK_LIFETIME,
     },
     error::{Code, Problem, ProblemSchema},
     extract::JsonBody,
@@ -70,6 +71,7 @@ pub struct SignIn {
 pub async fn sign_in(
     State(app): State<App>,
     origin_kind: Option<Extension<OriginKind>>,
+    scheme: ClientScheme,
     headers: HeaderMap,
     JsonBody(sign_in, _): JsonBody<SignIn>,
 ) -> Result<Response, Problem> {
@@ -82,9 +84,9 @@ pub async fn sign_in(
         }
     };
     // Ends the previous session of this browser.
-    app.authenticator.sign_out(&headers).await?;
+    app.authenticator.sign_out(&headers, scheme).await?;
     let value =
-        session_cookie::set(&cookie, &headers).ok_or_else(|| Problem::internal("the cookie is not a valid header"))?;
+        session_cookie::set(&cookie, scheme).ok_or_else(|| Problem::internal("the cookie is not a valid header"))?;
     Ok((StatusCode::NO_CONTENT, [(header::SET_COOKIE, value)]).into_response())
 }
 
@@ -104,6 +106,7 @@ pub struct SignInLink {
 pub async fn create_link(
     State(app): State<App>,
     caller: Caller,
+    scheme: ClientScheme,
     headers: HeaderMap,
 ) -> Result<(StatusCode, Json<SignInLink>), Problem> {
     // A session by link belongs to no token, so a token must not create one: it would survive the token.
@@ -116,8 +119,7 @@ pub async fn create_link(
     let code = app.authenticator.sign_in_links().create().map_err(Problem::internal)?;
     // The Host was checked: it is an address or a configured name of this server.
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
-    let scheme = if session_cookie::is_https(&headers) { "https" } else { "http" };
-    let url = sign_in_url(&format!("{scheme}://{host}"), code.reveal());
+    let url = sign_in_url(&format!("{}://{host}", scheme.as_str()), code.reveal());
     Ok((StatusCode::CREATED, Json(SignInLink { url, expires_at: Timestamp::now() + SIGN_IN_LINK_LIFETIME })))
 }
 
@@ -133,13 +135,13 @@ pub fn sign_in_url(server: &str, code: &str) -> String {
 pub async fn sign_out(
     State(app): State<App>,
     origin_kind: Option<Extension<OriginKind>>,
+    scheme: ClientScheme,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     refuse_other_local_pages(origin_kind)?;
-    app.authenticator.sign_out(&headers).await?;
+    app.authenticator.sign_out(&headers, scheme).await?;
     app.access_changes.announce();
-    let values =
-        session_cookie::clear(&headers).ok_or_else(|| Problem::internal("the cookie is not a valid header"))?;
+    let values = session_cookie::clear(scheme).ok_or_else(|| Problem::internal("the cookie is not a valid header"))?;
     let mut response = StatusCode::NO_CONTENT.into_response();
     for value in values {
         response.headers_mut().append(header::SET_COOKIE, value);

@@ -1,18 +1,24 @@
-//! The accept loop: accepts connections, serves HTTP/1 on them, and shuts them down gracefully. It is our own because
-//! streams last for days: they need small buffers, a bound on connections, a timeout for readers that do not read, and
-//! a signal to end.
+//! The accept loop: accepts connections, serves HTTP/1 on them, with or without TLS, and shuts them down gracefully. It is
+//! our own because streams last for days: they need small buffers, a bound on connections, a timeout for readers that do
+//! not read, and a signal to end.
 //!
 //! It knows the router and nothing behind it.
 
+mod client_stream;
+mod handshakes;
 mod stall;
+pub mod tls;
 
 use crate::HttpServerConfig;
 use axum::Router;
+use client_stream::ClientStream;
+use handshakes::OpenHandshakes;
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use socket2::{SockRef, TcpKeepalive};
 use stall::StallTimeoutStream;
 use std::{io, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
+use tls::ServerTls;
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::{OwnedSemaphorePermit, Semaphore},
@@ -28,6 +34,9 @@ const BUFFER_BYTES: usize = 16 * 1024;
 
 const KEEP_ALIVE: Duration = Duration::from_secs(60);
 
+/// How many TLS handshakes may be unfinished at the same time.
+const MAX_HANDSHAKES: usize = 1024;
+
 /// Pauses after a failed accept. Without free file descriptors it fails until a connection is closed.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
@@ -42,9 +51,16 @@ pub struct ConnectionAddrs {
     pub local: SocketAddr,
 }
 
+/// Present in the extensions of requests that came by TLS of this server.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct EncryptedConnection;
+
 #[derive(Clone, Copy, Debug)]
 pub struct ConnectionLimits {
     pub connections: usize,
+    /// How many TLS handshakes may be unfinished; the oldest one makes room.
+    pub handshakes: usize,
+    /// How long the head of a request may take, and a TLS handshake before the first.
     pub header_read: Duration,
     pub write_stall: Duration,
     /// How long open connections may take to end after cancellation.
@@ -55,6 +71,7 @@ impl From<&HttpServerConfig> for ConnectionLimits {
     fn from(config: &HttpServerConfig) -> Self {
         Self {
             connections: config.max_connections,
+            handshakes: MAX_HANDSHAKES,
             header_read: config.header_read_timeout,
             write_stall: config.write_stall,
             stop: config.stop_deadline,
@@ -84,21 +101,51 @@ impl Drop for ConnectionPermit {
 
 /// Serves until cancelled and then for at most `limits.stop`. Streams must watch the same token: nothing else ends
 /// them.
-pub async fn serve(listener: TcpListener, router: Router, limits: ConnectionLimits, cancel: CancellationToken) {
+pub async fn serve(
+    listener: TcpListener,
+    tls: Option<ServerTls>,
+    router: Router,
+    limits: ConnectionLimits,
+    cancel: CancellationToken,
+) {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(limits.header_read).max_buf_size(BUFFER_BYTES);
     let permits = Arc::new(Semaphore::new(limits.connections.min(Semaphore::MAX_PERMITS)));
     let connections = TaskTracker::new();
     let abort = CancellationToken::new();
+    let handshakes = OpenHandshakes::new(limits.handshakes);
 
     while let Some((permit, stream, remote)) = accept_next(&listener, &permits, &cancel).await {
         let permit = ConnectionPermit::new(permit, connections.token());
         let prepared = prepare(&stream, limits.write_stall).and_then(|()| stream.local_addr());
         // The client may already have disconnected.
         let Ok(local) = prepared else { continue };
-        let io = TokioIo::new(StallTimeoutStream::new(stream, limits.write_stall, permit));
         let peer = ConnectionAddrs { remote, local };
-        connections.spawn(connection(http.clone(), io, peer, router.clone(), cancel.clone(), abort.clone()));
+        let (http, router, cancel, abort) = (http.clone(), router.clone(), cancel.clone(), abort.clone());
+        let wrap = move |stream| StallTimeoutStream::new(stream, limits.write_stall, permit);
+        let Some(tls) = tls.clone() else {
+            connections.spawn(connection(http, ClientStream::Plain(wrap(stream)), peer, router, cancel, abort));
+            continue;
+        };
+        let handshake = handshakes.begin();
+        connections.spawn(async move {
+            // In a box of its own, which is gone when the connection is served.
+            let accepted = Box::pin(async {
+                tokio::select! {
+                    accepted = tokio::time::timeout(limits.header_read, tls.accept(stream, wrap)) => accepted.ok(),
+                    () = handshake.closed() => None,
+                    () = cancel.cancelled() => None,
+                }
+            });
+            match accepted.await {
+                Some(Ok(Some(stream))) => {
+                    drop(handshake);
+                    connection(http, ClientStream::Tls(Box::new(stream)), peer, router, cancel, abort).await;
+                }
+                Some(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
+                Some(Ok(None)) | None => tracing::debug!("a connection ended without a TLS handshake"),
+            }
+        });
     }
 
     drop(listener);
@@ -162,17 +209,21 @@ fn prepare(stream: &TcpStream, stall: Duration) -> io::Result<()> {
 
 async fn connection(
     http: http1::Builder,
-    io: TokioIo<StallTimeoutStream<ConnectionPermit>>,
+    stream: ClientStream,
     peer: ConnectionAddrs,
     router: Router,
     cancel: CancellationToken,
     abort: CancellationToken,
 ) {
+    let is_encrypted = stream.is_encrypted();
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
         request.extensions_mut().insert(peer);
+        if is_encrypted {
+            request.extensions_mut().insert(EncryptedConnection);
+        }
         router.clone().call(request)
     });
-    let mut connection = pin!(http.serve_connection(io, service).with_upgrades());
+    let mut connection = pin!(http.serve_connection(TokioIo::new(stream), service).with_upgrades());
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
         () = cancel.cancelled() => {
@@ -196,8 +247,9 @@ mod tests {
 
     #[test]
     fn an_idle_connection_takes_less_than_3_kib() {
-        let size =
-            size_of_result(|(http, io, peer, router, cancel, abort)| connection(http, io, peer, router, cancel, abort));
+        let size = size_of_result(|(http, stream, peer, router, cancel, abort)| {
+            connection(http, stream, peer, router, cancel, abort)
+        });
         assert!(size < 3 * 1024, "{size} bytes; box what runs rarely");
     }
 }

@@ -9,3 +9,4 @@ mod roles;
 mod routes;
 mod sockets;
 mod test_app;
+mod tls;

@@ -10,7 +10,7 @@ use axum::{
 use bytes::Bytes;
 use futures_util::stream;
 use server::{
-    HttpServerConfig,
+    HttpServerConfig, ServerSockets,
     auth::AuthSettings,
     listen::{ConnectionLimits, serve},
 };
@@ -26,7 +26,8 @@ use tokio_util::sync::CancellationToken;
 const DEADLINE: Duration = Duration::from_secs(20);
 
 fn limits() -> ConnectionLimits {
-    ConnectionLimits { connections: 100, header_read: DEADLINE * 2, write_stall: DEADLINE * 2, stop: DEADLINE * 2 }
+    let long = DEADLINE * 2;
+    ConnectionLimits { connections: 100, handshakes: 100, header_read: long, write_stall: long, stop: long }
 }
 
 struct Running {
@@ -40,8 +41,12 @@ async fn run(router: impl FnOnce(&CancellationToken) -> Router, limits: Connecti
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let cancel = CancellationToken::new();
-    let server = tokio::spawn(serve(listener, router(&cancel), limits, cancel.clone()));
+    let server = tokio::spawn(serve(listener, None, router(&cancel), limits, cancel.clone()));
     Running { address, cancel, server }
+}
+
+fn sockets(clients: TcpListener) -> ServerSockets {
+    ServerSockets { clients, host_tools: None }
 }
 
 async fn soon<T>(what: &str, event: impl Future<Output = T>) -> T {
@@ -103,7 +108,7 @@ async fn the_complete_server_answers_and_stops() {
     let test_app = TestApp::new();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let serving = server::serve(test_app.app.clone(), listener);
+    let serving = server::serve(test_app.app.clone(), sockets(listener));
     let asking = async {
         let mut stream = request(address, "/healthz").await;
         let answer = until(&mut stream, "ok\"}").await;
@@ -124,7 +129,7 @@ async fn a_public_address_without_authentication_is_refused() {
     let open = AuthSettings { no_auth: true, ..config().auth };
     let test_app = TestApp::with(HttpServerConfig { auth: open, ..config() });
     let listener = TcpListener::bind("0.0.0.0:0").await.unwrap();
-    let refused = soon("the refusal", server::serve(test_app.app.clone(), listener)).await.unwrap_err();
+    let refused = soon("the refusal", server::serve(test_app.app.clone(), sockets(listener))).await.unwrap_err();
     assert!(refused.to_string().contains("--no-auth"), "{refused}");
 }
 

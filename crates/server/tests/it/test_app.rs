@@ -21,7 +21,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use server::routes;
 use server::{
-    App, AppState, HttpServerConfig, McpHandlerKind, RouteSet,
+    App, AppState, Encryption, HttpServerConfig, McpHandlerKind, RouteSet,
     auth::{AccountStore, AuthSettings, Caller, token},
     error::{BoxError, Problem},
     extract::{Id, IdempotencyKey, JsonBody, QueryParams},
@@ -188,6 +188,7 @@ pub fn config() -> HttpServerConfig {
     let many = NonZeroU32::new(1_000_000).unwrap();
     HttpServerConfig {
         listen: ([127, 0, 0, 1], 7878).into(),
+        encryption: Encryption::None,
         auth: AuthSettings { local_key_sha256: token::hash(LOCAL_KEY.as_bytes()), no_auth: false },
         public_hosts: Vec::new(),
         max_body_bytes: 2 * 1024 * 1024,

@@ -113,6 +113,14 @@ impl TestClient {
         Ok(Self { http, base_url: base.into(), token: None })
     }
 
+    /// For a server with TLS: trusts the certificates of this PEM text, and no others.
+    pub fn trusting(base: impl Into<String>, pem: &[u8]) -> Result<Self, TestClientError> {
+        let plain = Self::new(base)?;
+        let trusted = reqwest::Certificate::from_pem_bundle(pem)?;
+        let http = reqwest::Client::builder().no_proxy().tcp_nodelay(true).connect_timeout(DEADLINE);
+        Ok(Self { http: http.tls_certs_only(trusted).build()?, ..plain })
+    }
+
     #[must_use]
     pub fn with_token(mut self, token: impl Into<String>) -> Self {
         self.token = Some(token.into());

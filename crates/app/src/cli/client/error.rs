@@ -1,6 +1,7 @@
 //! Errors of the API client, grouped by how to handle them.
 
 use reqwest::StatusCode;
+use rustls::CertificateError;
 use serde::Deserialize;
 use std::{io, time::Duration};
 
@@ -8,6 +9,11 @@ use std::{io, time::Duration};
 pub enum ClientError {
     #[error("nothing answers at {server}; start it with: greenroom serve")]
     Unreachable { server: String },
+    #[error(
+        "the certificate of {server} is not trusted: {detail}; if it is self-signed, compare the fingerprint that the server \
+         printed at its start and pass it with --fingerprint, or pass the certificate with --ca"
+    )]
+    Untrusted { server: String, detail: String },
     /// The connection was lost; it is unknown whether the server got the request.
     #[error("the connection to {server} was lost: {detail}")]
     ConnectionLost { server: String, detail: String },
@@ -42,6 +48,14 @@ impl ClientError {
         if error.chain().any(|cause| cause.downcast_ref().is_some_and(refused)) {
             return Self::Unreachable { server: server.to_owned() };
         }
+        if let Some(rustls::Error::InvalidCertificate(reason)) = error.chain().find_map(tls_error) {
+            let detail = match reason {
+                CertificateError::ApplicationVerificationFailure => "it is not the expected one".to_owned(),
+                CertificateError::UnknownIssuer => "its authority is unknown".to_owned(),
+                other => other.to_string(),
+            };
+            return Self::Untrusted { server: server.to_owned(), detail };
+        }
         if error.downcast_ref().is_some_and(reqwest::Error::is_timeout) {
             return Self::connection_lost(server, "no answer in time");
         }
@@ -69,5 +83,13 @@ impl ClientError {
     /// Returns whether a retry may succeed.
     pub fn is_transient(&self) -> bool {
         matches!(self, Self::Unreachable { .. } | Self::ConnectionLost { .. } | Self::Busy { .. })
+    }
+}
+
+/// The error of TLS inside errors of IO, which do not name it as their source.
+fn tls_error<'a>(cause: &'a (dyn std::error::Error + 'static)) -> Option<&'a rustls::Error> {
+    match cause.downcast_ref::<io::Error>() {
+        Some(outer) => tls_error(outer.get_ref()?),
+        None => cause.downcast_ref(),
     }
 }

@@ -4,8 +4,10 @@
 mod error;
 pub mod feed;
 pub mod responses;
+mod server_trust;
 
 pub use error::ClientError;
+pub use server_trust::ServerTrust;
 
 use super::{ServerArgs, exit::UsageError};
 use crate::{
@@ -17,7 +19,7 @@ use reqwest::{
     header::{ACCEPT, AUTHORIZATION, HeaderValue, RETRY_AFTER},
 };
 use serde::{Serialize, de::DeserializeOwned};
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 const CONNECT: Duration = Duration::from_secs(10);
 /// The deadline of an ordinary request, up to the last byte of its response.
@@ -44,24 +46,28 @@ impl ApiClient {
             None if is_loopback(&base) => local_key(connection)?,
             None => None,
         };
-        Self::with_authorization(base, authorization)
+        let trust = ServerTrust::of(connection, &base)?;
+        Self::with_authorization(base, authorization, trust)
     }
 
     /// With the local key, if this machine has it, also where a token is set: for what only the operator may do.
     pub fn with_local_key(connection: &ServerArgs) -> anyhow::Result<Self> {
         let base = server_url(&connection.server)?;
         match local_key(connection)?.filter(|_| is_loopback(&base)) {
-            Some(key) => Self::with_authorization(base, Some(key)),
+            Some(key) => {
+                let trust = ServerTrust::of(connection, &base)?;
+                Self::with_authorization(base, Some(key), trust)
+            }
             None => Self::new(connection),
         }
     }
 
     /// For public endpoints.
-    pub fn without_credential(server: &str) -> anyhow::Result<Self> {
-        Self::with_authorization(server_url(server)?, None)
+    pub fn without_credential(server: &str, trust: ServerTrust) -> anyhow::Result<Self> {
+        Self::with_authorization(server_url(server)?, None, trust)
     }
 
-    fn with_authorization(base: Url, authorization: Option<HeaderValue>) -> anyhow::Result<Self> {
+    fn with_authorization(base: Url, authorization: Option<HeaderValue>, trust: ServerTrust) -> anyhow::Result<Self> {
         install_cryptography();
         let mut builder = reqwest::Client::builder()
             .connect_timeout(CONNECT)
@@ -72,7 +78,7 @@ impl ApiClient {
             // A configured proxy cannot reach this machine's loopback.
             builder = builder.no_proxy();
         }
-        Ok(Self { http: builder.build()?, base, authorization })
+        Ok(Self { http: trust.configure(builder)?.build()?, base, authorization })
     }
 
     /// The server's address, for messages.
@@ -212,12 +218,17 @@ fn server_url(text: &str) -> Result<Url, UsageError> {
 
 /// The local key of the data folder, if there is one.
 fn local_key(connection: &ServerArgs) -> anyhow::Result<Option<HeaderValue>> {
-    let flags = ConfigFlags { data_dir: connection.data_dir.clone(), ..ConfigFlags::default() };
-    let file = data_folder::key_file(&AppConfig::load(&flags)?.store.data_dir);
+    let file = data_folder::key_file(&local_data_dir(connection)?);
     Ok(match data_folder::read_key(&file)? {
         Some(key) => Some(bearer(key.reveal())?),
         None => None,
     })
+}
+
+/// The data folder of the server on this machine.
+fn local_data_dir(connection: &ServerArgs) -> anyhow::Result<PathBuf> {
+    let flags = ConfigFlags { data_dir: connection.data_dir.clone(), ..ConfigFlags::default() };
+    Ok(AppConfig::load(&flags)?.store.data_dir)
 }
 
 fn bearer(token: &str) -> Result<HeaderValue, UsageError> {
@@ -237,6 +248,10 @@ mod tests {
     use super::{ApiClient, server_url};
     use crate::cli::ServerArgs;
 
+    fn connection(server: &str) -> ServerArgs {
+        ServerArgs { server: server.into(), token: None, data_dir: None, ca: None, fingerprint: None }
+    }
+
     #[test]
     fn a_server_is_an_http_url_without_secrets() {
         for good in ["http://127.0.0.1:7878", "https://agents.example.org/", "http://[::1]:1/greenroom"] {
@@ -251,8 +266,7 @@ mod tests {
 
     #[test]
     fn invariant_17_a_token_is_not_shown() {
-        let connection =
-            ServerArgs { server: "http://h".into(), token: Some("hunter2".to_owned().into()), data_dir: None };
+        let connection = ServerArgs { token: Some("hunter2".to_owned().into()), ..connection("http://h") };
         assert!(!format!("{connection:?}").contains("hunter2"));
         let client = ApiClient::new(&connection).unwrap();
         assert!(!format!("{:?}", client.authorization).contains("hunter2"));
@@ -266,7 +280,7 @@ mod tests {
         let authorization = |server: &str, token: Option<&str>| {
             let token = token.map(|token| token.to_owned().into());
             let data_dir = Some(folder.path().display().to_string());
-            let client = ApiClient::new(&ServerArgs { server: server.into(), token, data_dir }).unwrap();
+            let client = ApiClient::new(&ServerArgs { token, data_dir, ..connection(server) }).unwrap();
             client.authorization.map(|value| value.to_str().unwrap().to_owned())
         };
         let with_key = Some(format!("Bearer {}", key.reveal()));

@@ -1,14 +1,14 @@
 //! Checks the machine: a writable data directory, disk space, a free address.
 
 use super::{DoctorFinding, FindingState};
-use crate::{cli::client::ApiClient, config::AppConfig, data_folder};
-use serde::Deserialize;
-use std::{
-    io,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener},
-    path::Path,
-    time::Duration,
+use crate::{
+    cli::client::{ApiClient, ServerTrust},
+    config::{AppConfig, TlsSetting},
+    data_folder, sign_in,
+    tls::{self, CertificateFingerprint},
 };
+use serde::Deserialize;
+use std::{io, net::TcpListener, path::Path, time::Duration};
 
 /// With less free space the journal cannot be written for long.
 const LITTLE_SPACE: u64 = 256 * 1024 * 1024;
@@ -61,8 +61,39 @@ fn try_to_write(directory: &Path) -> io::Result<()> {
     std::fs::remove_file(probe)
 }
 
-pub async fn address(listen: SocketAddr) -> DoctorFinding {
-    let what = "address";
+/// The certificate of the server. A self-signed one is made at the first start with it.
+pub fn encryption(config: &AppConfig) -> DoctorFinding {
+    let what = "TLS";
+    let finding = match &config.tls {
+        TlsSetting::Off if config.server.behind_tls_proxy => {
+            return DoctorFinding::new(what, FindingState::Ok, "by a proxy in front");
+        }
+        TlsSetting::Off if config.server.listen.ip().to_canonical().is_loopback() => {
+            return DoctorFinding::new(what, FindingState::Ok, "off; the address is on this machine only");
+        }
+        TlsSetting::Off => {
+            return DoctorFinding::new(what, FindingState::Broken, "off, on an address that other machines can reach")
+                .advise("choose --tls-self-signed, --tls-certificate or --behind-tls-proxy");
+        }
+        TlsSetting::SelfSigned => match tls::existing_self_signed(&config.store.data_dir) {
+            Ok(Some(certificate)) => Ok(("self-signed, ", certificate)),
+            Ok(None) => return DoctorFinding::new(what, FindingState::Ok, "self-signed; made at the first start"),
+            Err(error) => Err(error),
+        },
+        TlsSetting::Files { certificate, key } => tls::read_files(certificate, key).map(|loaded| ("", loaded)),
+    };
+    match finding {
+        Ok((kind, certificate)) => {
+            let sha256 = CertificateFingerprint(certificate.sha256());
+            DoctorFinding::new(what, FindingState::Ok, format!("{kind}SHA-256 {sha256}"))
+        }
+        Err(error) => DoctorFinding::new(what, FindingState::Broken, format!("{error:#}"))
+            .advise("without a usable certificate the server does not start"),
+    }
+}
+
+pub async fn address(config: &AppConfig) -> DoctorFinding {
+    let (what, listen) = ("address", config.server.listen);
     let error = match TcpListener::bind(listen) {
         Ok(_) => return DoctorFinding::new(what, FindingState::Ok, format!("{listen} is free")),
         Err(error) => error,
@@ -74,7 +105,7 @@ pub async fn address(listen: SocketAddr) -> DoctorFinding {
             format!("cannot serve on {listen}: {error}; choose another with --listen"),
         );
     }
-    match tokio::time::timeout(ANSWER, version(listen)).await {
+    match tokio::time::timeout(ANSWER, version(config)).await {
         Ok(Some(version)) => {
             DoctorFinding::new(what, FindingState::Ok, format!("Greenroom {version} answers on {listen}"))
         }
@@ -98,22 +129,44 @@ struct OpenApiInfo {
 }
 
 /// The version of the Greenroom server at this address.
-async fn version(listen: SocketAddr) -> Option<String> {
-    let host = match listen.ip() {
-        IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
-        IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
-        ip => ip,
+async fn version(config: &AppConfig) -> Option<String> {
+    // Flags of the running server may differ from the configuration: its certificate says whether it has TLS.
+    let (tls, trust) = match CertificateFingerprint::of_local_server(&config.store.data_dir).ok()? {
+        Some(fingerprint) => (TlsSetting::SelfSigned, ServerTrust::Certificate(fingerprint)),
+        None => (TlsSetting::Off, ServerTrust::System),
     };
-    let server = format!("http://{}", SocketAddr::new(host, listen.port()));
-    let client = ApiClient::without_credential(&server).ok()?;
+    let server = sign_in::local_url(config.server.listen, &tls);
+    let client = ApiClient::without_credential(&server, trust).ok()?;
     let OpenApiDocument { info } = client.get("/openapi.json", &[]).await.ok()?;
     info.title.contains("Greenroom").then_some(info.version)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{FindingState, address, data_directory};
-    use std::net::TcpListener;
+    use super::{FindingState, address, data_directory, encryption};
+    use crate::config::{AppConfig, ConfigFlags};
+    use std::{net::TcpListener, path::Path};
+
+    fn config(listen: &str, data_dir: &Path) -> AppConfig {
+        let (listen, data_dir) = (Some(listen.to_owned()), Some(data_dir.display().to_string()));
+        let flags = ConfigFlags { listen, data_dir, ..ConfigFlags::default() };
+        AppConfig::load_from(&flags, [], Path::new("/nowhere")).unwrap()
+    }
+
+    #[test]
+    fn m13_plain_http_on_an_open_address_and_a_bad_certificate_are_broken() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(encryption(&config("127.0.0.1:0", folder.path())).state, FindingState::Ok);
+        let open = encryption(&config("0.0.0.0:0", folder.path()));
+        assert_eq!(open.state, FindingState::Broken, "{}", open.summary());
+        let flags = ConfigFlags {
+            tls_certificate: Some("/nowhere/a.pem".into()),
+            tls_key: Some("/nowhere/b.pem".into()),
+            ..ConfigFlags::default()
+        };
+        let bad = encryption(&AppConfig::load_from(&flags, [], Path::new("/nowhere")).unwrap());
+        assert!(bad.state == FindingState::Broken && bad.summary().contains("/nowhere/a.pem"), "{}", bad.summary());
+    }
 
     #[test]
     fn a_directory_that_cannot_be_created_is_broken() {
@@ -130,10 +183,12 @@ mod tests {
     async fn an_address_is_free_or_taken() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let taken = listener.local_addr().unwrap();
-        assert_eq!(address("127.0.0.1:0".parse().unwrap()).await.state, FindingState::Ok);
+        let dir = tempfile::tempdir().unwrap();
+        let address = async |listen: &str| address(&config(listen, dir.path())).await;
+        assert_eq!(address("127.0.0.1:0").await.state, FindingState::Ok);
         let answering = std::thread::spawn(move || drop(listener.accept()));
-        assert_eq!(address(taken).await.state, FindingState::Broken, "it is not a Greenroom server");
+        assert_eq!(address(&taken.to_string()).await.state, FindingState::Broken, "it is not a Greenroom server");
         answering.join().unwrap();
-        assert_eq!(address("192.0.2.1:1".parse().unwrap()).await.state, FindingState::Broken);
+        assert_eq!(address("192.0.2.1:1").await.state, FindingState::Broken);
     }
 }

@@ -20,7 +20,10 @@ async fn run_checks(config: &AppConfig, store: &Store, engine: &Engine, address:
     let (database, providers, programs) =
         tokio::join!(database::check_running_server(store), agents::check_running_server(engine), programs::check());
     let checked = config.clone();
-    let files = move || vec![machine::data_directory(&checked.store.data_dir), machine::private_files(&checked)];
+    let files = move || {
+        let folder = machine::data_directory(&checked.store.data_dir);
+        vec![folder, machine::private_files(&checked), machine::encryption(&checked)]
+    };
     let files = tokio::task::spawn_blocking(files).await;
     let failed = |error: tokio::task::JoinError| {
         vec![DoctorFinding::new("data directory", FindingState::Broken, error.to_string())]

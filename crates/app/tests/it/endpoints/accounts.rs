@@ -40,6 +40,7 @@ async fn c2_without_authentication_only_loopback_is_served(database: TestDatabas
     assert!(said.contains("--no-auth") && said.contains("127.0.0.1"), "the error must say what to do: {said}");
 
     binary.launch.listen = "0.0.0.0:0".into();
+    binary.launch.arguments = vec!["--behind-tls-proxy".into()];
     let (server, api) = binary.serve().await;
     let api = TestClient::new(api.base_url().replace("0.0.0.0", "127.0.0.1")).unwrap();
     get(&api, "/api/agents").await.expect_problem(401, "unauthorized");

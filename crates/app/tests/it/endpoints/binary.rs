@@ -46,7 +46,8 @@ impl Binary {
     /// Starts a server; later servers use the same address. The client has the local key.
     pub async fn serve(&mut self) -> (TestServerProcess, TestClient) {
         let server = within("the server to start", self.launch.start()).await.unwrap();
-        server.base_url().strip_prefix("http://").unwrap().clone_into(&mut self.launch.listen);
+        let (_, address) = server.base_url().split_once("://").unwrap();
+        address.clone_into(&mut self.launch.listen);
         let api = server.client().unwrap();
         (server, api)
     }

@@ -329,12 +329,38 @@ async fn agent_token_needs_no_account(database: TestDatabase) {
     agent_run.finish().await;
 }
 
+/// An agent's program may not know the authority of the certificate, so it gets an address without TLS, on this machine.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn m13_host_tools_have_an_address_of_their_own_beside_tls() {
+    let database = TestDatabase::sqlite();
+    let mut binary = Binary::on(&database).with("GREENROOM_ACP__AGENTS", &double("acp"));
+    binary.launch.arguments = vec!["--tls-self-signed".into()];
+    let (server, _) = binary.serve().await;
+    let pem = std::fs::read(binary.launch.data_dir.join("tls/self-signed.crt")).unwrap();
+    let api = TestClient::trusting(server.base_url(), &pem).unwrap().with_token(server.local_key());
+    let (_, run, _, entry) = start_run_and_read_entry(&api).await;
+    let own = entry["url"].as_str().unwrap().strip_suffix("/mcp").unwrap().to_owned();
+    assert!(own.starts_with("http://127.0.0.1:") && own != server.base_url().replace("https", "http"), "{own}");
+    let (agent, list) =
+        (TestClient::new(&own).unwrap().with_token(secret(&entry)), message(1, "tools/list", &json!({})));
+    assert_eq!(names(&response_to(to_mcp(&agent, &list)).await, 1), ["current_time", "ask_people"]);
+    let operator = agent.clone().with_token(server.local_key());
+    response_to(to_mcp(&operator, &list)).await.expect_problem(404, "not_found");
+    for path in ["/api/rooms", "/healthz", "/", "/sse"] {
+        response_to(operator.request(Method::GET, path)).await.expect_problem(404, "not_found");
+    }
+    response_to(to_mcp(&agent.anonymous(), &list)).await.expect_problem(401, "unauthorized");
+    post(&api, &format!("/api/runs/{run}/cancel"), &json!({})).await;
+    server.terminate(Duration::from_secs(30)).await.unwrap();
+}
+
 async fn invariant_17_secrets_stay_when_listening_on_all_addresses(database: TestDatabase) {
     let mut binary = Binary::on(&database).with("GREENROOM_ACP__AGENTS", &double("acp"));
     binary = binary.with("GREENROOM_LOG__LEVEL", "trace");
     let token =
         binary.run_command(&["token", "create", "--user", "local", "--scopes", "all"]).await.stdout.trim().to_owned();
     binary.launch.listen = "0.0.0.0:0".into();
+    binary.launch.arguments = vec!["--behind-tls-proxy".into()];
     let (server, everywhere) = binary.serve().await;
     let here = TestClient::new(everywhere.base_url().replace("0.0.0.0", "127.0.0.1")).unwrap();
     let (_, run, _, entry) = start_run_and_read_entry(&here.clone().with_token(&token)).await;

@@ -76,6 +76,7 @@ mod skills_training;
 mod skills_transfer;
 mod slow;
 mod stop;
+mod tls;
 mod tokens;
 mod two_servers;
 mod upgrade_check;
