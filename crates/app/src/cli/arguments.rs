@@ -1,6 +1,6 @@
 //! The command line arguments. Their doc comments are the help texts; `docs/cli.md` has more detail.
 
-use super::{auth, backup, cancel, completions, events, run, token};
+use super::{auth, backup, budget, cancel, completions, events, run, token};
 use crate::{
     config::{ConfigFlags, NodeRole, SecretString},
     tls::CertificateFingerprint,
@@ -30,6 +30,8 @@ pub enum CliCommand {
     Events(events::EventsArgs),
     /// Stop a run; returns when it has really stopped.
     Cancel(cancel::CancelArgs),
+    /// List, set and delete budgets: what runs may cost.
+    Budget(budget::BudgetArgs),
     /// Speak MCP on standard input and output, for clients that start their servers themselves.
     Mcp(ServerArgs),
     /// Print a sign-in link for a browser, or the header for scripts.

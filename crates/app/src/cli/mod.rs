@@ -8,6 +8,7 @@ mod agents;
 mod arguments;
 mod auth;
 pub mod backup;
+mod budget;
 mod cancel;
 mod client;
 mod completions;
@@ -40,6 +41,7 @@ pub async fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
         CliCommand::Agents(connection) => agents::run(&connection).await,
         CliCommand::Events(arguments) => events::run(arguments).await,
         CliCommand::Cancel(arguments) => cancel::run(&arguments).await,
+        CliCommand::Budget(arguments) => budget::run(&arguments).await,
         CliCommand::Mcp(connection) => mcp::run(&connection).await,
         CliCommand::Auth(arguments) => auth::run(&arguments).await,
         CliCommand::Token(arguments) => token::run(arguments).await,

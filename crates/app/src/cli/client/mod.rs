@@ -112,6 +112,26 @@ impl ApiClient {
         self.json(request.timeout(deadline)).await
     }
 
+    /// Deletes an object. Retries use the same idempotency key, so that a lost response is not an error.
+    pub async fn delete(&self, path: &str) -> Result<(), ClientError> {
+        let key = uuid::Uuid::now_v7().to_string();
+        let mut pause = FIRST_PAUSE;
+        for attempt in 1.. {
+            let request = self.request(Method::DELETE, path, &[]).header("Idempotency-Key", &key);
+            match self.check_status(request.timeout(REQUEST_DEADLINE).send().await).await {
+                Err(error @ (ClientError::ConnectionLost { .. } | ClientError::Busy { .. }))
+                    if attempt < WRITE_ATTEMPTS =>
+                {
+                    tracing::debug!(%error, "retrying");
+                    tokio::time::sleep(pause).await;
+                }
+                decided => return decided.map(drop),
+            }
+            pause *= 2;
+        }
+        Ok(())
+    }
+
     /// Opens a live feed. The deadline covers only the response head.
     pub async fn stream(&self, path: &str, query: &[(&str, &str)], after: &str) -> Result<Response, ClientError> {
         let request = self.request(Method::GET, path, query);

@@ -1,11 +1,13 @@
 //! The parts of API responses that the command line uses. Unknown fields are ignored: a newer server may add some.
 
+use anyhow::Context as _;
 use domain::{
-    ids::{AgentId, MessageId, RoomId, RunId},
+    ids::{AgentId, BudgetId, MessageId, RoomId, RunId},
     run::Receipt,
 };
 use serde::Deserialize;
 use std::collections::HashMap;
+use uuid::Uuid;
 
 #[derive(Deserialize)]
 pub struct AgentListResponse {
@@ -23,6 +25,14 @@ pub struct AgentResponse {
 impl AgentListResponse {
     pub fn names(&self) -> HashMap<AgentId, String> {
         self.agents.iter().map(|agent| (agent.id, agent.name.clone())).collect()
+    }
+
+    /// Finds an agent, or says which ones there are.
+    pub fn find_or_list(&self, wanted: &str) -> anyhow::Result<&AgentResponse> {
+        self.find(wanted).with_context(|| {
+            let names: Vec<&str> = self.agents.iter().map(|agent| agent.name.as_str()).collect();
+            format!("there is no agent {wanted:?}; there are: {}", names.join(", "))
+        })
     }
 
     /// Finds an agent by id, by exact name, or by case-insensitive name if it is unique.
@@ -49,6 +59,27 @@ pub struct RoomResponse {
     pub agents: Vec<AgentId>,
     pub head: u64,
     pub updated_at: String,
+}
+
+#[derive(Deserialize)]
+pub struct BudgetListResponse {
+    pub budgets: Vec<BudgetResponse>,
+}
+
+#[derive(Deserialize)]
+pub struct BudgetResponse {
+    pub id: BudgetId,
+    pub scope: String,
+    pub subject_id: Option<Uuid>,
+    pub period: String,
+    pub limit_usd: f64,
+    pub spent_usd: f64,
+    pub resets_at: Option<String>,
+}
+
+#[derive(Deserialize)]
+pub struct CreatedBudgetResponse {
+    pub id: BudgetId,
 }
 
 #[derive(Deserialize)]

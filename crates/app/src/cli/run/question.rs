@@ -59,10 +59,7 @@ pub async fn post_message(
     text: &str,
 ) -> anyhow::Result<PostedQuestion> {
     let agents: AgentListResponse = client.get("/api/agents", &[]).await?;
-    let Some(agent) = agents.find(wanted) else {
-        let names: Vec<&str> = agents.agents.iter().map(|agent| agent.name.as_str()).collect();
-        anyhow::bail!("there is no agent {wanted:?}; there are: {}", names.join(", "));
-    };
+    let agent = agents.find_or_list(wanted)?;
     let room: RoomResponse = match room {
         None => {
             let body = json!({"name": room_name(text, &agent.name), "agents": [agent.id]});

@@ -12,7 +12,8 @@ use tokio::{
 };
 
 on_both_databases! {
-    server: run_prints_the_answer_and_usage, events_follow_prints_new_events, rooms_agents_and_cancel, doctor_finds_the_server;
+    server: run_prints_the_answer_and_usage, events_follow_prints_new_events, rooms_agents_and_cancel, doctor_finds_the_server,
+            budgets_are_set_listed_and_deleted;
     database: c2_commands_use_the_key_of_the_data_folder;
 }
 
@@ -40,6 +41,41 @@ async fn run_prints_the_answer_and_usage(api: &TestClient) {
     assert_eq!(api.messages(room.parse().unwrap(), None, 10).await.unwrap().messages.len(), 4);
     let nobody = run_as(api, dir.path(), &["run", "nobody", "hi"]).await;
     assert_eq!((nobody.code, nobody.stdout.as_str()), (Some(1), ""));
+}
+
+async fn budgets_are_set_listed_and_deleted(api: &TestClient) {
+    let dir = tempfile::tempdir().unwrap();
+    let budget = async |arguments: &[&str]| run_as(api, dir.path(), &[&["budget"], arguments].concat()).await;
+    let set = budget(&["set", "$0.5", "--agent", "scripted", "--period", "day"]).await;
+    assert_eq!(set.code, Some(0), "{}", set.stderr);
+    assert!(set.stdout.ends_with(": $0.5 per day\n"), "{}", set.stdout);
+    assert_eq!(budget(&["set", "50", "--workspace"]).await.code, Some(0));
+    let room = room(api).await;
+    let spent = post_text(api, room, r#"!script [{"text":"dear"},{"usage":{"cost":0.75}}]"#).await;
+    wait_for_end(api, spent).await;
+    let listed = budget(&["list"]).await.stdout;
+    let lines: Vec<&str> = listed.lines().collect();
+    assert_eq!(lines.len(), 3, "{listed}");
+    assert!(
+        listed.contains("$0.7500 (used up)") && listed.contains("scripted") && listed.contains("$50.00"),
+        "{listed}"
+    );
+    let refused = run_as(api, dir.path(), &["run", "scripted", "hi"]).await;
+    assert!(refused.code == Some(1) && refused.stderr.contains("budget_exceeded"), "{}", refused.stderr);
+
+    // A larger limit replaces the smaller one of the same agent and period.
+    assert_eq!(budget(&["set", "2", "--agent", "scripted", "--period", "day"]).await.code, Some(0));
+    let listed = budget(&["list"]).await.stdout;
+    assert!(listed.lines().count() == 3 && !listed.contains("used up") && listed.contains("$2.00"), "{listed}");
+    let id = listed.lines().nth(1).unwrap().split_whitespace().next().unwrap().to_owned();
+    assert_eq!(budget(&["delete", &id]).await.stdout, format!("budget {id} is deleted\n"));
+    assert_eq!(budget(&["delete", &id]).await.code, Some(1), "it does not exist any more");
+    assert_eq!(budget(&["list"]).await.stdout.lines().count(), 2);
+    for wrong in [&["set", "0", "--workspace"][..], &["set", "5"], &["set", "5", "--workspace", "--agent", "scripted"]]
+    {
+        assert_eq!(budget(wrong).await.code, Some(2), "{wrong:?}");
+    }
+    assert_eq!(budget(&["set", "5", "--agent", "nobody"]).await.code, Some(1));
 }
 
 async fn events_follow_prints_new_events(api: &TestClient) {
