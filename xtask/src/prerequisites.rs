@@ -50,6 +50,10 @@ pub const PYTHON: Prerequisite = Prerequisite {
 pub const GIT: Prerequisite =
     Prerequisite { name: "git", is_present: || find_in_path("git").is_some(), packages: &["git"] };
 
+/// A client that is not ours: it connects to a server with TLS, and as another user of the machine.
+pub const CURL: Prerequisite =
+    Prerequisite { name: "curl", is_present: || find_in_path("curl").is_some(), packages: &["curl"] };
+
 /// Runs the web app in the browser tests.
 pub const CHROMIUM: Prerequisite = Prerequisite {
     name: "the Chromium browser",

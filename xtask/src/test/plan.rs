@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::stages::{self, StageContext, StageResult};
 use crate::guard;
-use crate::prerequisites::{C_COMPILER, CHROMIUM, GIT, NODE, POSTGRESQL, PYTHON, Prerequisite};
+use crate::prerequisites::{C_COMPILER, CHROMIUM, CURL, GIT, NODE, POSTGRESQL, PYTHON, Prerequisite};
 use crate::repository::XtaskResult;
 
 pub struct TestStage {
@@ -37,6 +37,13 @@ use TestNeed::{Clis, McpServers, Postgres, RustTests, TestPrograms, WebApp};
 pub const STAGES: &[TestStage] = &[
     TestStage { name: "tidy", programs: &[GIT], needs: &[], limit: minutes(5), run: stages::tidy },
     TestStage { name: "web", programs: &[NODE], needs: &[WebApp], limit: minutes(15), run: stages::web },
+    TestStage {
+        name: "security",
+        programs: &[C_COMPILER, POSTGRESQL, CURL],
+        needs: &[RustTests, Postgres],
+        limit: minutes(30),
+        run: stages::security,
+    },
     TestStage {
         name: "rust",
         programs: &[C_COMPILER, POSTGRESQL, GIT],
@@ -83,7 +90,7 @@ pub const STAGES: &[TestStage] = &[
 
 /// Lanes run side by side, the stages of a lane one after the other. Change this when a stage with time limits of its
 /// own becomes unreliable beside another: a third lane made tests with deadlines fail on two cores.
-pub const LANES: &[&[&str]] = &[&["tidy", "rust", "chaos"], &["web", "cli", "mcp", "browser", "guard"]];
+pub const LANES: &[&[&str]] = &[&["tidy", "security", "rust", "chaos"], &["web", "cli", "mcp", "browser", "guard"]];
 
 /// The same for every build and every run of tests: another selection of packages or features would build the
 /// dependencies once more.
@@ -91,6 +98,70 @@ pub const SELECTION: &[&str] = &["--workspace", "--features", "greenroom/test-ho
 
 /// Tests that need programs from npm or pip. They have `test = false`, so the default selection leaves them out.
 const NAMED_TARGETS: &[&str] = &["--test", "cli", "--test", "mcp"];
+
+/// How the names of attack tests begin: the finding of the audit, or the invariant, that the test is about (docs/security.md).
+/// The stage `security` runs exactly these, the stage `rust` all others.
+pub const ATTACKS: &[&str] = &[
+    "c2_",
+    "h1_",
+    "h2_",
+    "h3_",
+    "h4_",
+    "h5_",
+    "m1_",
+    "m2_",
+    "m3_",
+    "m4_",
+    "m5_",
+    "m6_",
+    "m7_",
+    "m8_",
+    "m9_",
+    "m10_",
+    "m11_",
+    "m12_",
+    "m13_",
+    "l1_",
+    "l2_",
+    "l3_",
+    "l4_",
+    "l5_",
+    "l6_",
+    "l7_",
+    "l8_",
+    "l9_",
+    "l10_",
+    "invariant_15_",
+    "invariant_21_",
+    "invariant_28_",
+];
+
+/// Which of the Rust tests a stage runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TestSlice {
+    Attacks,
+    Others,
+}
+
+impl TestSlice {
+    /// For nextest.
+    pub fn filter_expression(self) -> String {
+        let attacks = format!("test(/(^|::)({})/)", ATTACKS.join("|"));
+        match self {
+            Self::Attacks => attacks,
+            Self::Others => format!("not {attacks}"),
+        }
+    }
+
+    /// For `cargo test`, which compares parts of names: what one slice selects, the other one skips.
+    pub fn libtest_arguments(self) -> Vec<String> {
+        let parts = ATTACKS.iter().map(|attack| format!("::{attack}"));
+        match self {
+            Self::Attacks => parts.collect(),
+            Self::Others => parts.flat_map(|part| ["--skip".to_owned(), part]).collect(),
+        }
+    }
+}
 
 const fn minutes(minutes: u64) -> Duration {
     Duration::from_secs(minutes * 60)
@@ -155,7 +226,10 @@ mod tests {
 
     #[test]
     fn no_name_selects_every_stage() {
-        assert_eq!(names(select(&[])), Ok(vec!["tidy", "web", "rust", "cli", "mcp", "browser", "chaos", "guard"]));
+        assert_eq!(
+            names(select(&[])),
+            Ok(vec!["tidy", "web", "security", "rust", "cli", "mcp", "browser", "chaos", "guard"])
+        );
     }
 
     #[test]
@@ -166,10 +240,8 @@ mod tests {
     #[test]
     fn an_unknown_stage_is_refused_with_the_known_ones() {
         let refusal = names(select(&words(&["rust", "wep"])));
-        assert!(
-            refusal.is_err_and(|message| message.contains("`wep`")
-                && message.contains("tidy, web, rust, cli, mcp, browser, chaos, guard"))
-        );
+        assert!(refusal.is_err_and(|message| message.contains("`wep`")
+            && message.contains("tidy, web, security, rust, cli, mcp, browser, chaos, guard")));
     }
 
     #[test]
@@ -193,6 +265,17 @@ mod tests {
         let lanes: Vec<Vec<&str>> =
             lanes(&selected).iter().map(|lane| lane.iter().map(|stage| stage.name).collect()).collect();
         assert_eq!(lanes, [vec!["tidy", "chaos"], vec!["mcp"]]);
+    }
+
+    #[test]
+    fn the_slices_select_by_the_same_names() {
+        let attacks = TestSlice::Attacks.filter_expression();
+        assert!(attacks.starts_with("test(/(^|::)(c2_|h1_|"), "{attacks}");
+        assert_eq!(TestSlice::Others.filter_expression(), format!("not {attacks}"));
+        let selected = TestSlice::Attacks.libtest_arguments();
+        let skipped: Vec<String> =
+            TestSlice::Others.libtest_arguments().into_iter().filter(|argument| argument != "--skip").collect();
+        assert_eq!((selected.len(), &selected), (ATTACKS.len(), &skipped));
     }
 
     #[test]

@@ -137,6 +137,7 @@ mod tests {
             [
                 ("tidy", None),
                 ("web", Some("no npm")),
+                ("security", None),
                 ("rust", None),
                 ("cli", None),
                 ("mcp", Some("no python")),

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::doctests;
 use super::format::TestFormat;
-use super::plan::SELECTION;
+use super::plan::{SELECTION, TestSlice};
 use super::record::{TestRecord, TimedTest, read_line};
 use super::setup::TestSetup;
 use crate::progress::cargo_output;
@@ -73,11 +73,14 @@ pub fn web(context: &StageContext<'_>) -> XtaskResult<StageResult> {
     Ok(checked.and(watch(context, TestFormat::Vitest, &mut web_app::unit_tests(context.repository))?))
 }
 
+/// The attacks: what docs/security.md promises.
+pub fn security(context: &StageContext<'_>) -> XtaskResult<StageResult> {
+    let (format, mut tests) = slice(context, TestSlice::Attacks);
+    watch(context, format, &mut tests)
+}
+
 pub fn rust(context: &StageContext<'_>) -> XtaskResult<StageResult> {
-    let (format, mut tests) = rust_tests(context, &[]);
-    if let Some(url) = context.setup.postgres_url() {
-        tests.env("GREENROOM_TEST_POSTGRES", url);
-    }
+    let (format, mut tests) = slice(context, TestSlice::Others);
     let result = watch(context, format, &mut tests)?;
     // `cargo test` runs examples in comments by itself, nextest does not.
     if format == TestFormat::Libtest || !doctests::exist(&SourceTree::read(context.repository.root())?) {
@@ -117,6 +120,26 @@ pub fn chaos(context: &StageContext<'_>) -> XtaskResult<StageResult> {
         sum = sum.and(result);
     }
     Ok(sum)
+}
+
+/// A part of the tests of the workspace, on both databases.
+fn slice(context: &StageContext<'_>, slice: TestSlice) -> (TestFormat, Command) {
+    let (format, mut tests) = rust_tests(context, &[]);
+    match format {
+        // Nextest runs what any of several expressions selects, so that one from the command line would select nothing less.
+        TestFormat::Nextest if context.arguments.iter().any(|argument| argument == "-E") => {}
+        TestFormat::Nextest => {
+            tests.args(["-E", &slice.filter_expression()]);
+        }
+        _ => {
+            let is_separated = context.arguments.iter().any(|argument| argument == "--");
+            tests.args((!is_separated).then_some("--")).args(slice.libtest_arguments());
+        }
+    }
+    if let Some(url) = context.setup.postgres_url() {
+        tests.env("GREENROOM_TEST_POSTGRES", url);
+    }
+    (format, tests)
 }
 
 fn rust_tests(context: &StageContext<'_>, targets: &[&str]) -> (TestFormat, Command) {

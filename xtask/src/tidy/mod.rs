@@ -11,6 +11,7 @@ mod markdown;
 mod migrations;
 mod reexports;
 mod searches;
+mod security_tests;
 mod size;
 mod text;
 mod tree;
@@ -36,6 +37,7 @@ const RULES: &[TidyRule] = &[
     TidyRule { name: "source files stay small", check: size::source_files_stay_small },
     TidyRule { name: "the code map names existing paths", check: documents::the_map_names_existing_paths },
     TidyRule { name: "links between documents work", check: documents::links_hold },
+    TidyRule { name: "promises name existing tests", check: security_tests::promises_name_existing_tests },
     TidyRule { name: "searches lead to their file", check: searches::lead_to_their_file },
     TidyRule { name: "crates depend in one direction", check: direction::crates_depend_in_one_direction },
     TidyRule { name: "re-exports follow the direction", check: reexports::reexports_follow_the_direction },

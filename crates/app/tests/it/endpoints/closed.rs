@@ -122,6 +122,25 @@ async fn as_other_user(program: &str, arguments: &[&str]) -> (bool, String) {
     (output.status.success(), text)
 }
 
+/// The status of each request, sent by one curl of the other user.
+async fn by_curl_of_other_user(folder: &Path, server: &str, operations: &[(Method, String)]) -> Vec<String> {
+    let request = |(method, path): &(Method, String)| {
+        let body =
+            if *method == Method::GET { "" } else { "header = \"content-type: application/json\"\ndata = \"{}\"\n" };
+        format!(
+            "url = \"{server}{path}\"\nrequest = \"{method}\"\n{body}silent\nnoproxy = \"*\"\nmax-time = 20\n\
+             output = \"/dev/null\"\nwrite-out = \"%{{http_code}}\\n\"\n"
+        )
+    };
+    let requests: Vec<String> = operations.iter().map(request).collect();
+    let file = folder.join("requests.curl");
+    std::fs::write(&file, requests.join("next\n")).unwrap();
+    std::fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
+    let (ok, text) = as_other_user("curl", &["--config", file.to_str().unwrap()]).await;
+    assert!(ok, "{text}");
+    text.lines().map(str::to_owned).collect()
+}
+
 fn mode(path: &Path) -> u32 {
     std::fs::metadata(path).unwrap().permissions().mode() & 0o777
 }
@@ -152,6 +171,12 @@ async fn invariant_21_no_other_user_of_the_machine(database: TestDatabase) {
         for name in names {
             let path = folder.join(name).display().to_string();
             assert!(!as_other_user("cat", &[&path]).await.0, "{name}");
+        }
+        let operations = closed_operations(&api).await;
+        let answers = by_curl_of_other_user(parent.path(), api.base_url(), &operations).await;
+        assert_eq!(answers.len(), operations.len());
+        for ((method, path), answer) in operations.iter().zip(answers) {
+            assert!(matches!(answer.as_str(), "401" | "403"), "{method} {path} by another user: {answer}");
         }
         let key = std::fs::read_to_string(folder.join("local.key")).unwrap();
         let (program, folder) = (env!("CARGO_BIN_EXE_greenroom"), folder.display().to_string());

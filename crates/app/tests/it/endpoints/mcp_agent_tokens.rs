@@ -21,7 +21,7 @@ use testkit::{
     client::{SeenEvent, TestClient},
     database::TestDatabase,
     programs,
-    server::{TestServer, assert_no_process_with_env},
+    server::{TestServer, assert_no_process_with_env, processes_with_env},
 };
 use uuid::Uuid;
 
@@ -192,6 +192,18 @@ async fn invariant_21_an_agent_token_allows_only_host_tools(database: TestDataba
         assert_eq!(response_to(request).await.status, 405);
     }
     assert_closed_to(&agent_run.server, &api).await;
+    // A program that the agent starts has neither the key nor, without its parent's help, the agent token.
+    let key = agent_run.server.running().local_key();
+    let processes = processes_with_env(&agent_run.mark);
+    assert!(!processes.is_empty(), "the agent runs");
+    for process in processes {
+        let seen = std::fs::read(format!("/proc/{process}/environ")).unwrap_or_default();
+        assert!(!String::from_utf8_lossy(&seen).contains(key), "the key is in the environment of process {process}");
+    }
+    assert_closed_to(&agent_run.server, &api.anonymous()).await;
+    response_to(to_mcp(&api.anonymous(), &message(1, "tools/list", &json!({}))))
+        .await
+        .expect_problem(401, "unauthorized");
     agent_run.stop().await;
     agent_run.finish().await;
 }
