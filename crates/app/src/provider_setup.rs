@@ -31,13 +31,13 @@ use std::{
 use workbench::{
     egress::EgressPolicy,
     mcp::{McpClientSettings, McpManager},
-    process::Supervisor,
+    process::Launcher,
 };
 
 /// `address` is where the server listens.
 pub fn registry(
     config: &AppConfig,
-    supervisor: &Supervisor,
+    launcher: &Arc<dyn Launcher>,
     mcp: &McpManager,
     address: SocketAddr,
 ) -> ProviderRegistry {
@@ -47,7 +47,7 @@ pub fn registry(
         allowed_variables: starting.pass_env.clone(),
         share_login: starting.share_login,
         environment: config.environment.variables().clone(),
-        launcher: Arc::new(supervisor.clone()),
+        launcher: Arc::clone(launcher),
     };
     let claude = ClaudeCodeProvider::new(claude_code::ClaudeCodeConfig {
         program: program(&config.claude_code.starting),
@@ -143,7 +143,7 @@ fn acp_presets(config: &AcpConfig) -> Vec<Preset> {
 const COMMON: [&str; 8] = ["PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "SHELL"];
 
 /// Creates the manager that runs MCP servers for this server and its agents.
-pub fn mcp_manager(config: &AppConfig, supervisor: &Supervisor) -> anyhow::Result<McpManager> {
+pub fn mcp_manager(config: &AppConfig, launcher: impl Launcher + 'static) -> anyhow::Result<McpManager> {
     let folder = config.store.data_dir.join("mcp");
     let folder = std::path::absolute(&folder).unwrap_or(folder);
     let made = DirBuilder::new().recursive(true).mode(0o700).create(&folder);
@@ -159,7 +159,7 @@ pub fn mcp_manager(config: &AppConfig, supervisor: &Supervisor) -> anyhow::Resul
         egress: Arc::new(EgressPolicy { allow: config.mcp.egress_allow.clone() }),
         ..McpClientSettings::new(folder)
     };
-    Ok(McpManager::new(supervisor.clone(), settings))
+    Ok(McpManager::new(launcher, settings))
 }
 
 /// The environment variables that MCP server settings may use.

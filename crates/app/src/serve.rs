@@ -6,7 +6,9 @@ use crate::{
     cli::{doctor, version},
     config::{AppConfig, DatabaseSetting, NodeRole, TlsSetting},
     data_folder::{self, PreparedFolder},
-    provider_setup, sign_in, test_hooks,
+    provider_setup,
+    recorded_launcher::RecordedLauncher,
+    sign_in, test_hooks,
     tls::{self, CertificateFingerprint},
 };
 use anyhow::Context as _;
@@ -26,7 +28,7 @@ use tokio::{
     task::JoinSet,
 };
 use tokio_util::sync::CancellationToken;
-use workbench::process::Supervisor;
+use workbench::process::{Launcher, Supervisor};
 
 /// From the start of a request to the head of its response.
 const REQUEST_DEADLINE: Duration = Duration::from_secs(60);
@@ -178,8 +180,10 @@ impl RunningServer {
         let sockets = sockets(listener, &encryption).await?;
         let host_tools_address = sockets.host_tools.as_ref().unwrap_or(&sockets.clients).local_addr()?;
         let store = Store::open(&store_config(config)?, StoreAccess::Server, &mut store_tasks, &store_cancel).await?;
-        let mcp = provider_setup::mcp_manager(config, &supervisor)?;
-        let providers = provider_setup::registry(config, &supervisor, &mcp, host_tools_address);
+        let launcher = RecordedLauncher { supervisor: supervisor.clone(), store: store.clone() };
+        let mcp = provider_setup::mcp_manager(config, launcher.clone())?;
+        let launcher: Arc<dyn Launcher> = Arc::new(launcher);
+        let providers = provider_setup::registry(config, &launcher, &mcp, host_tools_address);
         let engine = Engine::new(store.clone(), providers, mcp, engine_config(config)?);
         create_first_agent(&store, &engine).await?;
         engine.sweep_uploads().await;

@@ -8,6 +8,7 @@ use crate::{
     permission::{Forbidden, Permission, Role},
     scope::{Scope, Scopes},
 };
+use std::net::IpAddr;
 
 /// The author of a command, after authentication.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -20,6 +21,8 @@ pub struct Actor {
     /// What the credential may be used for; a role has more.
     pub scopes: Scopes,
     pub credential: Credential,
+    /// The address that the request came from, if it came over the network.
+    pub address: Option<IpAddr>,
 }
 
 /// A person or a service account.
@@ -57,17 +60,35 @@ impl Actor {
             role: Role::Owner,
             scopes: Scopes::ALL,
             credential: Credential::LocalKey,
+            address: None,
         }
+    }
+
+    /// The same actor, at the address of a request.
+    pub fn at(self, address: Option<IpAddr>) -> Self {
+        Self { address, ..self }
+    }
+
+    /// Whether both act for the same user by the same credential. A client may change its address.
+    pub fn is_same(&self, other: &Self) -> bool {
+        let Self { workspace, user, role, scopes, credential, address: _ } = self;
+        *workspace == other.workspace
+            && *user == other.user
+            && *role == other.role
+            && *scopes == other.scopes
+            && *credential == other.credential
     }
 
     /// The server itself, in a workspace.
     pub fn system(workspace: Owner) -> Self {
-        Self { workspace, user: None, role: Role::Owner, scopes: Scopes::ALL, credential: Credential::System }
+        let (role, scopes, credential) = (Role::Owner, Scopes::ALL, Credential::System);
+        Self { workspace, user: None, role, scopes, credential, address: None }
     }
 
     /// A process of an agent's run. It changes what the agent itself keeps, and may ask for nothing else.
     pub fn agent(workspace: Owner, run: RunId) -> Self {
-        Self { workspace, user: None, role: Role::Viewer, scopes: Scopes::ALL, credential: Credential::Agent(run) }
+        let (role, scopes, credential) = (Role::Viewer, Scopes::ALL, Credential::Agent(run));
+        Self { workspace, user: None, role, scopes, credential, address: None }
     }
 
     /// Returns the workspace, if the actor's role has a permission in it and the credential is for that. Every command
@@ -135,6 +156,13 @@ mod tests {
         assert!(!actor("local", Role::Admin).may(Permission::Operate));
         assert!(!actor("ada", Role::Owner).may(Permission::Operate));
         assert!(actor("ada", Role::Owner).may(Permission::ManageTokens));
+    }
+
+    #[test]
+    fn an_actor_is_the_same_at_another_address() {
+        let at_home = Actor::local().at(Some([192, 0, 2, 1].into()));
+        assert!(at_home.is_same(&Actor::local()) && at_home != Actor::local());
+        assert!(!at_home.is_same(&Actor::system(Owner::local())));
     }
 
     #[test]

@@ -62,7 +62,7 @@ pub struct DecisionAuthor {
 }
 
 impl DecisionAuthor {
-    pub fn new(actor: &Actor, address: Option<IpAddr>) -> Self {
+    pub fn new(actor: &Actor) -> Self {
         let credential = match actor.credential {
             Credential::LocalKey => "local_key",
             Credential::NoAuth => "no_auth",
@@ -72,7 +72,7 @@ impl DecisionAuthor {
             Credential::System => "system",
         };
         let (user_id, name) = (actor.user_id(), actor.name().clone());
-        Self { user_id, name, credential: credential.to_owned(), address }
+        Self { user_id, name, credential: credential.to_owned(), address: actor.address }
     }
 }
 

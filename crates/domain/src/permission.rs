@@ -35,6 +35,10 @@ pub enum Permission {
     ManageMcpServers,
     /// Limit what runs may cost.
     ManageBudgets,
+    /// See who did what: changes, sign-ins, refused requests.
+    ReadAudit,
+    /// Erase what was deleted without waiting for the grace period.
+    Purge,
     /// Act for the server itself: configure programs that it starts, see its log files and checks. Only in the
     /// operator's workspace.
     Operate,
@@ -73,7 +77,7 @@ impl Role {
 }
 
 impl Permission {
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::Read,
         Self::Post,
         Self::Approve,
@@ -82,6 +86,8 @@ impl Permission {
         Self::ManageSkills,
         Self::ManageMcpServers,
         Self::ManageBudgets,
+        Self::ReadAudit,
+        Self::Purge,
         Self::Operate,
     ];
 
@@ -90,7 +96,12 @@ impl Permission {
         match self {
             Self::Read => Role::Viewer,
             Self::Post | Self::Approve | Self::ManageTokens => Role::Member,
-            Self::ManageAgents | Self::ManageSkills | Self::ManageMcpServers | Self::ManageBudgets => Role::Admin,
+            Self::ManageAgents
+            | Self::ManageSkills
+            | Self::ManageMcpServers
+            | Self::ManageBudgets
+            | Self::ReadAudit
+            | Self::Purge => Role::Admin,
             Self::Operate => Role::Owner,
         }
     }
@@ -106,6 +117,8 @@ impl Permission {
             Self::ManageSkills => "manage skills",
             Self::ManageMcpServers => "manage MCP servers",
             Self::ManageBudgets => "manage budgets",
+            Self::ReadAudit => "read the audit log",
+            Self::Purge => "purge what is deleted",
             Self::Operate => "operate the server",
         }
     }
@@ -147,6 +160,8 @@ mod tests {
             Permission::ManageSkills,
             Permission::ManageMcpServers,
             Permission::ManageBudgets,
+            Permission::ReadAudit,
+            Permission::Purge,
         ];
         assert_eq!(may(Role::Admin), [&member[..], &configures].concat());
         assert_eq!(may(Role::Owner), Permission::ALL);

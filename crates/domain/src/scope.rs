@@ -41,6 +41,8 @@ impl Scope {
             | Permission::ManageSkills
             | Permission::ManageMcpServers
             | Permission::ManageBudgets
+            | Permission::ReadAudit
+            | Permission::Purge
             | Permission::Operate => Self::Admin,
         }
     }

@@ -3,6 +3,7 @@
 use crate::Engine;
 use domain::{
     actor::{Actor, Credential},
+    audit::CountedEntry,
     ids::{BrowserSessionId, TokenId},
     permission::Role,
 };
@@ -53,9 +54,14 @@ impl Accounts {
         self.0.create_browser_session(actor, token, cookie_hash).await.map(drop)
     }
 
-    /// Signs a browser in as the operator. The session ends with the local key.
-    pub async fn sign_in_operator(&self, key_hash: &[u8; 32], cookie_hash: &[u8; 32]) -> Result<()> {
-        self.0.create_operator_session(&Actor::local(), key_hash, cookie_hash).await.map(drop)
+    /// Signs a browser in as the operator, who is the actor. The session ends with the local key.
+    pub async fn sign_in_operator(&self, actor: &Actor, key_hash: &[u8; 32], cookie_hash: &[u8; 32]) -> Result<()> {
+        self.0.create_operator_session(actor, key_hash, cookie_hash).await.map(drop)
+    }
+
+    /// Records something of which there may be many, such as a refused request.
+    pub fn count_audit(&self, entry: CountedEntry) {
+        self.0.count_audit(entry);
     }
 
     pub async fn sign_out(&self, actor: &Actor, cookie_hash: &[u8; 32]) -> Result<()> {

@@ -112,7 +112,7 @@ impl McpService {
     /// Ends the sessions of a actor that has lost access.
     pub async fn end_sessions_of(&self, actor: &Actor) {
         let mut sessions = self.0.sessions.all();
-        sessions.retain(|session| session.actor == *actor);
+        sessions.retain(|session| session.actor.is_same(actor));
         self.end_all(&sessions, "its token is no longer valid");
     }
 

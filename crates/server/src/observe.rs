@@ -3,6 +3,7 @@
 
 use crate::{
     App,
+    auth::{refusals, request_source::RequestSource},
     error::{Problem, log_cause},
     http::uploads,
     metrics,
@@ -55,7 +56,7 @@ pub async fn observe(State(app): State<App>, mut request: Request, next: Next) -
     let started = Instant::now();
     let id = RequestId::of(request.headers());
     request.extensions_mut().insert(id.clone());
-    let method = method_label(request.method());
+    let (method, source) = (method_label(request.method()), RequestSource::of(&request));
     let route = request.extensions().get::<MatchedPath>().cloned();
     let route = route.as_ref().map_or("unmatched", MatchedPath::as_str);
 
@@ -71,6 +72,7 @@ pub async fn observe(State(app): State<App>, mut request: Request, next: Next) -
 
     let took = started.elapsed();
     let status = response.status();
+    refusals::record(&app, &mut response, &source, method, route);
     log_cause(&mut response, id.as_str(), method, route);
     tracing::debug!(
         request_id = id.as_str(),

@@ -6,6 +6,7 @@
 pub mod backup;
 mod catalog;
 mod commit;
+mod counted_audit;
 mod database;
 mod error;
 pub mod journal;
@@ -18,7 +19,7 @@ mod row;
 mod upgrade;
 
 pub use catalog::{
-    audit::AuditRecord,
+    audit::{AuditFilter, AuditRecord},
     browser_sessions::BROWSER_SESSION_LIFETIME,
     idempotency::EarlierResult,
     mcp_servers::{MAX_MCP_SERVERS, McpServerImport, McpServerRecord},

@@ -24,6 +24,7 @@ macro_rules! files {
             "0012_budgets.sql",
             "0013_skill_reviews.sql",
             "0014_remembered_rules.sql",
+            "0015_security_log.sql",
         )
     };
     ($dialect:literal, $($name:literal,)*) => {

@@ -2,6 +2,7 @@
 
 use crate::{
     StoreError,
+    counted_audit::{CountedAudit, CountedAuditWriter},
     database::Database,
     error::Result,
     journal::{
@@ -90,6 +91,7 @@ struct StoreInner {
     tails: Tails,
     notify_hub: NotifyHub,
     requests: mpsc::Sender<CommitRequest>,
+    counted_audit: Arc<CountedAudit>,
     #[cfg(feature = "test-hooks")]
     planted: Option<PlantedBug>,
     /// Held while the server runs: one server per SQLite file.
@@ -135,6 +137,7 @@ impl Store {
             tails: Tails::new(config.tail_bytes),
             notify_hub: if relay.is_some() { NotifyHub::with_outbox() } else { NotifyHub::default() },
             requests,
+            counted_audit: Arc::default(),
             #[cfg(feature = "test-hooks")]
             planted: config.planted_bug,
             _lock: lock,
@@ -142,6 +145,7 @@ impl Store {
         if access == StoreAccess::Server {
             tasks.spawn(JournalWriter::new(store.clone(), receiver).run(cancel.clone()));
             tasks.spawn(Checkpointer { store: store.clone() }.run(cancel.clone()));
+            tasks.spawn(CountedAuditWriter { store: store.clone() }.run(cancel.clone()));
         }
         if let Some(relay) = relay {
             tasks.spawn(NotifyService::start(store.clone(), relay).await.run(cancel.clone()));
@@ -222,6 +226,10 @@ impl Store {
 
     pub(crate) fn notify_hub(&self) -> &NotifyHub {
         &self.0.notify_hub
+    }
+
+    pub(crate) fn counted_audit(&self) -> &Arc<CountedAudit> {
+        &self.0.counted_audit
     }
 
     #[cfg(feature = "test-hooks")]

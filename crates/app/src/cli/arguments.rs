@@ -1,6 +1,6 @@
 //! The command line arguments. Their doc comments are the help texts; `docs/cli.md` has more detail.
 
-use super::{auth, backup, budget, cancel, completions, events, run, token};
+use super::{audit, auth, backup, budget, cancel, completions, events, run, token};
 use crate::{
     config::{ConfigFlags, NodeRole, SecretString},
     tls::CertificateFingerprint,
@@ -38,6 +38,8 @@ pub enum CliCommand {
     Auth(auth::AuthArgs),
     /// Create, list and revoke access tokens, in the store itself.
     Token(token::TokenArgs),
+    /// Print who did what on the server: changes, sign-ins, refused requests.
+    Audit(audit::AuditArgs),
     /// Check what is installed, what is missing and how to get it.
     Doctor(DataArgs),
     /// Write everything that is stored to one file.

@@ -6,6 +6,7 @@
 
 mod agents;
 mod arguments;
+mod audit;
 mod auth;
 pub mod backup;
 mod budget;
@@ -44,6 +45,7 @@ pub async fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
         CliCommand::Budget(arguments) => budget::run(&arguments).await,
         CliCommand::Mcp(connection) => mcp::run(&connection).await,
         CliCommand::Auth(arguments) => auth::run(&arguments).await,
+        CliCommand::Audit(arguments) => audit::run(&arguments).await,
         CliCommand::Token(arguments) => token::run(arguments).await,
         CliCommand::Doctor(data) => doctor::run(&data).await,
         CliCommand::Backup(arguments) => backup::backup(&arguments).await,

@@ -11,8 +11,8 @@ use domain::{
     run::{Run, RunStatus},
     signal::{SignalBody, SignalOutcome},
 };
-use serde_json::Value;
-use std::{net::IpAddr, time::Duration};
+use serde_json::{Value, json};
+use std::time::Duration;
 use store::RememberedTool;
 
 /// How long to wait until the server that holds the run has carried out an answer. It stays stored.
@@ -28,8 +28,6 @@ pub struct ApprovalResponse {
     pub input: Option<Value>,
     /// Allow such calls for this agent in this room from now on.
     pub remember: Option<RememberScope>,
-    /// The address of the client, if it is known.
-    pub address: Option<IpAddr>,
 }
 
 impl Engine {
@@ -41,7 +39,7 @@ impl Engine {
         approval: ApprovalResponse,
     ) -> Result<(), EngineError> {
         let owner = actor.require(Permission::Approve)?;
-        let ApprovalResponse { decision, input, remember, address } = approval;
+        let ApprovalResponse { decision, input, remember } = approval;
         if remember.is_some() && decision != Decision::Allow {
             return Err(remember_refused(
                 "only allow can be remembered; to always deny a tool, add it to the agent's tools.deny",
@@ -53,7 +51,8 @@ impl Engine {
             // It has not asked for anything yet.
             RunStatus::Queued => return Err(EngineError::NotFound),
             _ => {
-                let entry = AuditEntry::new(actor, AuditAction::Approve, AuditedObject::Approval, id);
+                let entry = AuditEntry::new(actor, AuditAction::Approve, AuditedObject::Approval, id)
+                    .with_detail(json!({"decision": decision, "remember": remember}));
                 let answer = SignalBody::AnswerApproval {
                     approval_id: id,
                     decision,
@@ -61,7 +60,7 @@ impl Engine {
                     remember: remember.is_some(),
                     scope: remember,
                     user_id: actor.user_id(),
-                    author: Some(DecisionAuthor::new(actor, address)),
+                    author: Some(DecisionAuthor::new(actor)),
                 };
                 self.answer(&run, answer, entry.in_room(run.room_id)).await?
             }

@@ -3,6 +3,7 @@
 
 mod agents;
 mod approve;
+mod audit;
 mod budgets;
 mod cancel;
 mod disconnect;

@@ -124,7 +124,7 @@ async fn invariant_22_every_change_says_who_made_it_and_by_which_credential(data
     let line = |action: &str, object: &str, id: String| {
         let found = log.iter().find(|entry| entry.action == action && entry.object == object && entry.object_id == id);
         let entry = found.unwrap_or_else(|| panic!("no entry {action} {object} {id} in {log:?}"));
-        (entry.user_id, entry.credential.clone(), entry.credential_id, entry.role, entry.room_id)
+        (entry.user_id, entry.credential.clone(), entry.credential_id, entry.role.unwrap(), entry.room_id)
     };
     let by_token = |room| (actor.user_id(), "token".to_owned(), Some(token.0), Role::Admin, room);
     assert_eq!(line("create", "agent", ann.id.to_string()), by_token(None));

@@ -49,7 +49,7 @@ async fn a_withdrawn_approval_expires_and_the_run_continues(database: TestDataba
             wait_for_status(&harness, run, RunStatus::Running).await;
         }
     }
-    let allow = || ApprovalResponse { decision: Decision::Allow, input: None, remember: None, address: None };
+    let allow = || ApprovalResponse { decision: Decision::Allow, input: None, remember: None };
     let late = harness.engine.approve(&me(), run, ids[0], allow()).await;
     assert!(matches!(late, Err(EngineError::Conflict(_))), "{late:?}");
     harness.engine.approve(&me(), run, ids[1], allow()).await.unwrap();

@@ -52,7 +52,7 @@ async fn wait_for_approval(harness: &EngineHarness, run: RunId) {
 }
 
 fn allow() -> ApprovalResponse {
-    ApprovalResponse { decision: Decision::Allow, input: None, remember: None, address: None }
+    ApprovalResponse { decision: Decision::Allow, input: None, remember: None }
 }
 
 async fn invariant_23_signals_are_durable_a_stored_answer_is_carried_out_without_its_sender(database: TestDatabase) {

@@ -111,7 +111,7 @@ impl McpSessions {
     /// Finds a session by id and actor. Sessions of others are not found.
     pub fn find(&self, id: &str, actor: &Actor) -> Option<Arc<McpSession>> {
         let session = lock(&self.all).get(id).cloned()?;
-        (session.actor == *actor).then_some(session)
+        session.actor.is_same(actor).then_some(session)
     }
 
     pub fn end(&self, session: &McpSession, why: &'static str) {
@@ -134,7 +134,7 @@ impl McpSessions {
     pub fn actors(&self) -> Vec<Actor> {
         let mut found: Vec<Actor> = Vec::new();
         for session in lock(&self.all).values() {
-            if !found.contains(&session.actor) {
+            if !found.iter().any(|actor| actor.is_same(&session.actor)) {
                 found.push(session.actor.clone());
             }
         }

@@ -25,9 +25,10 @@ pub trait AccountStore: Send + Sync {
         cookie_sha256: [u8; 32],
     ) -> BoxFuture<'_, Result<(), BoxError>>;
 
-    /// Starts a browser session of the operator.
+    /// Starts a browser session of the operator, who is the actor.
     fn begin_operator_session(
         &self,
+        actor: Actor,
         key_hash: [u8; 32],
         cookie_sha256: [u8; 32],
     ) -> BoxFuture<'_, Result<(), BoxError>>;
@@ -68,10 +69,11 @@ impl AccountStore for Accounts {
 
     fn begin_operator_session(
         &self,
+        actor: Actor,
         key_hash: [u8; 32],
         cookie_sha256: [u8; 32],
     ) -> BoxFuture<'_, Result<(), BoxError>> {
-        Box::pin(async move { Ok(self.sign_in_operator(&key_hash, &cookie_sha256).await?) })
+        Box::pin(async move { Ok(self.sign_in_operator(&actor, &key_hash, &cookie_sha256).await?) })
     }
 
     fn end_browser_session(&self, actor: Actor, cookie_sha256: [u8; 32]) -> BoxFuture<'_, Result<(), BoxError>> {

@@ -10,6 +10,7 @@ use crate::error::{Code, Problem};
 use axum::http::{HeaderMap, HeaderValue, header};
 use domain::actor::{Actor, Credential};
 use engine::{AgentAccess, Engine, is_agent_token};
+use std::net::IpAddr;
 
 /// How requests prove who sends them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -110,20 +111,28 @@ impl Authenticator {
     }
 
     /// Starts a browser session with a token or the local key and returns its cookie.
-    pub async fn sign_in_with_token(&self, secret: &str) -> Result<token::TokenSecret, Problem> {
-        let actor = self.actor_for_text(secret).await?.ok_or_else(unauthorized)?;
+    pub async fn sign_in_with_token(
+        &self,
+        secret: &str,
+        address: Option<IpAddr>,
+    ) -> Result<token::TokenSecret, Problem> {
+        let actor = self.actor_for_text(secret).await?.ok_or_else(unauthorized)?.at(address);
         let (cookie, hash) = token::generate().map_err(Problem::internal)?;
         match actor.credential.token() {
             Some(token) => {
                 self.accounts.begin_browser_session(actor, token, hash).await.map_err(Problem::unavailable)?;
             }
-            None => self.begin_operator_session(hash).await?,
+            None => self.begin_operator_session(hash, address).await?,
         }
         Ok(cookie)
     }
 
     /// Starts a browser session of the operator with the code of a sign-in link and returns its cookie.
-    pub async fn sign_in_with_code(&self, code: &str) -> Result<token::TokenSecret, Problem> {
+    pub async fn sign_in_with_code(
+        &self,
+        code: &str,
+        address: Option<IpAddr>,
+    ) -> Result<token::TokenSecret, Problem> {
         if !self.links.redeem(code) {
             return Err(Problem::new(
                 Code::Unauthorized,
@@ -133,20 +142,24 @@ impl Authenticator {
             .header(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")));
         }
         let (cookie, hash) = token::generate().map_err(Problem::internal)?;
-        self.begin_operator_session(hash).await?;
+        self.begin_operator_session(hash, address).await?;
         Ok(cookie)
     }
 
-    async fn begin_operator_session(&self, cookie_sha256: [u8; 32]) -> Result<(), Problem> {
-        let key_hash = self.settings.local_key_sha256;
-        self.accounts.begin_operator_session(key_hash, cookie_sha256).await.map_err(Problem::unavailable)
+    async fn begin_operator_session(
+        &self,
+        cookie_sha256: [u8; 32],
+        address: Option<IpAddr>,
+    ) -> Result<(), Problem> {
+        let (actor, key_hash) = (Actor::local().at(address), self.settings.local_key_sha256);
+        self.accounts.begin_operator_session(actor, key_hash, cookie_sha256).await.map_err(Problem::unavailable)
     }
 
-    pub async fn sign_out(&self, headers: &HeaderMap, scheme: ClientScheme) -> Result<(), Problem> {
-        let Some(cookie) = session_cookie::cookie_value(headers, scheme) else { return Ok(()) };
+    pub async fn sign_out(&self, headers: &HeaderMap, source: &RequestSource) -> Result<(), Problem> {
+        let Some(cookie) = session_cookie::cookie_value(headers, source.scheme()) else { return Ok(()) };
         let hash = token::hash(cookie);
         match self.actor_for_cookie(hash).await? {
-            Some(actor) => self.accounts.end_browser_session(actor, hash).await.map_err(Problem::unavailable),
+            Some(actor) => self.accounts.end_browser_session(actor.at(source.client_address()), hash).await.map_err(Problem::unavailable),
             None => Ok(()),
         }
     }

@@ -11,6 +11,7 @@ pub mod client_scheme;
 pub mod last_used;
 pub mod origin;
 pub mod rate_limit;
+pub mod refusals;
 pub mod request_source;
 pub mod session_cookie;
 pub mod sign_in_links;
@@ -27,7 +28,7 @@ use axum::{
     extract::{FromRequestParts, Request, State},
     http::{HeaderValue, Method, header, request},
     middleware::Next,
-    response::Response,
+    response::{IntoResponse as _, Response},
 };
 use domain::actor::{Actor, Credential};
 use engine::AgentAccess;
@@ -80,13 +81,27 @@ impl FromRequestParts<App> for Requester {
 }
 
 /// Middleware that runs before every handler. [`crate::routing::RouterBuilder`] adds it to every route.
-pub async fn guard(
-    State((app, gate)): State<(App, RouteGuard)>,
+pub async fn guard(State((app, gate)): State<(App, RouteGuard)>, request: Request, next: Next) -> Response {
+    let mut caller = None;
+    let mut response = match admit(&app, gate, request, &mut caller).await {
+        Ok(request) => next.run(request).await,
+        Err(problem) => problem.into_response(),
+    };
+    if let Some(actor) = caller.filter(|_| refusals::is_refusal(response.status())) {
+        response.extensions_mut().insert(refusals::RefusedCaller(actor));
+    }
+    response
+}
+
+/// Checks a request and returns it for its handler. `caller` is set once the request is authenticated.
+async fn admit(
+    app: &App,
+    gate: RouteGuard,
     mut request: Request,
-    next: Next,
-) -> Result<Response, Problem> {
+    caller: &mut Option<Actor>,
+) -> Result<Request, Problem> {
     let source = RequestSource::of(&request);
-    let by_address = rate_limit::RateLimitKey::for_address(source.peer().map(|peer| peer.remote.ip()));
+    let by_address = rate_limit::RateLimitKey::for_address(source.client_address());
     match gate.policy.permission() {
         None => app.rate_limiter.check(&by_address)?,
         Some(permission) => {
@@ -103,12 +118,13 @@ pub async fn guard(
                         .map(Requester::Agent)
                 }
                 _ => match ticket {
-                    Some(ticket) => redeem(&app, ticket).await.map(Requester::Owner),
+                    Some(ticket) => redeem(app, ticket).await.map(Requester::Owner),
                     None => app.authenticator.authenticate(request.headers(), &source).await.map(Requester::Owner),
                 },
             };
             match requester {
                 Ok(Requester::Owner(actor)) => {
+                    let actor = caller.insert(actor.at(source.client_address())).clone();
                     if matches!(actor.credential, Credential::BrowserSession { .. }) {
                         origin::refuse_other_pages(&request)?;
                     }
@@ -119,7 +135,7 @@ pub async fn guard(
                         }
                     }
                     if let Some(token) = actor.credential.token() {
-                        app.last_used.note(&app, token);
+                        app.last_used.note(app, token);
                     }
                     app.rate_limiter.check(&rate_limit::RateLimitKey::for_credential(actor.credential, by_address))?;
                     actor.require(permission)?;
@@ -134,8 +150,7 @@ pub async fn guard(
             }
         }
     }
-    let request = extract::body::refuse_oversize(request, gate.max_body_bytes).await?;
-    Ok(next.run(request).await)
+    extract::body::refuse_oversize(request, gate.max_body_bytes).await
 }
 
 /// The ticket in the URL. Tickets have no characters that a URL escapes.

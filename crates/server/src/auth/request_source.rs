@@ -10,9 +10,10 @@ use crate::{
     listen::ConnectionAddrs,
 };
 use axum::{
-    extract::Request,
-    http::{HeaderMap, Version, header},
+    extract::{FromRequestParts, Request},
+    http::{Extensions, HeaderMap, Version, header, request},
 };
+use std::{convert::Infallible, net::IpAddr};
 
 #[derive(Clone, Copy, Debug)]
 pub struct RequestSource {
@@ -25,13 +26,16 @@ pub struct RequestSource {
 
 impl RequestSource {
     pub fn of(request: &Request) -> Self {
-        let extensions = request.extensions();
+        Self::read(request.extensions(), request.headers(), request.version())
+    }
+
+    fn read(extensions: &Extensions, headers: &HeaderMap, version: Version) -> Self {
         Self {
             peer: extensions.get().copied(),
             host: extensions.get().copied(),
             origin: extensions.get().copied().unwrap_or(OriginKind::Absent),
-            version: request.version(),
-            scheme: ClientScheme::of(extensions, request.headers()),
+            version,
+            scheme: ClientScheme::of(extensions, headers),
         }
     }
 
@@ -39,8 +43,9 @@ impl RequestSource {
         self.scheme
     }
 
-    pub fn peer(&self) -> Option<ConnectionAddrs> {
-        self.peer
+    /// The address of the client, as far as the server knows it. Limits, the audit log and decisions use this one.
+    pub fn client_address(&self) -> Option<IpAddr> {
+        self.peer.map(|peer| peer.remote.ip().to_canonical())
     }
 
     /// Whether a program on this machine sent the request, as far as the request shows it. A loopback address is not
@@ -81,6 +86,14 @@ impl RequestSource {
             true => Ok(()),
             false => Err(Problem::new(Code::ForbiddenOrigin, "Only pages of this server may call it.")),
         }
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for RequestSource {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut request::Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(Self::read(&parts.extensions, &parts.headers, parts.version))
     }
 }
 

@@ -2,6 +2,7 @@
 //! decisions. Start here: [`add_routes`] lists every route.
 
 pub mod agents;
+pub mod audit;
 pub mod budgets;
 pub mod doctor;
 pub mod effective;
@@ -42,7 +43,7 @@ use crate::{
 use domain::{
     actor::Actor,
     permission::Permission::{
-        Approve, ManageAgents, ManageBudgets, ManageMcpServers, ManageTokens, Operate, Post, Read,
+        Approve, ManageAgents, ManageBudgets, ManageMcpServers, ManageTokens, Operate, Post, Read, ReadAudit,
     },
 };
 use serde::{Serialize, de::DeserializeOwned};
@@ -106,6 +107,7 @@ pub fn add_routes(builder: RouterBuilder) -> RouterBuilder {
         .add(Needs(Read), routes!(budgets::billing_status))
         .add(Needs(ManageTokens), routes!(tokens::list, tokens::create))
         .add(Needs(ManageTokens), routes!(tokens::revoke))
+        .add(Needs(ReadAudit), routes!(audit::list))
         .add(Needs(Operate), routes!(doctor::examine))
         .add(Needs(Post), routes!(tickets::create))
         .add(NeedsBearerOrTicket(Post), routes!(execute::get))

@@ -6,10 +6,9 @@ use crate::{
     error::{Problem, ProblemSchema},
     extract::{Id, JsonBody, QueryParams},
     feed::{RoomReader, sse},
-    listen::ConnectionAddrs,
 };
 use axum::{
-    Extension, Json,
+    Json,
     extract::State,
     http::{HeaderMap, StatusCode},
     response::{IntoResponse, Response},
@@ -177,15 +176,13 @@ pub async fn approve(
     State(app): State<App>,
     caller: Caller,
     Id((run, approval)): Id<(RunId, ApprovalId)>,
-    connection: Option<Extension<ConnectionAddrs>>,
     JsonBody(answer, _): JsonBody<ApproveRequest>,
 ) -> Result<StatusCode, Problem> {
     let decision = match answer.decision {
         ApprovalChoice::Allow => Decision::Allow,
         ApprovalChoice::Deny => Decision::Deny,
     };
-    let address = connection.map(|Extension(connection)| connection.remote.ip().to_canonical());
-    let answer = ApprovalResponse { decision, input: answer.input, remember: answer.remember.scope(), address };
+    let answer = ApprovalResponse { decision, input: answer.input, remember: answer.remember.scope() };
     app.engine.approve(&caller, run, approval, answer).await?;
     Ok(StatusCode::NO_CONTENT)
 }

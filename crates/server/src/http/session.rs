@@ -71,22 +71,22 @@ pub struct SignIn {
 pub async fn sign_in(
     State(app): State<App>,
     origin_kind: Option<Extension<OriginKind>>,
-    scheme: ClientScheme,
+    source: RequestSource,
     headers: HeaderMap,
     JsonBody(sign_in, _): JsonBody<SignIn>,
 ) -> Result<Response, Problem> {
     refuse_other_local_pages(origin_kind)?;
     let cookie = match (sign_in.token, sign_in.code) {
-        (Some(token), None) => app.authenticator.sign_in_with_token(&token).await?,
-        (None, Some(code)) => app.authenticator.sign_in_with_code(&code).await?,
+        (Some(token), None) => app.authenticator.sign_in_with_token(&token, source.client_address()).await?,
+        (None, Some(code)) => app.authenticator.sign_in_with_code(&code, source.client_address()).await?,
         (None, None) | (Some(_), Some(_)) => {
             return Err(Problem::new(Code::Unprocessable, "Send either a token or the code of a sign-in link."));
         }
     };
     // Ends the previous session of this browser.
-    app.authenticator.sign_out(&headers, scheme).await?;
+    app.authenticator.sign_out(&headers, &source).await?;
     let value =
-        session_cookie::set(&cookie, scheme).ok_or_else(|| Problem::internal("the cookie is not a valid header"))?;
+        session_cookie::set(&cookie, source.scheme()).ok_or_else(|| Problem::internal("the cookie is not a valid header"))?;
     Ok((StatusCode::NO_CONTENT, [(header::SET_COOKIE, value)]).into_response())
 }
 
@@ -135,13 +135,13 @@ pub fn sign_in_url(server: &str, code: &str) -> String {
 pub async fn sign_out(
     State(app): State<App>,
     origin_kind: Option<Extension<OriginKind>>,
-    scheme: ClientScheme,
+    source: RequestSource,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     refuse_other_local_pages(origin_kind)?;
-    app.authenticator.sign_out(&headers, scheme).await?;
+    app.authenticator.sign_out(&headers, &source).await?;
     app.access_changes.announce();
-    let values = session_cookie::clear(scheme).ok_or_else(|| Problem::internal("the cookie is not a valid header"))?;
+    let values = session_cookie::clear(source.scheme()).ok_or_else(|| Problem::internal("the cookie is not a valid header"))?;
     let mut response = StatusCode::NO_CONTENT.into_response();
     for value in values {
         response.headers_mut().append(header::SET_COOKIE, value);

@@ -90,7 +90,7 @@ impl AccountStore for SharedAccounts {
         })
     }
 
-    fn begin_operator_session(&self, _: [u8; 32], cookie: [u8; 32]) -> BoxFuture<'_, Result<(), BoxError>> {
+    fn begin_operator_session(&self, _: Actor, _: [u8; 32], cookie: [u8; 32]) -> BoxFuture<'_, Result<(), BoxError>> {
         Box::pin(async move {
             *self.0.session.lock().unwrap() = Some((None, cookie));
             Ok(())
@@ -128,7 +128,7 @@ fn ada(credential: Credential) -> Actor {
 pub fn member(workspace: &str, role: Role, credential: Credential) -> Actor {
     let name = Name::parse(workspace).unwrap();
     let user = User { id: UserId::LOCAL, name: name.clone() };
-    Actor { workspace: Owner::new(name), user: Some(user), role, scopes: Scopes::ALL, credential }
+    Actor { workspace: Owner::new(name), user: Some(user), role, scopes: Scopes::ALL, credential, address: None }
 }
 
 /// The token of a member with a role, in the workspace `ada` or `eve`.

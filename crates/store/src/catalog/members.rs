@@ -49,6 +49,7 @@ impl ActorRow {
             role: parse_role(&self.role)?,
             scopes: parse_scopes(&self.scopes)?,
             credential,
+            address: None,
         })
     }
 }

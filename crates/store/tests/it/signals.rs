@@ -69,7 +69,7 @@ async fn signals_are_read_back_as_they_were_stored(database: TestDatabase) {
         remember: true,
         scope: Some(RememberScope::Pattern),
         user_id: Some(UserId::generate()),
-        author: Some(DecisionAuthor::new(&by(&me()), Some("::1".parse().unwrap()))),
+        author: Some(DecisionAuthor::new(&by(&me()).at(Some("::1".parse().unwrap())))),
     };
     let signals: Vec<Signal> = [answer, steer(), forget()].into_iter().map(|body| Signal::new(run.id, body)).collect();
     for signal in &signals {

@@ -14,6 +14,12 @@ pub struct AgentListResponse {
     pub agents: Vec<AgentResponse>,
 }
 
+/// The entries as they are: the command prints them.
+#[derive(Deserialize)]
+pub struct AuditResponse {
+    pub entries: Vec<serde_json::Value>,
+}
+
 #[derive(Clone, Deserialize)]
 pub struct AgentResponse {
     pub id: AgentId,

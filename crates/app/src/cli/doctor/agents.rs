@@ -8,7 +8,7 @@ use std::{sync::Arc, time::Duration};
 use tokio::task::JoinSet;
 use workbench::{
     mcp::{McpClientSettings, McpManager},
-    process::Supervisor,
+    process::{Launcher, Supervisor},
 };
 
 /// Longer than the providers' own deadlines for their programs.
@@ -21,7 +21,8 @@ pub async fn check(config: &AppConfig) -> Vec<DoctorFinding> {
     let supervisor = Supervisor::new(config.keeper.clone());
     // Nothing is started with it: providers are only inspected.
     let mcp = McpManager::new(supervisor.clone(), McpClientSettings::new(config.store.data_dir.join("mcp")));
-    let registry = provider_setup::registry(config, &supervisor, &mcp, config.server.listen);
+    let launcher: Arc<dyn Launcher> = Arc::new(supervisor);
+    let registry = provider_setup::registry(config, &launcher, &mcp, config.server.listen);
     let mut checks = JoinSet::new();
     for provider in registry.iter() {
         let provider = Arc::clone(provider);

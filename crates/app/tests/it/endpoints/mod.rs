@@ -30,6 +30,7 @@ macro_rules! on_both_databases {
 mod accounts;
 mod agents;
 mod approvals;
+mod audit;
 mod backup;
 mod bad_content;
 mod bad_positions;
