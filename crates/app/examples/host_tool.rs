@@ -85,6 +85,7 @@ async fn answer_to(message: &str, data: &Path) -> anyhow::Result<String> {
         concurrency: 1,
         concurrency_per_workspace: 1,
         unfinished_runs_per_workspace: 100,
+        erase_after: Duration::from_secs(7 * 24 * 3600),
         lease: Duration::from_secs(15),
         limits: Limits::default(),
         stop_grace: Duration::from_secs(10),

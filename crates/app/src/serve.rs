@@ -13,7 +13,7 @@ use crate::{
 };
 use anyhow::Context as _;
 use domain::{actor::Actor, agent::AgentSpec, name::Name, owner::Owner};
-use engine::{Engine, EngineError, Worker};
+use engine::{Engine, EngineError, Eraser, Worker};
 use server::{Encryption, ServerSockets, auth::token::TokenSecret};
 use std::{
     io::Write as _,
@@ -208,6 +208,7 @@ impl RunningServer {
             certificate_watch.spawn(tls::watch(config.clone(), address, tls.clone(), http_cancel.clone()));
         }
         let mut workers = JoinSet::new();
+        workers.spawn(Eraser::new(engine.clone()).run(worker_cancel.clone()));
         if let Some(worker) = worker {
             let (supervisor, cancel) = (supervisor.clone(), worker_cancel.clone());
             workers.spawn(async move {
@@ -261,7 +262,7 @@ impl RunningServer {
                 Ok(Ok(())) => anyhow::anyhow!("the HTTP server stopped unexpectedly"),
                 Err(error) => error.into(),
             },
-            Some(_) = self.worker.join_next() => anyhow::anyhow!("the worker stopped unexpectedly"),
+            Some(_) = self.worker.join_next() => anyhow::anyhow!("the worker or the eraser stopped unexpectedly"),
             Some(_) = self.store_tasks.join_next() => anyhow::anyhow!("the journal's writer stopped unexpectedly"),
         }
     }
@@ -331,6 +332,7 @@ fn engine_config(config: &AppConfig) -> anyhow::Result<engine::EngineConfig> {
         concurrency_per_workspace: config.runs.concurrency_per_workspace,
         unfinished_runs_per_workspace: config.runs.unfinished_per_workspace,
         lease: config.runs.lease,
+        erase_after: config.store.erase_after,
         limits: config.runs.limits,
         stop_grace: STOP_GRACE,
         folders: engine::Folders {

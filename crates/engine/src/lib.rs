@@ -8,6 +8,7 @@ mod agent_access;
 mod agent_workspace;
 mod attachments;
 pub mod commands;
+mod erase;
 mod error;
 mod folders;
 mod follow;
@@ -24,6 +25,7 @@ pub use accounts::Accounts;
 pub use agent_access::{
     AgentAccess, AgentAccessOwner, AgentRequest, AgentTool, AgentToolResult, HOST_TOOLS_SERVER, is_agent_token,
 };
+pub use erase::Eraser;
 pub use error::EngineError;
 pub use folders::Folders;
 pub use follow::{EventReader, EventUpdate};
@@ -53,6 +55,8 @@ pub struct EngineConfig {
     pub unfinished_runs_per_workspace: usize,
     /// How long a lease lasts without renewal; the worker renews three times per lease.
     pub lease: Duration,
+    /// How long after its delete a room or an agent is erased.
+    pub erase_after: Duration,
     /// Default limits for agents that do not set their own.
     pub limits: Limits,
     /// How long a provider may take to stop before its turn is dropped.

@@ -44,6 +44,11 @@ pub async fn backup(store: &Store, target: &Path) -> Result<BackupContents> {
     // A separate connection: read connections refuse writes, and the write connection is in use.
     let mut connection =
         SqliteConnectOptions::new().filename(file).connect().await.map_err(|error| cannot_write().caused_by(error))?;
+    let mode: i64 = sqlx::query_scalar("PRAGMA auto_vacuum").fetch_one(&mut connection).await?;
+    if mode == 0 {
+        // The copy of a file of an earlier version can shrink; the file itself is not changed by this.
+        sqlx::query("PRAGMA auto_vacuum = INCREMENTAL").execute(&mut connection).await?;
+    }
     sqlx::query("VACUUM INTO $1")
         .bind(&partial)
         .execute(&mut connection)

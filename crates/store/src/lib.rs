@@ -8,6 +8,7 @@ mod catalog;
 mod commit;
 mod counted_audit;
 mod database;
+mod erase;
 mod error;
 pub mod journal;
 mod migrations;
@@ -40,6 +41,7 @@ pub use catalog::{
     usage::{UsageGrouping, UsageQuery, UsageRow, UsageTotals},
 };
 pub use commit::{IdempotentRequest, ProviderSessionRecord};
+pub use erase::{ErasedFiles, ErasedObject, Erasure, ErasureStep};
 pub use error::{StoreError, StoreFailure};
 pub use open::{Backend, PlantedBug, Store, StoreAccess, StoreConfig};
 pub use upgrade::{SchemaState, schema_state};

@@ -25,6 +25,7 @@ macro_rules! files {
             "0013_skill_reviews.sql",
             "0014_remembered_rules.sql",
             "0015_security_log.sql",
+            "0016_erasures.sql",
         )
     };
     ($dialect:literal, $($name:literal,)*) => {

@@ -20,7 +20,7 @@ use domain::{
 use sqlx::{
     PgPool, SqlitePool,
     postgres::{PgConnectOptions, PgPoolOptions},
-    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
+    sqlite::{SqliteAutoVacuum, SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
 use std::{
     fs::File,
@@ -30,7 +30,7 @@ use std::{
     time::Duration,
 };
 use tokio::{
-    sync::{mpsc, oneshot},
+    sync::{Notify, mpsc, oneshot},
     task::JoinSet,
 };
 use tokio_util::sync::CancellationToken;
@@ -92,6 +92,8 @@ struct StoreInner {
     notify_hub: NotifyHub,
     requests: mpsc::Sender<CommitRequest>,
     counted_audit: Arc<CountedAudit>,
+    /// Notified when something was deleted, for the eraser.
+    deleted: Notify,
     #[cfg(feature = "test-hooks")]
     planted: Option<PlantedBug>,
     /// Held while the server runs: one server per SQLite file.
@@ -138,6 +140,7 @@ impl Store {
             notify_hub: if relay.is_some() { NotifyHub::with_outbox() } else { NotifyHub::default() },
             requests,
             counted_audit: Arc::default(),
+            deleted: Notify::new(),
             #[cfg(feature = "test-hooks")]
             planted: config.planted_bug,
             _lock: lock,
@@ -228,6 +231,10 @@ impl Store {
         &self.0.notify_hub
     }
 
+    pub(crate) fn delete_notify(&self) -> &Notify {
+        &self.0.deleted
+    }
+
     pub(crate) fn counted_audit(&self) -> &Arc<CountedAudit> {
         &self.0.counted_audit
     }
@@ -307,6 +314,7 @@ async fn open_sqlite(file: &Path, config: &StoreConfig) -> Result<Database> {
         Some(PlantedBug::SynchronousOff) => SqliteSynchronous::Off,
         _ => SqliteSynchronous::Full,
     };
+    let is_new = file.metadata().is_ok_and(|found| found.len() == 0);
     let options = SqliteConnectOptions::new()
         .filename(file)
         .create_if_missing(true)
@@ -319,6 +327,12 @@ async fn open_sqlite(file: &Path, config: &StoreConfig) -> Result<Database> {
         .pragma("temp_store", "MEMORY");
     let cannot_open =
         |error: sqlx::Error| StoreError::start(format!("cannot open {}", file.display())).caused_by(error);
+    // What is deleted is overwritten, so that it can be found in no file.
+    let mut write_options = options.clone().pragma("secure_delete", "ON").statement_cache_capacity(CACHED_STATEMENTS);
+    if is_new {
+        // So that the file can shrink when something is erased. On a file with tables it would have no effect.
+        write_options = write_options.auto_vacuum(SqliteAutoVacuum::Incremental);
+    }
     let write = SqlitePoolOptions::new()
         .max_connections(1)
         .acquire_timeout(ACQUIRE_TIMEOUT)
@@ -330,7 +344,7 @@ async fn open_sqlite(file: &Path, config: &StoreConfig) -> Result<Database> {
         .after_connect(|connection, _| {
             Box::pin(async move { sqlx::raw_sql(PREPARE_WRITE_CONNECTION).execute(connection).await.map(drop) })
         })
-        .connect_with(options.clone().statement_cache_capacity(CACHED_STATEMENTS))
+        .connect_with(write_options)
         .await
         .map_err(cannot_open)?;
     migrate_sqlite(&write, synchronous).await?;

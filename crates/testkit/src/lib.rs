@@ -3,6 +3,7 @@
 pub mod certificates;
 pub mod client;
 pub mod database;
+pub mod database_dump;
 pub mod models;
 pub mod programs;
 pub mod server;

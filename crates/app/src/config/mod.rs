@@ -144,6 +144,8 @@ pub struct StoreSection {
     pub database: DatabaseSetting,
     pub read_connections: u32,
     pub tail_bytes: usize,
+    /// How long after its delete a room or an agent is erased.
+    pub erase_after: Duration,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -262,6 +264,7 @@ impl AppConfig {
                 database,
                 read_connections: from.integer("store.read_connections", 1..=64)?,
                 tail_bytes: from.integer("store.tail_bytes", 1 << 16..=1 << 34)?,
+                erase_after: from.seconds("store.erase_after_seconds", 0..=31_536_000)?,
             },
             feed: FeedSection {
                 heartbeat: from.seconds("feed.heartbeat_seconds", 1..=60)?,

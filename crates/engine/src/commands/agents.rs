@@ -62,6 +62,17 @@ impl Engine {
         Ok(self.store().delete_agent(actor, id, attempt).await?)
     }
 
+    /// Deletes an agent and erases it without the grace period. It may be deleted already.
+    pub async fn purge_agent(
+        &self,
+        actor: &Actor,
+        id: AgentId,
+        attempt: Option<&IdempotentRequest>,
+    ) -> Result<(), EngineError> {
+        actor.require(Permission::Purge)?;
+        Ok(self.store().purge_agent(actor, id, attempt).await?)
+    }
+
     /// Checks the settings, and that this server can provide everything that they ask for.
     async fn check_agent(
         &self,

@@ -114,6 +114,21 @@ impl Engine {
         Ok(self.store().delete_room(actor, room, attempt).await?)
     }
 
+    /// Deletes a room after cancelling its runs, and erases it without the grace period. It may be deleted already.
+    pub async fn purge_room(
+        &self,
+        actor: &Actor,
+        room: RoomId,
+        attempt: Option<&IdempotentRequest>,
+    ) -> Result<(), EngineError> {
+        actor.require(Permission::Purge)?;
+        match self.cancel_room(actor, room).await {
+            Ok(_) | Err(EngineError::NotFound) => {}
+            Err(error) => return Err(error),
+        }
+        Ok(self.store().purge_room(actor, room, attempt).await?)
+    }
+
     pub(super) async fn find_agents(&self, owner: &Owner, ids: &[AgentId]) -> Result<Vec<Agent>, EngineError> {
         if ids.len() > MAX_AGENTS {
             return Err(EngineError::Invalid(format!("agents: a room has at most {MAX_AGENTS}")));

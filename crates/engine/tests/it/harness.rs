@@ -197,6 +197,7 @@ impl EngineHarness {
             concurrency: 8,
             concurrency_per_workspace: 8,
             unfinished_runs_per_workspace: 100,
+            erase_after: Duration::from_secs(7 * 24 * 3600),
             lease: Duration::from_secs(1),
             limits: Limits::default(),
             stop_grace: Duration::from_secs(10),

@@ -5,7 +5,7 @@ use crate::{
     auth::Caller,
     error::{Problem, ProblemSchema},
     extract::{Fingerprint, Id, IdempotencyKey, JsonBody, QueryParams},
-    http::{WriteOutcome, apply_merge_patch, attempt, run_once},
+    http::{PurgeParams, WriteOutcome, apply_merge_patch, attempt, run_once},
 };
 use axum::{Json, extract::State, http::StatusCode};
 use domain::{
@@ -82,18 +82,25 @@ pub async fn change(
 
 /// Delete an agent
 ///
-/// The agent leaves every room. Its messages stay.
-#[utoipa::path(delete, path = "/api/agents/{id}", tag = "agents", params(("id" = AgentId, Path)),
+/// The agent leaves every room. Its messages stay. Its settings, its memory and its home folder are erased after a grace
+/// period.
+#[utoipa::path(delete, path = "/api/agents/{id}", tag = "agents", params(("id" = AgentId, Path), PurgeParams),
                responses((status = 204)))]
 pub async fn delete(
     State(app): State<App>,
     caller: Caller,
     Id(id): Id<AgentId>,
+    QueryParams(PurgeParams { purge }): QueryParams<PurgeParams>,
     key: IdempotencyKey,
     fingerprint: Fingerprint,
 ) -> Result<StatusCode, Problem> {
     let (actor, attempt) = (&*caller, attempt(key, fingerprint));
-    let write = async { Ok(app.engine.delete_agent(actor, id, attempt.as_ref()).await?) };
+    let write = async {
+        Ok(match purge {
+            true => app.engine.purge_agent(actor, id, attempt.as_ref()).await?,
+            false => app.engine.delete_agent(actor, id, attempt.as_ref()).await?,
+        })
+    };
     run_once(&app, actor, attempt.as_ref(), write).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -46,7 +46,7 @@ use domain::{
         Approve, ManageAgents, ManageBudgets, ManageMcpServers, ManageTokens, Operate, Post, Read, ReadAudit,
     },
 };
-use serde::{Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use store::IdempotentRequest;
 
@@ -127,6 +127,16 @@ pub fn add_worker_routes(builder: RouterBuilder) -> RouterBuilder {
 /// The idempotency key of a request with its fingerprint, if the client sent a key.
 fn attempt(key: IdempotencyKey, fingerprint: Fingerprint) -> Option<IdempotentRequest> {
     key.0.map(|key| IdempotentRequest { key, fingerprint: fingerprint.0 })
+}
+
+#[derive(Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct PurgeParams {
+    /// Erase it without waiting for the grace period (`store.erase_after_seconds`). For owners and admins. What is deleted
+    /// already can be purged too.
+    #[serde(default)]
+    purge: bool,
 }
 
 /// The outcome of an idempotent write.

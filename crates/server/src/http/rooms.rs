@@ -5,7 +5,7 @@ use crate::{
     auth::Caller,
     error::Problem,
     extract::{Fingerprint, Id, IdempotencyKey, JsonBody, QueryParams},
-    http::{agents::LimitParams, attempt, run_once},
+    http::{PurgeParams, agents::LimitParams, attempt, run_once},
 };
 use axum::{Json, extract::State, http::StatusCode};
 use domain::{
@@ -105,18 +105,25 @@ pub async fn change(
 
 /// Delete a room
 ///
-/// Its runs are stopped first.
-#[utoipa::path(delete, path = "/api/rooms/{id}", tag = "rooms", params(("id" = RoomId, Path)),
+/// Its runs are stopped first. It is hidden at once, and erased after a grace period: messages, events, files, and
+/// attachments that no other room has. What its runs have cost is still counted.
+#[utoipa::path(delete, path = "/api/rooms/{id}", tag = "rooms", params(("id" = RoomId, Path), PurgeParams),
                responses((status = 204)))]
 pub async fn delete(
     State(app): State<App>,
     caller: Caller,
     Id(id): Id<RoomId>,
+    QueryParams(PurgeParams { purge }): QueryParams<PurgeParams>,
     key: IdempotencyKey,
     fingerprint: Fingerprint,
 ) -> Result<StatusCode, Problem> {
     let (actor, attempt) = (&*caller, attempt(key, fingerprint));
-    let write = async { Ok(app.engine.delete_room(actor, id, attempt.as_ref()).await?) };
+    let write = async {
+        Ok(match purge {
+            true => app.engine.purge_room(actor, id, attempt.as_ref()).await?,
+            false => app.engine.delete_room(actor, id, attempt.as_ref()).await?,
+        })
+    };
     run_once(&app, actor, attempt.as_ref(), write).await?;
     Ok(StatusCode::NO_CONTENT)
 }

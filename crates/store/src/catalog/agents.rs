@@ -1,9 +1,10 @@
 //! Agents and the participants of a room.
 
-use super::{audit::store_audit, idempotency::store_key};
+use super::{audit::store_audit, idempotency::store_key, owned::Delete};
 use crate::{
     IdempotentRequest, Store, StoreError,
     database::{reading, writing},
+    erase::ErasedObject,
     error::Result,
     notify::OwnerList,
     row::row,
@@ -194,13 +195,29 @@ impl Store {
         Ok(Agent { spec, updated_at: now, ..current.clone() })
     }
 
-    /// Deletes an agent. It leaves every room; its messages stay.
+    /// Deletes an agent. It leaves every room; its messages stay. It is erased when the grace period is over.
     pub async fn delete_agent(&self, actor: &Actor, id: AgentId, attempt: Option<&IdempotentRequest>) -> Result<()> {
-        let owner = &actor.workspace;
-        let statement = "UPDATE agents SET deleted_at = $3 WHERE id = $1 AND owner = $2 AND deleted_at IS NULL";
+        let delete = Delete {
+            statement: "UPDATE agents SET deleted_at = $3 WHERE id = $1 AND owner = $2 AND deleted_at IS NULL",
+            object: ErasedObject::Agent(id),
+            purge: false,
+        };
         let entry = AuditEntry::new(actor, AuditAction::Delete, AuditedObject::Agent, id);
-        self.set_time(statement, id.0, entry, attempt).await?;
-        self.list_changed(owner, OwnerList::Agents);
+        self.mark_deleted(delete, id.0, entry, attempt).await?;
+        self.list_changed(&actor.workspace, OwnerList::Agents);
+        Ok(())
+    }
+
+    /// Deletes an agent, or one that is deleted already, to be erased without the grace period.
+    pub async fn purge_agent(&self, actor: &Actor, id: AgentId, attempt: Option<&IdempotentRequest>) -> Result<()> {
+        let delete = Delete {
+            statement: "UPDATE agents SET deleted_at = COALESCE(deleted_at, $3) WHERE id = $1 AND owner = $2",
+            object: ErasedObject::Agent(id),
+            purge: true,
+        };
+        let entry = AuditEntry::new(actor, AuditAction::Purge, AuditedObject::Agent, id);
+        self.mark_deleted(delete, id.0, entry, attempt).await?;
+        self.list_changed(&actor.workspace, OwnerList::Agents);
         Ok(())
     }
 }

@@ -143,7 +143,10 @@ impl Store {
             BudgetScope::Workspace => select_spent!("", ""),
             BudgetScope::Agent(_) => select_spent!("", " AND u.agent_id = $4"),
             BudgetScope::Room(_) => select_spent!("", " AND u.room_id = $4"),
-            BudgetScope::User(_) => select_spent!("JOIN messages m ON m.id = u.message_id ", " AND m.user_id = $4"),
+            BudgetScope::User(_) => select_spent!(
+                "LEFT JOIN messages m ON m.id = u.message_id ",
+                " AND COALESCE(u.user_id, m.user_id) = $4"
+            ),
         };
         let spent: i64 = reading!(self.database(), |pool| {
             let query = sqlx::query_scalar(sql).bind(owner.as_str()).bind(start).bind(end);

@@ -77,4 +77,16 @@ impl Store {
         });
         Ok::<(), StoreError>(())
     }
+
+    /// Removes the trust in a file of a room that is erased.
+    pub async fn erase_trust(&self, owner: &Owner, folder: &[u8]) -> Result<()> {
+        writing!(self.database(), |transaction| {
+            sqlx::query("DELETE FROM mcp_trust WHERE owner = $1 AND folder = $2")
+                .bind(owner.as_str())
+                .bind(folder)
+                .execute(&mut *transaction)
+                .await?;
+        });
+        Ok::<(), StoreError>(())
+    }
 }

@@ -1,9 +1,11 @@
 //! Rooms and their participants.
 
+use super::owned::Delete;
 use crate::{
     Store, StoreError,
     commit::{ChangeContext, IdempotentRequest, Refusal, Statement},
     database::snapshot,
+    erase::ErasedObject,
     error::{Result, unsigned},
     notify::OwnerList,
     row::row,
@@ -243,12 +245,29 @@ impl Store {
         row.with(participants)
     }
 
+    /// Deletes a room. It is erased when the grace period is over.
     pub async fn delete_room(&self, actor: &Actor, id: RoomId, attempt: Option<&IdempotentRequest>) -> Result<()> {
-        let owner = &actor.workspace;
-        let statement = "UPDATE rooms SET deleted_at = $3 WHERE id = $1 AND owner = $2 AND deleted_at IS NULL";
+        let delete = Delete {
+            statement: "UPDATE rooms SET deleted_at = $3 WHERE id = $1 AND owner = $2 AND deleted_at IS NULL",
+            object: ErasedObject::Room(id),
+            purge: false,
+        };
         let entry = AuditEntry::new(actor, AuditAction::Delete, AuditedObject::Room, id).in_room(id);
-        self.set_time(statement, id.0, entry, attempt).await?;
-        self.list_changed(owner, OwnerList::Rooms);
+        self.mark_deleted(delete, id.0, entry, attempt).await?;
+        self.list_changed(&actor.workspace, OwnerList::Rooms);
+        Ok(())
+    }
+
+    /// Deletes a room, or one that is deleted already, to be erased without the grace period.
+    pub async fn purge_room(&self, actor: &Actor, id: RoomId, attempt: Option<&IdempotentRequest>) -> Result<()> {
+        let delete = Delete {
+            statement: "UPDATE rooms SET deleted_at = COALESCE(deleted_at, $3) WHERE id = $1 AND owner = $2",
+            object: ErasedObject::Room(id),
+            purge: true,
+        };
+        let entry = AuditEntry::new(actor, AuditAction::Purge, AuditedObject::Room, id).in_room(id);
+        self.mark_deleted(delete, id.0, entry, attempt).await?;
+        self.list_changed(&actor.workspace, OwnerList::Rooms);
         Ok(())
     }
 }

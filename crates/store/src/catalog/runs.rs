@@ -134,7 +134,7 @@ macro_rules! select_runs {
             $columns,
             " FROM runs u ",
             $joins,
-            "WHERE u.owner = $1 AND ",
+            "WHERE u.owner = $1 AND u.erased_at IS NULL AND ",
             $rest
         )
     };

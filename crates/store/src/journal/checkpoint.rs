@@ -3,6 +3,7 @@
 //! for the log to be overwritten from its start.
 
 use crate::{StoreError, database::Database, open::Store};
+use sqlx::{ConnectOptions as _, Connection as _, sqlite::SqliteConnectOptions};
 use std::{
     fs::File,
     io::{self, Write as _},
@@ -12,6 +13,8 @@ use std::{
 use tokio_util::sync::CancellationToken;
 
 const INTERVAL: Duration = Duration::from_millis(500);
+/// How long emptying the log may make the writer wait.
+const LONGEST_WAIT: Duration = Duration::from_millis(50);
 /// The number of pages in the log that triggers a checkpoint.
 const CHECKPOINT_PAGES: i64 = 1000;
 /// The size of the log until and during a checkpoint. A page is 4 KiB plus a header.
@@ -64,6 +67,22 @@ impl Checkpointer {
 }
 
 impl Store {
+    /// Empties the log, so that nothing that was erased is left in it. Returns false if a reader was in the way.
+    pub async fn empty_log(&self) -> Result<bool, StoreError> {
+        let Some(file) = self.file() else { return Ok(true) };
+        // On a connection of its own, because it makes the writer wait for as long as it waits itself.
+        let options = SqliteConnectOptions::new().filename(file).busy_timeout(LONGEST_WAIT);
+        let mut connection = options.connect().await?;
+        let emptied: Result<(i64, i64, i64), sqlx::Error> =
+            sqlx::query_as("PRAGMA wal_checkpoint(TRUNCATE)").fetch_one(&mut connection).await;
+        connection.close().await?;
+        let (is_busy, _, _) = emptied?;
+        if is_busy == 0 {
+            Checkpointer { store: self.clone() }.extend_log().await?;
+        }
+        Ok(is_busy == 0)
+    }
+
     /// The path of SQLite's write-ahead log.
     fn log(&self) -> Option<PathBuf> {
         let mut log = self.file()?.as_os_str().to_owned();

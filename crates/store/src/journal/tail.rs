@@ -58,6 +58,13 @@ impl Tails {
         }
     }
 
+    /// Clears the tail of a room that no longer exists.
+    pub(crate) fn forget(&self, room: RoomId) {
+        if let Some(tail) = lock(&self.rooms).remove(&room) {
+            self.bytes.fetch_sub(tail.clear(), Ordering::Relaxed);
+        }
+    }
+
     /// Clears the tails of rooms without followers; if that is not enough, all tails. Readers then read from the store.
     fn shrink(&self) {
         let mut rooms = lock(&self.rooms);

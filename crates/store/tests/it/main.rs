@@ -34,6 +34,7 @@ mod browser_sessions;
 mod cancelled;
 mod durable;
 mod epoch;
+mod erase;
 mod follow;
 mod foreign_keys;
 mod group;

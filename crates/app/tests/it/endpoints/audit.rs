@@ -11,7 +11,7 @@ use tokio::time::sleep;
 
 on_both_databases! {
     server: m10_changes_and_sign_ins_say_who_and_from_where, m10_refused_requests_are_counted,
-            m10_the_log_is_read_in_pages_and_filtered;
+            m10_the_log_is_read_in_pages_and_filtered, m10_started_programs_are_recorded;
     database: m10_workspaces_see_their_own_log, m10_the_command_line_prints_the_log;
 }
 
@@ -101,6 +101,20 @@ async fn m10_the_log_is_read_in_pages_and_filtered(operator: &TestClient) {
     for wrong in ["limit=0", "limit=201", "before=x", "user_id=x", "unknown=1"] {
         get(operator, &format!("/api/audit?{wrong}")).await.expect_problem(400, "invalid_request");
     }
+}
+
+async fn m10_started_programs_are_recorded(operator: &TestClient) {
+    let program = testkit::programs::fake_mcp();
+    let server = json!({"name": "fake", "command": program, "args": ["good"], "env": {"TOKEN": "supersecretqx"}});
+    post(operator, "/api/mcp-servers", &server).await.expect_status(201);
+    for _ in 0..2 {
+        post(operator, "/api/mcp-servers/fake/test", &json!({})).await.expect_status(200);
+    }
+    let started = newest(operator, "?action=start", |entry| entry["count"] == 2).await;
+    assert_eq!((&started["object"], &started["object_id"]), (&json!("program"), &json!(program)));
+    assert_eq!((&started["credential"], &started["address"]), (&json!("system"), &Value::Null));
+    assert!(started["detail"]["folder"].is_string(), "{started}");
+    assert!(!get(operator, "/api/audit").await.text.contains("supersecretqx"));
 }
 
 async fn m10_workspaces_see_their_own_log(database: TestDatabase) {

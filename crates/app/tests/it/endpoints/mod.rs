@@ -44,6 +44,7 @@ mod command_line;
 mod crash;
 mod doctor;
 mod egress;
+mod erase;
 mod execute;
 mod feed;
 mod figures;

@@ -1,0 +1,127 @@
+//! Erases deleted rooms and agents when their grace period is over, or at once if they were purged (invariant 30): their
+//! rows in small steps, then their files. Every server does it; a step that another has done is no harm.
+//!
+//! `files` removes what is on disk.
+
+mod files;
+
+use crate::Engine;
+use std::{collections::HashSet, time::Duration};
+use store::{ErasedObject, Erasure, ErasureStep, StoreError};
+use tokio_util::sync::CancellationToken;
+
+/// How often to look for what has become due.
+const INTERVAL: Duration = Duration::from_secs(60);
+/// How soon to look again if something due has an unfinished run.
+const WAITING_INTERVAL: Duration = Duration::from_secs(1);
+/// Between two steps, so that commits of other rooms go first.
+const PAUSE: Duration = Duration::from_millis(20);
+/// Objects that are read at once.
+const AT_ONCE: u32 = 16;
+/// How often to try to empty the database's log: readers may be in the way.
+const LOG_ATTEMPTS: u32 = 10;
+
+/// The service that erases. One per server.
+pub struct Eraser {
+    engine: Engine,
+    /// What other servers have erased, and whose files were removed here.
+    removed_here: HashSet<ErasedObject>,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct EraseRound {
+    erased: usize,
+    waiting: bool,
+}
+
+impl Eraser {
+    pub fn new(engine: Engine) -> Self {
+        Self { engine, removed_here: HashSet::new() }
+    }
+
+    pub async fn run(mut self, cancel: CancellationToken) {
+        loop {
+            let waiting = tokio::select! {
+                () = cancel.cancelled() => return,
+                done = self.erase_due() => match done {
+                    Ok(round) => round.waiting,
+                    Err(error) => {
+                        tracing::warn!(%error, "could not erase what was deleted; retrying");
+                        false
+                    }
+                },
+            };
+            let pause = if waiting { WAITING_INTERVAL } else { INTERVAL };
+            tokio::select! {
+                () = cancel.cancelled() => return,
+                () = self.engine.store().deleted().notified() => {}
+                () = tokio::time::sleep(pause) => {}
+            }
+        }
+    }
+
+    async fn erase_due(&mut self) -> Result<EraseRound, StoreError> {
+        let (store, grace) = (self.engine.store().clone(), self.engine.config().erase_after);
+        let mut round = EraseRound::default();
+        // What has to wait is read again; the next round continues behind it.
+        for erasure in store.due_erasures(grace, AT_ONCE).await? {
+            match self.erase(&erasure).await {
+                Ok(true) => round.erased += 1,
+                Ok(false) => round.waiting = true,
+                // The others must not wait for it.
+                Err(error) => tracing::warn!(object = ?erasure.object, %error, "could not erase; retrying"),
+            }
+        }
+        self.remove_files_of_others().await?;
+        store.delete_ended_tokens(grace).await?;
+        if round.erased > 0 {
+            while store.free_space().await? {
+                tokio::time::sleep(PAUSE).await;
+            }
+            // What was erased is also in the log, until the log is overwritten.
+            for _ in 0..LOG_ATTEMPTS {
+                if store.empty_log().await? {
+                    break;
+                }
+                tokio::time::sleep(PAUSE * 10).await;
+            }
+            round.waiting |= round.erased == AT_ONCE as usize;
+        }
+        Ok(round)
+    }
+
+    /// Returns whether it is erased; otherwise it must wait.
+    async fn erase(&self, erasure: &Erasure) -> Result<bool, StoreError> {
+        let store = self.engine.store();
+        let files = store.find_erased_files(erasure).await?;
+        if let ErasedObject::Room(room) = erasure.object {
+            self.engine.forget_trust(&erasure.owner, room).await?;
+        }
+        loop {
+            match store.erase_rows(erasure, &files).await? {
+                ErasureStep::Waiting => return Ok(false),
+                ErasureStep::RowsErased => break,
+                ErasureStep::More => tokio::time::sleep(PAUSE).await,
+            }
+        }
+        if !self.engine.remove_erased_files(erasure.object, files).await {
+            return Ok(false);
+        }
+        store.finish_erasure(erasure).await?;
+        tracing::info!(object = ?erasure.object, "erased what was deleted");
+        Ok(true)
+    }
+
+    /// Several servers share a database, and each has a data folder.
+    async fn remove_files_of_others(&mut self) -> Result<(), StoreError> {
+        for erasure in self.engine.store().finished_erasures().await? {
+            if !self.removed_here.contains(&erasure.object) {
+                let files = erasure.files.unwrap_or_default();
+                if self.engine.remove_erased_files(erasure.object, files).await {
+                    self.removed_here.insert(erasure.object);
+                }
+            }
+        }
+        Ok(())
+    }
+}
