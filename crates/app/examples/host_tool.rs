@@ -98,6 +98,7 @@ async fn answer_to(message: &str, data: &Path) -> anyhow::Result<String> {
         backend: Backend::Sqlite { file: data.join("greenroom.db") },
         read_connections: 1,
         tail_bytes: 1 << 20,
+        secrets_file: data.join("secrets.key"),
         planted_bug: None,
     };
     let (mut tasks, store_cancel, worker_cancel) = (JoinSet::new(), CancellationToken::new(), CancellationToken::new());

@@ -70,7 +70,7 @@ pub fn prepare(config: &AppConfig) -> anyhow::Result<PreparedFolder> {
 /// may hold other files.
 pub fn open_to_others(config: &AppConfig) -> anyhow::Result<Vec<PathBuf>> {
     let folder = &config.store.data_dir;
-    let mut paths = vec![folder.clone(), key_file(folder)];
+    let mut paths = vec![folder.clone(), key_file(folder), config.store.secrets_key_file.clone()];
     paths.extend(FOLDERS.map(|name| folder.join(name)));
     if let DatabaseSetting::Sqlite { path } = &config.store.database {
         let with_suffix = |suffix: &str| {

@@ -322,6 +322,7 @@ pub fn store_config(config: &AppConfig) -> anyhow::Result<store::StoreConfig> {
         backend,
         read_connections: config.store.read_connections,
         tail_bytes: config.store.tail_bytes,
+        secrets_file: config.store.secrets_key_file.clone(),
         planted_bug: test_hooks::planted_bug()?,
     })
 }

@@ -17,6 +17,7 @@ mod open;
 mod private_file;
 pub mod queue;
 mod row;
+mod secrets;
 mod upgrade;
 
 pub use catalog::{
@@ -44,4 +45,5 @@ pub use commit::{IdempotentRequest, ProviderSessionRecord};
 pub use erase::{ErasedFiles, ErasedObject, Erasure, ErasureStep};
 pub use error::{StoreError, StoreFailure};
 pub use open::{Backend, PlantedBug, Store, StoreAccess, StoreConfig};
+pub use secrets::{SecretError, add_secrets_key, create_secrets_key};
 pub use upgrade::{SchemaState, schema_state};

@@ -11,6 +11,7 @@ use crate::{
     migrations,
     notify::{Notifier, NotifyHub, NotifyService, PostgresRelay},
     private_file,
+    secrets::{Secrets, create_secrets_key, read_keys},
 };
 use domain::{
     ids::RoomId,
@@ -42,6 +43,8 @@ pub struct StoreConfig {
     pub read_connections: u32,
     /// How many bytes of recent events are kept in memory for live readers.
     pub tail_bytes: usize,
+    /// The file with the keys of the secrets; a server creates it.
+    pub secrets_file: PathBuf,
     pub planted_bug: Option<PlantedBug>,
 }
 
@@ -94,6 +97,7 @@ struct StoreInner {
     counted_audit: Arc<CountedAudit>,
     /// Notified when something was deleted, for the eraser.
     deleted: Notify,
+    secrets: Secrets,
     #[cfg(feature = "test-hooks")]
     planted: Option<PlantedBug>,
     /// Held while the server runs: one server per SQLite file.
@@ -131,6 +135,10 @@ impl Store {
             }
         };
         let epoch = epoch_of(&database).await?;
+        if access == StoreAccess::Server {
+            create_secrets_key(&config.secrets_file)?;
+        }
+        let secrets = Secrets::new(read_keys(&config.secrets_file)?, &config.secrets_file);
         let (requests, receiver) = mpsc::channel(WAITING_COMMITS);
         let store = Self(Arc::new(StoreInner {
             database,
@@ -141,11 +149,13 @@ impl Store {
             requests,
             counted_audit: Arc::default(),
             deleted: Notify::new(),
+            secrets,
             #[cfg(feature = "test-hooks")]
             planted: config.planted_bug,
             _lock: lock,
         }));
         if access == StoreAccess::Server {
+            store.encrypt_old_secrets().await?;
             tasks.spawn(JournalWriter::new(store.clone(), receiver).run(cancel.clone()));
             tasks.spawn(Checkpointer { store: store.clone() }.run(cancel.clone()));
             tasks.spawn(CountedAuditWriter { store: store.clone() }.run(cancel.clone()));
@@ -229,6 +239,10 @@ impl Store {
 
     pub(crate) fn notify_hub(&self) -> &NotifyHub {
         &self.0.notify_hub
+    }
+
+    pub(crate) fn secrets(&self) -> &Secrets {
+        &self.0.secrets
     }
 
     pub(crate) fn delete_notify(&self) -> &Notify {
@@ -447,7 +461,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("deep").join("greenroom.db");
         let backend = Backend::Sqlite { file: file.clone() };
-        let config = StoreConfig { backend, read_connections: 2, tail_bytes: 0, planted_bug: None };
+        let config = StoreConfig {
+            backend,
+            read_connections: 2,
+            tail_bytes: 0,
+            secrets_file: folder.path().join("secrets.key"),
+            planted_bug: None,
+        };
         let Database::Sqlite { write, read, .. } = open_sqlite(&file, &config).await.unwrap() else { unreachable!() };
         for pool in [&write, &read] {
             let mode: String = sqlx::query_scalar("PRAGMA journal_mode").fetch_one(pool).await.unwrap();

@@ -230,7 +230,13 @@ mod tests {
         assert_eq!(schema_state(&backend).await.unwrap(), SchemaState::New { known: newest });
         assert!(files(folder.path()).is_empty());
 
-        let config = StoreConfig { backend, read_connections: 1, tail_bytes: 0, planted_bug: None };
+        let config = StoreConfig {
+            backend,
+            read_connections: 1,
+            tail_bytes: 0,
+            secrets_file: folder.path().join("secrets.key"),
+            planted_bug: None,
+        };
         let (mut tasks, cancel) = (JoinSet::new(), CancellationToken::new());
         let store = Store::open(&config, StoreAccess::Server, &mut tasks, &cancel).await.unwrap();
         let current = SchemaState::UpToDate { schema: newest };

@@ -83,7 +83,13 @@ impl TestDatabase {
     }
 
     pub fn config(&self) -> StoreConfig {
-        StoreConfig { backend: self.backend(), read_connections: 4, tail_bytes: 16 * 1024 * 1024, planted_bug: None }
+        StoreConfig {
+            backend: self.backend(),
+            read_connections: 4,
+            tail_bytes: 16 * 1024 * 1024,
+            secrets_file: self.folder().join("secrets.key"),
+            planted_bug: None,
+        }
     }
 
     /// Opens the store the way a server does.

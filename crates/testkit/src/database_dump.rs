@@ -16,10 +16,16 @@ impl DatabaseDump {
         let tables = match database.backend() {
             Backend::Sqlite { file } => {
                 let url = format!("sqlite://{}", file.display());
-                sqlite_tables(&mut SqliteConnection::connect(&url).await.expect("a connection")).await
+                let mut connection = SqliteConnection::connect(&url).await.expect("a connection");
+                let tables = sqlite_tables(&mut connection).await;
+                connection.close().await.expect("a close");
+                tables
             }
             Backend::Postgres { url } => {
-                postgres_tables(&mut PgConnection::connect(&url).await.expect("a connection")).await
+                let mut connection = PgConnection::connect(&url).await.expect("a connection");
+                let tables = postgres_tables(&mut connection).await;
+                connection.close().await.expect("a close");
+                tables
             }
         };
         Self(tables.expect("the tables can be read"))
@@ -49,9 +55,8 @@ fn plain(row: String) -> String {
 }
 
 async fn sqlite_tables(database: &mut SqliteConnection) -> Result<BTreeMap<String, Vec<String>>, sqlx::Error> {
-    let names: Vec<String> = sqlx::query_scalar("SELECT name FROM sqlite_master WHERE type = 'table'")
-        .fetch_all(&mut *database)
-        .await?;
+    let names: Vec<String> =
+        sqlx::query_scalar("SELECT name FROM sqlite_master WHERE type = 'table'").fetch_all(&mut *database).await?;
     let mut tables = BTreeMap::new();
     for name in names {
         let columns: Vec<String> = sqlx::query_scalar("SELECT 'quote(\"' || name || '\")' FROM pragma_table_info($1)")

@@ -1,6 +1,6 @@
 //! The command line arguments. Their doc comments are the help texts; `docs/cli.md` has more detail.
 
-use super::{audit, auth, backup, budget, cancel, completions, events, run, token};
+use super::{audit, auth, backup, budget, cancel, completions, events, run, secrets, token};
 use crate::{
     config::{ConfigFlags, NodeRole, SecretString},
     tls::CertificateFingerprint,
@@ -40,6 +40,8 @@ pub enum CliCommand {
     Token(token::TokenArgs),
     /// Print who did what on the server: changes, sign-ins, refused requests.
     Audit(audit::AuditArgs),
+    /// Change the key that stored secrets are encrypted with.
+    Secrets(secrets::SecretsArgs),
     /// Check what is installed, what is missing and how to get it.
     Doctor(DataArgs),
     /// Write everything that is stored to one file.

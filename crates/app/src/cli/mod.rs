@@ -19,6 +19,7 @@ pub mod exit;
 mod mcp;
 mod rooms;
 mod run;
+mod secrets;
 mod store_access;
 pub mod token;
 mod upgrade_check;
@@ -46,6 +47,7 @@ pub async fn dispatch(cli: Cli) -> anyhow::Result<Exit> {
         CliCommand::Mcp(connection) => mcp::run(&connection).await,
         CliCommand::Auth(arguments) => auth::run(&arguments).await,
         CliCommand::Audit(arguments) => audit::run(&arguments).await,
+        CliCommand::Secrets(arguments) => secrets::run(&arguments),
         CliCommand::Token(arguments) => token::run(arguments).await,
         CliCommand::Doctor(data) => doctor::run(&data).await,
         CliCommand::Backup(arguments) => backup::backup(&arguments).await,

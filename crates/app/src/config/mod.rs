@@ -146,6 +146,8 @@ pub struct StoreSection {
     pub tail_bytes: usize,
     /// How long after its delete a room or an agent is erased.
     pub erase_after: Duration,
+    /// The keys with which secrets are stored.
+    pub secrets_key_file: PathBuf,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -239,6 +241,11 @@ impl AppConfig {
         let data_dir = from.parsed("store.data_dir", "the path of a directory", path)?;
         let database =
             from.parsed("store.database", database::ALLOWED, |text| DatabaseSetting::parse(text, &data_dir))?;
+        let secrets_key_file =
+            from.parsed("store.secrets_key_file", "the path of a file, or empty", |text| match text.trim() {
+                "" => Some(data_dir.join("secrets.key")),
+                _ => path(text),
+            })?;
         // Two servers cannot share an SQLite file.
         let is_shared = matches!(database, DatabaseSetting::Postgres { .. });
         let roles = match is_shared {
@@ -265,6 +272,7 @@ impl AppConfig {
                 read_connections: from.integer("store.read_connections", 1..=64)?,
                 tail_bytes: from.integer("store.tail_bytes", 1 << 16..=1 << 34)?,
                 erase_after: from.seconds("store.erase_after_seconds", 0..=31_536_000)?,
+                secrets_key_file,
             },
             feed: FeedSection {
                 heartbeat: from.seconds("feed.heartbeat_seconds", 1..=60)?,

@@ -60,6 +60,9 @@ pub enum McpEntryError {
     Timeout,
     #[error("cannot be parsed: {0}")]
     Shape(String),
+    /// Stored, but not to be decrypted.
+    #[error("cannot be used: {0}")]
+    Secrets(String),
 }
 
 impl TryFrom<McpServerEntry> for McpServerConfig {

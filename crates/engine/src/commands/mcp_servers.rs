@@ -249,7 +249,7 @@ fn error_pointer(error: &McpEntryError) -> &'static str {
         McpEntryError::Header(_) => "/headers",
         McpEntryError::Variable(_) => "/env",
         McpEntryError::Timeout => "/timeout",
-        McpEntryError::Shape(_) => "",
+        McpEntryError::Shape(_) | McpEntryError::Secrets(_) => "",
     }
 }
 

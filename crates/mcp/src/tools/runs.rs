@@ -122,8 +122,7 @@ pub async fn answer_approval(
         ApprovalDecision::Allow => Decision::Allow,
         ApprovalDecision::Deny => Decision::Deny,
     };
-    let answer =
-        ApprovalResponse { decision, input: args.input.map(Value::Object), remember: args.remember.scope() };
+    let answer = ApprovalResponse { decision, input: args.input.map(Value::Object), remember: args.remember.scope() };
     let what = format!("open approval {approval} of run {run}");
     let answered = engine.approve(actor, run, approval, answer).await;
     answered.map_err(McpToolError::not_found(&what, "wait_for_run shows the open approvals"))?;

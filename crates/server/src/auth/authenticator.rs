@@ -128,11 +128,7 @@ impl Authenticator {
     }
 
     /// Starts a browser session of the operator with the code of a sign-in link and returns its cookie.
-    pub async fn sign_in_with_code(
-        &self,
-        code: &str,
-        address: Option<IpAddr>,
-    ) -> Result<token::TokenSecret, Problem> {
+    pub async fn sign_in_with_code(&self, code: &str, address: Option<IpAddr>) -> Result<token::TokenSecret, Problem> {
         if !self.links.redeem(code) {
             return Err(Problem::new(
                 Code::Unauthorized,
@@ -146,11 +142,7 @@ impl Authenticator {
         Ok(cookie)
     }
 
-    async fn begin_operator_session(
-        &self,
-        cookie_sha256: [u8; 32],
-        address: Option<IpAddr>,
-    ) -> Result<(), Problem> {
+    async fn begin_operator_session(&self, cookie_sha256: [u8; 32], address: Option<IpAddr>) -> Result<(), Problem> {
         let (actor, key_hash) = (Actor::local().at(address), self.settings.local_key_sha256);
         self.accounts.begin_operator_session(actor, key_hash, cookie_sha256).await.map_err(Problem::unavailable)
     }
@@ -159,7 +151,10 @@ impl Authenticator {
         let Some(cookie) = session_cookie::cookie_value(headers, source.scheme()) else { return Ok(()) };
         let hash = token::hash(cookie);
         match self.actor_for_cookie(hash).await? {
-            Some(actor) => self.accounts.end_browser_session(actor.at(source.client_address()), hash).await.map_err(Problem::unavailable),
+            Some(actor) => {
+                let actor = actor.at(source.client_address());
+                self.accounts.end_browser_session(actor, hash).await.map_err(Problem::unavailable)
+            }
             None => Ok(()),
         }
     }

@@ -152,6 +152,7 @@ fn engine() -> Engine {
                 backend: Backend::Sqlite { file: folder.path().join("greenroom.db") },
                 read_connections: 1,
                 tail_bytes: 1 << 20,
+                secrets_file: folder.path().join("secrets.key"),
                 planted_bug: None,
             };
             let store =

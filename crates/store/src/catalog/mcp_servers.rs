@@ -1,4 +1,5 @@
-//! Configured MCP servers, by name. Configurations contain secrets: callers must mask them before showing them.
+//! Configured MCP servers, by name. Configurations contain secrets: they are stored encrypted, and callers must mask them
+//! before showing them.
 
 use super::{audit::store_audit, idempotency::store_key, owned::must_exist};
 use crate::{
@@ -6,6 +7,7 @@ use crate::{
     database::{reading, writing},
     error::Result,
     row::row,
+    secrets::{SecretPlace, Secrets},
 };
 use domain::{
     actor::Actor,
@@ -42,20 +44,34 @@ row! {
     }
 }
 
-impl From<McpServerRow> for McpServerRecord {
-    fn from(row: McpServerRow) -> Self {
+impl McpServerRow {
+    fn record(self, secrets: &Secrets, owner: &Owner) -> McpServerRecord {
         // Without the parser's message: it may contain a secret value.
-        let entry = serde_json::from_str::<McpServerEntry>(&row.config);
-        Self {
-            name: row.name,
-            config: entry
+        let read = |text: String| {
+            serde_json::from_str::<McpServerEntry>(&text)
                 .map_err(|_| McpEntryError::Shape("it was stored by another version".into()))
+        };
+        let opened = secrets.open(&place(&[owner.as_str(), &self.name]), &self.config);
+        let row = self;
+        McpServerRecord {
+            config: opened
+                .map_err(|error| McpEntryError::Secrets(error.to_string()))
+                .and_then(read)
                 .and_then(TryInto::try_into),
+            name: row.name,
             created_at: Timestamp::from_millis(row.created_at),
             updated_at: Timestamp::from_millis(row.updated_at),
         }
     }
 }
+
+/// Where the configuration of a server is stored; the row is the owner and the name.
+fn place<'a>(row: &'a [&'a str]) -> SecretPlace<'a> {
+    SecretPlace { table: "mcp_servers", row, column: "config" }
+}
+
+/// Configurations that are encrypted again in one transaction.
+const SEALED_AT_ONCE: i64 = 100;
 
 /// The number of servers that one owner may store.
 pub const MAX_MCP_SERVERS: i64 = 500;
@@ -76,7 +92,8 @@ impl Store {
                 .fetch_all(pool)
                 .await
         })?;
-        let mut servers: Vec<McpServerRecord> = rows.into_iter().map(McpServerRecord::from).collect();
+        let record = |row: McpServerRow| row.record(self.secrets(), owner);
+        let mut servers: Vec<McpServerRecord> = rows.into_iter().map(record).collect();
         // Sorted here because the databases collate text differently.
         servers.sort_unstable_by(|one, other| one.name.cmp(&other.name));
         Ok(servers)
@@ -92,7 +109,7 @@ impl Store {
             .fetch_one(pool)
             .await
         })?;
-        Ok(row.into())
+        Ok(row.record(self.secrets(), owner))
     }
 
     pub async fn create_mcp_server(
@@ -129,8 +146,8 @@ impl Store {
         let now = Timestamp::now();
         let configs: Vec<String> = servers
             .iter()
-            .map(|server| serde_json::to_string(&server.config))
-            .collect::<std::result::Result<_, _>>()?;
+            .map(|server| self.seal_config(owner, &server.name, &serde_json::to_string(&server.config)?))
+            .collect::<Result<_>>()?;
         writing!(self.database(), |transaction| {
             store_key!(transaction, owner, attempt, result, now);
             sqlx::query(LOCK).bind(owner.as_str()).bind(now.as_millis()).execute(&mut *transaction).await?;
@@ -180,6 +197,65 @@ impl Store {
                 .await?;
             must_exist(deleted.rows_affected())?;
         });
+        Ok(())
+    }
+
+    fn seal_config(&self, owner: &Owner, name: &str, config: &str) -> Result<String> {
+        let sealed = self.secrets().seal(&place(&[owner.as_str(), name]), config);
+        sealed.map_err(|error| StoreError::unavailable("a secret cannot be encrypted").caused_by(error))
+    }
+
+    /// Encrypts what an earlier version stored in plain text, and what is encrypted with an older key. Leaves alone what it
+    /// cannot read.
+    pub(crate) async fn encrypt_old_secrets(&self) -> Result<()> {
+        let prefix = self.secrets().current_prefix().map_err(|error| StoreError::start(error.to_string()))?;
+        let (mut after, mut encrypted, mut unreadable) = ((String::new(), String::new()), 0, 0);
+        loop {
+            let page: Vec<(String, String, String)> = reading!(self.database(), |pool| {
+                sqlx::query_as(
+                    "SELECT owner, name, config FROM mcp_servers WHERE (owner > $1 OR (owner = $1 AND name > $2)) \
+                     AND config NOT LIKE $3 ORDER BY owner, name LIMIT $4",
+                )
+                .bind(after.0.as_str())
+                .bind(after.1.as_str())
+                .bind(format!("{prefix}%"))
+                .bind(SEALED_AT_ONCE)
+                .fetch_all(pool)
+                .await
+            })?;
+            let Some((owner, name, _)) = page.last() else { break };
+            after = (owner.clone(), name.clone());
+            let mut changed = Vec::new();
+            for (owner, name, stored) in &page {
+                let row = [owner.as_str(), name.as_str()];
+                let opened = self.secrets().open(&place(&row), stored);
+                match opened.and_then(|plain| self.secrets().seal(&place(&row), &plain)) {
+                    Ok(sealed) => changed.push((owner, name, stored, sealed)),
+                    Err(error) => {
+                        unreadable += 1;
+                        tracing::error!(workspace = %owner, server = %name, %error, "an MCP server cannot be used");
+                    }
+                }
+            }
+            writing!(self.database(), |transaction| {
+                for (owner, name, stored, sealed) in &changed {
+                    // Unless somebody has changed it since it was read.
+                    sqlx::query("UPDATE mcp_servers SET config = $4 WHERE owner = $1 AND name = $2 AND config = $3")
+                        .bind(owner.as_str())
+                        .bind(name.as_str())
+                        .bind(stored.as_str())
+                        .bind(sealed.as_str())
+                        .execute(&mut *transaction)
+                        .await?;
+                }
+            });
+            encrypted += changed.len();
+        }
+        if encrypted > 0 {
+            tracing::info!(encrypted, unreadable, "encrypted the stored secrets of MCP servers with the current key");
+            // The log still has them as they were.
+            self.empty_log().await?;
+        }
         Ok(())
     }
 }

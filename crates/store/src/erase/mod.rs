@@ -197,9 +197,9 @@ impl Store {
         let (id, now) = (erasure.object.id(), Timestamp::now());
         let actor = Actor::system(erasure.owner.clone());
         let entry = AuditEntry::new(&actor, AuditAction::Erase, erasure.object.audited(), id);
-        let is_sole_user = self.is_sole_user();
+        let is_only_server = self.is_only_server();
         writing!(self.database(), |transaction| {
-            let end = match is_sole_user {
+            let end = match is_only_server {
                 true => sqlx::query("DELETE FROM erasures WHERE id = $1").bind(id),
                 false => sqlx::query("UPDATE erasures SET erased_at = $2 WHERE id = $1 AND erased_at IS NULL")
                     .bind(id)

@@ -140,9 +140,8 @@ impl Store {
     /// Takes away from some runs all but what they cost. Returns whether there were any.
     async fn strip_runs(&self, room: RoomId) -> Result<bool> {
         let now = Timestamp::now().as_millis();
-        let runs: Vec<Uuid> = self
-            .column("SELECT id FROM runs WHERE room_id = $1 ORDER BY queued_seq LIMIT 200", room)
-            .await?;
+        let runs: Vec<Uuid> =
+            self.column("SELECT id FROM runs WHERE room_id = $1 ORDER BY queued_seq LIMIT 200", room).await?;
         writing!(self.database(), |transaction| {
             for run in &runs {
                 sqlx::query("DELETE FROM signals WHERE run_id = $1").bind(run).execute(&mut *transaction).await?;
@@ -210,9 +209,7 @@ impl Store {
     }
 
     async fn column(&self, statement: &'static str, room: RoomId) -> Result<Vec<Uuid>> {
-        Ok(reading!(self.database(), |pool| {
-            sqlx::query_scalar(statement).bind(room.0).fetch_all(pool).await
-        })?)
+        Ok(reading!(self.database(), |pool| { sqlx::query_scalar(statement).bind(room.0).fetch_all(pool).await })?)
     }
 }
 

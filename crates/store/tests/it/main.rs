@@ -52,6 +52,7 @@ mod run_pages;
 mod run_status;
 mod runs;
 mod scene;
+mod secrets;
 mod signals;
 mod skills;
 mod summaries;

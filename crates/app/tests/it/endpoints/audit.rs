@@ -62,7 +62,9 @@ async fn m10_refused_requests_are_counted(operator: &TestClient) {
     for n in 0..20 {
         get(&wrong, &format!("/api/rooms?limit={}", n + 1)).await.expect_problem(401, "unauthorized");
     }
-    post(&operator.anonymous(), "/api/session", &json!({"token": "grm_wrong"})).await.expect_problem(401, "unauthorized");
+    post(&operator.anonymous(), "/api/session", &json!({"token": "grm_wrong"}))
+        .await
+        .expect_problem(401, "unauthorized");
     let refused = newest(operator, "?action=refuse", |entry| entry["count"] == 21).await;
     assert_eq!((&refused["object"], &refused["object_id"]), (&json!("request"), &json!("GET /api/rooms")));
     assert_eq!((&refused["role"], &refused["credential"]), (&json!("none"), &json!("none")));
@@ -121,8 +123,7 @@ async fn m10_workspaces_see_their_own_log(database: TestDatabase) {
     let mut binary = Binary::on(&database);
     let secret = async |role| {
         let user = format!("ada-{role}");
-        let arguments =
-            ["token", "create", "--user", &user, "--workspace", "ada", "--role", role, "--scopes", "all"];
+        let arguments = ["token", "create", "--user", &user, "--workspace", "ada", "--role", role, "--scopes", "all"];
         binary.run_command(&arguments).await.stdout.trim().to_owned()
     };
     let (admin, member) = (secret("admin").await, secret("member").await);
@@ -145,7 +146,8 @@ async fn m10_the_command_line_prints_the_log(database: TestDatabase) {
     let mut binary = Binary::on(&database);
     let (server, api) = binary.serve().await;
     let room = post(&api, "/api/rooms", &json!({"name": "r"})).await.expect_status(201);
-    let token = post(&api, "/api/tokens", &json!({"name": "cli", "scopes": ["read", "admin"]})).await.expect_status(201);
+    let token =
+        post(&api, "/api/tokens", &json!({"name": "cli", "scopes": ["read", "admin"]})).await.expect_status(201);
     let folder = tempfile::tempdir().unwrap();
     let (server_url, token) = (api.base_url(), token["token"].as_str().unwrap());
     let arguments = ["audit", "--action", "create", "--limit", "5", "--server", server_url, "--token", token];

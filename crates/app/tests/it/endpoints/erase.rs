@@ -103,19 +103,27 @@ async fn m8_a_deleted_room_is_erased_after_its_grace_period(database: TestDataba
     assert_eq!(delete(&api, &format!("/api/rooms/{room}")).await.status, 204);
     get(&api, &format!("/api/rooms/{room}")).await.expect_problem(404, "not_found");
     server.terminate(STOP).await.unwrap();
-    assert!(DatabaseDump::read(&database).await.tables_with(erased, &[]).contains(&"events"), "within the grace period");
+    assert!(
+        DatabaseDump::read(&database).await.tables_with(erased, &[]).contains(&"events"),
+        "within the grace period"
+    );
 
     // The agent was not deleted: its name has the text, so it is renamed before everything is searched.
     let mut binary = binary.with("GREENROOM_STORE__ERASE_AFTER_SECONDS", "0");
     let (server, api) = binary.serve().await;
     let agents = get(&api, "/api/agents").await.expect_status(200);
-    let of_erased = agents["agents"].as_array().unwrap().iter().find(|agent| agent["name"] == format!("agent of {erased}"));
+    let of_erased =
+        agents["agents"].as_array().unwrap().iter().find(|agent| agent["name"] == format!("agent of {erased}"));
     let path = format!("/api/agents/{}", of_erased.unwrap()["id"].as_str().unwrap());
     response_to(api.request(Method::PATCH, &path).json(&json!({"name": "renamed"}))).await.expect_status(200);
     wait_until_erased(&database, &data, erased, room.0).await;
 
     get(&api, attached["url"].as_str().unwrap()).await.expect_problem(404, "not_found");
-    assert_eq!(get(&api, "/api/usage?by=model").await.expect_status(200)["totals"], usage["totals"], "the cost is kept");
+    assert_eq!(
+        get(&api, "/api/usage?by=model").await.expect_status(200)["totals"],
+        usage["totals"],
+        "the cost is kept"
+    );
     let runs = get(&api, "/api/runs").await.expect_status(200);
     assert!(runs["runs"].as_array().unwrap().iter().all(|run| run["room_id"] == other.to_string()), "{runs}");
     let history = get(&api, &format!("/api/rooms/{other}/messages")).await;
