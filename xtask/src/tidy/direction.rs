@@ -6,14 +6,15 @@ use super::tree::{SourceTree, TidyFinding};
 /// Each crate and the workspace crates that it may depend on. `greenroom` is in crates/app.
 pub const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("domain", &[]),
+    ("sandbox", &[]),
     ("store", &["domain"]),
-    ("workbench", &["domain"]),
+    ("workbench", &["sandbox", "domain"]),
     ("providers", &["workbench", "domain"]),
     ("engine", &["store", "workbench", "providers", "domain"]),
     ("mcp", &["engine", "store", "domain"]),
     ("server", &["mcp", "engine", "store", "domain"]),
-    ("greenroom", &["server", "mcp", "engine", "providers", "workbench", "store", "domain"]),
-    ("testkit", &["greenroom", "server", "mcp", "engine", "providers", "workbench", "store", "domain"]),
+    ("greenroom", &["server", "mcp", "engine", "providers", "workbench", "sandbox", "store", "domain"]),
+    ("testkit", &["greenroom", "server", "mcp", "engine", "providers", "workbench", "sandbox", "store", "domain"]),
     ("xtask", &[]),
 ];
 
