@@ -38,6 +38,8 @@ const SWEEP_TIMEOUT: Duration = Duration::from_secs(1);
 
 pub fn run(thread: SingleThread, start: &HelperStart, facts: HelperFacts, socket: &OwnedFd, supervisor: OwnedFd) -> ! {
     let ended = prctl::set_name(c"gr-broker").map_err(io::Error::from).and_then(|()| {
+        // Pid 1 of a namespace adopts orphans anyway; without a namespace they would go to the supervisor.
+        prctl::set_child_subreaper(true)?;
         let signals = child_signals()?;
         protocol::send(socket.as_fd(), &HelperReport::Ready(facts), &[])?;
         let mut broker = Broker { thread, start, socket, signals, supervisor, commands: BTreeMap::new(), sweep: None };
