@@ -71,10 +71,18 @@ struct HeldCommand {
     shepherd: Shepherd,
     /// Its process, while that exists: a number can be reused afterwards.
     process: Option<Pid>,
-    is_started: bool,
+    stage: CommandStage,
     /// The shepherd has ended, and what it leaves is being killed.
     is_ending: bool,
     exit: Option<CommandExit>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum CommandStage {
+    /// Its end of the pipe `start` is still open.
+    Starting,
+    Started,
+    Failed,
 }
 
 impl Broker<'_> {
@@ -106,8 +114,12 @@ impl Broker<'_> {
             PollFd::new(self.socket.as_fd(), PollFlags::POLLIN),
             PollFd::new(self.signals.as_fd(), PollFlags::POLLIN),
         ];
-        let reports = self.commands.values().filter(|command| !command.is_ending);
-        watched.extend(reports.map(|command| PollFd::new(command.shepherd.reports.as_fd(), PollFlags::POLLIN)));
+        let living = || self.commands.values().filter(|command| !command.is_ending);
+        let starting = living().filter(|command| command.stage == CommandStage::Starting);
+        // No events: only the end of this pipe is of interest.
+        watched.extend(starting.map(|command| PollFd::new(command.shepherd.start.as_fd(), PollFlags::empty())));
+        let running = living().filter(|command| command.exit.is_none());
+        watched.extend(running.map(|command| PollFd::new(command.shepherd.exit.as_fd(), PollFlags::POLLIN)));
         let timeout = match self.sweep {
             Some(_) => PollTimeout::from(SWEEP_PAUSE_MILLISECONDS),
             None => PollTimeout::NONE,
@@ -151,8 +163,8 @@ impl Broker<'_> {
             .and_then(|run| shepherd::start(self.thread, self.start, run).map_err(io::Error::from));
         match started {
             Ok(shepherd) => {
-                let command = HeldCommand { shepherd, process: None, is_started: false, is_ending: false, exit: None };
-                self.commands.insert(id, command);
+                let stage = CommandStage::Starting;
+                self.commands.insert(id, HeldCommand { shepherd, process: None, stage, is_ending: false, exit: None });
                 Ok(())
             }
             Err(error) => {
@@ -185,57 +197,63 @@ impl Broker<'_> {
     }
 
     fn read_reports(&mut self, id: u64) -> io::Result<()> {
-        while let Some(held) = self.commands.get_mut(&id) {
-            let report = match ShepherdReport::receive(&mut held.shepherd.reports) {
-                Ok(Some(report)) => report,
-                // Its end is noticed by `reap`.
-                Ok(None) | Err(_) => return Ok(()),
-            };
-            match report {
-                ShepherdReport::Started(process) => {
-                    (held.is_started, held.process) = (true, Some(process));
-                    let opened = descriptors::open_process(process).ok();
-                    let opened: Vec<BorrowedFd<'_>> = opened.iter().map(|process| process.as_fd()).collect();
-                    self.report(&HelperReport::Started { id }, &opened)?;
-                }
-                ShepherdReport::NotStarted(errno) => self.not_started(id, errno, "")?,
-                ShepherdReport::NoFolder(errno) => self.not_started(id, errno, "folder")?,
-                ShepherdReport::Exited(exit) => {
-                    (held.exit, held.process) = (Some(exit), None);
-                    self.report(&HelperReport::Exited { command: id, exit }, &[])?;
+        let Some(held) = self.commands.get_mut(&id) else { return Ok(()) };
+        if held.stage == CommandStage::Starting {
+            loop {
+                match ShepherdReport::receive(&mut held.shepherd.start) {
+                    Ok(Some(ShepherdReport::Process(process))) => held.process = Some(process),
+                    Ok(Some(ShepherdReport::NotStarted(errno))) => return self.not_started(id, errno, ""),
+                    Ok(Some(ShepherdReport::NoFolder(errno))) => return self.not_started(id, errno, "folder"),
+                    // Closed without a failure: the program runs.
+                    Ok(Some(ShepherdReport::Exited(_)) | None) => return self.started(id),
+                    Err(_) => return Ok(()),
                 }
             }
+        }
+        if let Ok(Some(ShepherdReport::Exited(exit))) = ShepherdReport::receive(&mut held.shepherd.exit) {
+            self.exited(id, exit)?;
         }
         Ok(())
     }
 
+    fn started(&mut self, id: u64) -> io::Result<()> {
+        let Some(held) = self.commands.get_mut(&id) else { return Ok(()) };
+        let Some(process) = held.process else { return self.not_started(id, libc::ECHILD, "") };
+        held.stage = CommandStage::Started;
+        let opened = descriptors::open_process(process).ok();
+        let opened: Vec<BorrowedFd<'_>> = opened.iter().map(|process| process.as_fd()).collect();
+        self.report(&HelperReport::Started { id }, &opened)
+    }
+
     fn not_started(&mut self, id: u64, errno: i32, what: &str) -> io::Result<()> {
         if let Some(held) = self.commands.get_mut(&id) {
-            // Nobody waits for the end of what never ran.
-            held.exit = Some(CommandExit::Code(127));
+            (held.stage, held.process) = (CommandStage::Failed, None);
         }
         self.report(&HelperReport::NotStarted { id, errno, what: what.to_owned() }, &[])
     }
 
+    fn exited(&mut self, id: u64, exit: CommandExit) -> io::Result<()> {
+        let Some(held) = self.commands.get_mut(&id) else { return Ok(()) };
+        (held.exit, held.process) = (Some(exit), None);
+        self.report(&HelperReport::Exited { command: id, exit }, &[])
+    }
+
     fn reap(&mut self) -> io::Result<()> {
         let mut ended = Vec::new();
-        children::reap(|process, _| ended.push(process));
-        for process in ended {
+        children::reap(|process, exit| ended.push((process, exit)));
+        for (process, exit) in ended {
             let held = self.commands.iter().find(|(_, held)| !held.is_ending && held.shepherd.process == process);
             let Some(id) = held.map(|(id, _)| *id) else { continue };
-            // It may have reported right before its end.
+            // What was reported before its end.
             self.read_reports(id)?;
             let Some(held) = self.commands.get_mut(&id) else { continue };
             (held.is_ending, held.process) = (true, None);
             self.sweep.get_or_insert_with(Instant::now);
-            if held.exit.is_none() {
-                let exit = CommandExit::Signal(libc::SIGKILL);
-                held.exit = Some(exit);
-                let report = match held.is_started {
-                    true => HelperReport::Exited { command: id, exit },
-                    false => HelperReport::NotStarted { id, errno: libc::ECHILD, what: String::new() },
-                };
-                self.report(&report, &[])?;
+            match (held.stage, held.exit) {
+                // Killed before its program ran.
+                (CommandStage::Starting, _) => self.not_started(id, libc::ECHILD, "")?,
+                (CommandStage::Started, None) => self.exited(id, exit)?,
+                (CommandStage::Started, Some(_)) | (CommandStage::Failed, _) => {}
             }
         }
         Ok(())
@@ -288,7 +306,8 @@ impl Broker<'_> {
             processes: counts.get(id).map_or(0, |count| count.saturating_sub(1)),
             is_running: held.exit.is_none(),
         };
-        self.commands.iter().map(usage).collect()
+        // What could not be started is not a command, even if its shepherd still exists.
+        self.commands.iter().filter(|(_, held)| held.stage != CommandStage::Failed).map(usage).collect()
     }
 }
 

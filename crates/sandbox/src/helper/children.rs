@@ -1,9 +1,7 @@
 //! The children of this process.
 
-use nix::{
-    sys::wait::{WaitPidFlag, WaitStatus, waitpid},
-    unistd::{Pid, getpid},
-};
+use crate::{command::CommandExit, sys::wait};
+use nix::unistd::{Pid, getpid};
 use std::{fs, io};
 
 /// All of them, orphans that this process has adopted included.
@@ -14,11 +12,8 @@ pub fn list() -> io::Result<Vec<Pid>> {
 }
 
 /// Reaps all children that have ended.
-pub fn reap(mut ended: impl FnMut(Pid, WaitStatus)) {
-    while let Ok(status) = waitpid(None, Some(WaitPidFlag::WNOHANG)) {
-        match status.pid() {
-            Some(id) => ended(id, status),
-            None => return,
-        }
+pub fn reap(mut ended: impl FnMut(Pid, CommandExit)) {
+    while let Ok(Some((child, exit))) = wait::for_any_child(false) {
+        ended(child, exit);
     }
 }

@@ -1,8 +1,11 @@
 //! One process per command: parent of the command and adopter of everything that the command leaves behind, so that the
 //! broker can tell the processes of one command from those of another.
 //!
-//! A command can kill or stop its shepherd, since both are the same user. That is why a shepherd only reports: killing is
-//! the broker's work, which no command can signal.
+//! A command can kill or stop its shepherd, since both are the same user. That is why a shepherd only waits: killing is the
+//! broker's work, which no command can signal.
+//!
+//! Two pipes lead to the broker. `start` is closed when the command runs; before that, the command itself writes what
+//! happens. `exit` is used if the shepherd outlives its command; else it ends in the same way as the command has.
 
 use super::limits;
 use crate::{
@@ -13,17 +16,14 @@ use crate::{
     sys::{
         descriptors,
         fork::{Forked, SingleThread, exit_now, fork},
-        signals,
+        signals, wait,
     },
 };
 use nix::{
     errno::Errno,
     fcntl::OFlag,
-    sys::{
-        prctl,
-        wait::{WaitStatus, waitpid},
-    },
-    unistd::{Pid, chdir, execve, pipe2, read, setsid, write},
+    sys::prctl,
+    unistd::{Pid, chdir, execve, getpid, pipe2, setsid, write},
 };
 use std::{
     ffi::CString,
@@ -33,10 +33,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// What a shepherd reports to the broker, in [`ShepherdReport::BYTES`] bytes.
+/// What the broker is told, in [`ShepherdReport::BYTES`] bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ShepherdReport {
-    Started(Pid),
+    /// The process that becomes the command.
+    Process(Pid),
     /// The program could not be started.
     NotStarted(i32),
     /// The folder could not be entered.
@@ -49,7 +50,7 @@ impl ShepherdReport {
 
     fn encode(self) -> [u8; Self::BYTES] {
         let (kind, value) = match self {
-            Self::Started(command) => (1, command.as_raw()),
+            Self::Process(command) => (1, command.as_raw()),
             Self::NotStarted(errno) => (2, errno),
             Self::NoFolder(errno) => (3, errno),
             Self::Exited(CommandExit::Code(code)) => (4, code),
@@ -67,7 +68,7 @@ impl ShepherdReport {
         let [a, b, c, d, e, f, g, h] = bytes;
         let value = i32::from_ne_bytes([e, f, g, h]);
         match i32::from_ne_bytes([a, b, c, d]) {
-            1 => Some(Self::Started(Pid::from_raw(value))),
+            1 => Some(Self::Process(Pid::from_raw(value))),
             2 => Some(Self::NotStarted(value)),
             3 => Some(Self::NoFolder(value)),
             4 => Some(Self::Exited(CommandExit::Code(value))),
@@ -82,7 +83,7 @@ impl ShepherdReport {
         write(reports, &self.encode()).ok();
     }
 
-    /// The next report. `None` when the shepherd has ended, an error of the kind `WouldBlock` when there is none yet.
+    /// The next report. `None` at the end, an error of the kind `WouldBlock` if there is none yet.
     pub fn receive(reports: &mut File) -> io::Result<Option<Self>> {
         let mut bytes = [0; Self::BYTES];
         // A pipe hands over what was written at once as a whole.
@@ -96,65 +97,60 @@ impl ShepherdReport {
 /// A running shepherd, as the broker sees it.
 pub struct Shepherd {
     pub process: Pid,
-    pub reports: File,
+    pub start: File,
+    pub exit: File,
 }
 
 pub fn start(thread: SingleThread, start: &HelperStart, run: RunDescriptors) -> Result<Shepherd, Errno> {
-    let (reports, theirs) = pipe2(OFlag::O_CLOEXEC)?;
+    let flags = OFlag::O_CLOEXEC | OFlag::O_NONBLOCK;
+    let ((start_reports, start_end), (exit_reports, exit_end)) = (pipe2(flags)?, pipe2(flags)?);
     match fork(thread)? {
-        Forked::Parent(process) => {
-            nix::fcntl::fcntl(&reports, nix::fcntl::FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
-            Ok(Shepherd { process, reports: reports.into() })
-        }
+        Forked::Parent(process) => Ok(Shepherd { process, start: start_reports.into(), exit: exit_reports.into() }),
         Forked::Child => {
-            let code = shepherd(thread, start, run, theirs).map_or(1, |()| 0);
+            let code = shepherd(thread, start, run, [start_end, exit_end]).map_or(1, |()| 0);
             exit_now(code)
         }
     }
 }
 
-fn shepherd(thread: SingleThread, start: &HelperStart, run: RunDescriptors, reports: OwnedFd) -> Result<(), Errno> {
-    let reports = descriptors::keep_only(run.stdio, reports)?;
+fn shepherd(
+    thread: SingleThread,
+    start: &HelperStart,
+    run: RunDescriptors,
+    reports: [OwnedFd; 2],
+) -> Result<(), Errno> {
+    let [start_reports, exit_reports] = descriptors::keep_only(run.stdio, reports)?;
     signals::ignore()?;
     prctl::set_child_subreaper(true)?;
-    let (failures, theirs) = pipe2(OFlag::O_CLOEXEC)?;
     let command = match fork(thread) {
         Ok(Forked::Child) => {
-            let failure = exec(start, &run.command);
-            write(&theirs, &failure.encode()).ok();
+            ShepherdReport::Process(getpid()).send(&start_reports);
+            exec(start, &run.command).send(&start_reports);
             exit_now(127)
         }
         Ok(Forked::Parent(command)) => command,
         Err(errno) => {
-            ShepherdReport::NotStarted(errno as i32).send(&reports);
+            ShepherdReport::NotStarted(errno as i32).send(&start_reports);
             return Err(errno);
         }
     };
-    drop(theirs);
-    // Whoever reads the command's output waits for its end, not for ours.
+    drop(start_reports);
+    // Who reads the command's output waits for its end, not for ours.
     descriptors::close_standard()?;
-    let mut failure = [0; ShepherdReport::BYTES];
-    match read(&failures, &mut failure) {
-        Ok(ShepherdReport::BYTES) => {
-            waitpid(command, None)?;
-            ShepherdReport::decode(failure).unwrap_or(ShepherdReport::NotStarted(libc::EIO)).send(&reports);
-            return Ok(());
-        }
-        // Closed by a successful exec.
-        _ => ShepherdReport::Started(command).send(&reports),
-    }
-    drop(failures);
     loop {
-        let exit = match waitpid(None, None) {
-            Ok(WaitStatus::Exited(id, code)) if id == command => CommandExit::Code(code),
-            Ok(WaitStatus::Signaled(id, signal, _)) if id == command => CommandExit::Signal(signal as i32),
-            Ok(_) | Err(Errno::EINTR) => continue,
+        match wait::for_any_child(true) {
+            Ok(Some((child, exit))) if child == command => match (run.command.leftovers, exit) {
+                (LeftoverProcesses::Stay, _) => ShepherdReport::Exited(exit).send(&exit_reports),
+                (LeftoverProcesses::End, CommandExit::Code(code)) => exit_now(code),
+                (LeftoverProcesses::End, CommandExit::Signal(signal)) => {
+                    signals::end_by(signal);
+                    return Err(Errno::EINTR);
+                }
+                (LeftoverProcesses::End, CommandExit::SandboxEnded) => return Err(Errno::ECHILD),
+            },
+            Ok(_) => {}
             // No children are left.
             Err(_) => return Ok(()),
-        };
-        ShepherdReport::Exited(exit).send(&reports);
-        if run.command.leftovers == LeftoverProcesses::End {
-            return Ok(());
         }
     }
 }
@@ -211,7 +207,7 @@ mod tests {
     #[test]
     fn reports_survive_the_pipe() {
         let reports = [
-            ShepherdReport::Started(Pid::from_raw(7)),
+            ShepherdReport::Process(Pid::from_raw(7)),
             ShepherdReport::NotStarted(2),
             ShepherdReport::NoFolder(13),
             ShepherdReport::Exited(CommandExit::Code(3)),

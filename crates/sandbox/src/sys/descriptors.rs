@@ -16,26 +16,25 @@ pub fn close_inherited() -> Result<(), Errno> {
 }
 
 /// In a forked child that ends by `exec` or `exit_now`, so that no owner of a closed descriptor is ever dropped: makes
-/// the three descriptors the standard ones, `kept` number 3, closed by `exec`, and closes all others.
-pub fn keep_only(stdio: [OwnedFd; 3], kept: OwnedFd) -> Result<OwnedFd, Errno> {
-    // The standard descriptors are open since the start of the helper, so all of these are above them.
-    let sources = [stdio[0].as_raw_fd(), stdio[1].as_raw_fd(), stdio[2].as_raw_fd(), kept.as_raw_fd()];
-    if sources.iter().any(|source| *source < 3) {
-        return Err(Errno::EBADF);
+/// the first three descriptors the standard ones and the others the numbers after them, closed by `exec`, and closes all
+/// that is left.
+pub fn keep_only(stdio: [OwnedFd; 3], kept: [OwnedFd; 2]) -> Result<[OwnedFd; 2], Errno> {
+    const FIRST_FREE: RawFd = 5;
+    // Copies above all targets first: a target may be the number of one that is still needed.
+    let copy = |descriptor: &OwnedFd| nix::fcntl::fcntl(descriptor, nix::fcntl::FcntlArg::F_DUPFD_CLOEXEC(FIRST_FREE));
+    for (target, source) in [0, 1, 2].into_iter().zip(&stdio) {
+        // SAFETY: takes numbers only; the standard descriptors have no owner, and the sources are above them.
+        Errno::result(unsafe { libc::dup2(source.as_raw_fd(), target) })?;
     }
-    // `kept` may have to move to a number that one of the others has: those are copied first.
-    for (target, source) in [0, 1, 2].into_iter().zip(sources) {
-        // SAFETY: takes numbers only; the standard descriptors have no owner.
-        Errno::result(unsafe { libc::dup2(source, target) })?;
-    }
-    if sources[3] != 3 {
-        // SAFETY: as above; the owner of number 3, if any, is forgotten below or never dropped.
-        Errno::result(unsafe { libc::dup3(sources[3], 3, libc::O_CLOEXEC) })?;
-    }
+    let copies = [copy(&kept[0])?, copy(&kept[1])?];
     std::mem::forget((stdio, kept));
-    close_range(4, u32::MAX)?;
-    // SAFETY: number 3 was just created here, and its former owners are forgotten.
-    Ok(unsafe { OwnedFd::from_raw_fd(3) })
+    for (target, source) in [3, 4].into_iter().zip(copies) {
+        // SAFETY: as above; the owner of the target, if any, is forgotten here or never dropped.
+        Errno::result(unsafe { libc::dup3(source, target, libc::O_CLOEXEC) })?;
+    }
+    close_range(FIRST_FREE, u32::MAX)?;
+    // SAFETY: both were just created here, and their former owners are forgotten.
+    Ok(unsafe { [OwnedFd::from_raw_fd(3), OwnedFd::from_raw_fd(4)] })
 }
 
 /// Gives the standard descriptors up, so that this process does not keep the pipes of a command open. For a process that

@@ -8,3 +8,4 @@ pub mod loopback;
 pub mod mount;
 pub mod signals;
 pub mod socket;
+pub mod wait;

@@ -60,6 +60,8 @@ async fn the_end_of_a_command_is_reported_exactly() {
     let end = async |script: &str| session.capture(session.scene.shell(script)).await.end;
     assert_eq!(end("exit 3").await, CommandEnd::Exited(CommandExit::Code(3)));
     assert_eq!(end("kill -TERM $$").await, CommandEnd::Exited(CommandExit::Signal(libc::SIGTERM)));
+    // A real-time signal.
+    assert_eq!(end("kill -40 $$").await, CommandEnd::Exited(CommandExit::Signal(40)));
     assert_eq!(end("true").await, CommandEnd::Exited(CommandExit::Code(0)));
 }
 
@@ -135,6 +137,10 @@ async fn a_command_that_kills_or_stops_its_shepherd_gains_nothing() {
     let other = session.start(session.scene.shell(&session.sleep(2))).await;
     let (sleep, text) = (session.sleep(1), session.sleep_text(1));
     let script = format!("(setsid {sleep} &); {sleep} & sleep 0.1; kill -KILL $PPID; {sleep}");
+    for signal in [33, 40] {
+        session.capture(session.scene.shell(&format!("{sleep} & kill -{signal} $PPID; sleep 0.1"))).await;
+        process_list::assert_gone_within(&text, Duration::ZERO);
+    }
     let mut killer = session.start(session.scene.shell(&script)).await;
     assert_eq!(killer.wait().await, CommandExit::Signal(libc::SIGKILL));
     process_list::assert_gone_within(&text, TWO_SECONDS);
