@@ -49,7 +49,7 @@ const COMMANDS: &[XtaskCommand] = &[
         name: "test",
         arguments: "[stage…] [-- arguments]",
         summary: Some(
-            "run every test, or the named stages: tidy, web, security, rust, cli, mcp, browser, chaos. Arguments after -- go to \
+            "run every test, or the named stages: tidy, web, security, rust, sandbox, cli, mcp, browser, chaos. Arguments after -- go to \
              `cargo nextest run` in the stages rust and cli where cargo-nextest is installed, else to `cargo test`, \
              and always to `cargo test` in the stage mcp; the two accept different ones",
         ),

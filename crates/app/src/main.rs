@@ -1,5 +1,5 @@
 //! The binary: parses the command line, runs one command, and turns the result into one line and an exit code. A server
-//! also starts it as the keeper of one program.
+//! also starts it as the keeper of one program, and as the helper of a sandbox.
 
 use greenroom::cli::{self, Exit};
 use std::{process::ExitCode, time::Duration};
@@ -17,9 +17,11 @@ const BUILT_FROM: Option<&str> = option_env!("GREENROOM_BUILT_FROM");
 const LEFTOVERS: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
-    // First, and fast: a keeper is started for every program of every agent.
-    if std::env::args_os().nth(1).is_some_and(|word| word == keeper::SUBCOMMAND) {
-        return keeper::main();
+    // First, and fast: a keeper is started for every program of every agent. The helper of a sandbox must have one thread.
+    match std::env::args_os().nth(1) {
+        Some(word) if word == keeper::SUBCOMMAND => return keeper::main(),
+        Some(word) if word == sandbox::HELPER_SUBCOMMAND => return sandbox::helper_main(),
+        _ => {}
     }
     greenroom::data_folder::make_new_files_private();
     let cli = cli::version::parse(BUILT_FROM);

@@ -247,16 +247,9 @@ pub enum TurnCommand {
     /// Stop now. The text sent so far has been saved.
     Interrupt,
     /// The decision on a tool call that waits for approval: the tool runs, or is refused.
-    ResolveApproval {
-        approval: ApprovalId,
-        decision: Decision,
-        input: Option<Value>,
-    },
+    ResolveApproval { approval: ApprovalId, decision: Decision, input: Option<Value> },
     /// A new message for the current answer, if the provider supports it. Answered by [`TurnEvent::Steered`].
-    Steer {
-        message: MessageId,
-        text: String,
-    },
+    Steer { message: MessageId, text: String },
 }
 
 #[derive(Clone, PartialEq, Debug)]

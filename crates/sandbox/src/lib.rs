@@ -13,17 +13,17 @@
 //! | `isolation`, `advice` | server | what is enforced, and what to do if something is not |
 //! | `local` | server | the driver for this machine: starts the helper and talks to its broker |
 //! | `protocol` | both | the messages between them |
-//! | `helper` | helper | everything that happens between `exec` of the helper and `exec` of a command |
+//! | `init` | helper | everything that happens between `exec` of the helper and `exec` of a command |
 //! | `sys` | both | system calls without a safe wrapper elsewhere: the only unsafe code of the workspace |
 //!
 //! Knows nothing of rooms, agents and providers, and depends on no other crate of the workspace. Start at `driver`, then
-//! `helper`.
+//! `init`.
 
 mod advice;
 mod choose;
 mod command;
 mod driver;
-mod helper;
+mod init;
 mod isolation;
 mod local;
 mod output;
@@ -35,7 +35,7 @@ mod sys;
 pub use choose::{ChosenDriver, SandboxRefusal, SandboxSetting, choose};
 pub use command::{CommandExit, CommandIo, CommandSpec, CommandUsage, LeftoverProcesses};
 pub use driver::{ProjectSandbox, SandboxCommand, SandboxDriver, SandboxError, SandboxFuture};
-pub use helper::{SUBCOMMAND as HELPER_SUBCOMMAND, helper_main};
+pub use init::{SUBCOMMAND as HELPER_SUBCOMMAND, helper_main};
 pub use isolation::{Enforcement, Isolation, IsolationTier};
 pub use local::{LocalDriver, LocalSandbox, RunningCommand};
 pub use output::{CapturedCommand, CommandEnd, HeadAndTail, OutputLimits, capture};

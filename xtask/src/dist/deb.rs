@@ -66,6 +66,8 @@ fn contents(root: &Path, binary: &Path) -> Vec<PackedFile> {
     vec![
         file(binary.to_owned(), "usr/bin/greenroom".into(), 0o755),
         file(root.join("packaging").join(UNIT), format!("usr/lib/systemd/system/{UNIT}"), 0o644),
+        // Not in /etc/apparmor.d: AppArmor 3, which has no use for it, could not read it.
+        file(root.join("packaging/apparmor/greenroom"), "usr/share/greenroom/apparmor/greenroom".into(), 0o644),
         file(root.join("packaging/deb/copyright"), "usr/share/doc/greenroom/copyright".into(), 0o644),
         file(root.join("README.md"), "usr/share/doc/greenroom/README.md".into(), 0o644),
     ]

@@ -23,9 +23,9 @@ pub struct TestStage {
 pub enum TestNeed {
     /// `web/dist` is built.
     WebApp,
-    /// Every test of the workspace is built, except the targets `cli` and `mcp`.
+    /// Every test of the workspace is built, except the targets `cli`, `mcp` and `sandbox`.
     RustTests,
-    /// The targets `cli` and `mcp` and all programs that tests start are built.
+    /// The targets `cli`, `mcp` and `sandbox` and all programs that tests start are built.
     TestPrograms,
     Postgres,
     Clis,
@@ -50,6 +50,13 @@ pub const STAGES: &[TestStage] = &[
         needs: &[RustTests, Postgres],
         limit: minutes(60),
         run: stages::rust,
+    },
+    TestStage {
+        name: "sandbox",
+        programs: &[C_COMPILER],
+        needs: &[TestPrograms],
+        limit: minutes(10),
+        run: stages::sandbox,
     },
     TestStage {
         name: "cli",
@@ -90,14 +97,16 @@ pub const STAGES: &[TestStage] = &[
 
 /// Lanes run side by side, the stages of a lane one after the other. Change this when a stage with time limits of its
 /// own becomes unreliable beside another: a third lane made tests with deadlines fail on two cores.
-pub const LANES: &[&[&str]] = &[&["tidy", "security", "rust", "chaos"], &["web", "cli", "mcp", "browser", "guard"]];
+pub const LANES: &[&[&str]] =
+    &[&["tidy", "security", "rust", "sandbox", "chaos"], &["web", "cli", "mcp", "browser", "guard"]];
 
 /// The same for every build and every run of tests: another selection of packages or features would build the
 /// dependencies once more.
 pub const SELECTION: &[&str] = &["--workspace", "--features", "greenroom/test-hooks"];
 
-/// Tests that need programs from npm or pip. They have `test = false`, so the default selection leaves them out.
-const NAMED_TARGETS: &[&str] = &["--test", "cli", "--test", "mcp"];
+/// Tests that need programs from npm or pip, and those of the sandbox, which need what not every machine permits. They have
+/// `test = false`, so the default selection leaves them out.
+const NAMED_TARGETS: &[&str] = &["--test", "cli", "--test", "mcp", "--test", "sandbox"];
 
 /// How the names of attack tests begin: the finding of the audit, or the invariant, that the test is about (docs/security.md).
 /// The stage `security` runs exactly these, the stage `rust` all others.
@@ -228,7 +237,7 @@ mod tests {
     fn no_name_selects_every_stage() {
         assert_eq!(
             names(select(&[])),
-            Ok(vec!["tidy", "web", "security", "rust", "cli", "mcp", "browser", "chaos", "guard"])
+            Ok(vec!["tidy", "web", "security", "rust", "sandbox", "cli", "mcp", "browser", "chaos", "guard"])
         );
     }
 
@@ -241,7 +250,7 @@ mod tests {
     fn an_unknown_stage_is_refused_with_the_known_ones() {
         let refusal = names(select(&words(&["rust", "wep"])));
         assert!(refusal.is_err_and(|message| message.contains("`wep`")
-            && message.contains("tidy, web, security, rust, cli, mcp, browser, chaos, guard")));
+            && message.contains("tidy, web, security, rust, sandbox, cli, mcp, browser, chaos, guard")));
     }
 
     #[test]

@@ -91,6 +91,12 @@ pub fn rust(context: &StageContext<'_>) -> XtaskResult<StageResult> {
     Ok(result.and(watch(context, TestFormat::Libtest, &mut examples)?))
 }
 
+/// What is tried to get out of a sandbox, and a sandbox as a server uses it.
+pub fn sandbox(context: &StageContext<'_>) -> XtaskResult<StageResult> {
+    let (format, mut tests) = rust_tests(context, &["--test", "sandbox"]);
+    watch(context, format, &mut tests)
+}
+
 /// The real CLIs against our own double of the model APIs.
 pub fn cli(context: &StageContext<'_>) -> XtaskResult<StageResult> {
     let (format, mut tests) = rust_tests(context, &["--test", "cli"]);

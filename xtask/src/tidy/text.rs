@@ -5,6 +5,8 @@ use super::tree::{SourceTree, TidyFinding};
 /// These files contain examples of what they forbid.
 const OWN_EXAMPLES: &str = "xtask/src/tidy/";
 const MACHINE_FOLDERS: &[&str] = &["/root/", "/home/", "/work/"];
+/// The home folder inside every sandbox, on every machine.
+const GUEST_HOME: &str = "/home/agent";
 const MARKS: &[&str] = &["TODO", "FIXME"];
 
 pub fn no_path_of_one_machine(tree: &SourceTree) -> Vec<TidyFinding> {
@@ -23,11 +25,13 @@ pub fn no_path_of_one_machine(tree: &SourceTree) -> Vec<TidyFinding> {
 
 /// Not inside a longer path: `engine/work/` is allowed.
 fn has_absolute(line: &str, folder: &str) -> bool {
-    line.match_indices(folder).any(|(position, _)| {
-        let before = &line[..position];
-        let continues = |letter: char| letter.is_alphanumeric() || "_-./~*})]$".contains(letter);
-        before.ends_with("file://") || !before.ends_with(continues)
-    })
+    line.match_indices(folder).filter(|(position, _)| !line[*position..].starts_with(GUEST_HOME)).any(
+        |(position, _)| {
+            let before = &line[..position];
+            let continues = |letter: char| letter.is_alphanumeric() || "_-./~*})]$".contains(letter);
+            before.ends_with("file://") || !before.ends_with(continues)
+        },
+    )
 }
 
 pub fn nothing_left_to_do(tree: &SourceTree) -> Vec<TidyFinding> {
@@ -51,7 +55,10 @@ mod tests {
 
     #[test]
     fn a_path_of_one_machine_is_found() {
-        let good = [("a.md", "engine/work/ claims, /workspace is mounted, ~/work/ is yours"), ("LICENSE", "/home/")];
+        let good = [
+            ("a.md", "engine/work/ claims, /workspace is mounted, ~/work/ is yours, /home/agent"),
+            ("LICENSE", "/home/"),
+        ];
         assert_eq!(no_path_of_one_machine(&SourceTree::of(&good)), []);
         let bad = [
             ("a.md", "cd /work/main"),

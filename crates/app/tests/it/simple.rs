@@ -91,6 +91,9 @@ async fn doctor_reports_programs_and_install_advice() {
     let row = |what: &str| output.stdout.lines().find(|line| line.starts_with(what)).unwrap().to_owned();
     assert!(row("address").contains(&format!("Greenroom 9.9.9 answers on {listen}")), "{}", output.stdout);
     assert!(row("data directory").contains("MiB free"), "{}", output.stdout);
+    // Either the report of a trial run, or why there is no sandbox.
+    let sandbox = row("sandbox");
+    assert!(sandbox.contains("native: file full, network full") || sandbox.contains("no sandbox works"), "{sandbox}");
     for program in ["claude", "codex", "gemini", "git", "node", "npx", "docker"] {
         assert!(row(program).contains("missing") && row(program).contains("install"), "{}", output.stdout);
     }

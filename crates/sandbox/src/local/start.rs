@@ -4,7 +4,7 @@ use super::{cgroup::SandboxCgroup, connection::ControlSocket};
 use crate::{
     advice::{self, KernelSettings},
     driver::SandboxError,
-    helper,
+    init,
     protocol::{self, HelperFacts, HelperReport, HelperStart, StartHelper},
 };
 use std::{
@@ -52,7 +52,7 @@ async fn start_helper(
     let body = protocol::to_body(start).map_err(SandboxError::Helper)?;
     protocol::send(ours.as_fd(), &StartHelper, &[body.as_fd(), lifeline_end.as_fd()]).map_err(SandboxError::Helper)?;
     let process = Command::new(program)
-        .arg(helper::SUBCOMMAND)
+        .arg(init::SUBCOMMAND)
         .env_clear()
         .stdin(Stdio::from(theirs))
         .stdout(Stdio::null())

@@ -3,6 +3,7 @@
 
 mod agents;
 mod database;
+mod isolation;
 mod machine;
 mod programs;
 mod running_server;
@@ -74,6 +75,7 @@ pub async fn run(data: &DataArgs) -> anyhow::Result<Exit> {
             vec![DoctorFinding::new("configuration", FindingState::Broken, format!("{:#}", anyhow::Error::new(error)))]
         }
     };
+    findings.push(isolation::check().await);
     findings.extend(programs::check().await);
     let rows: Vec<Vec<String>> = findings
         .iter()

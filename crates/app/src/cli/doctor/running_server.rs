@@ -1,7 +1,7 @@
 //! The checks of a running server for `GET /api/doctor`. Only the operator may call it; paths on this machine are left
 //! out all the same.
 
-use super::{DoctorFinding, FindingState, agents, configuration, database, machine, programs};
+use super::{DoctorFinding, FindingState, agents, configuration, database, isolation, machine, programs};
 use crate::config::AppConfig;
 use engine::Engine;
 use server::http::doctor::{CheckStatus, DoctorCheck, RunDoctorChecks};
@@ -17,8 +17,12 @@ pub fn server_checks(config: &AppConfig, store: &Store, engine: &Engine, address
 }
 
 async fn run_checks(config: &AppConfig, store: &Store, engine: &Engine, address: SocketAddr) -> Vec<DoctorCheck> {
-    let (database, providers, programs) =
-        tokio::join!(database::check_running_server(store), agents::check_running_server(engine), programs::check());
+    let (database, providers, programs, isolation) = tokio::join!(
+        database::check_running_server(store),
+        agents::check_running_server(engine),
+        programs::check(),
+        isolation::check()
+    );
     let checked = config.clone();
     let files = move || {
         let folder = machine::data_directory(&checked.store.data_dir);
@@ -32,6 +36,7 @@ async fn run_checks(config: &AppConfig, store: &Store, engine: &Engine, address:
     findings.extend(files.unwrap_or_else(failed));
     findings.push(database);
     findings.push(DoctorFinding::new("address", FindingState::Ok, format!("port {}", address.port())));
+    findings.push(isolation);
     findings.extend(providers);
     findings.extend(programs);
     findings.into_iter().map(to_check).collect()

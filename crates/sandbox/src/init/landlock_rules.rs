@@ -2,7 +2,7 @@
 //! writing to the memory of another command by `/proc`, for instance.
 
 use crate::{
-    policy::SandboxPolicy,
+    policy::{GUEST_HOME, GUEST_WORKSPACE, SandboxPolicy},
     protocol::{SetupFailure, SetupStep},
 };
 use landlock::{
@@ -37,7 +37,7 @@ const SYSTEM: &[&str] = &[
 
 /// Inside namespaces. Returns the version that the kernel enforces, 0 without Landlock.
 pub fn apply() -> Result<u32, SetupFailure> {
-    let writable = ["/workspace", "/tmp", "/home/agent", "/dev/shm", "/dev/pts"].map(PathBuf::from);
+    let writable = [GUEST_WORKSPACE, GUEST_HOME, "/tmp", "/dev/shm", "/dev/pts"].map(PathBuf::from);
     // TCP rules are left out: the network namespace does that, and dev servers inside must be able to listen.
     restrict(&[Path::new("/")], &writable, false).map_err(|error| failure(&error))
 }
