@@ -47,7 +47,7 @@ pub fn for_failure(failure: &SetupFailure, settings: &KernelSettings) -> Option<
         // Ubuntu 24.04 lets the namespace be created and denies what comes after it.
         (Namespaces | IdMap | Mounts | Proc | Loopback, _) if is_denied && restricted => APPARMOR.to_owned(),
         (Namespaces, libc::EPERM) => CONTAINER.to_owned(),
-        (Namespaces | Landlock | Seccomp, libc::EINVAL | libc::ENOSYS | libc::EOPNOTSUPP) => KERNEL.to_owned(),
+        (Namespaces | Mounts | Landlock | Seccomp, libc::EINVAL | libc::ENOSYS | libc::EOPNOTSUPP) => KERNEL.to_owned(),
         (Proc, libc::EPERM) => format!("{MASKED_PROC}. {CONTAINER}"),
         (IdMap, _) if is_denied => format!("{APPARMOR}. {CONTAINER}"),
         (IdMap, libc::EINVAL) => {

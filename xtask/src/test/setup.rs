@@ -139,6 +139,7 @@ mod tests {
                 ("web", Some("no npm")),
                 ("security", None),
                 ("rust", None),
+                ("sandbox", None),
                 ("cli", None),
                 ("mcp", Some("no python")),
                 ("browser", Some("no npm")),

@@ -47,6 +47,7 @@ const KERNEL: &[i64] = &[
     libc::SYS_swapoff,
     libc::SYS_acct,
     libc::SYS_quotactl,
+    libc::SYS_quotactl_fd,
     libc::SYS_syslog,
     libc::SYS_lookup_dcookie,
     libc::SYS_nfsservctl,
@@ -80,6 +81,25 @@ const NEW_NAMESPACES: &[i32] = &[
 ];
 /// TIOCSTI and TIOCLINUX, which type into the terminal of another process. Their type in `libc` depends on the C library.
 const TERMINAL_INPUT: &[u64] = &[0x5412, 0x541C];
+
+/// Files with these bits in the project's folder would lend the rights of their owner, who may be the server's user, to other
+/// users of the machine. Each call with the number of its argument that has the mode.
+const SETUID_BITS: &[u64] = &[libc::S_ISUID as u64, libc::S_ISGID as u64];
+const CHANGE_MODE: &[(i64, u8)] =
+    &[(libc::SYS_fchmod, 1), (libc::SYS_fchmodat, 2), (FCHMODAT2, 2), (libc::SYS_mknodat, 2)];
+#[cfg(target_arch = "x86_64")]
+const CHANGE_MODE_BY_PATH: &[(i64, u8)] = &[(libc::SYS_chmod, 1), (libc::SYS_mknod, 1), (libc::SYS_creat, 1)];
+#[cfg(not(target_arch = "x86_64"))]
+const CHANGE_MODE_BY_PATH: &[(i64, u8)] = &[];
+/// The same on all processors; `libc` has it for some C libraries only.
+const FCHMODAT2: i64 = 452;
+/// The mode counts only if a file is created. Each call with the numbers of its flags and mode.
+#[cfg(target_arch = "x86_64")]
+const OPEN: &[(i64, u8, u8)] = &[(libc::SYS_open, 1, 2), (libc::SYS_openat, 2, 3)];
+#[cfg(not(target_arch = "x86_64"))]
+const OPEN: &[(i64, u8, u8)] = &[(libc::SYS_openat, 2, 3)];
+/// The bit of O_TMPFILE that O_DIRECTORY does not have.
+const CREATING_FLAGS: &[u64] = &[libc::O_CREAT as u64, (libc::O_TMPFILE & !libc::O_DIRECTORY) as u64];
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
@@ -120,6 +140,19 @@ fn deny_list(sockets: SocketRule) -> Result<BpfProgram, String> {
     };
     rules.insert(libc::SYS_socket, socket);
     rules.insert(libc::SYS_socketpair, vec![rule(vec![not(&libc::AF_UNIX)?])?]);
+    for (call, mode) in CHANGE_MODE.iter().chain(CHANGE_MODE_BY_PATH) {
+        let bits = SETUID_BITS.iter().map(|bit| rule(vec![has_bit(*mode, *bit)?]));
+        rules.insert(*call, bits.collect::<Result<_, _>>()?);
+    }
+    for (call, flags, mode) in OPEN {
+        let mut creating = Vec::new();
+        for flag in CREATING_FLAGS {
+            for bit in SETUID_BITS {
+                creating.push(rule(vec![has_bit(*flags, *flag)?, has_bit(*mode, *bit)?])?);
+            }
+        }
+        rules.insert(*call, creating);
+    }
     let refuse = SeccompAction::Errno(libc::EPERM as u32);
     let filter = SeccompFilter::new(rules, SeccompAction::Allow, refuse, architecture()).map_err(text)?;
     filter.try_into().map_err(text)
@@ -134,6 +167,10 @@ fn condition(
     SeccompCondition::new(argument, length, compare, value).map_err(text)
 }
 
+fn has_bit(argument: u8, bit: u64) -> Result<SeccompCondition, String> {
+    condition(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(bit), bit)
+}
+
 fn rule(conditions: Vec<SeccompCondition>) -> Result<SeccompRule, String> {
     SeccompRule::new(conditions).map_err(text)
 }
@@ -146,8 +183,8 @@ fn architecture() -> TargetArch {
     if cfg!(target_arch = "x86_64") { TargetArch::x86_64 } else { TargetArch::aarch64 }
 }
 
-/// Calls that look as if the kernel did not have them. The flags of clone3 are behind a pointer, where no filter sees them;
-/// C libraries then use clone. The x32 calls of x86-64 have other numbers and would bypass the list.
+/// Calls that look as if the kernel did not have them. The flags of clone3 and the mode of openat2 are behind a pointer, where
+/// no filter sees them; programs then use clone and openat. The x32 calls of x86-64 have other numbers and would bypass the list.
 fn not_implemented() -> BpfProgram {
     const LOAD: u16 = 0x20;
     const JUMP_EQUAL: u16 = 0x15;
@@ -160,7 +197,8 @@ fn not_implemented() -> BpfProgram {
     vec![
         // The number of the call is the first field of the data.
         instruction(LOAD, 0, 0, 0),
-        instruction(JUMP_EQUAL, 1, 0, libc::SYS_clone3 as u32),
+        instruction(JUMP_EQUAL, 2, 0, libc::SYS_clone3 as u32),
+        instruction(JUMP_EQUAL, 1, 0, libc::SYS_openat2 as u32),
         instruction(JUMP_AT_LEAST, 0, 1, X32),
         instruction(RETURN, 0, 0, ERROR | libc::ENOSYS as u32),
         instruction(RETURN, 0, 0, ALLOW),

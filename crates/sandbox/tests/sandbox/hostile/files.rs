@@ -97,3 +97,21 @@ fn the_folders_next_to_the_project() {
     let neighbor = |scene: &Scene| vec![format!("../outside/secret.txt"), scene.marker.clone()];
     HostileCase::new("read", neighbor).expect(SANDBOX_STOPS_IT);
 }
+
+/// A file of the project is a file of this machine, where other users may be able to start it.
+#[test]
+fn a_setuid_file_in_the_project() {
+    HostileCase::new("setuid-file", |_| Vec::new()).check(SANDBOX_STOPS_IT, |scene, verdict| {
+        let mode = fs::metadata(scene.project().join("setuid")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o6000 != 0, verdict == Escaped, "{mode:o}");
+    });
+}
+
+#[test]
+fn ordinary_modes_can_be_set() {
+    let scene = Scene::new(NATIVE, ServerUser::Ordinary);
+    let script =
+        "umask 022; touch f; chmod 755 f; mkdir d; chmod 1777 d; stat -c %a f d; cp -p f g; install -m 640 f h";
+    let result = scene.drive(&scene.request(scene.shell(script)));
+    assert_eq!((result.end.as_str(), result.stdout.as_str()), ("exited 0", "755\n1777\n"), "{result:?}");
+}
