@@ -49,8 +49,8 @@ const COMMANDS: &[XtaskCommand] = &[
         name: "test",
         arguments: "[stage…] [-- arguments]",
         summary: Some(
-            "run every test, or the named stages: tidy, web, security, rust, sandbox, cli, mcp, browser, chaos. Arguments after -- go to \
-             `cargo nextest run` in the stages rust and cli where cargo-nextest is installed, else to `cargo test`, \
+            "run every test, or the named stages: tidy, web, security, rust, sandbox, cli, mcp, browser, chaos. Arguments after -- go \
+             to `cargo nextest run` in the stages security, rust, sandbox and cli where cargo-nextest is installed, else to `cargo test`, \
              and always to `cargo test` in the stage mcp; the two accept different ones",
         ),
         run: test::command,
