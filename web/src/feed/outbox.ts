@@ -51,7 +51,8 @@ export class Outbox {
       this.room.update((state) => confirmed(state, key, posted.message))
     } catch (error) {
       const isOffline = error instanceof ApiError && error.isOffline
-      this.room.update((state) => (isOffline ? offline(state, key) : refused(state, key, explain(error))))
+      const code = error instanceof ApiError ? error.code : null
+      this.room.update((state) => (isOffline ? offline(state, key) : refused(state, key, explain(error), code)))
     }
   }
 

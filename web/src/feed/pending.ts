@@ -4,7 +4,7 @@ import type { Pending, RoomState } from './state'
 export type NewPending = Pick<Pending, 'key' | 'text' | 'attachments' | 'mentions' | 'whenBusy' | 'createdAt'>
 
 export function withPending(state: RoomState, sent: NewPending): RoomState {
-  const pending: Pending = { ...sent, state: 'sending', problem: null, messageId: null, confirmed: false }
+  const pending: Pending = { ...sent, state: 'sending', problem: null, problemCode: null, messageId: null, confirmed: false }
   return { ...state, pending: [...state.pending, pending] }
 }
 
@@ -21,7 +21,7 @@ export function confirmed(state: RoomState, key: string, message: Pick<StoredMes
   const settled = heir ? change(state, heir.key, { messageId: freed }) : state
   const isShown = state.messages.has(message.id) || message.seq <= state.seq
   if (isShown) return discarded(settled, key)
-  return change(settled, key, { messageId: message.id, confirmed: true, state: 'sending', problem: null })
+  return change(settled, key, { messageId: message.id, confirmed: true, state: 'sending', problem: null, problemCode: null })
 }
 
 interface Said {
@@ -35,15 +35,15 @@ export function saysSame(one: Said, other: Said): boolean {
 }
 
 export function resent(state: RoomState, key: string): RoomState {
-  return change(state, key, { state: 'sending', problem: null })
+  return change(state, key, { state: 'sending', problem: null, problemCode: null })
 }
 
 export function offline(state: RoomState, key: string): RoomState {
   return change(state, key, { state: 'offline' })
 }
 
-export function refused(state: RoomState, key: string, problem: string): RoomState {
-  return change(state, key, { state: 'refused', problem })
+export function refused(state: RoomState, key: string, problem: string, problemCode: string | null): RoomState {
+  return change(state, key, { state: 'refused', problem, problemCode })
 }
 
 export function discarded(state: RoomState, key: string): RoomState {

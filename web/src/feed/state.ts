@@ -92,6 +92,8 @@ export interface Pending {
   createdAt: string
   state: 'sending' | 'offline' | 'refused'
   problem: string | null
+  /** The code of the problem, such as `budget_exceeded`. */
+  problemCode: string | null
   /** Set from the server's response; guessed from an equal text until the response arrives. */
   messageId: string | null
   confirmed: boolean

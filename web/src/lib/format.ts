@@ -57,6 +57,13 @@ export function shortTime(iso: string, now: Date = new Date()): string {
   return date.toDateString() === now.toDateString() ? clock.format(date) : day.format(date)
 }
 
+/** As in a sentence: `at 14:05`, or `on Tue, Dec 1 at 01:00`. */
+export function moment(iso: string, now: Date = new Date()): string {
+  const date = new Date(iso)
+  const time = `at ${clock.format(date)}`
+  return date.toDateString() === now.toDateString() ? time : `on ${day.format(date)} ${time}`
+}
+
 /** 1 042, with a thin space: journal positions are read aloud and compared. */
 export function position(seq: number): string {
   return String(seq).replace(/\B(?=(\d{3})+$)/g, '\u2009')

@@ -1,4 +1,5 @@
 import createClient from 'openapi-fetch'
+import { budgetSentence } from '../budget'
 import { createStore } from '../store'
 import type { paths } from './schema'
 import type { Problem } from './types'
@@ -48,8 +49,14 @@ export async function answerOf<T>(request: Promise<Answer<T>>): Promise<T> {
   const { status } = answer.response
   const problem = (typeof answer.error === 'object' && answer.error ? answer.error : {}) as Partial<Problem>
   if (status === 401) refusals.set(refusals.get() + 1)
-  const detail = status === 401 ? signedOut : (problem.detail ?? `The server answered with status ${status}.`)
+  const detail = detailOf(status, problem)
   throw new ApiError(detail, problem.code ?? `status_${status}`, status, problem.pointer)
+}
+
+function detailOf(status: number, problem: Partial<Problem>): string {
+  if (status === 401) return signedOut
+  if (problem.code === 'budget_exceeded') return budgetSentence(problem)
+  return problem.detail ?? `The server answered with status ${status}.`
 }
 
 /** What to tell a person about an error of any kind. */

@@ -2,7 +2,7 @@ import { QueryClient, queryOptions } from '@tanstack/react-query'
 import { newestOf, summaryOf } from '../room-list'
 import { ApiError, answerOf, api } from './client'
 import { queryKeys } from './query-keys'
-import type { Agent, Provider, RoomSummary, SkillList } from './types'
+import type { Agent, BillingStatus, Provider, RoomSummary, SkillList } from './types'
 
 export function createQueryClient(): QueryClient {
   return new QueryClient({
@@ -44,4 +44,10 @@ export const providersQuery = queryOptions({
 export const skillsQuery = queryOptions({
   queryKey: queryKeys.skills.list,
   queryFn: (): Promise<SkillList> => answerOf(api.GET('/api/skills')),
+})
+
+/** The budgets, what is spent of each, and whether the user may start runs. */
+export const billingQuery = queryOptions({
+  queryKey: queryKeys.billing,
+  queryFn: (): Promise<BillingStatus> => answerOf(api.GET('/api/billing/status')),
 })

@@ -7,6 +7,7 @@ export const queryKeys = {
   providers: ['providers'],
   tokens: ['tokens'],
   doctor: ['doctor'],
+  billing: ['billing'],
   agents: {
     /** Also the key of the list. */
     all: ['agents'],

@@ -1,4 +1,5 @@
 import { useMutation } from '@tanstack/react-query'
+import { Link } from '@tanstack/react-router'
 import { RotateCcw } from 'lucide-react'
 import type { ReactNode } from 'react'
 import { Button } from '@/components/ui/button'
@@ -29,6 +30,11 @@ export function BadEnd({ roomId, run }: { roomId: string; run: RunState | undefi
       <div>
         <strong>{end.title}</strong>
         {end.detail && <p>{end.detail}</p>}
+        {run?.error?.code === 'limit_budget' && (
+          <Link to="/usage" hash="budgets">
+            Budgets
+          </Link>
+        )}
       </div>
       {retry && (
         <Button size="small" isBusy={send.isPending} onClick={() => send.mutate()}>

@@ -16,6 +16,7 @@ import { uploadsIn } from '../model/upload-list'
 import { readinessOf } from '../model/uploads'
 import { useAgents } from '../model/use-agents'
 import { useDraft } from '../model/use-draft'
+import { BudgetNote } from './budget-note'
 import { BusyChoice } from './busy-choice'
 import styles from './composer.module.css'
 import { MessageField } from './message-field'
@@ -104,6 +105,7 @@ export function Composer({ room, isLive }: { room: Room; isLive: boolean }): Rea
         list.add(event.dataTransfer.files)
       }}
     >
+      <BudgetNote room={room} />
       <div className={styles.box} data-over={isOver || undefined}>
         {skill && <SkillForm key={skill.name} skill={skill} onDone={(values) => call(commandFor(skill, values))} onCancel={() => call(`/${skill.name} `)} />}
         <UploadChips uploads={uploads} onRetry={(key) => list.retry(key)} onRemove={(key) => list.remove(key)} />

@@ -1,3 +1,4 @@
+import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import { Button } from '@/components/ui/button'
 import type { Pending } from '@/feed/state'
@@ -22,6 +23,14 @@ export function PendingMessage({ roomId, pending }: { roomId: string; pending: P
         <p className={styles.state} role={pending.state === 'refused' ? 'alert' : 'status'}>
           {words[pending.state]}
           {pending.problem && `: ${pending.problem}`}
+          {pending.problemCode === 'budget_exceeded' && (
+            <>
+              {' '}
+              <Link to="/usage" hash="budgets">
+                Budgets
+              </Link>
+            </>
+          )}
         </p>
         {pending.state !== 'sending' && (
           <div className={styles.actions}>

@@ -15,7 +15,7 @@ const mostLabels = 6
 
 /** A column for each hour or day, piled up from the series. The same figures stand below as a table. */
 export function UsageChart({ chart, bucket, measure }: UsageChartProps): ReactNode {
-  const { columns, top, steps } = chart
+  const { columns, top, steps, limits } = chart
   const lines = Array.from({ length: steps + 1 }, (_, step) => step / steps)
   const [shown, setShown] = useState<number | null>(null)
   const [stop, setStop] = useState(columns.length - 1)
@@ -56,6 +56,14 @@ export function UsageChart({ chart, bucket, measure }: UsageChartProps): ReactNo
                 if (isShown) setStop(index)
               }}
             />
+          ))}
+          {limits.map(({ label, height }) => (
+            <g key={label} role="img" aria-label={label} className={styles.limit}>
+              <line x1="0" x2="100%" y1={percent(1 - height)} y2={percent(1 - height)} />
+              <text x="100%" y={percent(1 - height)} dy="-0.35em" textAnchor="end">
+                {label}
+              </text>
+            </g>
           ))}
         </svg>
         <svg className={styles.times} aria-hidden>

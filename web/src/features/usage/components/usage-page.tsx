@@ -6,12 +6,15 @@ import { PageBody } from '@/components/layout/page-body'
 import { Button } from '@/components/ui/button'
 import loading from '@/components/ui/loading.module.css'
 import { ProblemNote } from '@/components/ui/problem-note'
+import { billingQuery } from '@/lib/api/queries'
 import { download } from '@/lib/download'
 import { useNow } from '@/lib/use-now'
 import { usageQuery } from '../api/usage'
+import { limitLines } from '../model/budget-list'
 import { drawUsage } from '../model/chart'
 import { toCsv } from '../model/csv'
 import { type UsageFilter, boundsOf } from '../model/usage-filter'
+import { BudgetsSection } from './budgets-section'
 import { UsageChart } from './usage-chart'
 import { UsageControls } from './usage-controls'
 import styles from './usage-page.module.css'
@@ -23,9 +26,11 @@ export function UsagePage({ filter }: { filter: UsageFilter }): ReactNode {
   const navigate = useNavigate()
   const by = filter.by ?? 'agent'
   const measure = filter.show ?? 'cost'
-  const bounds = boundsOf(filter, useNow(true, 60_000))
+  const now = useNow(true, 60_000)
+  const bounds = boundsOf(filter, now)
   const { data: report, error, isPlaceholderData, refetch } = useQuery(usageQuery(bounds, by))
-  const chart = report && drawUsage(report, measure)
+  const budgets = useQuery(billingQuery).data?.budgets ?? []
+  const chart = report && drawUsage(report, measure, limitLines(budgets, new Date(now)))
   const save = (): void => {
     if (report) download(`usage-by-${by}-${report.from.slice(0, 10)}-to-${report.to.slice(0, 10)}.csv`, 'text/csv', toCsv(report, by))
   }
@@ -58,9 +63,10 @@ export function UsagePage({ filter }: { filter: UsageFilter }): ReactNode {
       )}
       {!report && !error && (
         <p className={loading.nothing} role="status">
-          Adding up
+          Loading…
         </p>
       )}
+      <BudgetsSection />
     </PageBody>
   )
 }

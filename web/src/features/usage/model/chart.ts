@@ -1,5 +1,6 @@
 import type { UsageFigures, UsageReport } from '@/lib/api/types'
 import { count, dollars } from '@/lib/format'
+import type { LimitLine } from './budget-list'
 import { valueOf } from './figures'
 import { type Bucket, type Measure, bucketMillis } from './usage-filter'
 
@@ -29,6 +30,8 @@ export interface Chart {
   /** Into how many parts lines divide it, so that each stands at a round figure. */
   steps: number
   hues: ReadonlyMap<string, number>
+  /** Limits that are within the picture, with their height as a part of it. */
+  limits: (LimitLine & { height: number })[]
 }
 
 /** Further series share the last color: more colors would not be distinguishable. */
@@ -41,7 +44,10 @@ export function ranked(report: UsageReport, measure: Measure): UsageReport['seri
   return report.series.toSorted((a, b) => valueOf(b.total, measure) - valueOf(a.total, measure) || b.total.runs - a.total.runs || a.name.localeCompare(b.name))
 }
 
-export function drawUsage(report: UsageReport, measure: Measure): Chart {
+/** A limit so far above everything would press the columns flat. */
+const farthestLimit = 4
+
+export function drawUsage(report: UsageReport, measure: Measure, lines: readonly LimitLine[] = []): Chart {
   const series = ranked(report, measure)
   const hues = new Map(series.map(({ key }, index) => [key, Math.min(index, mostHues - 1)]))
   const points = series.map((one) => ({ ...one, byTime: new Map(one.points.map((point) => [Date.parse(point.at), point])) }))
@@ -53,9 +59,12 @@ export function drawUsage(report: UsageReport, measure: Measure): Chart {
     const runs = points.reduce((sum, { byTime }) => sum + (byTime.get(at)?.runs ?? 0), 0)
     return { at, parts, runs, total: parts.reduce((sum, part) => sum + part.value, 0), hasUnknown: parts.some((part) => part.isUnknown) }
   })
-  const { top, steps } = scaleFor(Math.max(0, ...columns.map((column) => column.total)), measure)
+  const highest = Math.max(0, ...columns.map((column) => column.total))
+  // Columns of hours, tokens and runs have nothing to do with a limit of dollars for a day.
+  const near = measure === 'cost' && report.bucket === 'day' ? lines.filter(({ value }) => highest === 0 || value <= highest * farthestLimit) : []
+  const { top, steps } = scaleFor(Math.max(highest, ...near.map(({ value }) => value)), measure)
   for (const column of columns) pile(column, top)
-  return { columns, top, steps, hues }
+  return { columns, top, steps, hues, limits: near.map((line) => ({ ...line, height: line.value / top })) }
 }
 
 function partOf(name: string, hue: number, figures: UsageFigures, measure: Measure): Part {
