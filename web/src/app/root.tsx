@@ -87,6 +87,7 @@ function usePageCommands(): void {
     { id: 'runs', title: 'Runs', detail: 'page', group: 'Greenroom', run: () => void navigate({ to: '/runs' }) },
     { id: 'failed-runs', title: 'Runs that failed', group: 'Greenroom', run: () => void navigate({ to: '/runs', search: { status: 'failed' } }) },
     { id: 'usage', title: 'Usage and cost', detail: 'page', group: 'Greenroom', run: () => void navigate({ to: '/usage' }) },
+    { id: 'security-log', title: 'Security log', detail: 'page', group: 'Greenroom', run: () => void navigate({ to: '/settings/security-log' }) },
     { id: 'settings', title: 'Settings', detail: 'tokens, colours, about this server', group: 'Greenroom', run: () => void navigate({ to: '/settings' }) },
   ])
 }

@@ -3,6 +3,7 @@ import type { ReactNode } from 'react'
 import { Landing } from '@/features/rooms/components/landing'
 import { RoomPage } from '@/features/rooms/components/room-page'
 import { readFilter } from '@/features/runs/model/run-filter'
+import { readAuditFilter } from '@/features/settings/model/audit-filter'
 import { nextPage } from '@/features/sign-in/model/sign-in-link'
 import { readTab } from '@/features/skills/model/tabs'
 import { readUsageFilter } from '@/features/usage/model/usage-filter'
@@ -36,6 +37,7 @@ const NewSkillPage = lazyRouteComponent(() => import('@/features/skills/componen
 const SkillPage = lazyRouteComponent(() => import('@/features/skills/components/skill-page'), 'SkillPage')
 const UsagePage = lazyRouteComponent(() => import('@/features/usage/components/usage-page'), 'UsagePage')
 const SettingsPage = lazyRouteComponent(() => import('@/features/settings/components/settings-page'), 'SettingsPage')
+const SecurityLogPage = lazyRouteComponent(() => import('@/features/settings/components/security-log-page'), 'SecurityLogPage')
 
 const runsRoute = createRoute({
   getParentRoute: () => rootRoute,
@@ -91,6 +93,15 @@ const signInRoute = createRoute({
 
 const settingsRoute = createRoute({ getParentRoute: () => rootRoute, path: '/settings', component: SettingsPage })
 
+const securityLogRoute = createRoute({
+  getParentRoute: () => rootRoute,
+  path: '/settings/security-log',
+  validateSearch: readAuditFilter,
+  component: function SecurityLog(): ReactNode {
+    return <SecurityLogPage filter={securityLogRoute.useSearch()} />
+  },
+})
+
 const agentPages = (): Promise<typeof import('./agent-pages')> => import('./agent-pages')
 
 const agentsRoute = createRoute({ getParentRoute: () => rootRoute, path: '/agents', component: lazyRouteComponent(agentPages, 'AgentsPage') })
@@ -145,6 +156,7 @@ const pages = [
   runRoute,
   usageRoute,
   settingsRoute,
+  securityLogRoute,
   signInRoute,
 ] as const
 export const router = createRouter({ routeTree: rootRoute.addChildren(pages) })

@@ -8,6 +8,7 @@ export const queryKeys = {
   tokens: ['tokens'],
   doctor: ['doctor'],
   billing: ['billing'],
+  audit: (action: string, object: string, user: string) => ['audit', action, object, user] as const,
   agents: {
     /** Also the key of the list. */
     all: ['agents'],

@@ -3,6 +3,7 @@ import type { ReactNode } from 'react'
 import { PageBody } from '@/components/layout/page-body'
 import { sessionQuery } from '@/lib/api/session'
 import { AboutSection } from './about-section'
+import { SecurityLogSection } from './security-log-section'
 import { SignOutSection } from './sign-out-section'
 import { ThemeSection } from './theme-section'
 import { TokensSection } from './tokens-section'
@@ -13,6 +14,7 @@ export function SettingsPage(): ReactNode {
     <PageBody title="Settings" width="narrow">
       <ThemeSection />
       <TokensSection hasAccounts={session?.accounts ?? false} />
+      <SecurityLogSection />
       <AboutSection />
       {session?.accounts && <SignOutSection name={session.name ?? null} />}
     </PageBody>
