@@ -114,7 +114,7 @@ function scenes(): Scene[] {
         await view.dialog.getByRole('alert').waitFor()
       },
     },
-    { name: 'agent-gone', path: '/agents/00000000-0000-7000-8000-000000000000', prepare: (_, view) => view.heading('This agent is gone').waitFor() },
+    { name: 'agent-gone', path: '/agents/00000000-0000-7000-8000-000000000000', prepare: (_, view) => view.heading('Agent not found').waitFor() },
   ]
 }
 

@@ -56,7 +56,7 @@ it('goes on in its room when one leaves', async () => {
   const view = await ask()
   await view.run('!count 60 50')
   await view.dialog.getByText('1 2 3').waitFor()
-  await view.dialog.getByRole('button', { name: 'Leave it running' }).click()
+  await view.dialog.getByRole('button', { name: 'Run in background' }).click()
   await view.dialog.waitFor({ state: 'detached' })
   const { runs } = await stage.server.api<{ runs: { id: string; room_id: string }[] }>('/runs?limit=1')
   await view.page.goto(`${stage.url}/rooms/${runs[0]?.room_id}`)
@@ -77,7 +77,7 @@ it('is followed to its end when the server goes down in the middle', async () =>
   await stage.server.up()
   await view.dialog.getByText('was stopped', { exact: true }).waitFor()
   await view.dialog.getByRole('link', { name: 'Open its room' }).click()
-  await new RoomView(view.page).lastAnswer.getByText('Interrupted: the server went down').waitFor()
+  await new RoomView(view.page).lastAnswer.getByText('The server restarted while this was running').waitFor()
 })
 
 it('is reached from a room’s menu, the palette and a key', async () => {
@@ -86,7 +86,7 @@ it('is reached from a room’s menu, the palette and a key', async () => {
   const { id } = await stage.server.api<{ id: string }>('/rooms', { name: 'With a menu', agents: [runner?.id] })
   const page = await stage.page(`/rooms/${id}`)
   const view = new AgentsView(page)
-  await page.getByRole('button', { name: 'More about this room' }).click()
+  await page.getByRole('button', { name: 'Room actions' }).click()
   await page.getByRole('menuitem', { name: 'Run a task with an agent here' }).click()
   await view.dialog.getByText('Runner does it once').waitFor()
   await page.keyboard.press('Escape')

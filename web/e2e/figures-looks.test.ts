@@ -23,7 +23,7 @@ function scenes(deeds: Deeds): Scene[] {
   return [
     { name: 'runs', path: '/runs', prepare: list },
     { name: 'runs-filtered', path: `/runs?status=completed&agent=${deeds.reviewer}&since=day`, prepare: list },
-    { name: 'runs-none', path: '/runs?status=queued', prepare: (page) => page.getByText('No run is like that.').waitFor() },
+    { name: 'runs-none', path: '/runs?status=queued', prepare: (page) => page.getByText('No runs match.').waitFor() },
     { name: 'run', path: `/runs/${deeds.priced}`, prepare: timeline },
     {
       name: 'run-step',
@@ -38,13 +38,13 @@ function scenes(deeds: Deeds): Scene[] {
     { name: 'run-stopped', path: `/runs/${deeds.stopped}`, prepare: timeline },
     { name: 'run-waiting', path: `/runs/${deeds.waiting}`, prepare: timeline },
     { name: 'run-unpriced', path: `/runs/${deeds.unpriced}`, prepare: timeline },
-    { name: 'run-missing', path: '/runs/00000000-0000-7000-8000-000000000000', prepare: (page) => page.getByText('There is no such run.').waitFor() },
+    { name: 'run-missing', path: '/runs/00000000-0000-7000-8000-000000000000', prepare: (page) => page.getByText('Run not found.').waitFor() },
     { name: 'usage', path: '/usage', prepare: (page) => page.getByRole('table', { name: 'Usage by agent' }).waitFor() },
     {
       name: 'usage-hours',
       path: '/usage?range=day&by=model&show=tokens',
       prepare: async (page) => {
-        await page.getByText('Figures as a table').click()
+        await page.getByText('Show as table').click()
         await page.locator('[data-column="23"]').focus()
       },
     },
@@ -93,7 +93,7 @@ function guarded(token: string): Scene[] {
         await page.getByLabel('Name', { exact: true }).fill('nightly job')
         await page.getByLabel("Your token or the server's key").fill(token)
         await page.keyboard.press('Enter')
-        await page.getByText('it is shown this once').waitFor()
+        await page.getByText('You won’t see it again').waitFor()
       },
     },
     {

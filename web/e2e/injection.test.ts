@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import type { Page } from 'playwright-core'
 import { injections } from './harness/injections'
-import { RoomView } from './harness/room'
+import { RoomView, asDeveloper } from './harness/room'
 import { stageForTests } from './harness/stage-for-tests'
 
 const stage = stageForTests()
@@ -52,15 +52,16 @@ it('nothing runs wherever text of a model, a tool or a person is shown', async (
   await view.button(/^Deny$/).waitFor()
   for (const summary of await view.page.locator('summary').all()) await summary.click()
   expect(await danger(view.page)).toEqual([])
-  await view.button('Change the input').click()
+  await view.button(/^Edit$/).click()
   expect(await danger(view.page)).toEqual([])
   await view.button(/^Deny$/).click()
-  await view.page.getByText('Code bad').waitFor()
+  await view.page.getByText('Error code: bad').waitFor()
   await stage.server.api(`/rooms/${room.id}/messages`, { text: all })
   await view.page.locator('article[data-kind=person]').nth(1).waitFor()
   await view.button(/^Show all/).last().click()
   expect(await danger(view.page)).toEqual([])
-  await view.button('Show its events').first().click()
+  await asDeveloper(view.page)
+  await view.button('Show events').first().click()
   await view.page.getByText('tool_result', { exact: true }).click()
   expect(await danger(view.page)).toEqual([])
 })

@@ -58,7 +58,7 @@ function scenes(): Scene[] {
       prepare: async (_, view) => {
         await view.field('Command').fill('npx -y a-server')
         await view.button('Add a line').click()
-        await view.button('Add the server').click()
+        await view.button('Add server').click()
         await view.form.getByRole('alert').first().waitFor()
       },
     },
@@ -68,7 +68,7 @@ function scenes(): Scene[] {
       prepare: async (_, view) => {
         const greet = await view.tool('greet')
         await greet.getByLabel('name', { exact: true }).fill('Ada')
-        await greet.getByRole('button', { name: 'Call it' }).click()
+        await greet.getByRole('button', { name: 'Run' }).click()
         await greet.getByText('Hello Ada').waitFor()
       },
     },
@@ -78,7 +78,7 @@ function scenes(): Scene[] {
       prepare: async (page, view) => {
         await page.getByRole('main').getByRole('alert').waitFor()
         await view.button('Test').click()
-        await view.dialog.getByRole('button', { name: 'Start the test' }).click()
+        await view.dialog.getByRole('button', { name: 'Start test' }).click()
         await view.dialog.getByRole('alert').waitFor()
       },
     },
@@ -96,7 +96,7 @@ function scenes(): Scene[] {
       name: 'mcp-trust',
       path: `/rooms/${room}`,
       prepare: async (page) => {
-        await page.getByRole('button', { name: 'More about this room' }).click()
+        await page.getByRole('button', { name: 'Room actions' }).click()
         await page.getByRole('menuitem', { name: 'Room settings' }).click()
         await page.getByRole('button', { name: 'Trust these servers' }).scrollIntoViewIfNeeded()
       },

@@ -34,7 +34,7 @@ describe('the list of runs', () => {
     await page.getByLabel('Agent', { exact: true }).selectOption('Reviewer')
     await hasRows(page, 5)
     await page.getByLabel('Room', { exact: true }).selectOption('Small talk')
-    await page.getByText('No run is like that.').waitFor()
+    await page.getByText('No runs match.').waitFor()
     await page.goBack()
     await hasRows(page, 5)
     await page.getByLabel('Time', { exact: true }).selectOption('Last hour')
@@ -58,9 +58,9 @@ describe('the list of runs', () => {
     const room = await openRoom(stage, 'Watched')
     const page = await room.page.context().newPage()
     await page.goto(`${stage.url}/runs?room=${new URL(room.page.url()).pathname.split('/').pop()}`)
-    await page.getByText('No run is like that.').waitFor()
+    await page.getByText('No runs match.').waitFor()
     await room.say('!ask Bash {"cmd":"ls"}')
-    await rows(page).filter({ hasText: 'Waits for you' }).waitFor()
+    await rows(page).filter({ hasText: 'Waiting for you' }).waitFor()
     await room.button(/^Allow$/).click()
     await rows(page).filter({ hasText: 'Completed' }).waitFor()
   })
@@ -118,7 +118,7 @@ describe('one run', () => {
 
   it('says what stopping took', async () => {
     const page = await stage.page(`/runs/${deeds.stopped}`)
-    await page.getByRole('region', { name: 'How it was stopped' }).filter({ hasText: /really stopped after|stopped at once/ }).waitFor()
+    await page.getByRole('region', { name: 'How it was stopped' }).filter({ hasText: 'Stopped' }).waitFor()
   })
 
   it('does not take an unknown price for nothing', async () => {
@@ -153,7 +153,7 @@ describe('one run', () => {
 
   it('that is not there says so', async () => {
     const page = await stage.page('/runs/00000000-0000-7000-8000-000000000000')
-    await page.getByText('There is no such run.').waitFor()
+    await page.getByText('Run not found.').waitFor()
   })
 })
 

@@ -39,10 +39,10 @@ describe('as the operator', () => {
     await page.getByRole('button', { name: 'New token' }).click()
     await page.getByLabel('Name').fill('laptop')
     await page.getByLabel("Your token or the server's key").fill(stage.server.key)
-    await page.getByRole('button', { name: 'Make the token' }).click()
+    await page.getByRole('button', { name: 'Create token' }).click()
     const token = await page.getByRole('dialog').locator('code').innerText()
     expect(token).toMatch(/^grm_/)
-    await page.getByRole('button', { name: 'I have kept it' }).click()
+    await page.getByRole('button', { name: 'Done' }).click()
     await page.getByRole('region', { name: 'Tokens' }).getByText('laptop').waitFor()
     expect(await page.content()).not.toContain(token)
     expect(await page.evaluate(() => document.cookie + JSON.stringify(localStorage))).not.toContain(token.slice(4))
@@ -118,7 +118,7 @@ describe('with accounts', () => {
     const second = (await stage.server.api<{ token: string }>('/tokens', { name: 'second' })).token
     await other.getByRole('button', { name: 'Revoke first' }).click()
     await other.getByText('This browser signed in with it too').waitFor()
-    await other.getByRole('button', { name: 'Revoke the token' }).click()
+    await other.getByRole('button', { name: 'Revoke token' }).click()
     await other.getByRole('heading', { name: 'Sign in again' }).waitFor()
 
     await page.bringToFront()

@@ -54,15 +54,15 @@ it('makes a skill, and says at each field what is wrong with it', async () => {
   await page.getByLabel('Servers, as in .mcp.json').fill('{"files": {"command": "files-server"}}')
   await page.getByLabel('Never').fill('Bash(rm *)')
 
-  await page.getByRole('button', { name: 'Make the skill' }).click()
+  await page.getByRole('button', { name: 'Create skill' }).click()
   await page.getByText('a skill needs a description').waitFor()
   await page.getByLabel('Description').fill('Finds bugs in a change. Use it before a merge.')
   await page.getByText('Preview', { exact: true }).click()
   await page.getByRole('region', { name: 'Preview' }).getByRole('heading', { name: 'Review' }).waitFor()
   await page.getByText('SKILL.md', { exact: true }).click()
-  await page.getByRole('region', { name: 'Code, markdown' }).filter({ hasText: 'name: code-review' }).waitFor()
+  await page.getByRole('group', { name: 'Code, markdown' }).filter({ hasText: 'name: code-review' }).waitFor()
   await page.getByText('a skill needs a description').waitFor({ state: 'detached' })
-  await page.getByRole('button', { name: 'Make the skill' }).click()
+  await page.getByRole('button', { name: 'Create skill' }).click()
   await part(page, 'Versions').waitFor()
 
   const made = await stage.server.api<Record<string, unknown>>('/skills/code-review')
@@ -82,12 +82,12 @@ it('makes a skill, and says at each field what is wrong with it', async () => {
 
 it('fills the form from a SKILL.md, and tells of its frontmatter', async () => {
   const page = await stage.page('/skills/new')
-  await page.getByRole('button', { name: 'Read a SKILL.md' }).click()
+  await page.getByRole('button', { name: 'Import SKILL.md' }).click()
   const dialog = page.getByRole('dialog')
   await dialog.getByRole('textbox').fill('---\nname: letters\ndescription: Writes letters.\nmood: calm\n---\n\n# Letters\n')
-  await dialog.getByRole('button', { name: 'Check and take it over' }).click()
+  await dialog.getByRole('button', { name: 'Check and import' }).click()
   await dialog.getByText('the unknown key "mood" is ignored').waitFor()
-  await dialog.getByRole('button', { name: 'Take it over all the same' }).click()
+  await dialog.getByRole('button', { name: 'Import anyway' }).click()
   expect(await page.getByLabel('Name', { exact: true }).inputValue()).toBe('letters')
   expect(await page.getByRole('textbox', { name: 'Instructions' }).inputValue()).toContain('# Letters')
 })
@@ -96,7 +96,7 @@ it('keeps each change as a version that can be compared and restored', async () 
   await makeSkill('versioned')
   const page = await openSkill('versioned')
   await page.getByRole('textbox', { name: 'Instructions' }).fill('# One\n\nSecond line\n')
-  await page.getByLabel('Why it was changed').fill('a better line')
+  await page.getByLabel('Reason for the change').fill('a better line')
   await save(page).click()
   await page.getByText('Saved as version 2.').waitFor()
   await part(page, 'Versions').click()
@@ -122,27 +122,27 @@ it('keeps what is typed while other parts are looked at, and asks before it is l
   await part(page, 'Edit').click()
   expect(await body.inputValue()).toBe('mine')
   await page.getByRole('link', { name: 'Runs' }).first().click()
-  await page.getByRole('button', { name: 'Stay' }).click()
+  await page.getByRole('button', { name: 'Keep editing' }).click()
   expect(await body.inputValue()).toBe('mine')
 
   await stage.server.send('PATCH', '/skills/guarded', { body: 'theirs' })
   await save(page).click()
   await page.getByText('The skill has become version 2 meanwhile').waitFor()
-  await page.getByRole('button', { name: 'Save mine' }).click()
+  await page.getByRole('button', { name: 'Overwrite' }).click()
   await page.getByText('Saved as version 3.').waitFor()
   expect(await stage.server.api('/skills/guarded')).toMatchObject({ version: 3, body: 'mine' })
 
   await body.fill('lost')
   await page.getByRole('link', { name: 'Runs' }).first().click()
-  await page.getByRole('button', { name: 'Leave without saving' }).click()
+  await page.getByRole('button', { name: 'Discard changes' }).click()
   await page.waitForURL(/\/runs$/)
 })
 
 it('adds files by button and drop, hands them out and deletes them', async () => {
   await makeSkill('filed')
   const page = await openSkill('filed', 'files')
-  await page.getByLabel('Into the folder').fill('scripts/')
-  await page.getByLabel('Can be run as a program').check()
+  await page.getByLabel('Folder').fill('scripts/')
+  await page.getByLabel('Executable').check()
   await page.locator('input[type=file]').setInputFiles([
     { name: 'run.sh', mimeType: 'text/x-sh', buffer: Buffer.from('echo hello') },
     { name: '.hidden', mimeType: 'text/plain', buffer: Buffer.from('x') },
@@ -151,13 +151,13 @@ it('adds files by button and drop, hands them out and deletes them', async () =>
   await files.getByText('scripts/run.sh').waitFor()
   await files.getByText('10 B, program').waitFor()
   await page.getByRole('alert').filter({ hasText: 'scripts/.hidden was not added' }).waitFor()
-  await dropFile(page, page.getByLabel('Into the folder'), 'notes.md')
+  await dropFile(page, page.getByLabel('Folder'), 'notes.md')
   await files.getByText('scripts/notes.md').waitFor()
   const download = page.waitForEvent('download')
   await page.getByRole('link', { name: 'Download scripts/run.sh' }).click()
   expect(await readFile(await (await download).path(), 'utf8')).toBe('echo hello')
   await page.getByRole('button', { name: 'Delete scripts/run.sh' }).click()
-  await page.getByRole('button', { name: 'Delete the file' }).click()
+  await page.getByRole('button', { name: 'Delete file' }).click()
   await files.getByText('scripts/run.sh').waitFor({ state: 'detached' })
 })
 
@@ -167,9 +167,9 @@ it('takes a skill out as a zip and in again, and from the server’s folder', as
   const download = page.waitForEvent('download')
   await page.getByRole('link', { name: 'Export' }).click()
   const archive = await readFile(await (await download).path())
-  await page.getByRole('button', { name: 'More about this skill' }).click()
-  await page.getByRole('menuitem', { name: 'Delete the skill' }).click()
-  await page.getByRole('button', { name: 'Delete the skill' }).click()
+  await page.getByRole('button', { name: 'Skill actions' }).click()
+  await page.getByRole('menuitem', { name: 'Delete skill' }).click()
+  await page.getByRole('button', { name: 'Delete skill' }).click()
   await page.waitForURL(/\/skills$/)
   await page.getByRole('link', { name: 'travelled' }).waitFor({ state: 'detached' })
 
@@ -179,7 +179,7 @@ it('takes a skill out as a zip and in again, and from the server’s folder', as
   await page.goto(`${stage.url}/skills`)
   await page.getByRole('region', { name: 'moved' }).waitFor()
   await page.locator('input[type=file]').setInputFiles(zip)
-  await page.getByRole('button', { name: 'Do not import it' }).click()
+  await page.getByRole('button', { name: 'Cancel' }).click()
   await page.locator('input[type=file]').setInputFiles({ ...zip, buffer: Buffer.from('no zip at all') })
   await page.getByRole('alert').filter({ hasText: 'The skill was not imported' }).waitFor()
 
@@ -193,24 +193,24 @@ it('takes a skill out as a zip and in again, and from the server’s folder', as
 it('trains a skill: a task, a rating, a proposal that becomes a version', async () => {
   await makeSkill('trained')
   const page = await openSkill('trained', 'training')
-  await page.getByText('No answer was rated yet.').waitFor()
+  await page.getByText('No ratings yet.').waitFor()
   await page.getByRole('button', { name: 'Open a training room' }).click()
   await page.getByLabel(/^A task for/).fill(script('I looked and found nothing.'))
-  await page.getByRole('button', { name: 'Give the task' }).click()
+  await page.getByRole('button', { name: 'Send task' }).click()
   const answers = page.getByRole('article')
   await answers.first().filter({ hasText: 'I looked and found nothing.' }).getByRole('button', { name: 'Rate' }).click()
   const form = page.getByRole('form', { name: 'Rate the answer' })
   await form.getByText('4', { exact: true }).click()
   await form.getByLabel('Comment').fill('missed one')
   await form.getByLabel(/What was wrong/).fill('off by one\nno line numbers')
-  await form.getByRole('button', { name: 'Keep the rating' }).click()
+  await form.getByRole('button', { name: 'Save rating' }).click()
   await answers.first().getByText('Rated 4 of 5').waitFor()
   const chart = page.getByRole('group', { name: /^Experience over time/ })
   await chart.getByRole('img', { name: /^\d+ of 100 after a rating of 4 for version 1/ }).waitFor()
   await page.getByRole('list', { name: /^Training history/ }).filter({ hasText: 'off by one; no line numbers' }).waitFor()
 
   await page.getByLabel(/^A task for/).fill(script('Better:\n\n````skill\n# One\n\nFirst line, with its number\n````\n'))
-  await page.getByRole('button', { name: 'Give the task' }).click()
+  await page.getByRole('button', { name: 'Send task' }).click()
   await page.getByRole('button', { name: 'Look at its proposal' }).click()
   const proposed = page.getByRole('region', { name: 'Proposed changes' })
   await proposed.locator('[data-kind=added]').filter({ hasText: 'with its number' }).waitFor()
@@ -243,7 +243,7 @@ const scenes: Scene[] = [
   {
     name: 'skill-read-file',
     path: '/skills/new',
-    prepare: (page) => page.getByRole('button', { name: 'Read a SKILL.md' }).click(),
+    prepare: (page) => page.getByRole('button', { name: 'Import SKILL.md' }).click(),
   },
   { name: 'skill-edit', path: '/skills/shown', prepare: parts },
   {
@@ -272,7 +272,7 @@ const scenes: Scene[] = [
     path: '/skills/shown?tab=training',
     prepare: async (page) => {
       await page.getByRole('button', { name: /^Rate/ }).first().click()
-      await page.getByRole('button', { name: 'Keep the rating' }).scrollIntoViewIfNeeded()
+      await page.getByRole('button', { name: 'Save rating' }).scrollIntoViewIfNeeded()
     },
   },
   {
@@ -285,8 +285,8 @@ const scenes: Scene[] = [
     path: '/skills/shown',
     prepare: async (page) => {
       await parts(page)
-      await page.getByRole('button', { name: 'More about this skill' }).click()
-      await page.getByRole('menuitem', { name: 'Delete the skill' }).click()
+      await page.getByRole('button', { name: 'Skill actions' }).click()
+      await page.getByRole('menuitem', { name: 'Delete skill' }).click()
       await page.getByRole('dialog').waitFor()
     },
   },

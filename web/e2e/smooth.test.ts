@@ -80,6 +80,37 @@ it('a flood of a megabyte does not take the page down', async () => {
   expect((await spent()) - before).toBeLessThan(500)
 })
 
+it('four megabytes in one answer: keys are answered while it comes and after, and it can be read in pieces', async () => {
+  const { view } = await open('Large')
+  await view.page.evaluate(() => {
+    const keys: number[] = []
+    Object.assign(globalThis, { keys })
+    const note = (list: PerformanceObserverEntryList): void => {
+      for (const entry of list.getEntries()) if (entry.name === 'keydown') keys.push(entry.duration)
+    }
+    new PerformanceObserver(note).observe({ type: 'event', durationThreshold: 16 } as PerformanceObserverInit)
+  })
+  await view.say('!flood 4194304')
+  const began = performance.now()
+  let typed = ''
+  while ((await view.lastAnswer.getByText(/tokens/).count()) === 0 && performance.now() - began < 60_000) {
+    await view.page.keyboard.type('a')
+    typed += 'a'
+    await view.page.waitForTimeout(50)
+  }
+  await view.lastAnswer.getByText(/tokens/).waitFor()
+  await view.page.keyboard.type('bcdef')
+  expect(await view.field.inputValue()).toBe(`${typed}bcdef`)
+  const keys = (await view.page.evaluate(() => (globalThis as unknown as { keys: number[] }).keys)).toSorted((a, b) => a - b)
+  console.log(`4 MiB in ${Math.round(performance.now() - began)} ms; ${typed.length} keys, slow ones ${keys.join(' ') || 'none'} ms`)
+  const slow = keys.filter((millis) => millis > 100).length
+  expect(slow / Math.max(1, typed.length), 'share of keys that took over 100 ms').toBeLessThan(0.02)
+  await view.lastAnswer.getByText(/MB not shown/).waitFor()
+  const before = await view.lastAnswer.evaluate((answer) => answer.textContent?.length ?? 0)
+  await view.button('Show more').click()
+  await view.page.waitForFunction((length) => (document.querySelector('article[data-kind=answer]:last-of-type')?.textContent?.length ?? 0) > length + 150_000, before)
+})
+
 it('thousands of messages: only those near the screen are in the page, older ones come as one scrolls up', async () => {
   const { id } = await stage.server.api<{ id: string }>('/rooms', { name: 'Long', agents: [] })
   const post = (number: number): Promise<unknown> => stage.server.api(`/rooms/${id}/messages`, { text: `Message number ${number}` })
@@ -88,7 +119,7 @@ it('thousands of messages: only those near the screen are in the page, older one
   await page.locator('article').last().waitFor()
   const began = performance.now()
   let rounds = 0
-  while ((await page.getByText('The journal begins here.').count()) === 0 && rounds < 200) {
+  while ((await page.getByText('Start of conversation').count()) === 0 && rounds < 200) {
     await page.getByRole('log').evaluate((log) => log.scrollTo(0, 0))
     await page.waitForTimeout(30)
     rounds += 1
@@ -99,7 +130,7 @@ it('thousands of messages: only those near the screen are in the page, older one
   const first = page.locator('article').first()
   await first.waitFor()
   expect(await first.getAttribute('data-seq')).toBe('1')
-  await page.getByRole('button', { name: 'To the end' }).click()
+  await page.getByRole('button', { name: 'Jump to latest' }).click()
   await page.waitForTimeout(300)
   const last = await page.locator('article').last().getAttribute('data-seq')
   expect(last).toBe('3000')
@@ -113,11 +144,11 @@ it('scrolling up is left alone, and a button leads back to what is new', async (
   await view.hears('1 2 3')
   await view.log.hover()
   await view.page.mouse.wheel(0, -600)
-  await view.page.getByRole('button', { name: 'More is being said' }).waitFor()
+  await view.page.getByRole('button', { name: 'New text below' }).waitFor()
   const at = await view.log.evaluate((log) => log.scrollTop)
   await view.page.waitForTimeout(700)
   expect(await view.log.evaluate((log) => log.scrollTop)).toBe(at)
-  await view.page.getByRole('button', { name: 'More is being said' }).click()
+  await view.page.getByRole('button', { name: 'New text below' }).click()
   await view.page.waitForTimeout(300)
   const distance = () => view.log.evaluate((log) => log.scrollHeight - log.scrollTop - log.clientHeight)
   expect(await distance()).toBeLessThan(40)

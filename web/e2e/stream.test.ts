@@ -14,7 +14,7 @@ describe('a newcomer', () => {
     const ready = await page.evaluate(() => performance.getEntriesByName('room-ready')[0]?.startTime)
     console.log(`ready to type ${Math.round(ready ?? Number.NaN)} ms after the address was entered`)
     expect(ready).toBeLessThan(3000)
-    await page.getByText('needs no key').waitFor()
+    await page.getByText('Try Greenroom with the demo agent').waitFor()
   })
 
   it('gets an answer, with what it took, and only one room was made', async () => {
@@ -67,7 +67,7 @@ it('a link to a message leads to it', async () => {
     await room.say(text)
     await room.lastAnswer.getByText(/tokens/).waitFor()
   }
-  const link = room.page.locator('article[data-kind=person]').filter({ hasText: 'First of all' }).getByRole('link', { name: /link to this message/ })
+  const link = room.page.locator('article[data-kind=person]').filter({ hasText: 'First of all' }).getByRole('link', { name: 'Link to this message' })
   await room.log.evaluate((log) => log.scrollTo(0, 0))
   const address = await link.last().getAttribute('href')
   expect(address).toMatch(/\?m=\d+$/)

@@ -29,7 +29,7 @@ it('draws columns that a keyboard reads out', async () => {
   await page.locator('figcaption').filter({ hasText: 'nothing' }).waitFor()
   const heights = await chart.locator('rect[data-hue]').evaluateAll((parts) => parts.map((part) => part.getBoundingClientRect().height))
   expect(Math.max(...heights)).toBeGreaterThan(50)
-  await page.getByText('Figures as a table').click()
+  await page.getByText('Show as table').click()
   expect(await page.getByRole('table', { name: 'Tokens over time' }).getByRole('row').count()).toBe(2)
 })
 
@@ -40,12 +40,12 @@ it('is grouped and cut by what the address says', async () => {
   await page.getByText('24 hours', { exact: true }).click()
   await page.waitForURL(/by=model&range=day|range=day&by=model/)
   await page.waitForFunction(() => document.querySelectorAll('[data-column]').length === 24)
-  await page.getByText('Other days', { exact: true }).click()
+  await page.getByText('Custom range', { exact: true }).click()
   await page.getByLabel('From', { exact: true }).fill('2020-01-01')
   await page.getByLabel('to', { exact: true }).fill('2020-01-03')
-  await page.getByText('Nothing was used in this time.').waitFor()
+  await page.getByText('No usage in this period.').waitFor()
   await page.reload()
-  await page.getByText('Nothing was used in this time.').waitFor()
+  await page.getByText('No usage in this period.').waitFor()
 })
 
 it('leads from an agent to its runs', async () => {

@@ -38,6 +38,12 @@ export class RoomView {
   }
 }
 
+/** Shows what only developers want to see: journal numbers and events. */
+export async function asDeveloper(page: Page): Promise<void> {
+  await page.evaluate(() => localStorage.setItem('greenroom.preferences', JSON.stringify({ developer: true })))
+  await page.reload()
+}
+
 /** The agent that every server has from the start. */
 export async function firstAgent(stage: Stage): Promise<string> {
   const { agents } = await stage.server.api<{ agents: { id: string }[] }>('/agents')

@@ -1,5 +1,5 @@
 import type { Page } from 'playwright-core'
-import { RoomView } from './room'
+import { RoomView, asDeveloper } from './room'
 import type { Stage } from './stage'
 
 export const report = `I looked at the parser. **Two things** stand out:
@@ -94,7 +94,7 @@ export interface Scene {
   prepare?: (page: Page) => Promise<void>
 }
 
-const notFound: Scene = { name: 'not-found', path: '/nowhere', prepare: (page) => page.getByText('There is no such page').waitFor() }
+const notFound: Scene = { name: 'not-found', path: '/nowhere', prepare: (page) => page.getByText('Page not found').waitFor() }
 
 /** Every page and every dialog there is. */
 export function scenes(everything: string, empty: string): Scene[] {
@@ -103,15 +103,15 @@ export function scenes(everything: string, empty: string): Scene[] {
   const toTop = async (page: Page): Promise<void> => {
     await ready(page)
     await page.getByRole('log').evaluate((log) => log.scrollTo(0, 0))
-    await page.getByText('The journal begins here.').waitFor()
+    await page.getByText('Start of conversation').waitFor()
   }
   const menu = async (page: Page, item: string): Promise<void> => {
     await ready(page)
-    await page.getByRole('button', { name: 'More about this room' }).click()
+    await page.getByRole('button', { name: 'Room actions' }).click()
     await page.getByRole('menuitem', { name: item }).click()
   }
   return [
-    { name: 'welcome', path: `/rooms/${empty}`, prepare: (page) => page.getByText('needs no key').waitFor() },
+    { name: 'welcome', path: `/rooms/${empty}`, prepare: (page) => page.getByText('Try Greenroom with the demo agent').waitFor() },
     { name: 'room', path, prepare: ready },
     { name: 'room-top', path, prepare: toTop },
     { name: 'room-settings', path, prepare: (page) => menu(page, 'Room settings and members') },
@@ -142,16 +142,19 @@ export function scenes(everything: string, empty: string): Scene[] {
       path,
       prepare: async (page) => {
         await ready(page)
-        await page.getByRole('button', { name: 'More about this room' }).click()
+        await page.getByRole('button', { name: 'Room actions' }).click()
       },
     },
     {
       name: 'events',
       path,
       prepare: async (page) => {
+        await asDeveloper(page)
         await ready(page)
-        await page.getByRole('button', { name: 'Show its events' }).last().click()
+        await page.getByRole('button', { name: 'Show events' }).last().click()
         await page.getByText('approval_requested', { exact: true }).waitFor()
+        // Not remembered: the next page is to be seen as most people see it.
+        await page.evaluate(() => localStorage.removeItem('greenroom.preferences'))
       },
     },
     {
@@ -173,7 +176,7 @@ export function scenes(everything: string, empty: string): Scene[] {
         await page.getByRole('heading', { name: 'Keyboard shortcuts' }).waitFor()
       },
     },
-    { name: 'room-gone', path: '/rooms/00000000-0000-7000-8000-000000000000', prepare: (page) => page.getByText('This room is gone').waitFor() },
+    { name: 'room-gone', path: '/rooms/00000000-0000-7000-8000-000000000000', prepare: (page) => page.getByText('Room not found').waitFor() },
     // A server that brings the page itself answers such an address on its own.
     ...(process.env.GREENROOM_EMBEDS_UI ? [] : [notFound]),
   ]

@@ -29,7 +29,7 @@ export function ConnectionBanner(): ReactNode {
   if (state !== 'lost') return null
   return (
     <div className={styles.banner} role="alert">
-      <span>The server has not answered for a while. What you see may be old; it will catch up by itself, and nothing is lost.</span>
+      <span>Connection lost. Reconnecting; nothing you sent is lost.</span>
       <Button size="small" onClick={() => feed.line.retry()}>
         Retry now
       </Button>

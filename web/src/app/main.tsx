@@ -4,6 +4,7 @@ import { QueryClientProvider } from '@tanstack/react-query'
 import { RouterProvider } from '@tanstack/react-router'
 import { StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
+import { preventFileNavigation } from '@/components/layout/no-file-navigation'
 import { browserParts, listenToBrowser } from '@/feed/browser-parts'
 import { Feed } from '@/feed/feed'
 import { FeedProvider } from '@/feed/use-feed'
@@ -18,6 +19,7 @@ import './styles/tokens.css'
 import './styles/base.css'
 
 applyTheme()
+preventFileNavigation()
 const feed = new Feed(browserParts)
 listenToBrowser(feed)
 const queries = createQueryClient()

@@ -4,9 +4,9 @@ import { PageNote } from '@/components/layout/page-note'
 
 export function NotFound(): ReactNode {
   return (
-    <PageNote title="There is no such page">
+    <PageNote title="Page not found">
       <p>
-        The address may be from another version. <Link to="/">Go to your last room</Link>
+        <Link to="/">Go to your last room</Link>
       </p>
     </PageNote>
   )

@@ -7,7 +7,7 @@ import { nextTheme, setTheme, themeStore } from '@/lib/theme'
 import styles from './root.module.css'
 
 const icons = { system: Monitor, light: Sun, dark: Moon }
-const words = { system: 'as the system', light: 'light', dark: 'dark' }
+const words = { system: 'system', light: 'light', dark: 'dark' }
 
 export function RailFoot({ onPalette, onShortcuts }: { onPalette: () => void; onShortcuts: () => void }): ReactNode {
   const theme = useStore(themeStore)
@@ -19,7 +19,7 @@ export function RailFoot({ onPalette, onShortcuts }: { onPalette: () => void; on
         <span>Find</span>
         <Kbd keys="mod+K" />
       </button>
-      <IconButton label={`Colours: ${words[theme]}`} onClick={() => setTheme(nextTheme())}>
+      <IconButton label={`Appearance: ${words[theme]}`} onClick={() => setTheme(nextTheme())}>
         <Icon size={16} aria-hidden />
       </IconButton>
       <IconButton label="Keyboard shortcuts" onClick={onShortcuts}>

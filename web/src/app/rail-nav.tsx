@@ -1,5 +1,5 @@
 import { Link } from '@tanstack/react-router'
-import { Activity, Bot, ChartColumn, GraduationCap, Play, Plug, Settings } from 'lucide-react'
+import { Activity, Bot, ChartColumn, GraduationCap, Play, Plug, Settings, ShieldQuestionMark as ShieldQuestion } from 'lucide-react'
 import type { ReactNode } from 'react'
 import { drawerStore } from '@/components/layout/drawer-store'
 import { IconButton } from '@/components/ui/button'
@@ -7,6 +7,7 @@ import { askForTask } from '@/lib/execute-request'
 import styles from './rail-nav.module.css'
 
 const pages = [
+  { to: '/approvals', label: 'Approvals', Icon: ShieldQuestion },
   { to: '/agents', label: 'Agents', Icon: Bot },
   { to: '/skills', label: 'Skills', Icon: GraduationCap },
   { to: '/mcp-servers', label: 'MCP servers', Icon: Plug },
@@ -16,7 +17,7 @@ const pages = [
 ] as const
 
 /** The pages other than rooms. */
-export function RailNav(): ReactNode {
+export function RailNav({ waiting }: { waiting: number }): ReactNode {
   const leave = (): void => drawerStore.set(false)
   return (
     <ul className={styles.pages} aria-label="Pages">
@@ -25,6 +26,12 @@ export function RailNav(): ReactNode {
           <Link to={to} className={styles.page} onClick={leave}>
             <Icon size={16} aria-hidden />
             {label}
+            {to === '/approvals' && waiting > 0 && (
+              <span className={styles.count}>
+                {waiting}
+                <span className="visually-hidden"> waiting</span>
+              </span>
+            )}
           </Link>
           {to === '/agents' && (
             <IconButton

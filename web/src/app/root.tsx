@@ -8,6 +8,7 @@ import { ShortcutsDialog } from '@/components/layout/shortcuts-dialog'
 import { useShortcuts } from '@/components/layout/use-shortcuts'
 import { Notices } from '@/components/ui/notices'
 import { RoomRail } from '@/features/rooms/components/room-rail'
+import { useNewChat } from '@/features/rooms/model/use-new-chat'
 import { agentsQuery, roomsQuery } from '@/lib/api/queries'
 import { useCommands } from '@/lib/commands'
 import { askForTask, executeStore } from '@/lib/execute-request'
@@ -17,6 +18,7 @@ import { ConnectionBadge, ConnectionBanner } from './connection-state'
 import { RailFoot } from './rail-foot'
 import { RailNav } from './rail-nav'
 import styles from './root.module.css'
+import { useAttention } from './use-attention'
 
 const ExecuteDialog = lazy(async () => ({ default: (await import('@/features/agents/components/execute-dialog')).ExecuteDialog }))
 
@@ -26,6 +28,8 @@ export function Root(): ReactNode {
   useAppCommands(setOpen)
   usePageCommands()
   useAgentCommands()
+  useChatCommand()
+  const waiting = useAttention()
   const task = useStore(executeStore)
   const close = (): void => setOpen(null)
   return (
@@ -35,7 +39,7 @@ export function Root(): ReactNode {
           <RoomRail
             foot={
               <div className={styles.end}>
-                <RailNav />
+                <RailNav waiting={waiting} />
                 <RailFoot onPalette={() => setOpen('palette')} onShortcuts={() => setOpen('shortcuts')} />
               </div>
             }
@@ -69,7 +73,7 @@ function useAppCommands(setOpen: (open: 'palette' | 'shortcuts') => void): void 
     goTo(rooms[(index + by + rooms.length) % rooms.length]?.id)
   }
   useCommands([
-    { id: 'palette', title: 'Find a room or a command', group: 'Greenroom', keys: 'mod+k', run: () => setOpen('palette') },
+    { id: 'palette', title: 'Search rooms and commands', group: 'Greenroom', keys: 'mod+k', run: () => setOpen('palette') },
     { id: 'shortcuts', title: 'Show keyboard shortcuts', group: 'Greenroom', keys: '?', run: () => setOpen('shortcuts') },
     { id: 'next-room', title: 'Next room', group: 'Greenroom', keys: 'alt+ArrowDown', run: () => step(1) },
     { id: 'previous-room', title: 'Previous room', group: 'Greenroom', keys: 'alt+ArrowUp', run: () => step(-1) },
@@ -82,14 +86,20 @@ function useAppCommands(setOpen: (open: 'palette' | 'shortcuts') => void): void 
 function usePageCommands(): void {
   const navigate = useNavigate()
   useCommands([
+    { id: 'approvals', title: 'Approvals', detail: 'page', group: 'Greenroom', run: () => void navigate({ to: '/approvals' }) },
     { id: 'skills', title: 'Skills', detail: 'page', group: 'Greenroom', run: () => void navigate({ to: '/skills' }) },
     { id: 'new-skill', title: 'Write a skill', group: 'Greenroom', run: () => void navigate({ to: '/skills/new' }) },
     { id: 'runs', title: 'Runs', detail: 'page', group: 'Greenroom', run: () => void navigate({ to: '/runs' }) },
     { id: 'failed-runs', title: 'Runs that failed', group: 'Greenroom', run: () => void navigate({ to: '/runs', search: { status: 'failed' } }) },
     { id: 'usage', title: 'Usage and cost', detail: 'page', group: 'Greenroom', run: () => void navigate({ to: '/usage' }) },
     { id: 'security-log', title: 'Security log', detail: 'page', group: 'Greenroom', run: () => void navigate({ to: '/settings/security-log' }) },
-    { id: 'settings', title: 'Settings', detail: 'tokens, colours, about this server', group: 'Greenroom', run: () => void navigate({ to: '/settings' }) },
+    { id: 'settings', title: 'Settings', detail: 'tokens, appearance, about this server', group: 'Greenroom', run: () => void navigate({ to: '/settings' }) },
   ])
+}
+
+function useChatCommand(): void {
+  const start = useNewChat()
+  useCommands([{ id: 'new-chat', title: 'New chat', group: 'Rooms', keys: 'mod+shift+o', run: start }])
 }
 
 function useAgentCommands(): void {

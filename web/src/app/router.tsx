@@ -38,6 +38,9 @@ const SkillPage = lazyRouteComponent(() => import('@/features/skills/components/
 const UsagePage = lazyRouteComponent(() => import('@/features/usage/components/usage-page'), 'UsagePage')
 const SettingsPage = lazyRouteComponent(() => import('@/features/settings/components/settings-page'), 'SettingsPage')
 const SecurityLogPage = lazyRouteComponent(() => import('@/features/settings/components/security-log-page'), 'SecurityLogPage')
+const ApprovalsPage = lazyRouteComponent(() => import('@/features/rooms/components/approvals-page'), 'ApprovalsPage')
+
+const approvalsRoute = createRoute({ getParentRoute: () => rootRoute, path: '/approvals', component: ApprovalsPage })
 
 const runsRoute = createRoute({
   getParentRoute: () => rootRoute,
@@ -152,6 +155,7 @@ const pages = [
   mcpServersRoute,
   newMcpServerRoute,
   mcpServerRoute,
+  approvalsRoute,
   runsRoute,
   runRoute,
   usageRoute,

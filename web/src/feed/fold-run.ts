@@ -13,7 +13,7 @@ export function foldRun(run: RunState, event: KnownEvent, parts: number): RunSta
       return hasEnded(run) ? started : { ...started, status: 'running' }
     }
     case 'status':
-      return { ...run, activity: event.data.message }
+      return { ...run, activity: event.data.message, steered: steer(run.steered, event.data) }
     case 'content_delta':
     case 'thinking_delta':
     case 'tool_use':
@@ -22,7 +22,7 @@ export function foldRun(run: RunState, event: KnownEvent, parts: number): RunSta
     case 'stream_start':
       return { ...run, streamId: event.data.stream_id }
     case 'approval_requested':
-      return request(run, event.data, parts)
+      return request(run, event.data, event.created_at, parts)
     case 'approval_resolved':
       return resolve(run, event.data)
     case 'usage':
@@ -49,7 +49,7 @@ function end(run: RunState, event: EndEvent, status: RunState['status']): RunSta
   return { ...run, status, usage, cost: cost ?? null, durationMs: duration_ms, endedAt: event.created_at, activity: null }
 }
 
-function request(run: RunState, data: EventData['approval_requested'], partsBefore: number): RunState {
+function request(run: RunState, data: EventData['approval_requested'], requestedAt: string, partsBefore: number): RunState {
   if (run.approvals.some((known) => known.id === data.approval_id)) return run
   const approval: Approval = {
     id: data.approval_id,
@@ -57,6 +57,7 @@ function request(run: RunState, data: EventData['approval_requested'], partsBefo
     toolUseId: data.tool_use_id ?? null,
     name: data.name,
     input: data.input,
+    requestedAt,
     expiresAt: data.expires_at,
     isQuestion: data.is_question ?? false,
     pattern: data.pattern ?? null,
@@ -77,6 +78,10 @@ function resolve(run: RunState, data: EventData['approval_resolved']): RunState 
   const waits = approvals.some((approval) => approval.decision === null)
   const status = run.status === 'waiting_for_approval' && !waits ? 'running' : run.status
   return { ...run, status, approvals }
+}
+
+function steer(steered: RunState['steered'], { status, message_id }: EventData['status']): RunState['steered'] {
+  return status === 'steered' && message_id && !steered.includes(message_id) ? [...steered, message_id] : steered
 }
 
 function meter(run: RunState, data: EventData['usage']): RunState {

@@ -41,6 +41,7 @@ export interface Approval {
   toolUseId: string | null
   name: string
   input: unknown
+  requestedAt: string
   expiresAt: string
   isQuestion: boolean
   /** What can be allowed for good with one answer, such as `Bash(git status:*)`. */
@@ -78,6 +79,8 @@ export interface RunState {
   startedAt: string | null
   endedAt: string | null
   approvals: readonly Approval[]
+  /** Messages that were added to this answer while it ran. */
+  steered: readonly string[]
   /** Folded from its first event on: approvals and times of its tools are all here. */
   whole: boolean
 }
@@ -158,6 +161,7 @@ export function newRun(id: string): RunState {
     startedAt: null,
     endedAt: null,
     approvals: [],
+    steered: [],
     whole: false,
   }
 }

@@ -11,6 +11,14 @@ export function duration(millis: number): string {
   return `${Math.floor(minutes / 60)} h ${minutes % 60} min`
 }
 
+/** 9:58, 1:02:03 */
+export function countdown(millis: number): string {
+  const seconds = Math.ceil(millis / 1000)
+  const two = (value: number): string => String(value).padStart(2, '0')
+  const [hours, minutes] = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60]
+  return hours > 0 ? `${hours}:${two(minutes)}:${two(seconds % 60)}` : `${minutes}:${two(seconds % 60)}`
+}
+
 /** 980, 12.4k, 3.1M */
 export function count(value: number): string {
   if (value < 1000) return String(value)
@@ -29,6 +37,18 @@ export function dollars(value: number): string {
   return `$${value.toFixed(value < 0.01 ? 4 : value < 1 ? 3 : 2)}`
 }
 
+/** 94 %; never 100 % while one failed. */
+export function percent(rate: number): string {
+  const rounded = Math.round(rate * 100)
+  return `${rounded === 100 && rate < 1 ? 99 : rounded} %`
+}
+
+/** The sum of what has a price, and whether there was more. */
+export function costText({ cost, unpriced }: { cost?: number | null; unpriced: number }): string {
+  if (unpriced === 0) return dollars(cost ?? 0)
+  return cost ? `${dollars(cost)} + unknown` : 'unknown'
+}
+
 export function tokens(usage: Usage): number {
   return usage.input_tokens + usage.output_tokens + usage.cache_read_tokens + usage.cache_write_tokens
 }
@@ -42,6 +62,18 @@ export function bytes(length: number): string {
 const clock = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' })
 const day = new Intl.DateTimeFormat(undefined, { weekday: 'short', day: 'numeric', month: 'short' })
 const exact = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' })
+
+const longDay = new Intl.DateTimeFormat(undefined, { weekday: 'long', day: 'numeric', month: 'long' })
+const longDayAndYear = new Intl.DateTimeFormat(undefined, { weekday: 'long', day: 'numeric', month: 'long', year: 'numeric' })
+
+/** Today, Yesterday, Monday, November 16 */
+export function dayTitle(iso: string, now: Date = new Date()): string {
+  const date = new Date(iso)
+  const isDaysAgo = (days: number): boolean => date.toDateString() === new Date(now.getFullYear(), now.getMonth(), now.getDate() - days).toDateString()
+  if (isDaysAgo(0)) return 'Today'
+  if (isDaysAgo(1)) return 'Yesterday'
+  return (date.getFullYear() === now.getFullYear() ? longDay : longDayAndYear).format(date)
+}
 
 export function timeOfDay(iso: string): string {
   return clock.format(new Date(iso))

@@ -63,3 +63,8 @@ function decoded(path: string): string | null {
   }
   return null
 }
+
+/** The address of an uploaded file, which may be shown: it is of this server, and never runs anything. */
+export function isUpload(address: string): boolean {
+  return /^\/api\/uploads\/[0-9a-f-]+$/.test(address)
+}

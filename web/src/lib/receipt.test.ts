@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest'
 import { receiptText } from './receipt'
 
-it('reads the receipt aloud', () => {
-  expect(receiptText({ millis: 12, processes: 0, signals: [] })).toBe('It had really stopped after 12 ms.')
-  expect(receiptText({ millis: 1200, processes: 2, signals: ['SIGTERM', 'SIGKILL'] })).toBe(
-    'It had really stopped after 1.2 s; 2 processes were ended with SIGTERM, SIGKILL.',
-  )
-  expect(receiptText({ millis: 40, processes: 0, signals: ['interrupt'] })).toContain('by interrupt.')
+it('says how long stopping took and what it ended, where there is something to say', () => {
+  expect(receiptText({ millis: 0, processes: 0, signals: [] })).toBeNull()
+  expect(receiptText({ millis: 12, processes: 0, signals: ['interrupt'] })).toBeNull()
+  expect(receiptText({ millis: 4000, processes: 0, signals: [] })).toBe('Took 4.0 s to stop')
+  expect(receiptText({ millis: 12, processes: 1, signals: [] })).toBe('1 process ended')
+  expect(receiptText({ millis: 1200, processes: 2, signals: ['SIGTERM', 'SIGKILL'] })).toBe('Took 1.2 s to stop; 2 processes ended with SIGTERM, SIGKILL')
 })

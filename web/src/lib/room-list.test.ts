@@ -22,6 +22,12 @@ describe('the list of rooms', () => {
     expect(list[0]?.busy).toBe(true)
   })
 
+  it('is in the order of the times that it shows, whatever else was changed', () => {
+    const said = (minute: number): RoomSummary['last_message'] => ({ seq: 1, author: { kind: 'person', name: 'local' }, text: '', created_at: `2026-01-01T00:0${minute}:00Z` })
+    const renamed = room('renamed', 9, { last_message: said(1) })
+    expect(ids(applyToRooms([renamed], { type: 'room', room: room('said', 3, { last_message: said(3) }) }))).toEqual(['said', 'renamed'])
+  })
+
   it('learns of rooms made elsewhere, and forgets those deleted there', () => {
     expect(ids(applyToRooms(known, { type: 'room', room: room('new', 9) }))).toEqual(['new', 'b', 'a'])
     expect(ids(applyToRooms(known, { type: 'room_gone', id: 'b' }))).toEqual(['a'])

@@ -36,8 +36,14 @@ export function newestOf(before: readonly RoomSummary[], known: readonly RoomSum
   return [...received.filter((room) => !isGone(room)).map(newer), ...created].toSorted(byActivity)
 }
 
-/** Newest first, as the server has it. */
+/** Newest first, by the time that the list shows. */
 function byActivity(a: RoomSummary, b: RoomSummary): number {
-  if (a.updated_at !== b.updated_at) return a.updated_at < b.updated_at ? 1 : -1
+  const [one, other] = [activeAt(a), activeAt(b)]
+  if (one !== other) return one < other ? 1 : -1
   return a.id < b.id ? 1 : -1
+}
+
+/** When something was said last; a room without messages is as old as its last change. */
+function activeAt({ last_message, updated_at }: RoomSummary): string {
+  return last_message?.created_at ?? updated_at
 }

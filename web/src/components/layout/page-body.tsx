@@ -1,5 +1,6 @@
 import { type ReactNode, useEffect } from 'react'
 import { classNames } from '@/lib/class-names'
+import { setPageTitle } from '@/lib/page-title'
 import { PageBar } from './page-bar'
 import styles from './page-body.module.css'
 
@@ -15,7 +16,7 @@ interface PageBodyProps {
 /** A page that is read from top to bottom: its bar, and below it what scrolls. */
 export function PageBody({ title, before, actions, width = 'wide', children }: PageBodyProps): ReactNode {
   useEffect(() => {
-    document.title = `${title} · Greenroom`
+    setPageTitle(title)
   }, [title])
   return (
     <>

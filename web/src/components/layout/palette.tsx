@@ -12,7 +12,7 @@ export function Palette({ onClose }: { onClose: () => void }): ReactNode {
   const [text, setText] = useState('')
   const [chosen, setChosen] = useState(0)
   const commands = useStore(commandStore)
-  const found = inGroups(search(commands, text)).slice(0, 50)
+  const found = inGroups(search(commands, text))
   const list = useRef<HTMLUListElement>(null)
   const current = Math.min(chosen, Math.max(0, found.length - 1))
 
@@ -37,7 +37,7 @@ export function Palette({ onClose }: { onClose: () => void }): ReactNode {
           aria-expanded
           aria-controls="palette-list"
           aria-activedescendant={found[current] ? `command-${found[current].id}` : undefined}
-          placeholder="Go to a room, or do something"
+          placeholder="Search rooms and commands"
           value={text}
           onChange={(event) => {
             setText(event.target.value)
@@ -63,7 +63,7 @@ export function Palette({ onClose }: { onClose: () => void }): ReactNode {
             <Entry command={command} isChosen={index === current} onChoose={() => run(command)} />
           </Fragment>
         ))}
-        {found.length === 0 && <li className={styles.nothing}>Nothing here goes by that name.</li>}
+        {found.length === 0 && <li className={styles.nothing}>No results</li>}
       </ul>
     </Dialog>
   )
@@ -92,10 +92,13 @@ function Entry({ command, isChosen, onChoose }: { command: Command; isChosen: bo
   )
 }
 
+/** Of each group, so that many rooms leave a place for commands. */
+const mostOfGroup = 12
+
 /** What is together stands together; where one is going comes first. */
 function inGroups(commands: Command[]): Command[] {
   const groups = [...new Set(commands.map((command) => command.group))].toSorted((a, b) => order.indexOf(a) - order.indexOf(b))
-  return groups.flatMap((group) => commands.filter((command) => command.group === group))
+  return groups.flatMap((group) => commands.filter((command) => command.group === group).slice(0, mostOfGroup))
 }
 
 const order = ['Rooms', 'Room', 'Agents', 'Greenroom']

@@ -19,7 +19,7 @@ export function Shell({ rail, banner, children }: { rail: ReactNode; banner: Rea
   return (
     <div className={styles.shell} data-drawer={isOpen ? 'open' : 'closed'}>
       <a className={styles.skip} href="#page">
-        Skip to the page
+        Skip to content
       </a>
       <nav className={styles.rail} aria-label="Rooms">
         {rail}
@@ -27,7 +27,7 @@ export function Shell({ rail, banner, children }: { rail: ReactNode; banner: Rea
       <button
         type="button"
         className={styles.veil}
-        aria-label="Close the list of rooms"
+        aria-label="Close the room list"
         tabIndex={isOpen ? 0 : -1}
         onClick={() => drawerStore.set(false)}
       />

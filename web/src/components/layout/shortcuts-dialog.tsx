@@ -9,8 +9,8 @@ import styles from './shortcuts-dialog.module.css'
 const others = [
   { title: 'Send the message', keys: 'Enter' },
   { title: 'New line in the message', keys: 'Shift+Enter' },
-  { title: 'Name an agent', keys: '@' },
-  { title: 'Call a skill', keys: '/' },
+  { title: 'Mention an agent', keys: '@' },
+  { title: 'Use a skill', keys: '/' },
 ]
 
 export function ShortcutsDialog({ onClose }: { onClose: () => void }): ReactNode {

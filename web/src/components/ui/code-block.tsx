@@ -1,6 +1,9 @@
+import { ChevronDown, ChevronRight, FileDown, WrapText } from 'lucide-react'
 import { type ReactNode, memo, useEffect, useState } from 'react'
 import { classNames } from '@/lib/class-names'
+import { download, extensionOf } from '@/lib/download'
 import { type Token, highlight } from '@/lib/highlight'
+import { IconButton } from './button'
 import styles from './code-block.module.css'
 import { CopyButton } from './copy-button'
 import { VisibleText } from './visible-text'
@@ -19,15 +22,30 @@ interface CodeBlockProps {
 
 export const CodeBlock = memo(function CodeBlock({ code, language, isWhole = true, showsHidden = false }: CodeBlockProps): ReactNode {
   const lines = useHighlighted(code, language, isWhole)
+  const [isWrapped, setIsWrapped] = useState(false)
+  const [isOpen, setIsOpen] = useState(true)
   return (
     <div className={styles.block}>
       <div className={styles.bar}>
         <span>{language || 'text'}</span>
-        <CopyButton text={() => code} label="Copy code" className={styles.copy} />
+        <div className={styles.tools}>
+          <IconButton label={isOpen ? 'Collapse code' : 'Expand code'} aria-expanded={isOpen} onClick={() => setIsOpen(!isOpen)}>
+            {isOpen ? <ChevronDown size={15} aria-hidden /> : <ChevronRight size={15} aria-hidden />}
+          </IconButton>
+          {!showsHidden && (
+            <IconButton label="Wrap lines" aria-pressed={isWrapped} onClick={() => setIsWrapped(!isWrapped)}>
+              <WrapText size={15} aria-hidden />
+            </IconButton>
+          )}
+          <IconButton label="Download code" onClick={() => download(`code.${extensionOf(language)}`, 'text/plain', code)}>
+            <FileDown size={15} aria-hidden />
+          </IconButton>
+          <CopyButton text={() => code} label="Copy code" />
+        </div>
       </div>
       {/* A long line scrolls inside; the keyboard needs a way in to do that. */}
       {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex */}
-      <pre className={classNames(styles.code, showsHidden && styles.wrapped)} tabIndex={0} role="region" aria-label={`Code, ${language || 'plain text'}`}>
+      <pre hidden={!isOpen} className={classNames(styles.code, (showsHidden || isWrapped) && styles.wrapped)} tabIndex={0} role="group" aria-label={`Code, ${language || 'plain text'}`}>
         <code>{lines ? lines.map((line, index) => <Line key={index} tokens={line} showsHidden={showsHidden} />) : showsHidden ? <VisibleText text={code} /> : code}</code>
       </pre>
     </div>

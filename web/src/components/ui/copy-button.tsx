@@ -17,7 +17,7 @@ export function CopyButton({ text, label = 'Copy', className }: { text: () => st
       await navigator.clipboard.writeText(text())
       setIsDone(true)
     } catch {
-      notify('The browser did not allow copying. Select the text and copy it by hand.', 'problem')
+      notify('The browser blocked copying. Select the text and copy it yourself.', 'problem')
     }
   }
 

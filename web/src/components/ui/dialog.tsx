@@ -9,13 +9,15 @@ interface DialogProps {
   title: string
   onClose: () => void
   width?: 'normal' | 'wide'
+  /** Closes only by a button inside: what it shows cannot be shown again. */
+  isSticky?: boolean
   /** No visible title bar: the content begins with a field of its own. */
   isBare?: boolean
   children: ReactNode
 }
 
 /** The browser's own modal dialog: it keeps the focus inside, closes on Escape and makes the rest inert. */
-export function Dialog({ title, onClose, width = 'normal', isBare = false, children }: DialogProps): ReactNode {
+export function Dialog({ title, onClose, width = 'normal', isBare = false, isSticky = false, children }: DialogProps): ReactNode {
   const ref = useModal()
   const titleId = useId()
 
@@ -29,19 +31,21 @@ export function Dialog({ title, onClose, width = 'normal', isBare = false, child
       aria-label={isBare ? title : undefined}
       onCancel={(event) => {
         event.preventDefault()
-        onClose()
+        if (!isSticky) onClose()
       }}
       onClick={(event) => {
-        if (event.target === ref.current) onClose()
+        if (event.target === ref.current && !isSticky) onClose()
       }}
     >
       <div className={styles.content}>
         {!isBare && (
           <header className={styles.header}>
             <h2 id={titleId}>{title}</h2>
-            <IconButton label="Close" onClick={onClose}>
-              <X size={18} aria-hidden />
-            </IconButton>
+            {!isSticky && (
+              <IconButton label="Close" onClick={onClose}>
+                <X size={18} aria-hidden />
+              </IconButton>
+            )}
           </header>
         )}
         {children}

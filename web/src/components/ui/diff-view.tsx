@@ -12,7 +12,7 @@ export const DiffView = memo(function DiffView({ before, after }: { before: stri
   const lines = useMemo(() => withoutQuiet(diffLines(before, after)), [before, after])
   return (
     // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex
-    <pre className={styles.diff} tabIndex={0} role="region" aria-label="Changes">
+    <pre className={styles.diff} tabIndex={0} role="group" aria-label="Changes">
       {lines.map((line, index) =>
         line === 'skipped' ? (
           <span key={index} className={styles.skipped}>

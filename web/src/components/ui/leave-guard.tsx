@@ -15,7 +15,7 @@ export function LeaveGuard({ isChanged, isSaving }: { isChanged: boolean; isSavi
   })
   if (blocker.status !== 'blocked') return null
   return (
-    <ConfirmDialog title="Leave without saving?" keep="Stay" confirm="Leave without saving" onConfirm={blocker.proceed} onClose={blocker.reset}>
+    <ConfirmDialog title="Discard changes?" keep="Keep editing" confirm="Discard changes" onConfirm={blocker.proceed} onClose={blocker.reset}>
       <p>Your changes on this page are not saved.</p>
     </ConfirmDialog>
   )

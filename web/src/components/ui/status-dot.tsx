@@ -5,9 +5,9 @@ export type Status = 'idle' | 'working' | 'waiting' | 'failed' | 'offline'
 
 const words: Record<Status, string> = {
   idle: 'Idle',
-  working: 'At work',
-  waiting: 'Waits for you',
-  failed: 'The last answer failed',
+  working: 'Working',
+  waiting: 'Waiting for you',
+  failed: 'Last answer failed',
   offline: 'Not connected',
 }
 

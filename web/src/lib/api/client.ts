@@ -31,7 +31,7 @@ interface Answer<T> {
   response: Response
 }
 
-const signedOut = 'You are not signed in here any more. Sign in, then do it again; what you typed is kept.'
+const signedOut = 'You’ve been signed out. Sign in, then try again; what you typed is kept.'
 
 /** Called for each request that failed with 401. */
 export const refusals = createStore(0)
@@ -43,7 +43,7 @@ export async function answerOf<T>(request: Promise<Answer<T>>): Promise<T> {
     answer = await request
   } catch (error) {
     if (error instanceof DOMException && error.name === 'AbortError') throw error
-    throw new ApiError('The server cannot be reached. It may be restarting, or the network is down.', 'offline', 0)
+    throw new ApiError('Cannot reach the server. It may be restarting, or the network is down.', 'offline', 0)
   }
   if (answer.response.ok) return answer.data as T
   const { status } = answer.response

@@ -48,6 +48,7 @@ export const queryKeys = {
     lists: ['runs', 'list'],
     list: (...filter: readonly string[]) => ['runs', 'list', ...filter] as const,
     recent: ['runs', 'recent'],
+    waiting: ['runs', 'waiting'],
     one: (id: string) => ['runs', 'one', id] as const,
     timeline: (id: string) => ['runs', 'timeline', id] as const,
     question: (messageId: string) => ['runs', 'question', messageId] as const,

@@ -13,8 +13,12 @@ export async function deleteAgent(id: string): Promise<void> {
   await answerOf(api.DELETE('/api/agents/{id}', { params: { path: { id }, header: once() } }))
 }
 
+export function testRoomName({ name }: Pick<Agent, 'name'>): string {
+  return `Test of ${name}`.slice(0, 120)
+}
+
 export function createTestRoom(agent: Agent): Promise<Room> {
-  const body = { name: `Test of ${agent.name}`.slice(0, 120), agents: [agent.id] }
+  const body = { name: testRoomName(agent), agents: [agent.id] }
   return answerOf(api.POST('/api/rooms', { params: { header: once() }, body }))
 }
 

@@ -19,7 +19,7 @@ export const recentRunsQuery = queryOptions({
 })
 
 const days = 30
-export const usagePeriod = `the last ${days} days`
+export const usagePeriod = `Last ${days} days`
 
 export const usageByAgentQuery = queryOptions({
   queryKey: queryKeys.usage.byAgent,

@@ -6,9 +6,9 @@ import { Button } from '@/components/ui/button'
 import { Fact } from '@/components/ui/fact'
 import type { Agent, Provider } from '@/lib/api/types'
 import { askForTask } from '@/lib/execute-request'
-import { count, dollars, fullTime, shortTime } from '@/lib/format'
-import { type AgentFigures, percent } from '../model/figures'
-import { adviceOf, providerTitle } from '../model/providers'
+import { costText, count, dayTitle, fullTime, percent, shortTime } from '@/lib/format'
+import type { AgentFigures } from '../model/figures'
+import { adviceOf, isApi, providerTitle } from '../model/providers'
 import styles from './agent-card.module.css'
 import { AgentMenu } from './agent-menu'
 
@@ -43,7 +43,7 @@ export function AgentCard({ agent, provider, figures }: AgentCardProps): ReactNo
       </p>
       {advice !== null && (
         <p className={styles.missing} title={advice}>
-          Not on this machine: its runs fail until it is.
+          {provider && isApi(provider) ? 'API key missing' : 'Not installed'}: runs fail until it is set up.
         </p>
       )}
       {agent.system_prompt && <p className={styles.prompt}>{agent.system_prompt}</p>}
@@ -57,19 +57,17 @@ export function AgentCard({ agent, provider, figures }: AgentCardProps): ReactNo
   )
 }
 
-function Cost({ usage: { runs, cost, unpriced } }: { usage: NonNullable<AgentFigures['usage']> }): ReactNode {
-  if (cost === null) return runs > 0 ? 'unknown' : '–'
-  if (unpriced === 0) return dollars(cost)
-  return <span title={`The price of ${unpriced} of them is not known`}>{dollars(cost)} or more</span>
+function Cost({ usage }: { usage: NonNullable<AgentFigures['usage']> }): ReactNode {
+  return usage.runs === 0 ? '–' : costText(usage)
 }
 
 function LastUsed({ figures }: { figures: AgentFigures | null }): ReactNode {
   if (!figures) return '–'
-  const { lastUsed } = figures
-  if (lastUsed === null) return 'never'
+  if (figures.lastUsed === null) return 'never'
+  const { at, isDay } = figures.lastUsed
   return (
-    <time dateTime={lastUsed} title={fullTime(lastUsed)}>
-      {shortTime(lastUsed)}
+    <time dateTime={at} title={isDay ? undefined : fullTime(at)}>
+      {isDay ? dayTitle(`${at.slice(0, 10)}T12:00:00`) : shortTime(at)}
     </time>
   )
 }

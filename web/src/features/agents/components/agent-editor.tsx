@@ -11,6 +11,7 @@ import { Segmented } from '@/components/ui/segmented'
 import type { Agent } from '@/lib/api/types'
 import { useCommands } from '@/lib/commands'
 import { askForTask } from '@/lib/execute-request'
+import { setPageTitle } from '@/lib/page-title'
 import { type Draft, withName } from '../model/draft'
 import { useDraft } from '../model/use-draft'
 import { AgentForm } from './agent-form'
@@ -33,7 +34,7 @@ interface AgentEditorProps {
 
 const views = [
   { value: 'settings', label: 'Settings' },
-  { value: 'effective', label: 'In effect' },
+  { value: 'effective', label: 'Effective tools' },
 ] as const
 
 export function AgentEditor({ agent, initial, suggestName, view, showRoom }: AgentEditorProps): ReactNode {
@@ -45,7 +46,7 @@ export function AgentEditor({ agent, initial, suggestName, view, showRoom }: Age
   const isTesting = agent !== null && view.test === true
 
   useEffect(() => {
-    document.title = `${title} · Greenroom`
+    setPageTitle(title)
   }, [title])
 
   useEffect(() => {
@@ -83,7 +84,7 @@ export function AgentEditor({ agent, initial, suggestName, view, showRoom }: Age
                 <Play size={14} aria-hidden />
                 <span className="visually-hidden-narrow">Run a task</span>
               </Button>
-              <Button className={styles.action} aria-pressed={isTesting} onClick={() => void test()} title="Test it in a side room">
+              <Button className={styles.action} aria-pressed={isTesting} onClick={() => void test()} title="Test in a side room">
                 <FlaskConical size={14} aria-hidden />
                 <span className="visually-hidden-narrow">{isChanged ? 'Save and test' : 'Test it'}</span>
               </Button>

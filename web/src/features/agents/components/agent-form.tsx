@@ -56,13 +56,13 @@ export function AgentForm({ draft, problem, form, isNew, onChange, onSave }: Age
         onSave()
       }}
     >
-      <FormField label="Name" problem={at('name')} hint="What you call it in a room: @name.">
+      <FormField label="Name" problem={at('name')} hint="Mention it in rooms as @name">
         {(control) => (
           <input {...control} value={draft.name} required maxLength={120} autoComplete="off" onChange={(event) => onChange({ name: event.target.value })} />
         )}
       </FormField>
       <ProviderChoice value={draft.provider} isNew={isNew} problem={at('provider')} onChange={(provider) => onChange({ provider })} />
-      <FormField label="Model" problem={at('model')} hint={chosen && options.areTaken ? 'As the API calls it. Left empty, the one that the server’s configuration names, if it does.' : 'Left empty, it is the provider’s own choice.'}>
+      <FormField label="Model" problem={at('model')} hint={chosen && options.areTaken ? 'The API’s name for it. Default: the model in the server’s configuration.' : 'Left empty, it is the provider’s own choice.'}>
         {(control) => (
           <>
             <input
@@ -86,14 +86,14 @@ export function AgentForm({ draft, problem, form, isNew, onChange, onSave }: Age
       <FormField
         label="Instructions"
         problem={at('system_prompt')}
-        hint={promptBytes > longestPrompt / 2 ? `${bytes(promptBytes)} of at most ${bytes(longestPrompt)}.` : 'Who it is and how it works; it is told this before every conversation.'}
+        hint={promptBytes > longestPrompt / 2 ? `${bytes(promptBytes)} of at most ${bytes(longestPrompt)}.` : 'Its role and how it works. Sent before every conversation.'}
       >
         {(control) => <textarea {...control} value={draft.systemPrompt} rows={5} onChange={(event) => onChange({ systemPrompt: event.target.value })} />}
       </FormField>
       {(options.areSet || (chosen && options.areTaken)) && (
         <Disclosure
-          title="How the model is asked"
-          summary={!options.areTaken ? 'not for this provider' : options.areSet ? 'has settings of its own' : 'as the server has it'}
+          title="Model options"
+          summary={!options.areTaken ? 'Not for this provider' : options.areSet ? 'Custom settings' : 'Defaults'}
           isOpen={options.areSet || problem?.place === 'model_options'}
         >
           <ModelOptionFields
@@ -104,7 +104,7 @@ export function AgentForm({ draft, problem, form, isNew, onChange, onSave }: Age
           />
         </Disclosure>
       )}
-      <Disclosure title="Tools" summary={hasRules ? 'has rules of its own' : 'asks about everything'} isOpen={hasRules || problem?.place === 'tools'}>
+      <Disclosure title="Tools" summary={hasRules ? 'Custom rules' : 'Always ask'} isOpen={hasRules || problem?.place === 'tools'}>
         <ToolRules tools={draft.tools} problem={at('tools')} onChange={(tools) => onChange({ tools })} />
       </Disclosure>
       <Disclosure
@@ -130,7 +130,7 @@ export function AgentForm({ draft, problem, form, isNew, onChange, onSave }: Age
           onChange={(names) => onChange({ mcpServers: names })}
         />
       </Disclosure>
-      <Disclosure title="Limits" summary={hasLimits ? 'has limits of its own' : 'as the server has them'} isOpen={hasLimits || problem?.place === 'limits'}>
+      <Disclosure title="Limits" summary={hasLimits ? 'Custom limits' : 'Defaults'} isOpen={hasLimits || problem?.place === 'limits'}>
         <LimitFields values={draft.limits} problem={problem?.place === 'limits' ? problem : null} onChange={(limits) => onChange({ limits })} />
       </Disclosure>
       {/* Enter in a field saves; the button for it stands in the bar below. */}

@@ -30,7 +30,7 @@ export function AgentMenu({ agent }: { agent: Agent }): ReactNode {
   return (
     <>
       <Menu
-        label={`More about ${agent.name}`}
+        label={`Actions for ${agent.name}`}
         icon={<Ellipsis size={18} aria-hidden />}
         items={[
           { label: 'Open a room with it', icon: <MessageSquare size={15} aria-hidden />, onSelect: () => openRoom.mutate() },

@@ -25,11 +25,11 @@ export function AgentPage({ agentId, view, showRoom }: { agentId: string; view: 
   const { data: agent, error, refetch } = useQuery(agentQuery(agentId))
   if (agent) return <AgentEditor key={agent.id} agent={agent} initial={draftOf(agent)} view={view} showRoom={showRoom} />
   if (error instanceof ApiError && error.status === 404) {
-    return <Note title="This agent is gone" detail="It was deleted, or it never was. What it said is still in its rooms." />
+    return <Note title="Agent not found" detail="It may have been deleted. Its messages are still in its rooms." />
   }
   if (error) {
     return (
-      <Note title="The agent could not be read" detail={explain(error)}>
+      <Note title="Could not load the agent" detail={explain(error)}>
         <Button look="primary" onClick={() => void refetch()}>
           Try again
         </Button>
@@ -44,7 +44,7 @@ export function NewAgentPage({ from, provider, showRoom }: { from: string | null
   const agents = useQuery(agentsQuery)
   const providers = useQuery(providersQuery)
   const source = agents.data?.find((agent) => agent.id === from)
-  if (!agents.data || (!source && providers.isPending)) return agents.error ? <Note title="Agents could not be read" detail={explain(agents.error)} /> : <Reading />
+  if (!agents.data || (!source && providers.isPending)) return agents.error ? <Note title="Could not load agents" detail={explain(agents.error)} /> : <Reading />
   const chosen = provider ?? firstChoice(providers.data ?? [])
   const there = agents.data
   const suggest = (name: string): string => freeName(providerTitle(name), there)
@@ -57,7 +57,7 @@ function Reading(): ReactNode {
     <>
       <PageBar> </PageBar>
       <p className={styles.reading} role="status">
-        Reading
+        Loading…
       </p>
     </>
   )

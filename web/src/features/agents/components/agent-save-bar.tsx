@@ -21,13 +21,13 @@ export function AgentSaveBar({ isNew, isChanged, isSaving, problem, onSave, onTe
     <SaveBar
       layout="docked"
       status={problem ? <Problem problem={problem} /> : isNew ? 'Not created yet' : 'Unsaved changes'}
-      label={isNew ? 'Make the agent' : isSaving ? 'Saving' : 'Save'}
+      label={isNew ? 'Create agent' : isSaving ? 'Saving…' : 'Save'}
       isBusy={isSaving}
       onSave={onSave}
     >
       {isNew ? (
         <Button isBusy={isSaving} onClick={onTest}>
-          Make and test it
+          Create and test
         </Button>
       ) : (
         <Button disabled={isSaving} onClick={onDiscard}>
@@ -41,7 +41,7 @@ export function AgentSaveBar({ isNew, isChanged, isSaving, problem, onSave, onTe
 function Problem({ problem }: { problem: FormProblem }): ReactNode {
   return (
     <p className={textStyles.problem} role={problem.place === null ? 'alert' : undefined}>
-      {problem.place === null ? problem.text : 'It was not saved: see what is marked above.'}
+      {problem.place === null ? problem.text : 'Not saved: see the marked fields above.'}
     </p>
   )
 }

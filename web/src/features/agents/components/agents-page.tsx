@@ -11,6 +11,7 @@ import { agentsQuery, providersQuery } from '@/lib/api/queries'
 import type { Agent } from '@/lib/api/types'
 import { useCommands } from '@/lib/commands'
 import { download } from '@/lib/download'
+import { setPageTitle } from '@/lib/page-title'
 import { recentRunsQuery, usageByAgentQuery, usagePeriod } from '../api/agent-queries'
 import { figuresOf } from '../model/figures'
 import { providerTitle } from '../model/providers'
@@ -29,7 +30,7 @@ export function AgentsPage(): ReactNode {
   const exportAll = (): void => download('greenroom-agents.json', 'application/json', toFile(agents ?? []))
 
   useEffect(() => {
-    document.title = 'Agents · Greenroom'
+    setPageTitle('Agents')
   }, [])
 
   useCommands([
@@ -54,7 +55,7 @@ export function AgentsPage(): ReactNode {
           {(agents?.length ?? 0) >= worthFiltering ? (
             <input type="search" className={styles.filter} aria-label="Filter agents" placeholder="Name, provider or model" value={filter} onChange={(event) => setFilter(event.target.value)} />
           ) : (
-            <p className={styles.period}>Who answers in your rooms.</p>
+            <p className={styles.period}>Agents that answer in your rooms</p>
           )}
           <Button look="quiet" onClick={() => setIsImporting(true)}>
             <Upload size={15} aria-hidden />
@@ -63,7 +64,7 @@ export function AgentsPage(): ReactNode {
         </div>
         {error && !agents && (
           <div className={styles.note} role="alert">
-            <h2>Agents could not be read</h2>
+            <h2>Could not load agents</h2>
             <p>{explain(error)}</p>
             <Button look="primary" onClick={() => void refetch()}>
               Try again
@@ -89,11 +90,11 @@ function Cards({ agents, isFiltered }: { agents: readonly Agent[]; isFiltered: b
   if (agents.length === 0) {
     return (
       <div className={styles.note}>
-        <h2>{isFiltered ? 'No agent is like that' : 'There is no agent yet'}</h2>
-        <p>{isFiltered ? 'Look for a name, a provider or a model.' : 'An agent is somebody who answers: a program or a model on this machine, with instructions of yours.'}</p>
+        <h2>{isFiltered ? 'No agents match' : 'No agents yet'}</h2>
+        <p>{isFiltered ? 'Search by name, provider or model.' : 'An agent is a model or a coding program with your instructions.'}</p>
         {!isFiltered && (
           <Link to="/agents/new" className={primaryLink.link}>
-            Make the first one
+            Create an agent
           </Link>
         )}
       </div>
@@ -111,7 +112,7 @@ function Cards({ agents, isFiltered }: { agents: readonly Agent[]; isFiltered: b
           />
         ))}
       </ul>
-      {usage && <p className={styles.period}>Answers, success and cost are of {usagePeriod}.</p>}
+      {usage && <p className={styles.period}>{usagePeriod}</p>}
     </>
   )
 }

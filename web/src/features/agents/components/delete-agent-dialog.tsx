@@ -23,9 +23,9 @@ export function DeleteAgentDialog({ agent, onClose }: { agent: Agent; onClose: (
   })
 
   return (
-    <ConfirmDialog title={`Delete ${agent.name}?`} keep="Keep it" confirm="Delete the agent" isBusy={remove.isPending} error={remove.error} onConfirm={() => remove.mutate()} onClose={onClose}>
+    <ConfirmDialog title={`Delete ${agent.name}?`} keep="Cancel" confirm="Delete agent" isBusy={remove.isPending} error={remove.error} onConfirm={() => remove.mutate()} onClose={onClose}>
       <p>
-        {rooms === 0 ? 'It is in no room.' : `It leaves ${rooms === 1 ? 'the room' : `the ${rooms} rooms`} it is in; what it said stays.`} Its settings are
+        {rooms === 0 ? 'It isn’t in any room.' : `It leaves ${rooms === 1 ? 'the room' : `the ${rooms} rooms`} it is in; what it said stays.`} Its settings are
         gone for good: export it first if you may want them back.
       </p>
     </ConfirmDialog>

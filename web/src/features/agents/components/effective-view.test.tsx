@@ -50,9 +50,9 @@ it('says where each server comes from, what it shadows and what is wrong with it
   }
   show(200, effective)
   const git = within(await screen.findByRole('region', { name: 'MCP server git' }))
-  git.getByText('brought by the skill review; it goes before the one named by this agent')
+  git.getByText('brought by the skill review; overrides the one named by this agent')
   git.getByText('without asking')
-  git.getByText('Kept from the agent: its description changed')
+  git.getByText('Blocked: its description changed')
   const web = within(screen.getByRole('region', { name: 'MCP server web' }))
   web.getByText('not trusted yet')
   web.getByText('Trust it first.')

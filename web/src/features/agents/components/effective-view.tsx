@@ -26,23 +26,23 @@ export function EffectiveView({ agent, isChanged }: { agent: Agent; isChanged: b
           <Select
             label="In the room"
             value={room ?? ''}
-            options={[{ value: '', label: 'any, without a room’s own' }, ...rooms.map(({ id, name }) => ({ value: id, label: name }))]}
+            options={[{ value: '', label: 'No specific room' }, ...rooms.map(({ id, name }) => ({ value: id, label: name }))]}
             onChange={(id) => setRoom(id || null)}
           />
         </div>
       )}
       <div className={styles.head}>
         <p className={textStyles.note}>
-          The tools it gets in a run, and where each comes from.{isChanged && ' This is as it was saved last; your changes are not in it.'}
+          The tools it has in a run, and where each comes from.{isChanged && ' Your unsaved changes are not included.'}
         </p>
         <Button size="small" look="quiet" isBusy={isFetching} onClick={() => void refetch()}>
           <RefreshCw size={13} aria-hidden />
-          {isFetching ? 'Asking its servers' : 'Ask again'}
+          {isFetching ? 'Loading…' : 'Reload'}
         </Button>
       </div>
       {data === undefined && !error && (
         <p className={textStyles.note} role="status">
-          Asking its servers what they have; those that are not running are started for it.
+          Loading tools from its servers; servers that are not running are started.
         </p>
       )}
       {error && !data && (
@@ -67,15 +67,15 @@ function Tiers({ effective }: { effective: Effective }): ReactNode {
       {own.length > 0 && (
         <section className={styles.server} aria-label="Greenroom’s own tools">
           <h2>Greenroom</h2>
-          <p className={textStyles.note}>built in, for every agent whose provider takes tools</p>
+          <p className={textStyles.note}>Built in, for every agent whose provider supports tools</p>
           <Tools tools={own} />
         </section>
       )}
       {servers.map((server) => (
         <Server key={`${server.tier} ${server.name}`} server={server} />
       ))}
-      {servers.length === 0 && <p className={textStyles.note}>No MCP servers: neither the agent, nor its skills, nor a project name one.</p>}
-      <p className={textStyles.note}>Tools that {providerTitle(provider.name)} brings along itself, such as reading files or running commands, are its own and not listed.</p>
+      {servers.length === 0 && <p className={textStyles.note}>No MCP servers in the agent, its skills or a project.</p>}
+      <p className={textStyles.note}>Tools that {providerTitle(provider.name)} has built in, such as reading files or running commands, are not listed.</p>
     </>
   )
 }
@@ -92,25 +92,25 @@ function Server({ server }: { server: EffectiveServer }): ReactNode {
       </h2>
       <p className={textStyles.note}>
         {originOf(server)}
-        {server.shadowed.length > 0 && `; it goes before the one ${server.shadowed.map(tierWords).join(' and the one ')}`}
+        {server.shadowed.length > 0 && `; overrides the one ${server.shadowed.map(tierWords).join(' and the one ')}`}
       </p>
       {server.problem && <p className={textStyles.longProblem}>{sentence(server.problem.message)}</p>}
-      {server.state === 'untrusted' && <p className={textStyles.note}>It is left out until somebody trusts the file, in the settings of the room.</p>}
+      {server.state === 'untrusted' && <p className={textStyles.note}>Not used until someone trusts the file in the room settings.</p>}
       {server.tools && <Tools tools={server.tools} />}
     </section>
   )
 }
 
 function Tools({ tools }: { tools: readonly EffectiveTool[] }): ReactNode {
-  if (tools.length === 0) return <p className={textStyles.note}>It has no tools.</p>
+  if (tools.length === 0) return <p className={textStyles.note}>No tools.</p>
   return (
     <ul className={styles.tools}>
       {tools.map((tool) => (
         <li key={tool.full_name}>
           <code title={tool.full_name}>{tool.name}</code>
-          <span className={styles.description}>{tool.quarantined ? `Kept from the agent: ${tool.quarantined}` : tool.description}</span>
+          <span className={styles.description}>{tool.quarantined ? `Blocked: ${tool.quarantined}` : tool.description}</span>
           <span className={styles.verdict} data-verdict={tool.quarantined ? 'deny' : tool.verdict}>
-            {tool.quarantined ? 'kept away' : tool.remembered ? 'allowed in this room' : verdictWords[tool.verdict]}
+            {tool.quarantined ? 'Blocked' : tool.remembered ? 'allowed in this room' : verdictWords[tool.verdict]}
           </span>
         </li>
       ))}

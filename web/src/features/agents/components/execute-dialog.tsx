@@ -45,7 +45,7 @@ export function ExecuteDialog({ request, onClose }: { request: ExecuteRequest; o
             }}
           >
             {offered.length > 1 || !agent ? (
-              <FormField label="Agent" hint={offered.length === 0 ? 'There is no agent yet: make one on the page of agents.' : undefined}>
+              <FormField label="Agent" hint={offered.length === 0 ? 'No agents yet. Create one on the Agents page.' : undefined}>
                 {(control) => (
                   <select {...control} value={agent?.id ?? ''} onChange={(event) => setChosen(event.target.value)}>
                     {offered.map(({ id, name, provider, model }) => (
@@ -58,16 +58,16 @@ export function ExecuteDialog({ request, onClose }: { request: ExecuteRequest; o
               </FormField>
             ) : (
               <p className={styles.who}>
-                <strong>{agent.name}</strong> does it once, in a room of its own.
+                <strong>{agent.name}</strong> runs it once in a new room.
               </p>
             )}
-            <FormField label="Task" hint="What it says and what it costs is shown here, and kept in its room.">
+            <FormField label="Task" hint="The answer and its cost are shown here and kept in its room.">
               {(control) => (
                 <textarea
                   {...control}
                   value={task}
                   rows={6}
-                  placeholder="Say what is to be done"
+                  placeholder="Describe the task"
                   ref={focusFirst}
                   onChange={(event) => setTask(event.target.value)}
                   onKeyDown={(event) => {

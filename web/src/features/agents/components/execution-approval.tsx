@@ -22,7 +22,7 @@ export function ExecutionApproval({ approval, roomId, isBusy, onAnswer, onClose 
     <section className={styles.approval} aria-label={`May it use ${withoutHidden(approval.name)}?`}>
       <strong>
         {isQuestion ? (
-          'It asks you something'
+          'It has a question'
         ) : (
           <>
             May it use <VisibleText text={approval.name} />?
@@ -35,7 +35,7 @@ export function ExecutionApproval({ approval, roomId, isBusy, onAnswer, onClose 
       <div className={styles.answers}>
         {isQuestion && roomId ? (
           <Link to="/rooms/$roomId" params={{ roomId }} onClick={onClose}>
-            Answer it in its room
+            Answer in its room
           </Link>
         ) : (
           <>

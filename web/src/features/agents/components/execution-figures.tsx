@@ -8,7 +8,7 @@ import styles from './execution.module.css'
 export function ExecutionFigures({ metrics: { usage, cost, durationMs } }: { metrics: Metrics }): ReactNode {
   const cached = usage.cache_read_tokens + usage.cache_write_tokens
   return (
-    <dl className={styles.figures} aria-label="What it took">
+    <dl className={styles.figures} aria-label="Details">
       <Fact name="Time">{durationMs === null ? '–' : duration(durationMs)}</Fact>
       <Fact name="Tokens">{count(tokens(usage))}</Fact>
       <Fact name="In">{count(usage.input_tokens)}</Fact>

@@ -10,7 +10,7 @@ const longest = 4000
 export function ExecutionTools({ tools, isWaiting }: { tools: readonly ToolCall[]; isWaiting: boolean }): ReactNode {
   if (tools.length === 0) return null
   return (
-    <ul className={styles.tools} aria-label="Tools it used">
+    <ul className={styles.tools} aria-label="Tools used">
       {tools.map((call) => (
         <li key={call.id}>
           <details>

@@ -40,12 +40,12 @@ export function ExecutionView({ agent, task, executing, onAgain, onClose }: Exec
         <strong>{agent.name}</strong>
         {isRunning ? <Progress execution={execution} isStopping={isStopping} /> : <span role="status">{words[ending.kind]}</span>}
       </div>
-      {isRunning && <div className={styles.progress} role="progressbar" aria-label="The task is running" />}
+      {isRunning && <div className={styles.progress} role="progressbar" aria-label="Task is running" />}
       {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- it scrolls, so the keyboard must reach it */}
-      <div ref={output} className={styles.output} role="region" aria-label="What it says" tabIndex={0}>
+      <div ref={output} className={styles.output} role="region" aria-label="Answer" tabIndex={0}>
         {thinking !== '' && (
           <details className={styles.thinking}>
-            <summary>{text === '' && isRunning ? 'Thinking' : 'Thought'}</summary>
+            <summary>{text === '' && isRunning ? 'Thinking…' : 'Thought'}</summary>
             <p>{thinking}</p>
           </details>
         )}
@@ -59,7 +59,7 @@ export function ExecutionView({ agent, task, executing, onAgain, onClose }: Exec
             {ending.text}
           </p>
         )}
-        {ending?.kind === 'completed' && text === '' && ending.text === null && <p className={styles.quiet}>It chose not to answer.</p>}
+        {ending?.kind === 'completed' && text === '' && ending.text === null && <p className={styles.quiet}>No reply needed</p>}
       </div>
       {metrics && !isRunning && <ExecutionFigures metrics={metrics} />}
       <div className={styles.actions}>
@@ -70,12 +70,12 @@ export function ExecutionView({ agent, task, executing, onAgain, onClose }: Exec
         )}
         {isRunning ? (
           <>
-            <Button onClick={onClose} title="It goes on in its room">
-              Leave it running
+            <Button onClick={onClose} title="It continues in its room">
+              Run in background
             </Button>
             <Button look="danger" isBusy={isStopping} disabled={execution.runId === null} onClick={stop}>
               <Square size={12} fill="currentColor" aria-hidden />
-              {isStopping ? 'Stopping' : 'Stop'}
+              {isStopping ? 'Stopping…' : 'Stop'}
             </Button>
           </>
         ) : (
@@ -107,7 +107,7 @@ function Progress({ execution, isStopping }: { execution: Execution; isStopping:
   return (
     <>
       <StatusDot status={isWaiting ? 'waiting' : 'working'} />
-      <span role="status">{isStopping ? 'Stopping; waiting until it really has' : isWaiting ? 'waits for you' : execution.activity}</span>
+      <span role="status">{isStopping ? 'Stopping…' : isWaiting ? 'Waiting for you' : execution.activity}</span>
       <span className={styles.clock}>{duration(Math.floor((now - since) / 100) * 100)}</span>
     </>
   )

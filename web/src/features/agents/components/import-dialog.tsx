@@ -76,14 +76,14 @@ export function ImportDialog({ onClose }: { onClose: () => void }): ReactNode {
           <Button onClick={onClose}>{isDone ? 'Done' : 'Cancel'}</Button>
           {!isDone && (
             <Button look="primary" isBusy={create.isPending} disabled={specs.length === 0} onClick={() => create.mutate()}>
-              {create.isPending ? `Making ${outcomes.length + 1} of ${specs.length}` : specs.length > 1 ? `Make ${specs.length} agents` : 'Make the agent'}
+              {create.isPending ? `Creating ${outcomes.length + 1} of ${specs.length}` : specs.length > 1 ? `Create ${specs.length} agents` : 'Create agent'}
             </Button>
           )}
         </>
       }
     >
       {specs.length > 0 && (
-        <ul className={styles.found} aria-label="Agents in it">
+        <ul className={styles.found} aria-label="Agents found">
           {specs.map((spec, index) => (
             <Found key={index} spec={spec} outcome={outcomes[index]} />
           ))}
@@ -98,7 +98,7 @@ function Found({ spec, outcome }: { spec: AgentSpec; outcome: Outcome | undefine
     <li>
       <strong>{outcome && 'created' in outcome ? outcome.created.name : spec.name}</strong>
       <span>{[providerTitle(spec.provider), spec.model].filter(Boolean).join(' · ')}</span>
-      {outcome && 'created' in outcome && <Check size={15} role="img" aria-label="made" className={styles.good} />}
+      {outcome && 'created' in outcome && <Check size={15} role="img" aria-label="created" className={styles.good} />}
       {outcome && 'problem' in outcome && (
         <p className={textStyles.problem} role="alert">
           <CircleAlert size={13} aria-hidden /> {outcome.problem}

@@ -16,13 +16,13 @@ interface Limit {
 const seconds = (value: number): string => duration(value * 1000)
 
 const limits: readonly Limit[] = [
-  { name: 'turns', label: 'Model calls', hint: 'How often it may ask its model in one answer.' },
-  { name: 'wall_seconds', label: 'Seconds for a whole answer', hint: 'From start to end, waiting for you included.', say: seconds },
-  { name: 'first_byte_seconds', label: 'Seconds to the first sign', hint: 'From being asked until anything comes.', say: seconds },
-  { name: 'idle_seconds', label: 'Seconds without progress', hint: 'Once there was some.', say: seconds },
-  { name: 'tool_seconds', label: 'Seconds without progress in a tool', hint: 'Programs may take longer than words.', say: seconds },
-  { name: 'approval_seconds', label: 'Seconds a question waits for you', hint: 'Then the tool is refused.', say: seconds },
-  { name: 'output_bytes', label: 'Bytes of output', hint: 'Text, thinking, and what tools get and print.', say: bytes },
+  { name: 'turns', label: 'Model calls', hint: 'Model calls in one answer.' },
+  { name: 'wall_seconds', label: 'Total time limit (s)', hint: 'From start to end, including the time it waits for you.', say: seconds },
+  { name: 'first_byte_seconds', label: 'First-response timeout (s)', hint: 'Until the provider sends anything.', say: seconds },
+  { name: 'idle_seconds', label: 'Idle timeout (s)', hint: 'Without progress after the first response.', say: seconds },
+  { name: 'tool_seconds', label: 'Tool idle timeout (s)', hint: 'Without progress while a tool runs.', say: seconds },
+  { name: 'approval_seconds', label: 'Approval timeout (s)', hint: 'Then the tool call is denied.', say: seconds },
+  { name: 'output_bytes', label: 'Output limit (bytes)', hint: 'Text, thinking, and the input and output of tools.', say: bytes },
 ]
 
 interface LimitFieldsProps {
@@ -40,7 +40,7 @@ export function LimitFields({ values, problem, onChange }: LimitFieldsProps): Re
   }
   return (
     <>
-      <p className={styles.explain}>An answer that reaches a limit is stopped and says which. What you leave empty is as the server has it.</p>
+      <p className={styles.explain}>An answer that reaches a limit is stopped and says which. Empty fields use the server’s limits.</p>
       <div className={styles.limits}>
         {limits.map(({ name, label, hint, say }) => {
           const value = Number(values[name])
@@ -55,7 +55,7 @@ export function LimitFields({ values, problem, onChange }: LimitFieldsProps): Re
                   min={1}
                   step={1}
                   value={values[name]}
-                  placeholder="as the server has it"
+                  placeholder="Default"
                   onChange={(event) => onChange({ ...values, [name]: event.target.value })}
                 />
               )}

@@ -17,29 +17,29 @@ const fields: readonly Field[] = [
   {
     name: 'thinking',
     label: 'Thinking',
-    hint: 'How much it thinks before it answers, where the model can.',
-    choices: [['', 'as the model has it'], ['off', 'off'], ['low', 'a little'], ['medium', 'some'], ['high', 'a lot']],
+    hint: 'Reasoning before the answer, if the model supports it.',
+    choices: [['', 'Default'], ['off', 'Off'], ['low', 'Low'], ['medium', 'Medium'], ['high', 'High']],
   },
-  { name: 'thinking_budget_tokens', label: 'Tokens for thinking', hint: 'For those models of Anthropic’s that want a fixed number.' },
-  { name: 'max_output_tokens', label: 'Tokens of one answer', hint: 'At most; left empty, the provider’s own.' },
-  { name: 'context_window', label: 'Tokens that its context holds', hint: 'What does not fit is folded into a summary. Left empty, it is guessed.' },
+  { name: 'thinking_budget_tokens', label: 'Thinking tokens', hint: 'A fixed number, for Anthropic models that require one.' },
+  { name: 'max_output_tokens', label: 'Max output tokens', hint: 'Default: the provider’s.' },
+  { name: 'context_window', label: 'Context window (tokens)', hint: 'Older messages are summarized when it is full. Default: estimated.' },
   {
     name: 'tool_calling',
-    label: 'How it calls tools',
-    hint: 'In the text is for models that know no tools.',
-    choices: [['', 'as its API has it'], ['xml', 'in the text, as XML']],
+    label: 'Tool calls',
+    hint: 'XML is for models without tool support.',
+    choices: [['', 'Through the API'], ['xml', 'As XML in the text']],
   },
   {
     name: 'run_tools',
-    label: 'When tools run',
-    hint: 'At once is faster; an answer that breaks off has then done some of its work.',
-    choices: [['', 'after the answer'], ['while_streaming', 'at once, while it still answers']],
+    label: 'Run tools',
+    hint: 'Running at once is faster, but an interrupted answer has already done some work.',
+    choices: [['', 'After the answer'], ['while_streaming', 'While it is still answering']],
   },
   {
     name: 'parallel',
-    label: 'Several tools of one answer',
-    hint: 'One after another for tools that get into each other’s way.',
-    choices: [['', 'side by side'], ['false', 'one after another']],
+    label: 'Several tool calls',
+    hint: 'Choose one after another for tools that interfere with each other.',
+    choices: [['', 'In parallel'], ['false', 'One after another']],
   },
 ]
 
@@ -58,9 +58,9 @@ export function ModelOptionFields({ values, uselessTo, problem, onChange }: Mode
     <>
       {uselessTo !== null ? (
         <div className={styles.presets}>
-          <p className={styles.explain}>{uselessTo} has settings of its own for models and does not take these.</p>
+          <p className={styles.explain}>{uselessTo} has its own model settings and ignores these.</p>
           <Button size="small" onClick={() => onChange(noOptions)}>
-            Clear them
+            Clear
           </Button>
         </div>
       ) : (
@@ -69,7 +69,7 @@ export function ModelOptionFields({ values, uselessTo, problem, onChange }: Mode
             <FormField key={name} label={label} hint={hint} problem={problem?.part === name ? problem.text : null}>
               {(control) => {
                 const shared = { ...control, value: values[name], onChange: (event: { target: { value: string } }) => onChange({ ...values, [name]: event.target.value }) }
-                if (!choices) return <input {...shared} type="number" inputMode="numeric" min={1} step={1} placeholder="as the server has it" />
+                if (!choices) return <input {...shared} type="number" inputMode="numeric" min={1} step={1} placeholder="Default" />
                 return (
                   <select {...shared}>
                     {choices.map(([value, said]) => (

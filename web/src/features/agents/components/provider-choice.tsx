@@ -38,28 +38,28 @@ export function ProviderChoice({ value, isNew, problem, onChange }: ProviderChoi
   const again = (
     <Button size="small" look="quiet" className={styles.again} isBusy={isFetching} onClick={() => void refetch()}>
       <RefreshCw size={13} aria-hidden />
-      {isFetching ? 'Looking' : 'Installed one? Look again'}
+      {isFetching ? 'Checking…' : 'Check again'}
     </Button>
   )
 
   return (
     <fieldset className={fields.fieldset} aria-describedby={problem ? `${id}-problem` : undefined}>
-      <legend className={fields.legend}>Who answers</legend>
-      {error && !data && <p className={styles.problem}>What this machine has could not be read. {explain(error)}</p>}
+      <legend className={fields.legend}>Provider</legend>
+      {error && !data && <p className={styles.problem}>Could not load providers. {explain(error)}</p>}
       <div className={styles.options}>{ready.map(option)}</div>
       {data && !chosen && value !== '' && (
-        <p className={styles.problem}>This server knows no provider “{value}”. Choose another one.</p>
+        <p className={styles.problem}>Unknown provider “{value}”. Choose another one.</p>
       )}
       {shown.length > 0 && (
         <>
-          <p className={styles.note}>{isNew && !hasModel ? 'For an agent with a model behind it, install one of these on this machine:' : 'Not on this machine yet:'}</p>
+          <p className={styles.note}>{isNew && !hasModel ? 'Not set up. To use a model, set up one of these:' : 'Not set up:'}</p>
           <div className={styles.options}>{shown.map(option)}</div>
         </>
       )}
       {others.length > 0 && (
         <details className={styles.missing}>
           <summary>
-            {others.length} {shown.length > 0 ? 'more that are' : 'that are'} not on this machine
+            {others.length} {shown.length > 0 ? 'more providers' : 'providers'} (not set up)
           </summary>
           <div className={styles.options}>{others.map(option)}</div>
           {shown.length === 0 && again}
@@ -93,7 +93,7 @@ function Option({ provider, group, isChosen, onChoose }: OptionProps): ReactNode
         {version && <span className={styles.version}>{version}</span>}
       </span>
       <span className={styles.detail}>
-        {advice !== null ? <WithCode text={advice} /> : provider.name === 'scripted' ? 'Needs no key and no program; does what a message tells it to.' : abilitiesOf(provider).join(' · ')}
+        {advice !== null ? <WithCode text={advice} /> : provider.name === 'scripted' ? 'Demo agent. No key needed; follows scripted commands.' : abilitiesOf(provider).join(' · ')}
       </span>
     </label>
   )

@@ -9,7 +9,7 @@ import { roomsQuery } from '@/lib/api/queries'
 import { queryKeys } from '@/lib/api/query-keys'
 import type { Agent } from '@/lib/api/types'
 import { remember, remembered } from '@/lib/storage'
-import { createTestRoom } from '../api/agent-commands'
+import { createTestRoom, testRoomName } from '../api/agent-commands'
 import type { ShowRoom } from './agent-page'
 import styles from './side-room.module.css'
 
@@ -26,7 +26,8 @@ export function SideRoom({ agent, isChanged, showRoom, onClose }: SideRoomProps)
   const queries = useQueryClient()
 
   const beginAnew = async (): Promise<void> => {
-    remember(`test-room.${agent.id}`, null)
+    // Not `null`: that would find the old one again.
+    remember(`test-room.${agent.id}`, false)
     await refetch()
     await queries.invalidateQueries(roomsQuery)
   }
@@ -35,23 +36,23 @@ export function SideRoom({ agent, isChanged, showRoom, onClose }: SideRoomProps)
     <section className={styles.side} aria-label={`Test of ${agent.name}`}>
       <header className={styles.head}>
         <h2>Test</h2>
-        <p className={styles.said}>{isChanged ? 'Unsaved changes are not in it yet.' : 'Each message goes to the agent as it is saved.'}</p>
-        <IconButton label="Begin a new test room" disabled={isFetching} onClick={() => void beginAnew()}>
+        <p className={styles.said}>{isChanged ? 'Unsaved changes are not included.' : 'Messages go to the saved agent.'}</p>
+        <IconButton label="Start a new test room" disabled={isFetching} onClick={() => void beginAnew()}>
           <RotateCcw size={15} aria-hidden />
         </IconButton>
         {roomId && (
-          <Link to="/rooms/$roomId" params={{ roomId }} className={iconLink.link} aria-label="Open it as a room" title="Open it as a room">
+          <Link to="/rooms/$roomId" params={{ roomId }} className={iconLink.link} aria-label="Open as a room" title="Open as a room">
             <Maximize2 size={15} aria-hidden />
           </Link>
         )}
-        <IconButton label="Close the test" onClick={onClose}>
+        <IconButton label="Close test" onClick={onClose}>
           <X size={17} aria-hidden />
         </IconButton>
       </header>
       {roomId && showRoom(roomId)}
       {!roomId && error && (
         <div className={styles.problem} role="alert">
-          <p>No test room could be made. {explain(error)}</p>
+          <p>Could not create a test room. {explain(error)}</p>
           <Button size="small" onClick={() => void refetch()}>
             Try again
           </Button>
@@ -59,7 +60,7 @@ export function SideRoom({ agent, isChanged, showRoom, onClose }: SideRoomProps)
       )}
       {!roomId && !error && (
         <p className={styles.problem} role="status">
-          Making a room for it
+          Creating a test room…
         </p>
       )}
     </section>
@@ -72,10 +73,14 @@ function testRoomQuery(agent: Agent) {
     queryKey: queryKeys.agents.testRoom(agent.id),
     staleTime: Infinity,
     queryFn: async ({ client }): Promise<string> => {
-      const known = remembered<string | null>(`test-room.${agent.id}`, null)
+      const kept = remembered<string | false | null>(`test-room.${agent.id}`, null)
+      const isFresh = kept === false
+      const known = kept === false ? null : kept
       const room = known === null ? null : await answerOf(api.GET('/api/rooms/{id}', { params: { path: { id: known } } })).catch(() => null)
       if (room?.agents.includes(agent.id)) return room.id
-      const made = await createTestRoom(agent)
+      // Another browser may have created one: a link that opens the test must not create a room each time.
+      const rooms = isFresh ? [] : await client.fetchQuery(roomsQuery)
+      const made = rooms.find(({ name, agents }) => name === testRoomName(agent) && agents.length === 1 && agents[0] === agent.id) ?? (await createTestRoom(agent))
       remember(`test-room.${agent.id}`, made.id)
       void client.invalidateQueries(roomsQuery)
       return made.id

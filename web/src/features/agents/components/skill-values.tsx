@@ -28,7 +28,7 @@ export function SkillValues({ skills, values, problem, onChange }: SkillValuesPr
           <legend>Parameters of {skill.name}</legend>
           <div className={styles.limits}>
             {skill.parameters.map((parameter) => (
-              <FormField key={parameter.name} label={parameter.required ? `${parameter.name} (needed)` : parameter.name} hint={hintOf(parameter)}>
+              <FormField key={parameter.name} label={parameter.required ? `${parameter.name} (required)` : parameter.name} hint={hintOf(parameter)}>
                 {(control) => <Control parameter={parameter} control={control} value={values[skill.name]?.[parameter.name]} onChange={(value) => put(skill.name, parameter.name, value)} />}
               </FormField>
             ))}
@@ -58,7 +58,7 @@ function Control({ parameter, control, value, onChange }: ControlOptions): React
   if (!choices) return <input {...shared} type={parameter.type === 'number' ? 'number' : 'text'} step="any" autoComplete="off" spellCheck={false} />
   return (
     <select {...shared}>
-      <option value="">not said</option>
+      <option value="">(none)</option>
       {choices.map((choice) => (
         <option key={choice}>{choice}</option>
       ))}

@@ -22,21 +22,21 @@ export function ToolRules({ tools, problem, onChange }: ToolRulesProps): ReactNo
   return (
     <>
       <p className={styles.explain}>
-        Patterns are names of tools; <code>*</code> stands for anything. “Never” wins over “Ask first”, which wins over “Without asking”. What no
+        Rules are tool names; <code>*</code> matches anything. “Never” beats “Ask first”, which beats “Always allow”. What no
         pattern names asks first.
       </p>
       <div className={styles.presets}>
         <Button size="small" onClick={() => onChange(nothing)}>
-          Ask about everything
+          Always ask
         </Button>
         <Button size="small" onClick={() => onChange({ ...nothing, allow: ['Read', 'Grep', 'Glob', 'LS'] })}>
-          Let it read
+          Allow reading
         </Button>
         <Button size="small" onClick={() => onChange({ ...nothing, allow: ['*'] })}>
           Allow everything
         </Button>
       </div>
-      <NameList label="Without asking" placeholder="such as Read or mcp__git__*" names={tools.allow} onChange={set('allow')} />
+      <NameList label="Always allow" placeholder="such as Read or mcp__git__*" names={tools.allow} onChange={set('allow')} />
       <NameList label="Ask first" placeholder="such as Bash" names={tools.ask} onChange={set('ask')} />
       <NameList label="Never" placeholder="such as WebFetch" names={tools.deny} onChange={set('deny')} />
       {problem && (
@@ -44,7 +44,7 @@ export function ToolRules({ tools, problem, onChange }: ToolRulesProps): ReactNo
           {problem}
         </p>
       )}
-      <FormField label="Try a tool’s name" hint={tried === '' ? 'Says what these rules make of it.' : <output>{sentenceFor(tried, verdictOf(tools, tried))}</output>}>
+      <FormField label="Tool name" hint={tried === '' ? 'Test a tool name against these rules' : <output>{sentenceFor(tried, verdictOf(tools, tried))}</output>}>
         {(control) => (
           <input {...control} value={tool} autoComplete="off" autoCapitalize="off" spellCheck={false} placeholder="such as Bash" onChange={(event) => setTool(event.target.value)} />
         )}

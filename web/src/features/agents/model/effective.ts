@@ -35,7 +35,7 @@ export function stateOf({ state, problem }: Pick<EffectiveServer, 'state' | 'pro
 
 export const stateWords: Record<EffectiveServer['state'], string> = {
   used: 'in use',
-  disabled: 'switched off',
+  disabled: 'off',
   problem: 'cannot be used',
   untrusted: 'not trusted yet',
 }

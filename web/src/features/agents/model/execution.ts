@@ -157,9 +157,9 @@ export function withRecord(before: Execution, run: Run): Execution {
 }
 
 const endings: Partial<Record<Run['status'], string>> = {
-  completed: 'It completed while the connection was down; its answer is in its room.',
-  cancelled: 'It was stopped. What it had said is in its room.',
-  interrupted: 'It was interrupted. What it had said is in its room.',
+  completed: 'Completed while the connection was down; the answer is in its room.',
+  cancelled: 'Stopped. The text so far is in its room.',
+  interrupted: 'Interrupted. The text so far is in its room.',
 }
 
 function parsed(data: string): StreamData | null {

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest'
 import type { Run } from '@/lib/api/types'
-import { type Series, figuresOf, percent } from './figures'
+import { percent } from '@/lib/format'
+import { type Series, figuresOf } from './figures'
 
 const series = (total: object, points: object[] = []): Series[] => [{ key: 'a', name: 'A', total, points }] as unknown as Series[]
 const run = (agent_id: string, created_at: string): Run => ({ agent_id, created_at }) as unknown as Run
@@ -15,8 +16,8 @@ it('counts as success what completed, of what was not stopped', () => {
 it('knows the last use from the newest run, else from the last day with one', () => {
   const points = [{ at: '2026-11-01T00:00:00Z', runs: 2 }, { at: '2026-11-02T00:00:00Z', runs: 0 }]
   const runs = [run('b', '2026-11-16T10:00:00Z'), run('a', '2026-11-15T10:00:00Z'), run('a', '2026-11-14T10:00:00Z')]
-  expect(figuresOf('a', series({}, points), runs).lastUsed).toBe('2026-11-15T10:00:00Z')
-  expect(figuresOf('a', series({}, points), []).lastUsed).toBe('2026-11-01T00:00:00Z')
+  expect(figuresOf('a', series({}, points), runs).lastUsed).toEqual({ at: '2026-11-15T10:00:00Z', isDay: false })
+  expect(figuresOf('a', series({}, points), []).lastUsed).toEqual({ at: '2026-11-01T00:00:00Z', isDay: true })
   expect(figuresOf('c', series({}, points), runs).lastUsed).toBeNull()
 })
 

@@ -41,6 +41,11 @@ export function firstChoice(providers: readonly Provider[]): string {
   return inOrder(providers).find(isReady)?.name ?? 'scripted'
 }
 
+/** A model API, which needs a key; all others are programs. */
+export function isApi({ name }: Pick<Provider, 'name'>): boolean {
+  return name === 'anthropic' || name === 'openai'
+}
+
 export function versionOf({ inspection }: Provider): string | null {
   return inspection.state === 'ready' ? (inspection.version ?? null) : null
 }
@@ -52,10 +57,10 @@ export function adviceOf({ inspection }: Provider): string | null {
 /** What it can do beyond answering, in a few words each. */
 export function abilitiesOf({ capabilities }: Provider): string[] {
   return [
-    capabilities.approvals && 'asks before tools',
-    capabilities.thinking && 'shows its thinking',
-    capabilities.resume && 'remembers a conversation',
-    capabilities.steer && 'takes messages while it works',
+    capabilities.approvals && 'approvals',
+    capabilities.thinking && 'thinking',
+    capabilities.resume && 'sessions',
+    capabilities.steer && 'steering',
     capabilities.skills && 'skills',
     capabilities.mcp && 'MCP servers',
   ].filter((ability) => ability !== false)

@@ -15,10 +15,10 @@ describe('a file of agents', () => {
   })
 
   it.each([
-    ['hello', 'not JSON'],
-    ['{}', 'no agent'],
-    ['null', 'no agent'],
-    ['[]', 'no agent'],
+    ['hello', 'Not valid JSON'],
+    ['{}', 'No agents'],
+    ['null', 'No agents'],
+    ['[]', 'No agents'],
     ['{"format":"greenroom.agents","version":2,"agents":[]}', 'newer version'],
     [JSON.stringify(Array.from({ length: 201 }, () => ({ name: 'A', provider: 'p' }))), 'at most 200'],
   ])('says what is wrong with %.40s', (text, problem) => {

@@ -18,15 +18,15 @@ export function fromFile(text: string): Reading {
   try {
     content = JSON.parse(text)
   } catch {
-    return { problem: 'This is not JSON. An agent is exported from its menu, as a file that ends in .json.' }
+    return { problem: 'Not valid JSON. Export an agent from its menu to get such a file.' }
   }
   if (isObject(content) && content.format === format && Number(content.version) > version) {
     return { problem: 'This file is from a newer version. Update this server, or export it again from one like this.' }
   }
   const found = isObject(content) && Array.isArray(content.agents) ? content.agents : Array.isArray(content) ? content : [content]
   const agents = found.filter(isObject).filter(({ name, provider }) => typeof name === 'string' && typeof provider === 'string')
-  if (agents.length === 0) return { problem: 'There is no agent in it: an agent has at least a name and a provider.' }
-  if (agents.length > mostAgents) return { problem: `There are ${agents.length} agents in it; at most ${mostAgents} are taken at once.` }
+  if (agents.length === 0) return { problem: 'No agents found: an agent needs at least a name and a provider.' }
+  if (agents.length > mostAgents) return { problem: `The file has ${agents.length} agents; at most ${mostAgents} can be imported at once.` }
   return { agents: agents.map((agent) => withoutRecord(agent) as unknown as AgentSpec) }
 }
 

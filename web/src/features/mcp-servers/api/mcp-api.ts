@@ -24,6 +24,8 @@ export function toolsQuery(name: string) {
     queryKey: queryKeys.mcpServers.tools(name),
     staleTime: 60_000,
     refetchOnWindowFocus: false,
+    // A server that does not start fails with 502 each time; the reason must be shown at once.
+    retry: false,
     queryFn: () => answerOf(api.GET('/api/mcp-servers/{name}/tools', { params: { path: { name } } })),
   })
 }

@@ -11,8 +11,8 @@ import styles from './import-dialog.module.css'
 const words: Record<McpImported['outcome'], string> = {
   created: 'added',
   replaced: 'replaced',
-  unchanged: 'was there already',
-  refused: 'not taken',
+  unchanged: 'unchanged',
+  refused: 'not imported',
 }
 
 /** Takes over what Claude Code and others keep in `.mcp.json`. */
@@ -35,7 +35,7 @@ export function ImportDialog({ onClose }: { onClose: () => void }): ReactNode {
       text={text}
       rows={6}
       placeholder='{"mcpServers": {"files": {"command": "npx", "args": ["…"]}}}'
-      hint="It may start programs on this machine: take only what you trust."
+      hint="It can start programs on this machine: import only what you trust."
       problem={take.error && explain(take.error)}
       onText={setText}
       onFile={(file) => void file.text().then(setText)}
@@ -54,11 +54,11 @@ export function ImportDialog({ onClose }: { onClose: () => void }): ReactNode {
         Replace servers of the same name
       </label>
       {outcomes && (
-        <ul className={styles.outcomes} aria-label="What became of each">
+        <ul className={styles.outcomes} aria-label="Results">
           {outcomes.map((one) => (
             <li key={one.name}>
               <strong>{one.name}</strong> {words[one.outcome]}
-              {one.problem && <p className={styles.problem}>{one.problem.code === 'conflict' ? 'There is another one of this name. Say above that it is replaced, or rename one of them.' : sentence(one.problem.message)}</p>}
+              {one.problem && <p className={styles.problem}>{one.problem.code === 'conflict' ? 'A server of this name exists. Choose to replace it above, or rename one.' : sentence(one.problem.message)}</p>}
             </li>
           ))}
         </ul>
@@ -71,6 +71,6 @@ function parsed(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    throw new Error('This is not JSON.')
+    throw new Error('Not valid JSON.')
   }
 }

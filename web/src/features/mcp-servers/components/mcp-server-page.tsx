@@ -10,6 +10,7 @@ import { queryKeys } from '@/lib/api/query-keys'
 import type { McpServer } from '@/lib/api/types'
 import { sentence } from '@/lib/format'
 import { notify } from '@/lib/notices'
+import { setPageTitle } from '@/lib/page-title'
 import { changeServer, createServer, serverQuery, serversQuery } from '../api/mcp-api'
 import { type EntryDraft, draftOf, entryOf, withoutNulls } from '../model/entry-draft'
 import { addressOf, healthOf } from '../model/health'
@@ -32,13 +33,13 @@ export function McpServerPage({ name, view }: { name: string; view: ServerView }
   const { data: server, error } = useQuery(serverQuery(name))
   const navigate = useNavigate()
   useEffect(() => {
-    document.title = `${name} · Greenroom`
+    setPageTitle(name)
   }, [name])
   const isGone = error instanceof ApiError && error.status === 404
   return (
     <Frame title={name} actions={server && <ServerActions server={server} />}>
-      {!server && !error && <p role="status">Reading</p>}
-      {!server && error && <p role="alert">{isGone ? 'There is no MCP server of this name.' : explain(error)}</p>}
+      {!server && !error && <p role="status">Loading…</p>}
+      {!server && error && <p role="alert">{isGone ? 'MCP server not found.' : explain(error)}</p>}
       {server && (
         <>
           <Summary server={server} />
@@ -105,7 +106,7 @@ export function NewMcpServerPage(): ReactNode {
   )
   const mayStartPrograms = useQuery(serversQuery).data?.may_define_stdio ?? true
   useEffect(() => {
-    document.title = 'New MCP server · Greenroom'
+    setPageTitle('New MCP server')
   }, [])
   return (
     <Frame title="New MCP server">

@@ -12,6 +12,7 @@ import { useCommands } from '@/lib/commands'
 import { download } from '@/lib/download'
 import { sentence } from '@/lib/format'
 import { notify } from '@/lib/notices'
+import { setPageTitle } from '@/lib/page-title'
 import { exportServers, serversQuery } from '../api/mcp-api'
 import { addressOf, healthOf } from '../model/health'
 import { ImportDialog } from './import-dialog'
@@ -22,7 +23,7 @@ export function McpServersPage(): ReactNode {
   const [isImporting, setIsImporting] = useState(false)
 
   useEffect(() => {
-    document.title = 'MCP servers · Greenroom'
+    setPageTitle('MCP servers')
   }, [])
 
   useCommands([{ id: 'import-mcp', title: 'Import MCP servers from .mcp.json', group: 'Agents', run: () => setIsImporting(true) }])
@@ -41,7 +42,7 @@ export function McpServersPage(): ReactNode {
       </PageBar>
       <PageColumn className={styles.page}>
         <div className={styles.bar}>
-          <p className={styles.note}>Programs and addresses that give tools to your agents.</p>
+          <p className={styles.note}>MCP servers give your agents tools.</p>
           <div className={styles.actions}>
             <Button look="quiet" onClick={() => setIsImporting(true)}>
               <Upload size={15} aria-hidden />
@@ -88,7 +89,7 @@ function Row({ server }: { server: McpServer }): ReactNode {
           {health.words}
         </span>
       </div>
-      <code className={styles.address}>{addressOf(server) || 'its address is not shown to you'}</code>
+      <code className={styles.address}>{addressOf(server) || '(address hidden)'}</code>
       {health.detail && (
         <p className={styles.detail} data-tone={health.tone}>
           {sentence(health.detail)}
@@ -101,10 +102,10 @@ function Row({ server }: { server: McpServer }): ReactNode {
 function Empty(): ReactNode {
   return (
     <div className={styles.empty}>
-      <h2>There is no MCP server yet</h2>
-      <p>An MCP server gives an agent tools: files, a repository, an issue tracker, a browser. Add one, or take over the .mcp.json that you have.</p>
+      <h2>No MCP servers yet</h2>
+      <p>An MCP server gives an agent tools: files, a repository, an issue tracker, a browser. Add one, or import your .mcp.json.</p>
       <Link to="/mcp-servers/new" className={primaryLink.link}>
-        Add the first one
+        Add a server
       </Link>
     </div>
   )
@@ -114,8 +115,8 @@ function Unreadable({ error, onRetry }: { error: Error; onRetry: () => void }): 
   const isOld = error instanceof ApiError && error.status === 404
   return (
     <div className={styles.empty} role="alert">
-      <h2>{isOld ? 'This server knows no MCP servers' : 'MCP servers could not be read'}</h2>
-      <p>{isOld ? 'A newer version does.' : explain(error)}</p>
+      <h2>{isOld ? 'This server does not support MCP servers' : 'Could not load MCP servers'}</h2>
+      <p>{isOld ? 'Update the server.' : explain(error)}</p>
       <Button onClick={onRetry}>Try again</Button>
     </div>
   )

@@ -32,7 +32,7 @@ export function PairList({ label, keyLabel, pairs, problem, onChange }: PairList
           />
           <input
             aria-label={`Value of ${pair.key || `${keyLabel} ${index + 1}`}`}
-            placeholder={pair.isStored ? 'kept as it is' : 'Value, or ${VARIABLE}'}
+            placeholder={pair.isStored ? 'unchanged' : 'Value, or ${VARIABLE}'}
             value={pair.value}
             autoComplete="off"
             spellCheck={false}

@@ -42,11 +42,11 @@ export function ServerActions({ server }: { server: McpServer }): ReactNode {
       </Button>
       {server.editable && (
         <Menu
-          label={`More about ${server.name}`}
+          label={`Actions for ${server.name}`}
           icon={<Ellipsis size={18} aria-hidden />}
           items={[
             {
-              label: server.disabled ? 'Switch on' : 'Switch off',
+              label: server.disabled ? 'Turn on' : 'Turn off',
               icon: <Power size={15} aria-hidden />,
               onSelect: () => toggle.mutate(),
             },
@@ -56,8 +56,8 @@ export function ServerActions({ server }: { server: McpServer }): ReactNode {
       )}
       {open === 'test' && <TestDialog name={server.name} onClose={() => setOpen(null)} />}
       {open === 'delete' && (
-        <ConfirmDialog title={`Delete ${server.name}?`} keep="Keep it" confirm="Delete the server" isBusy={remove.isPending} error={remove.error} onConfirm={() => remove.mutate()} onClose={() => setOpen(null)}>
-          <p>Agents that name it fail until they no longer do, or it is there again. Its secrets are gone for good.</p>
+        <ConfirmDialog title={`Delete ${server.name}?`} keep="Cancel" confirm="Delete server" isBusy={remove.isPending} error={remove.error} onConfirm={() => remove.mutate()} onClose={() => setOpen(null)}>
+          <p>Agents using it will fail until you remove it from them. Its secrets are deleted.</p>
         </ConfirmDialog>
       )}
     </>
@@ -70,7 +70,7 @@ function TestDialog({ name, onClose }: { name: string; onClose: () => void }): R
   return (
     <Dialog title={`Test ${name}`} width="wide" onClose={onClose}>
       <div className={dialogs.body}>
-        <p className={styles.note}>It is started once on its own, asked for its tools and stopped again. That takes up to 50 seconds.</p>
+        <p className={styles.note}>Starts the server, lists its tools and stops it (up to 50 s).</p>
         {test.isPending && <p role="status">Testing</p>}
         {test.error && (
           <p className={styles.problem} role="alert">
@@ -81,7 +81,7 @@ function TestDialog({ name, onClose }: { name: string; onClose: () => void }): R
         <div className={dialogs.actions}>
           <Button onClick={onClose}>Close</Button>
           <Button look="primary" isBusy={test.isPending} onClick={() => test.mutate()}>
-            {test.data || test.error ? 'Test again' : 'Start the test'}
+            {test.data || test.error ? 'Test again' : 'Start test'}
           </Button>
         </div>
       </div>
@@ -93,12 +93,12 @@ function Report({ report: { ok, millis, error, listing, stderr, noise_lines: noi
   return (
     <>
       <div className={styles.report} data-ok={ok} role={ok ? 'status' : 'alert'}>
-        <strong>{ok ? `It works: ${listing?.tools.length ?? 0} tools in ${duration(millis)}.` : sentence(error?.message ?? 'It does not work')}</strong>
-        {noise > 0 && <p>{noise} lines on its output were no messages. It should write those to its error output.</p>}
+        <strong>{ok ? `Works: ${listing?.tools.length ?? 0} tools in ${duration(millis)}.` : sentence(error?.message ?? 'It failed')}</strong>
+        {noise > 0 && <p>{noise} lines of output weren’t valid MCP messages. Logs belong on its error output.</p>}
       </div>
       {stderr !== '' && (
         // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- it scrolls, so the keyboard must reach it
-        <pre className={styles.output} role="region" aria-label="What it wrote" tabIndex={0}>
+        <pre className={styles.output} role="region" aria-label="Output" tabIndex={0}>
           {stderr}
         </pre>
       )}

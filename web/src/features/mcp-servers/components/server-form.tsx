@@ -18,9 +18,9 @@ interface ServerFormProps {
 }
 
 const kinds = [
-  { value: 'stdio', label: 'Program', hint: 'Started on this machine; speaks over its input and output (stdio)' },
-  { value: 'http', label: 'Address (HTTP)', hint: 'Streamable HTTP' },
-  { value: 'sse', label: 'Address (SSE)', hint: 'The older way of servers on the web' },
+  { value: 'stdio', label: 'Command (stdio)', hint: 'A program on this machine' },
+  { value: 'http', label: 'HTTP', hint: 'Streamable HTTP' },
+  { value: 'sse', label: 'SSE (legacy)', hint: 'Legacy transport' },
 ] as const
 
 export function ServerForm({ initial, isNew, mayStartPrograms, problem, isBusy, onSave }: ServerFormProps): ReactNode {
@@ -53,7 +53,7 @@ export function ServerForm({ initial, isNew, mayStartPrograms, problem, isBusy, 
       }}
     >
       {isNew && (
-        <FormField label="Name" problem={at('name')} hint="Letters, digits, - and _. Agents call it so, and its tools are named after it.">
+        <FormField label="Name" problem={at('name')} hint="Letters, digits, - and _. Used as the prefix of its tools.">
           {(control) => <input {...control} value={draft.name} maxLength={64} autoComplete="off" autoCapitalize="off" spellCheck={false} onChange={(event) => set({ name: event.target.value })} />}
         </FormField>
       )}
@@ -63,30 +63,30 @@ export function ServerForm({ initial, isNew, mayStartPrograms, problem, isBusy, 
       </div>
       {draft.type === 'stdio' ? (
         <>
-          {text('command', 'Command', 'The program’s name or path on the machine that Greenroom runs on.', 'npx')}
+          {text('command', 'Command', 'The program’s name or path on the server’s machine.', 'npx')}
           {split && (
             <p className={styles.note}>
-              This looks like a whole command line.{' '}
+              This looks like a full command line.{' '}
               <Button size="small" onClick={() => set({ command: split.command, args: split.args.join('\n') })}>
-                Take it apart
+                Split into command and arguments
               </Button>
             </p>
           )}
-          <FormField label="Arguments" hint="One a line, without quotes. They are shown to everybody who sees this page: secrets belong below." problem={at('args')}>
+          <FormField label="Arguments" hint="One per line, no quotes. Everyone who sees this page sees them: put secrets below." problem={at('args')}>
             {(control) => <textarea {...control} rows={3} spellCheck={false} value={draft.args} onChange={(event) => set({ args: event.target.value })} />}
           </FormField>
           <PairList label="Environment" keyLabel="Variable" pairs={draft.env} problem={at('env')} onChange={(env) => set({ env })} />
-          {text('cwd', 'Folder', 'Where it is started; left empty, in a folder of its own.')}
+          {text('cwd', 'Folder', 'Working directory. Default: its own folder.')}
         </>
       ) : (
         <>
-          {text('url', 'Address', 'Where it answers.', 'https://example.org/mcp')}
+          {text('url', 'Address', 'The URL of the server.', 'https://example.org/mcp')}
           <PairList label="Headers" keyLabel="Header" pairs={draft.headers} problem={at('headers')} onChange={(headers) => set({ headers })} />
         </>
       )}
       <div className={styles.two}>
-        {text('timeout', 'Milliseconds for a call', 'Left empty, as the server has it.')}
-        {text('startupTimeout', 'Milliseconds to start', 'Left empty, as the server has it.')}
+        {text('timeout', 'Call timeout (ms)', 'Default: the server’s')}
+        {text('startupTimeout', 'Start timeout (ms)', 'Default: the server’s')}
       </div>
       {problem && (problem.place === null || !known.includes(problem.place)) && (
         <p className={styles.problem} role="alert">
@@ -95,7 +95,7 @@ export function ServerForm({ initial, isNew, mayStartPrograms, problem, isBusy, 
       )}
       <div className={styles.actions}>
         <Button type="submit" look="primary" isBusy={isBusy}>
-          {isNew ? 'Add the server' : 'Save'}
+          {isNew ? 'Add server' : 'Save'}
         </Button>
       </div>
       <LeaveGuard isChanged={JSON.stringify(draft) !== JSON.stringify(initial)} isSaving={isBusy} />

@@ -17,8 +17,8 @@ export function ServerLogs({ name }: { name: string }): ReactNode {
       </p>
     )
   }
-  if (!data) return <p role="status">Reading</p>
-  if (data.lines.length === 0 && data.stderr === '') return <p className={styles.note}>It has written nothing since this server was started.</p>
+  if (!data) return <p role="status">Loading…</p>
+  if (data.lines.length === 0 && data.stderr === '') return <p className={styles.note}>No output since this server was started.</p>
   return (
     <>
       {data.lines.length > 0 && (

@@ -3,6 +3,7 @@ import { RefreshCw } from 'lucide-react'
 import { type ReactNode, useEffect, useState } from 'react'
 import { Button } from '@/components/ui/button'
 import { CodeBlock } from '@/components/ui/code-block'
+import { Markdown } from '@/components/ui/markdown'
 import { explain } from '@/lib/api/client'
 import type { McpServer, McpTool } from '@/lib/api/types'
 import { sentence } from '@/lib/format'
@@ -19,7 +20,7 @@ export function ServerTools({ server }: { server: McpServer }): ReactNode {
     // Asking has started it, or has failed to.
     if (data || error) void queries.invalidateQueries({ ...serverQuery(server.name), exact: true })
   }, [queries, server.name, data, error])
-  if (!isUsable) return <p className={styles.note}>{server.disabled ? 'Switch it on to see its tools.' : 'Its tools can be seen once it can be used.'}</p>
+  if (!isUsable) return <p className={styles.note}>{server.disabled ? 'Turn it on to see its tools.' : 'Tools are listed once the server works.'}</p>
   return (
     <>
       {error && (
@@ -27,17 +28,22 @@ export function ServerTools({ server }: { server: McpServer }): ReactNode {
           {sentence(explain(error))}
         </p>
       )}
-      {!data && isFetching && <p role="status">Starting it and asking what it has</p>}
-      {data?.instructions && <p className={styles.note}>It says of itself: {data.instructions}</p>}
+      {!data && isFetching && <p role="status">Starting server and loading tools…</p>}
+      {data?.instructions && (
+        <section aria-label="Server instructions">
+          <h3>Server instructions</h3>
+          <Markdown text={data.instructions} />
+        </section>
+      )}
       {data && (
         <div className={styles.tools}>
           {data.tools.map((tool) => (
             <ToolCard key={tool.name} server={server.name} tool={tool} />
           ))}
-          {data.tools.length === 0 && <p className={styles.note}>It has no tools.</p>}
+          {data.tools.length === 0 && <p className={styles.note}>No tools.</p>}
           {data.quarantined.map(({ name, reason }, index) => (
             <p key={index} className={styles.problem}>
-              {name ?? 'A tool without a name'} is kept from agents: {reason}
+              {name ?? 'A tool without a name'} is blocked: {reason}
             </p>
           ))}
         </div>
@@ -45,7 +51,7 @@ export function ServerTools({ server }: { server: McpServer }): ReactNode {
       <div>
         <Button size="small" look="quiet" isBusy={isFetching} onClick={() => void refetch()}>
           <RefreshCw size={13} aria-hidden />
-          Ask again
+          Reload
         </Button>
       </div>
     </>
@@ -60,19 +66,19 @@ function ToolCard({ server, tool }: { server: string; tool: McpTool }): ReactNod
     <details className={styles.tool} onToggle={(event) => setIsOpen(event.currentTarget.open)}>
       <summary>
         <code>{tool.name}</code>
-        {readOnly && <span>only reads</span>}
-        {destructive && <span>may destroy</span>}
+        {readOnly && <span>Read-only</span>}
+        {destructive && <span>Destructive</span>}
         <span>{headline}</span>
       </summary>
       {isOpen && (
         <div className={styles.inside}>
           {tool.description && tool.description !== headline && <p className={styles.note}>{tool.description}</p>}
           <p className={styles.note}>
-            Agents call it <code>{tool.full_name}</code>.
+            Tool name: <code>{tool.full_name}</code>
           </p>
           <TryTool server={server} tool={tool} />
           <details className={styles.schema}>
-            <summary>Its schema</summary>
+            <summary>Schema</summary>
             <CodeBlock code={JSON.stringify(tool.input_schema, null, 2)} language="json" />
           </details>
         </div>

@@ -11,7 +11,7 @@ export function ToolResult({ result }: { result: McpCallResult }): ReactNode {
   return (
     <section className={styles.result} aria-label="Result">
       <p className={result.is_error ? styles.problem : styles.note} role="status">
-        {result.is_error ? 'The tool says that it failed' : 'It answered'} after {duration(result.millis)}.
+        {result.is_error ? 'Failed after' : 'Finished in'} {duration(result.millis)}
       </p>
       {result.notices.map((notice) => (
         <p key={notice} className={styles.note}>
@@ -31,7 +31,7 @@ function Piece({ content, label }: { content: McpContent; label: string }): Reac
     case 'text':
       return <Text label={label} text={content.text} />
     case 'image':
-      if (!safePictures.includes(content.media_type)) return <Text label={label} text={`A picture of the type ${content.media_type}, which is not shown.`} />
+      if (!safePictures.includes(content.media_type)) return <Text label={label} text={`Image type ${content.media_type} is not shown.`} />
       return <img src={`data:${content.media_type};base64,${content.data}`} alt="From the tool" />
     case 'audio':
       return <Text label={label} text={`Sound of the type ${content.media_type}, which is not played here.`} />

@@ -53,7 +53,7 @@ export function TryTool({ server, tool }: { server: string; tool: McpTool }): Re
       <div>
         <Button type="submit" isBusy={call.isPending}>
           <Play size={14} aria-hidden />
-          {call.isPending ? 'Calling' : 'Call it'}
+          {call.isPending ? 'Running…' : 'Run'}
         </Button>
       </div>
       {call.error && (
@@ -79,7 +79,7 @@ function Control({ field, control, value, onChange }: ControlOptions): ReactNode
     case 'choice':
       return (
         <select {...control} value={value} onChange={(event) => onChange(event.target.value)}>
-          <option value="">not given</option>
+          <option value="">(empty)</option>
           {(field.kind === 'boolean' ? ['true', 'false'] : field.choices).map((choice) => (
             <option key={choice}>{choice}</option>
           ))}

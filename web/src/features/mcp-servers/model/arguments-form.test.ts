@@ -32,8 +32,8 @@ describe('a form for a tool', () => {
   })
 
   it('says beside each field what is wrong with it', () => {
-    expect(argumentsOf(fields, { path: 'a', count: '', tags: '[' })).toEqual({ problems: { count: 'It is needed.', tags: 'This is not JSON.' } })
-    expect(argumentsOf(fields, { path: 'a', count: 'many' })).toEqual({ problems: { count: 'This is no number.' } })
+    expect(argumentsOf(fields, { path: 'a', count: '', tags: '[' })).toEqual({ problems: { count: 'Required', tags: 'Not valid JSON.' } })
+    expect(argumentsOf(fields, { path: 'a', count: 'many' })).toEqual({ problems: { count: 'Must be a number' } })
   })
 
   it('gives way to JSON where the schema says too little, and survives any schema', () => {

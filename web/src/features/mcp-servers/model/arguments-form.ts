@@ -38,11 +38,11 @@ export function argumentsOf(fields: readonly ArgumentField[], typed: Readonly<Re
   for (const field of fields) {
     const text = typed[field.name] ?? field.initial
     if (text === '' && !(field.isRequired && field.kind === 'text')) {
-      if (field.isRequired) problems[field.name] = 'It is needed.'
+      if (field.isRequired) problems[field.name] = 'Required'
       continue
     }
     const value = valueOf(field, text)
-    if (value === undefined) problems[field.name] = field.kind === 'number' ? 'This is no number.' : 'This is not JSON.'
+    if (value === undefined) problems[field.name] = field.kind === 'number' ? 'Must be a number' : 'Not valid JSON.'
     else values[field.name] = value
   }
   return Object.keys(problems).length > 0 ? { problems } : { values }

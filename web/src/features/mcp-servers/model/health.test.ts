@@ -8,15 +8,15 @@ const of = (changes: Partial<Status>): ReturnType<typeof healthOf> => healthOf({
 it('says how a server is', () => {
   expect(of({})).toMatchObject({ tone: 'good', words: 'running, 2 tools' })
   expect(of({ tools: 1 }).words).toBe('running, 1 tool')
-  expect(of({ state: 'resting', retry_in_ms: 2500, last_error: 'It died.' })).toEqual({ tone: 'wait', words: 'failed; tries again in 2.5 s', detail: 'It died.' })
+  expect(of({ state: 'resting', retry_in_ms: 2500, last_error: 'It died.' })).toEqual({ tone: 'wait', words: 'failed, retrying in 2.5 s', detail: 'It died.' })
   expect(of({ state: 'failed', last_error: 'It died.' })).toMatchObject({ tone: 'bad', detail: 'It died.' })
-  expect(of({ state: 'stopped' })).toMatchObject({ tone: 'quiet', words: 'idle until it is needed' })
+  expect(of({ state: 'stopped' })).toMatchObject({ tone: 'quiet', words: 'idle' })
 })
 
 it('says first why it is not used at all', () => {
   const problem = { code: 'mcp_config', message: 'needs the variable TOKEN' }
   expect(healthOf({ shadowed: false, problem, status: null })).toMatchObject({ tone: 'bad', detail: problem.message })
-  expect(healthOf({ shadowed: false, disabled: true, problem, status: null }).words).toBe('switched off')
+  expect(healthOf({ shadowed: false, disabled: true, problem, status: null }).words).toBe('off')
   expect(healthOf({ shadowed: true, problem: null, status: null }).words).toBe('not used')
 })
 

@@ -9,9 +9,9 @@ export interface Health {
 
 /** How a server is, in a few words, and what is behind it. */
 export function healthOf({ disabled, shadowed, problem, status }: Pick<McpServer, 'disabled' | 'shadowed' | 'problem' | 'status'>): Health {
-  if (shadowed) return { tone: 'quiet', words: 'not used', detail: 'The server’s own file has one of the same name, which goes before it.' }
-  if (disabled) return { tone: 'quiet', words: 'switched off', detail: null }
-  if (problem) return { tone: 'bad', words: 'cannot be used', detail: problem.message }
+  if (shadowed) return { tone: 'quiet', words: 'not used', detail: 'A server of the same name in the server’s file overrides it.' }
+  if (disabled) return { tone: 'quiet', words: 'off', detail: null }
+  if (problem) return { tone: 'bad', words: 'not usable', detail: problem.message }
   switch (status?.state) {
     case 'ready':
       return { tone: 'good', words: toolWords(status.tools ?? null), detail: status.last_error ?? null }
@@ -19,15 +19,15 @@ export function healthOf({ disabled, shadowed, problem, status }: Pick<McpServer
       return { tone: 'wait', words: 'starting', detail: null }
     case 'resting': {
       const pause = status.retry_in_ms == null ? 'soon' : `in ${duration(status.retry_in_ms)}`
-      return { tone: 'wait', words: `failed; tries again ${pause}`, detail: status.last_error ?? null }
+      return { tone: 'wait', words: `failed, retrying ${pause}`, detail: status.last_error ?? null }
     }
     case 'failed':
     case 'invalid':
       return { tone: 'bad', words: 'failed', detail: status.last_error ?? null }
     case 'disabled':
-      return { tone: 'quiet', words: 'switched off', detail: null }
+      return { tone: 'quiet', words: 'off', detail: null }
     default:
-      return { tone: 'quiet', words: 'idle until it is needed', detail: status?.last_error ?? null }
+      return { tone: 'quiet', words: 'idle', detail: status?.last_error ?? null }
   }
 }
 

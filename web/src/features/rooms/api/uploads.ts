@@ -15,7 +15,7 @@ export function uploadFile(file: File, onProgress: (share: number) => void): Upl
       if (request.status === 201) resolve(attachmentFrom(request.responseText))
       else reject(problemFrom(request.status, request.responseText))
     })
-    const lost = (): void => reject(new ApiError('The connection broke while it was sent. Try again.', 'offline', 0))
+    const lost = (): void => reject(new ApiError('The connection was lost during the upload. Try again.', 'offline', 0))
     for (const name of ['error', 'timeout', 'abort'] as const) request.addEventListener(name, lost)
   })
   request.open('POST', `/api/uploads?name=${encodeURIComponent(file.name)}`)

@@ -14,7 +14,7 @@ export function AnswerEnd({ roomId, message, run }: { roomId: string; message: M
   const isSilent = message.status === 'complete' && message.parts.length === 0
   return (
     <>
-      {isSilent && <p className={styles.silent}>Chose not to answer.</p>}
+      {isSilent && <p className={styles.silent}>No reply needed</p>}
       {message.status === 'partial' && <BadEnd roomId={roomId} run={run} />}
       {run && <RunFigures run={run} />}
     </>

@@ -7,13 +7,13 @@ import { Thinking } from './thinking'
 import { ToolCard } from './tool-card'
 
 /** Thinking, tool calls and text, in order. */
-export function AnswerParts({ message, approvals }: { message: Message; approvals: readonly Approval[] }): ReactNode {
+export function AnswerParts({ message, agent, approvals }: { message: Message; agent: string; approvals: readonly Approval[] }): ReactNode {
   const { parts } = message
   const isLive = message.status === 'streaming'
   const calls = new Set(parts.map((part) => (part.type === 'tool' ? part.tool_use_id : null)))
   const loose = approvals.filter((approval) => approval.toolUseId === null || !calls.has(approval.toolUseId))
   const cards = (at: number): ReactNode[] =>
-    loose.filter((approval) => Math.min(approval.partsBefore, parts.length) === at).map((approval) => <ApprovalCard key={approval.id} approval={approval} isLive={isLive} />)
+    loose.filter((approval) => Math.min(approval.partsBefore, parts.length) === at).map((approval) => <ApprovalCard key={approval.id} approval={approval} agent={agent} isLive={isLive} />)
   return (
     <div className={styles.parts}>
       {parts.map((part, index) => (
@@ -21,6 +21,7 @@ export function AnswerParts({ message, approvals }: { message: Message; approval
           {cards(index)}
           <PartView
             part={part}
+            agent={agent}
             isLast={isLive && index === parts.length - 1}
             isLive={isLive}
             approval={part.type === 'tool' ? approvals.findLast((approval) => approval.toolUseId === part.tool_use_id) : undefined}
@@ -39,17 +40,18 @@ function keyOf(part: Part, index: number): string {
 
 interface PartViewProps {
   part: Part
+  agent: string
   isLast: boolean
   isLive: boolean
   approval: Approval | undefined
 }
 
-const PartView = memo(function PartView({ part, isLast, isLive, approval }: PartViewProps): ReactNode {
+const PartView = memo(function PartView({ part, agent, isLast, isLive, approval }: PartViewProps): ReactNode {
   if (part.type === 'tool') {
     return (
       <>
-        <ToolCard call={part} isLive={isLive} isWaiting={approval?.decision === null} />
-        {approval && <ApprovalCard approval={approval} isLive={isLive} />}
+        <ToolCard call={part} isLive={isLive} isWaiting={approval?.decision === null} editedInput={approval?.decision === 'allow' && !approval.isQuestion ? approval.changedInput : undefined} />
+        {approval && <ApprovalCard approval={approval} agent={agent} isLive={isLive} />}
       </>
     )
   }

@@ -1,11 +1,14 @@
-import { Braces } from 'lucide-react'
+import { Braces, Quote, RotateCcw } from 'lucide-react'
 import { type ReactNode, memo, useState } from 'react'
 import { AgentMark } from '@/components/ui/agent-mark'
 import { IconButton } from '@/components/ui/button'
 import { CopyButton } from '@/components/ui/copy-button'
 import { type Message, type RunState, textOf } from '@/feed/state'
 import { useRun } from '@/feed/use-feed'
+import { usePreference } from '@/lib/preferences'
+import { putInComposer, quoted } from '../model/composer-insert'
 import { useAgentName } from '../model/use-agents'
+import { useRetry } from '../model/use-retry'
 import { useWholeRun } from '../model/use-whole-run'
 import { AnswerEnd } from './answer-end'
 import { AnswerParts } from './answer-parts'
@@ -26,6 +29,8 @@ export const Answer = memo(function Answer({ roomId, message, previousId, isMark
   const agentId = message.author.kind === 'agent' ? message.author.id : ''
   const name = useAgentName(roomId, agentId)
   const run = useRun(roomId, message.runId)
+  const retry = useRetry(roomId, run)
+  const isDeveloper = usePreference('developer')
   const [isShowingEvents, setIsShowingEvents] = useState(false)
   // History has neither the times of tools, nor approvals, nor why an answer was cut off.
   useWholeRun(roomId, run, message.status !== 'complete' || message.parts.some((part) => part.type === 'tool'))
@@ -45,15 +50,25 @@ export const Answer = memo(function Answer({ roomId, message, previousId, isMark
       }
       actions={
         <>
-          <CopyButton text={() => textOf(message)} label="Copy answer" />
-          <IconButton label="Show its events" onClick={() => setIsShowingEvents(true)}>
-            <Braces size={15} aria-hidden />
+          {retry && message.status === 'complete' && (
+            <IconButton label="Ask again" onClick={() => void retry()}>
+              <RotateCcw size={15} aria-hidden />
+            </IconButton>
+          )}
+          <IconButton label="Quote" onClick={() => putInComposer(roomId, quoted(textOf(message)))}>
+            <Quote size={15} aria-hidden />
           </IconButton>
+          <CopyButton text={() => textOf(message)} label="Copy answer" />
+          {isDeveloper && (
+            <IconButton label="Show events" onClick={() => setIsShowingEvents(true)}>
+              <Braces size={15} aria-hidden />
+            </IconButton>
+          )}
         </>
       }
     >
       <RepliesTo roomId={roomId} messageId={run?.messageId ?? null} previousId={previousId} />
-      <AnswerParts message={message} approvals={run?.approvals ?? noApprovals} />
+      <AnswerParts message={message} agent={name} approvals={run?.approvals ?? noApprovals} />
       {message.status === 'streaming' ? <LiveLine message={message} run={run} /> : <AnswerEnd roomId={roomId} message={message} run={run} />}
       {isShowingEvents && (
         <EventsDialog roomId={roomId} after={(run?.queuedSeq ?? message.seq) - 1} runId={message.runId} onClose={() => setIsShowingEvents(false)} />

@@ -14,13 +14,14 @@ afterEach(() => {
   vi.restoreAllMocks()
 })
 
-function renderCard(name: string, input: unknown, isQuestion = false): HTMLElement {
+function renderCard(name: string, input: unknown, isQuestion = false, changes: Partial<Approval> = {}): HTMLElement {
   const approval: Approval = {
     id: 'approval-1',
     runId: 'run-1',
     toolUseId: null,
     name,
     input,
+    requestedAt: '2026-01-01T00:00:00Z',
     expiresAt: '2999-01-01T00:00:00Z',
     isQuestion,
     pattern: null,
@@ -31,7 +32,7 @@ function renderCard(name: string, input: unknown, isQuestion = false): HTMLEleme
   }
   const { container } = render(
     <QueryClientProvider client={new QueryClient()}>
-      <ApprovalCard approval={approval} isLive />
+      <ApprovalCard approval={{ ...approval, ...changes }} agent="Reviewer" isLive />
     </QueryClientProvider>,
   )
   return container
@@ -50,7 +51,7 @@ it('l9_a_command_shows_what_cannot_be_seen', () => {
 
 it('l9_names_of_files_and_tools_show_what_cannot_be_seen', () => {
   const card = renderCard('Ed\u200Bit', { file_path: 'src/\u202Esr.niam', old_string: 'a', new_string: 'a\u{E0041}' })
-  for (const shown of ['May Ed⟨U+200B⟩it run', 'src/⟨U+202E⟩sr.niam', 'a⟨U+E0041⟩']) expect(card.textContent).toContain(shown)
+  for (const shown of ['Allow Reviewer to run Ed⟨U+200B⟩it?', 'src/⟨U+202E⟩sr.niam', 'a⟨U+E0041⟩']) expect(card.textContent).toContain(shown)
   expect(card.textContent).not.toMatch(hidden)
   expect(screen.getByRole('region', { name: 'Approval for Ed⟨U+200B⟩it' })).toBeTruthy()
 })
@@ -75,11 +76,37 @@ it('says nothing where everything can be seen', () => {
 it('edits hidden characters as escapes, and sends what was meant', async () => {
   const sent = vi.spyOn(api, 'POST').mockResolvedValue({ response: new Response(null, { status: 204 }) } as never)
   renderCard('Bash', { command: 'cat \u202Etxt' })
-  fireEvent.click(screen.getByRole('button', { name: 'Change the input' }))
+  fireEvent.click(screen.getByRole('button', { name: 'Edit' }))
   const field = screen.getByLabelText<HTMLTextAreaElement>('Input, as JSON')
   expect(field.value).toContain('"cat \\u202etxt"')
   fireEvent.change(field, { target: { value: field.value.replace('cat', 'head') } })
-  fireEvent.click(screen.getByRole('button', { name: 'Allow with this input' }))
+  fireEvent.click(screen.getByRole('button', { name: 'Allow edited' }))
   await waitFor(() => expect(sent).toHaveBeenCalled())
   expect(sent.mock.calls[0]?.[1]).toMatchObject({ body: { decision: 'allow', input: { command: 'head \u202Etxt' } } })
+})
+
+it('what ran is shown where the input was edited', () => {
+  const card = renderCard('Bash', { cmd: 'rm -rf /tmp/x' }, false, { decision: 'allow', changedInput: { cmd: 'echo safe' } })
+  expect(card.textContent).toContain('Allowed with edited input:')
+  expect(card.textContent).toMatch(/−.*rm -rf/)
+  expect(card.textContent).toMatch(/\+.*echo safe/)
+})
+
+it('each question of several gets its own answer', async () => {
+  const sent = vi.spyOn(api, 'POST').mockResolvedValue({ response: new Response(null, { status: 204 }) } as never)
+  renderCard('AskUserQuestion', { questions: [{ question: 'Which library?', options: [{ label: 'React' }, { label: 'Solid' }] }, { question: 'Which port?', options: [] }] }, true)
+  fireEvent.click(screen.getByRole('button', { name: 'Solid' }))
+  expect(sent).not.toHaveBeenCalled()
+  fireEvent.change(screen.getByLabelText('Which port?'), { target: { value: '8080' } })
+  fireEvent.click(screen.getByRole('button', { name: 'Send answers' }))
+  await waitFor(() => expect(sent).toHaveBeenCalled())
+  expect(sent.mock.calls[0]?.[1]).toMatchObject({ body: { decision: 'allow', input: { answers: { 'Which library?': 'Solid', 'Which port?': '8080' } } } })
+})
+
+it('an option of the only question answers it with one click', async () => {
+  const sent = vi.spyOn(api, 'POST').mockResolvedValue({ response: new Response(null, { status: 204 }) } as never)
+  renderCard('ask_user', { question: 'Go on?', options: ['yes', 'no'] }, true)
+  fireEvent.click(screen.getByRole('button', { name: 'yes' }))
+  await waitFor(() => expect(sent).toHaveBeenCalled())
+  expect(sent.mock.calls[0]?.[1]).toMatchObject({ body: { decision: 'allow', input: { answer: 'yes' } } })
 })

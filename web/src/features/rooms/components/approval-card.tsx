@@ -1,15 +1,17 @@
 import { useMutation } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
+import { DiffView } from '@/components/ui/diff-view'
 import type { Approval } from '@/feed/state'
 import { explain } from '@/lib/api/client'
 import { withoutHidden } from '@/lib/hidden-characters'
 import { type ApprovalAnswer, answerApproval } from '../api/room-commands'
+import { answersIn } from '../model/questions'
 import styles from './approval-card.module.css'
 import { ApprovalChoice } from './approval-choice'
 import { QuestionForm } from './question-form'
 
 /** A tool call that waits for a person, or a question to one; afterwards, what was decided. */
-export function ApprovalCard({ approval, isLive }: { approval: Approval; isLive: boolean }): ReactNode {
+export function ApprovalCard({ approval, agent, isLive }: { approval: Approval; agent: string; isLive: boolean }): ReactNode {
   const answer = useMutation({ mutationFn: (chosen: ApprovalAnswer) => answerApproval(approval.runId, approval.id, chosen) })
   if (approval.decision !== null) return <Decided approval={approval} />
   if (!isLive) return null
@@ -19,7 +21,7 @@ export function ApprovalCard({ approval, isLive }: { approval: Approval; isLive:
   const Form = approval.isQuestion ? QuestionForm : ApprovalChoice
   return (
     <section className={styles.card} aria-label={approval.isQuestion ? 'Question' : `Approval for ${withoutHidden(approval.name)}`}>
-      <Form approval={approval} sent={sent} onAnswer={answer.mutate} />
+      <Form approval={approval} agent={agent} sent={sent} onAnswer={answer.mutate} />
       {answer.error && (
         <p className={styles.problem} role="alert">
           {explain(answer.error)}
@@ -29,19 +31,37 @@ export function ApprovalCard({ approval, isLive }: { approval: Approval; isLive:
   )
 }
 
-const words = { allow: 'Allowed', deny: 'Denied', expired: 'Not answered in time, so denied' }
+const words = { allow: 'Allowed', deny: 'Denied', expired: 'Timed out (denied)' }
 
 function Decided({ approval }: { approval: Approval }): ReactNode {
-  const changed = approval.changedInput
+  const { decision, changedInput, isRemembered } = approval
   if (approval.isQuestion) {
-    const said = typeof changed === 'object' && changed && 'answer' in changed ? String(changed.answer) : null
-    return <p className={styles.decided}>{approval.decision === 'allow' && said ? `Answered: ${said}` : 'Not answered'}</p>
+    const said = answersIn(changedInput)
+    const missing = decision === 'expired' ? 'Timed out' : 'Skipped'
+    return (
+      <p className={styles.decided} dir="auto">
+        {decision === 'allow' && said !== '' ? `Answered: ${said}` : missing}
+      </p>
+    )
   }
+  if (decision === 'allow' && changedInput !== undefined) return <AllowedEdited before={approval.input} after={changedInput} isRemembered={isRemembered} />
   return (
-    <p className={styles.decided} data-decision={approval.decision}>
-      {words[approval.decision ?? 'expired']}
-      {changed !== undefined && ', with another input'}
-      {approval.isRemembered && ', from now on without asking'}
+    <p className={styles.decided} data-decision={decision}>
+      {decision === 'allow' && isRemembered ? 'Always allowed in this room' : words[decision ?? 'expired']}
     </p>
   )
+}
+
+/** What ran is what the person wrote, so that is shown, with what it replaced. */
+function AllowedEdited({ before, after, isRemembered }: { before: unknown; after: unknown; isRemembered: boolean }): ReactNode {
+  return (
+    <div className={styles.decided} data-decision="allow">
+      <p>{isRemembered ? 'Always allowed in this room, with edited input:' : 'Allowed with edited input:'}</p>
+      <DiffView before={lines(before)} after={lines(after)} />
+    </div>
+  )
+}
+
+function lines(input: unknown): string {
+  return typeof input === 'string' ? input : (JSON.stringify(input, null, 2) ?? 'null')
 }

@@ -2,7 +2,8 @@ import { type ReactNode, useState } from 'react'
 import { Button } from '@/components/ui/button'
 import { VisibleText } from '@/components/ui/visible-text'
 import type { Approval } from '@/feed/state'
-import { countHidden, escapeHidden } from '@/lib/hidden-characters'
+import { useCommands } from '@/lib/commands'
+import { countHidden, escapeHidden, withoutHidden } from '@/lib/hidden-characters'
 import type { ApprovalAnswer } from '../api/room-commands'
 import styles from './approval-card.module.css'
 import { TimeLeft } from './time-left'
@@ -10,22 +11,34 @@ import { ToolInput } from './tool-input'
 
 export interface AnswerFormProps {
   approval: Approval
+  /** The name of the agent that asks. */
+  agent: string
   /** What was chosen and is on its way. */
   sent: ApprovalAnswer | null
   onAnswer: (answer: ApprovalAnswer) => void
 }
 
-export function ApprovalChoice({ approval, sent, onAnswer }: AnswerFormProps): ReactNode {
+export function ApprovalChoice({ approval, agent, sent, onAnswer }: AnswerFormProps): ReactNode {
   const [edited, setEdited] = useState<string | null>(null)
   const changed = edited === null ? undefined : parsed(edited)
   const isBroken = edited !== null && changed === undefined
   const allow: ApprovalAnswer = changed === undefined ? { decision: 'allow' } : { decision: 'allow', input: changed.value }
 
+  const name = withoutHidden(approval.name)
+  const answer = (chosen: ApprovalAnswer) => (): void => {
+    if (sent === null && edited === null) onAnswer(chosen)
+  }
+  useCommands([
+    { id: `allow-${approval.id}`, title: `Allow ${name}`, group: 'Room', keys: 'y', run: answer({ decision: 'allow' }) },
+    { id: `deny-${approval.id}`, title: `Deny ${name}`, group: 'Room', keys: 'n', run: answer({ decision: 'deny' }) },
+    { id: `always-${approval.id}`, title: `Always allow this input of ${name}`, group: 'Room', keys: 'a', run: answer({ decision: 'allow', remember: 'exact' }) },
+  ])
+
   return (
     <>
       <div className={styles.title}>
         <strong>
-          May <VisibleText text={approval.name} /> run with this?
+          Allow {agent} to run <VisibleText text={approval.name} />?
         </strong>
         <TimeLeft until={approval.expiresAt} className={styles.left} />
       </div>
@@ -46,7 +59,7 @@ export function ApprovalChoice({ approval, sent, onAnswer }: AnswerFormProps): R
       </div>
       <div className={styles.actions}>
         <Button look="primary" disabled={isBroken || sent !== null} isBusy={sent?.decision === 'allow' && !sent.remember} onClick={() => onAnswer(allow)}>
-          {edited === null ? 'Allow' : 'Allow with this input'}
+          {edited === null ? 'Allow' : 'Allow edited'}
         </Button>
         <Button disabled={sent !== null} isBusy={sent?.decision === 'deny'} onClick={() => onAnswer({ decision: 'deny' })}>
           Deny
@@ -63,10 +76,10 @@ export function ApprovalChoice({ approval, sent, onAnswer }: AnswerFormProps): R
           Always any <VisibleText text={approval.name} /> call
         </Button>
         <Button look="quiet" onClick={() => setEdited(edited === null ? escapeHidden(JSON.stringify(approval.input, null, 2)) : null)}>
-          {edited === null ? 'Change the input' : 'Leave it as it was'}
+          {edited === null ? 'Edit' : 'Discard edit'}
         </Button>
       </div>
-      {isBroken && <p className={styles.problem}>This is not valid JSON yet.</p>}
+      {isBroken && <p className={styles.problem}>Not valid JSON yet</p>}
     </>
   )
 }

@@ -1,7 +1,7 @@
 import { Paperclip } from 'lucide-react'
 import type { ReactNode } from 'react'
 import type { Attachment } from '@/lib/api/types'
-import { isOwnEndpoint } from '@/lib/own-endpoint'
+import { isOwnEndpoint, isUpload } from '@/lib/own-endpoint'
 import styles from './attachments.module.css'
 
 export function Attachments({ files }: { files: readonly Attachment[] }): ReactNode {
@@ -42,10 +42,6 @@ function Chip({ file }: { file: Attachment }): ReactNode {
 /** Only what lies on this server is fetched unasked: anywhere else would learn who reads this, and when. */
 function isPicture({ url, media_type }: Attachment): boolean {
   return isUpload(url) && /^image\/(png|jpeg|gif|webp)$/.test(media_type)
-}
-
-function isUpload(url: string): boolean {
-  return /^\/api\/uploads\/[0-9a-f-]+$/.test(url)
 }
 
 /** The URL comes from the author of the message: only uploads, and http(s) addresses outside of our API, become links. */

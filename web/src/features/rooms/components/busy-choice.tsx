@@ -18,10 +18,10 @@ export function BusyChoice({ agents, value, onChange }: BusyChoiceProps): ReactN
   const steers = (agent: Agent): boolean => providers.find(({ name }) => name === agent.provider)?.capabilities.steer ?? false
   const canSteer = agents.length > 0 && agents.every(steers)
   const choices: { value: Choice; label: string; hint: string }[] = [
-    { value: 'enqueue', label: 'Queue', hint: 'Wait until the current answer is finished' },
-    { value: 'interrupt', label: 'Interrupt', hint: 'Stop the current answer, keep its text, and answer this' },
+    { value: 'enqueue', label: 'Queue', hint: 'Answer this when the current answer is finished' },
+    { value: 'interrupt', label: 'Interrupt', hint: 'Stop the current answer and everything queued, then answer this' },
   ]
-  if (canSteer) choices.push({ value: 'steer', label: 'Steer', hint: 'Add this to the current answer' })
+  if (canSteer) choices.push({ value: 'steer', label: 'Steer', hint: 'Send it to the agent now, without stopping' })
   const shown = choices.find((choice) => choice.value === value)?.value ?? 'enqueue'
   return <Segmented label="While an agent answers" choices={choices} value={shown} onChange={onChange} />
 }

@@ -1,25 +1,30 @@
 import { useQuery } from '@tanstack/react-query'
 import { ArrowUp, Paperclip } from 'lucide-react'
-import { type DragEvent, type ReactNode, useEffect, useRef, useState } from 'react'
+import { type ReactNode, useEffect, useRef, useState } from 'react'
 import { flushSync } from 'react-dom'
 import { IconButton } from '@/components/ui/button'
 import { unfinished } from '@/feed/rows'
+import { textOf } from '@/feed/state'
 import { useFeed, useRoom } from '@/feed/use-feed'
 import { skillsQuery } from '@/lib/api/queries'
 import type { Room, WhenBusy } from '@/lib/api/types'
 import { useCommands } from '@/lib/commands'
 import { useStore } from '@/lib/store'
+import { composerInsert, withInsert } from '../model/composer-insert'
 import { mentionsIn } from '../model/mentions'
+import { nameRoom, rememberAgents, titleFrom, untitled } from '../model/new-chat'
 import type { Skill } from '../model/skill'
 import { commandFor } from '../model/skill-command'
 import { uploadsIn } from '../model/upload-list'
 import { readinessOf } from '../model/uploads'
 import { useAgents } from '../model/use-agents'
 import { useDraft } from '../model/use-draft'
+import { usePageDrop } from '../model/use-page-drop'
 import { BudgetNote } from './budget-note'
 import { BusyChoice } from './busy-choice'
 import styles from './composer.module.css'
 import { MessageField } from './message-field'
+import { NoAgentsNote } from './no-agents-note'
 import { SkillForm } from './skill-form'
 import { StopButton } from './stop-button'
 import { UploadChips } from './upload-chips'
@@ -30,7 +35,6 @@ export function Composer({ room, isLive }: { room: Room; isLive: boolean }): Rea
   const [text, setText] = useDraft(room.id)
   const [chosenBusy, setChosenBusy] = useState<WhenBusy | null>(null)
   const [isDue, setIsDue] = useState(false)
-  const [isOver, setIsOver] = useState(false)
   const [skill, setSkill] = useState<Skill | null>(null)
   const field = useRef<HTMLTextAreaElement>(null)
   const picker = useRef<HTMLInputElement>(null)
@@ -39,6 +43,8 @@ export function Composer({ room, isLive }: { room: Room; isLive: boolean }): Rea
   const skills = useQuery({ ...skillsQuery, staleTime: 30_000 }).data?.skills ?? []
   const everyone = useAgents()
   const members = everyone.filter((agent) => room.agents.includes(agent.id))
+  const isOver = usePageDrop((dropped) => list.add(dropped))
+  const insert = useStore(composerInsert)
   const isBusy = useRoom(room.id, (view) => view.state !== null && unfinished(view.state.runs).length > 0)
   const whenBusy = chosenBusy ?? (room.policy.when_busy === 'reject' ? 'enqueue' : room.policy.when_busy)
   const files = readinessOf(uploads)
@@ -55,12 +61,20 @@ export function Composer({ room, isLive }: { room: Room; isLive: boolean }): Rea
     { id: 'attach', title: 'Attach files', group: 'Room', run: () => picker.current?.click() },
   ])
 
+  const title = (first: string): void => {
+    const name = titleFrom(first)
+    // A room without a name works as well as one with it.
+    if (name !== null) void nameRoom(room.id, name).catch(() => {})
+  }
+
   const send = (): void => {
     if (!isSomething) return setIsDue(false)
     const canGo = isLive && files !== 'sending'
     setIsDue(!canGo)
     if (!canGo) return
     const attachments = uploads.flatMap(({ attachment }) => attachment ?? [])
+    rememberAgents(room.agents)
+    if (room.name === untitled) title(text)
     void feed.outbox(room.id).send({ text: text.trim(), attachments, mentions: mentionsIn(text, members), whenBusy: isBusy ? whenBusy : null })
     setText('')
     list.clear()
@@ -82,15 +96,20 @@ export function Composer({ room, isLive }: { room: Room; isLive: boolean }): Rea
     field.current?.setSelectionRange(command.length, command.length)
   }
 
-  const drag = (isInside: boolean) => (event: DragEvent) => {
-    if (!event.dataTransfer.types.includes('Files')) return
-    event.preventDefault()
-    setIsOver(isInside)
+  const recall = (): void => {
+    const state = feed.room(room.id).snapshot().state
+    const own = state?.order.map((id) => state.messages.get(id)).findLast((message) => message?.author.kind === 'person')
+    if (own) setText(textOf(own))
   }
 
+  useEffect(() => {
+    if (insert?.roomId !== room.id) return
+    composerInsert.set(null)
+    setText(withInsert(text, insert.text))
+    field.current?.focus()
+  }, [insert, room.id, setText, text])
+
   return (
-    // Dropping is one way of three to attach; the button serves the keyboard.
-    // oxlint-disable-next-line jsx-a11y/no-noninteractive-element-interactions
     <form
       className={styles.composer}
       aria-label="Message"
@@ -98,14 +117,9 @@ export function Composer({ room, isLive }: { room: Room; isLive: boolean }): Rea
         event.preventDefault()
         send()
       }}
-      onDragOver={drag(true)}
-      onDragLeave={drag(false)}
-      onDrop={(event) => {
-        drag(false)(event)
-        list.add(event.dataTransfer.files)
-      }}
     >
       <BudgetNote room={room} />
+      {room.agents.length === 0 && <NoAgentsNote />}
       <div className={styles.box} data-over={isOver || undefined}>
         {skill && <SkillForm key={skill.name} skill={skill} onDone={(values) => call(commandFor(skill, values))} onCancel={() => call(`/${skill.name} `)} />}
         <UploadChips uploads={uploads} onRetry={(key) => list.retry(key)} onRemove={(key) => list.remove(key)} />
@@ -116,6 +130,7 @@ export function Composer({ room, isLive }: { room: Room; isLive: boolean }): Rea
           skills={skills}
           onChange={setText}
           onSend={send}
+          onRecall={recall}
           onFiles={(chosen) => list.add(chosen)}
           onSkill={(called) => (called.parameters.length > 0 ? setSkill(called) : call(commandFor(called, {})))}
         />
@@ -137,8 +152,8 @@ export function Composer({ room, isLive }: { room: Room; isLive: boolean }): Rea
           {isBusy && <BusyChoice agents={members} value={whenBusy} onChange={setChosenBusy} />}
           <div className={styles.end}>
             <span role="status" className={styles.due}>
-              {isDue && (isLive ? 'Goes when the files are there' : 'Goes when the room is read')}
-              {files === 'failed' && 'Send the file again or remove it'}
+              {isDue && (isLive ? 'Sends when uploads finish' : 'Sends once the room has loaded')}
+              {files === 'failed' && 'Retry or remove the failed upload'}
             </span>
             <StopButton roomId={room.id} isBusy={isBusy} />
             <button type="submit" className={styles.send} disabled={!isSomething || isDue} aria-label="Send" title="Send (Enter)">

@@ -5,5 +5,5 @@ import styles from './conversation-start.module.css'
 export function ConversationStart({ roomId }: { roomId: string }): ReactNode {
   const isLoading = useRoom(roomId, (view) => view.isLoadingOlder)
   const hasAll = useRoom(roomId, (view) => view.state?.loadedFrom === 0)
-  return <p className={styles.start}>{hasAll ? 'The journal begins here.' : isLoading ? 'Reading what was said before' : ''}</p>
+  return <p className={styles.start}>{hasAll ? 'Start of conversation' : isLoading ? 'Loading…' : ''}</p>
 }

@@ -1,12 +1,15 @@
 import { elementScroll, useVirtualizer } from '@tanstack/react-virtual'
 import { type KeyboardEvent, type ReactNode, useCallback, useEffect, useMemo, useRef } from 'react'
 import { type Row, rowsOf } from '@/feed/rows'
+import type { Message } from '@/feed/state'
 import { useFeed, useRoom } from '@/feed/use-feed'
+import { newDayAt } from '../model/days'
 import { useReadMark } from '../model/use-read-mark'
 import { useStickToEnd } from '../model/use-stick-to-end'
 import { ConversationRow } from './conversation-row'
 import { ConversationStart } from './conversation-start'
 import styles from './conversation.module.css'
+import { DayLine } from './day-line'
 import { NewMessages } from './new-messages'
 
 /** Rows from the top at which what came before them is fetched. */
@@ -41,6 +44,8 @@ export function Conversation({ roomId, target, empty }: ConversationProps): Reac
     paddingStart: 40,
     paddingEnd: 24,
   })
+
+  const messages = feed.room(roomId).snapshot().state?.messages ?? noMessages
 
   useTarget(roomId, target, rows, seqOfRow, (index) => {
     letGo()
@@ -84,6 +89,7 @@ export function Conversation({ roomId, target, empty }: ConversationProps): Reac
             const row = rows[item.index]
             if (!row) return null
             const before = rows[item.index - 1]
+            const newDay = newDayAt(rows, item.index, messages)
             return (
               <div
                 key={item.key}
@@ -92,6 +98,7 @@ export function Conversation({ roomId, target, empty }: ConversationProps): Reac
                 className={styles.row}
                 style={{ transform: `translateY(${item.start}px)` }}
               >
+                {newDay !== null && <DayLine time={newDay} />}
                 <ConversationRow
                   roomId={roomId}
                   row={row}
@@ -107,6 +114,8 @@ export function Conversation({ roomId, target, empty }: ConversationProps): Reac
     </div>
   )
 }
+
+const noMessages: ReadonlyMap<string, Message> = new Map()
 
 function useRows(roomId: string): Row[] {
   const order = useRoom(roomId, (view) => view.state?.order)

@@ -7,8 +7,8 @@ import { deleteRoom } from '../api/room-commands'
 export function DeleteRoomDialog({ room, onClose, onDeleted }: { room: Room; onClose: () => void; onDeleted: () => void }): ReactNode {
   const remove = useMutation({ mutationFn: () => deleteRoom(room.id), onSuccess: onDeleted })
   return (
-    <ConfirmDialog title={`Delete ${room.name}?`} keep="Keep it" confirm="Delete the room" isBusy={remove.isPending} error={remove.error} onConfirm={() => remove.mutate()} onClose={onClose}>
-      <p>What runs in it is stopped first. Its conversation is no longer shown anywhere.</p>
+    <ConfirmDialog title={`Delete ${room.name}?`} keep="Cancel" confirm="Delete room" isBusy={remove.isPending} error={remove.error} onConfirm={() => remove.mutate()} onClose={onClose}>
+      <p>Running work is stopped and the conversation is deleted for everyone.</p>
     </ConfirmDialog>
   )
 }

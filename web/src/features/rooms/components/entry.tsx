@@ -1,6 +1,9 @@
 import { Link } from '@tanstack/react-router'
+import { Link2 } from 'lucide-react'
 import type { ReactNode } from 'react'
+import iconLink from '@/components/ui/icon-link.module.css'
 import { fullTime, position, timeOfDay } from '@/lib/format'
+import { usePreference } from '@/lib/preferences'
 import styles from './entry.module.css'
 
 interface EntryProps {
@@ -15,11 +18,12 @@ interface EntryProps {
   children: ReactNode
 }
 
-/** One entry of the conversation, with its seq in the margin. */
+/** One entry of the conversation. Its seq is in the margin for those who want to see it. */
 export function Entry({ roomId, seq, kind, who, time, actions, isMarked = false, children }: EntryProps): ReactNode {
+  const showsSeq = usePreference('developer')
   return (
     <article className={styles.entry} data-kind={kind} data-marked={isMarked || undefined} data-seq={seq ?? undefined}>
-      <div className={styles.margin}>{seq !== null && <SeqLink roomId={roomId} seq={seq} />}</div>
+      <div className={styles.margin}>{showsSeq && seq !== null && <span className={styles.seq}>{position(seq)}</span>}</div>
       <div className={styles.body}>
         <header className={styles.head}>
           {who}
@@ -28,26 +32,17 @@ export function Entry({ roomId, seq, kind, who, time, actions, isMarked = false,
               {timeOfDay(time)}
             </time>
           )}
-          {seq !== null && <SeqLink roomId={roomId} seq={seq} />}
-          <div className={styles.actions}>{actions}</div>
+          <div className={styles.actions}>
+            {actions}
+            {seq !== null && (
+              <Link to="/rooms/$roomId" params={{ roomId }} search={{ m: seq }} className={iconLink.link} title="Link to this message" aria-label="Link to this message">
+                <Link2 size={15} aria-hidden />
+              </Link>
+            )}
+          </div>
         </header>
         {children}
       </div>
     </article>
-  )
-}
-
-function SeqLink({ roomId, seq }: { roomId: string; seq: number }): ReactNode {
-  return (
-    <Link
-      to="/rooms/$roomId"
-      params={{ roomId }}
-      search={{ m: seq }}
-      className={styles.seq}
-      title="Link to this message"
-      aria-label={`Entry ${seq}, link to this message`}
-    >
-      {position(seq)}
-    </Link>
   )
 }

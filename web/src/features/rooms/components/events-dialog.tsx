@@ -36,7 +36,7 @@ export function EventsDialog({ roomId, after, runId, onClose }: EventsDialogProp
   return (
     <Dialog title="Events" width="wide" onClose={onClose}>
       <div className={styles.bar}>
-        <span>{query.isLoading ? 'Reading the journal' : `${events.length} events${query.hasNextPage ? ' so far' : ''}`}</span>
+        <span>{query.isLoading ? 'Loading…' : `${events.length} events${query.hasNextPage ? ' so far' : ''}`}</span>
         <CopyButton text={() => JSON.stringify(events, null, 2)} label="Copy all as JSON" />
       </div>
       {query.error && <p className={styles.problem}>{explain(query.error)}</p>}
@@ -57,7 +57,7 @@ export function EventsDialog({ roomId, after, runId, onClose }: EventsDialogProp
       {query.hasNextPage && (
         <div className={styles.more}>
           <Button isBusy={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>
-            Read on
+            Load more
           </Button>
         </div>
       )}

@@ -40,11 +40,11 @@ export function Landing(): ReactNode {
       <PageBar> </PageBar>
       {problem === null ? (
         <p className={styles.loading} role="status">
-          Opening a room
+          Loading…
         </p>
       ) : (
         <div className={pageNote.narrow} role="alert">
-          <h1>No room could be opened</h1>
+          <h1>Could not open a room</h1>
           <p className={pageNote.detail}>{problem}</p>
           <Button
             look="primary"

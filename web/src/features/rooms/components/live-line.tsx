@@ -1,19 +1,32 @@
-import { type ReactNode, useEffect, useState } from 'react'
+import { type ReactNode } from 'react'
 import { StatusDot } from '@/components/ui/status-dot'
 import type { Message, RunState } from '@/feed/state'
+import { useConnection } from '@/feed/use-feed'
 import { count, duration, tokens } from '@/lib/format'
+import { useNow } from '@/lib/use-now'
 import styles from './live-line.module.css'
 
-/** What an answer is doing right now. Something that lives must be seen to live. */
+/** What an answer is doing right now. Without a connection nothing is known of that, so nothing is counted. */
 export function LiveLine({ message, run }: { message: Message; run: RunState | undefined }): ReactNode {
-  const since = useElapsed(run?.startedAt ?? message.createdAt)
+  const isConnected = useConnection().state === 'connected'
+  const now = useNow(isConnected)
+  const waiting = run?.status === 'waiting_for_approval' ? run.approvals.find((approval) => approval.decision === null) : undefined
   const isWaiting = run?.status === 'waiting_for_approval'
+  const since = waiting?.requestedAt ?? run?.startedAt ?? message.createdAt
   const used = run ? tokens(run.usage) : 0
+  if (!isConnected) {
+    return (
+      <p className={styles.live}>
+        <StatusDot status="offline" />
+        <span>Not connected; the answer may have gone on</span>
+      </p>
+    )
+  }
   return (
     <p className={styles.live} data-waiting={isWaiting || undefined}>
       <StatusDot status={isWaiting ? 'waiting' : 'working'} />
-      <span>{isWaiting ? 'Waits for you' : doing(message, run)}</span>
-      <span className={styles.detail}>{duration(since)}</span>
+      <span>{isWaiting ? 'Waiting for you' : doing(message, run)}</span>
+      <span className={styles.detail}>{duration(Math.max(0, now - new Date(since).getTime()))}</span>
       {used > 0 && <span className={styles.detail}>{count(used)} tokens</span>}
     </p>
   )
@@ -22,18 +35,8 @@ export function LiveLine({ message, run }: { message: Message; run: RunState | u
 function doing(message: Message, run: RunState | undefined): string {
   if (run?.activity) return run.activity
   const last = message.parts.at(-1)
-  if (last?.type === 'tool' && last.result === null) return `Runs ${last.name}`
-  if (last?.type === 'thinking') return 'Thinks'
-  if (last?.type === 'text') return 'Writes'
-  return 'Begins'
-}
-
-/** Twice a second is often enough for this clock. */
-function useElapsed(since: string): number {
-  const [now, setNow] = useState(() => Date.now())
-  useEffect(() => {
-    const timer = setInterval(() => setNow(Date.now()), 500)
-    return () => clearInterval(timer)
-  }, [])
-  return Math.max(0, now - new Date(since).getTime())
+  if (last?.type === 'tool' && last.result === null) return `Running ${last.name}…`
+  if (last?.type === 'thinking') return 'Thinking…'
+  if (last?.type === 'text') return 'Writing…'
+  return 'Starting…'
 }

@@ -28,16 +28,16 @@ export function MembersPanel({ room }: { room: Room }): ReactNode {
     <aside className={styles.panel} aria-label="Members">
       <header className={styles.head}>
         <h2>Members</h2>
-        <IconButton label="Close the members" onClick={toggleMembers}>
+        <IconButton label="Close members" onClick={toggleMembers}>
           <X size={17} aria-hidden />
         </IconButton>
       </header>
-      <p className={styles.note}>{present.length > 1 ? 'They answer in this order, unless a message names one.' : 'Every message is answered by the agent in this room.'}</p>
+      <p className={styles.note}>{present.length > 1 ? 'Agents answer in this order. Mention one with @ to ask only it.' : 'This agent answers each message.'}</p>
       <ul className={styles.list}>
         {present.map((agent) => (
           <Member key={agent.id} roomId={room.id} agent={agent}>
             <IconButton
-              label={`Take ${agent.name} out of the room`}
+              label={`Remove ${agent.name}`}
               disabled={change.isPending}
               aria-busy={isMoving(agent.id)}
               onClick={() => change.mutate({ agent: agent.id, members: room.agents.filter((id) => id !== agent.id) })}
@@ -47,7 +47,7 @@ export function MembersPanel({ room }: { room: Room }): ReactNode {
           </Member>
         ))}
       </ul>
-      {present.length === 0 && <p className={styles.note}>Nobody is here to answer. Ask someone in.</p>}
+      {present.length === 0 && <p className={styles.note}>No agents yet. Add one.</p>}
       {change.error && (
         <p className={styles.problem} role="alert">
           {explain(change.error)}
@@ -55,12 +55,12 @@ export function MembersPanel({ room }: { room: Room }): ReactNode {
       )}
       {others.length > 0 && (
         <>
-          <h3 className={styles.others}>Could be asked in</h3>
+          <h3 className={styles.others}>Add agents</h3>
           <ul className={styles.list}>
             {others.map((agent) => (
               <Member key={agent.id} roomId={room.id} agent={agent}>
                 <IconButton
-                  label={`Ask ${agent.name} into the room`}
+                  label={`Add ${agent.name}`}
                   disabled={change.isPending}
                   aria-busy={isMoving(agent.id)}
                   onClick={() => change.mutate({ agent: agent.id, members: [...room.agents, agent.id] })}

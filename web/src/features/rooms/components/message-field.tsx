@@ -1,6 +1,7 @@
 import { type ReactNode, type RefObject, useLayoutEffect, useState } from 'react'
 import { flushSync } from 'react-dom'
 import type { Agent } from '@/lib/api/types'
+import { pastedFiles } from '../model/pasted'
 import type { Skill } from '../model/skill'
 import { suggestionsAt } from '../model/suggestions'
 import styles from './message-field.module.css'
@@ -13,12 +14,14 @@ interface MessageFieldProps {
   skills: readonly Skill[]
   onChange: (text: string) => void
   onSend: () => void
-  onFiles: (files: FileList) => void
+  /** Gets the last message of one's own back, to change it and send it again. */
+  onRecall: () => void
+  onFiles: (files: Iterable<File>) => void
   onSkill: (skill: Skill) => void
 }
 
 /** The text field of the composer: it grows with the text, and completes agents after an @ and skills after a /. */
-export function MessageField({ ref, text, agents, skills, onChange, onSend, onFiles, onSkill }: MessageFieldProps): ReactNode {
+export function MessageField({ ref, text, agents, skills, onChange, onSend, onRecall, onFiles, onSkill }: MessageFieldProps): ReactNode {
   const [caret, setCaret] = useState(0)
   const [chosen, setChosen] = useState(0)
   const [isDismissed, setIsDismissed] = useState(false)
@@ -56,8 +59,10 @@ export function MessageField({ ref, text, agents, skills, onChange, onSend, onFi
       else return false
       return true
     }
-    if (key !== 'Enter' || isShifted) return false
-    onSend()
+    if (key === 'ArrowUp' && text === '') onRecall()
+    // The keyboard of a phone has no Shift+Enter, so its Enter begins a new line; the button sends.
+    else if (key === 'Enter' && !isShifted && !isTouch()) onSend()
+    else return false
     return true
   }
 
@@ -73,7 +78,9 @@ export function MessageField({ ref, text, agents, skills, onChange, onSend, onFi
         aria-autocomplete="list"
         aria-controls={suggestions ? 'suggestions' : undefined}
         aria-activedescendant={suggestions?.list[chosen] ? `suggestion-${suggestions.list[chosen].key}` : undefined}
-        placeholder={placeholder(agents.length, skills.length)}
+        dir="auto"
+        enterKeyHint={isTouch() ? 'enter' : 'send'}
+        placeholder={placeholder(agents, skills.length)}
         onChange={(event) => {
           onChange(event.target.value)
           setCaret(event.target.selectionStart)
@@ -83,9 +90,10 @@ export function MessageField({ ref, text, agents, skills, onChange, onSend, onFi
         onSelect={(event) => setCaret(event.currentTarget.selectionStart)}
         onBlur={() => setIsDismissed(true)}
         onPaste={(event) => {
-          if (event.clipboardData.files.length === 0) return
+          const files = pastedFiles(event.clipboardData)
+          if (files.length === 0) return
           event.preventDefault()
-          onFiles(event.clipboardData.files)
+          onFiles(files)
         }}
         onKeyDown={(event) => {
           // While a word is being composed, Enter belongs to the input method.
@@ -97,7 +105,13 @@ export function MessageField({ ref, text, agents, skills, onChange, onSend, onFi
   )
 }
 
-function placeholder(agents: number, skills: number): string {
-  const hints = [agents > 1 && '@ names one agent', skills > 0 && '/ calls a skill'].filter(Boolean)
-  return ['Say something', ...hints].join('; ')
+function placeholder(agents: readonly Agent[], skills: number): string {
+  const only = agents.length === 1 ? agents[0] : undefined
+  const hints = [agents.length > 1 && '@ to mention an agent', skills > 0 && '/ for skills'].filter(Boolean)
+  const start = only ? `Message ${only.name}…` : 'Message…'
+  return hints.length > 0 ? `${start} (${hints.join(', ')})` : start
+}
+
+function isTouch(): boolean {
+  return globalThis.matchMedia?.('(pointer: coarse)').matches ?? false
 }

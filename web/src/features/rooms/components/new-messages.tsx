@@ -13,7 +13,7 @@ export function NewMessages({ roomId, onJump }: { roomId: string; onJump: () => 
   const isLive = useRoom(roomId, (view) => view.state?.messages.get(last ?? '')?.status === 'streaming')
   const [left] = useState({ count, last })
   const isNew = last !== left.last
-  const label = isAsking ? 'Waits for your answer' : isNew ? newLabel(count - left.count) : isLive ? 'More is being said' : 'To the end'
+  const label = isAsking ? 'Approval needed below' : isNew ? newLabel(count - left.count) : isLive ? 'New text below' : 'Jump to latest'
   return (
     <div className={styles.place}>
       <Button size="small" look={isNew || isAsking ? 'primary' : 'plain'} className={styles.button} onClick={onJump}>

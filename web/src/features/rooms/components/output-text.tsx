@@ -6,6 +6,7 @@ import styles from './output-text.module.css'
 
 /** More than this at once would hold up the page; the end is what matters first. */
 const mostShown = 20_000
+const moreShown = 200_000
 
 interface OutputTextProps {
   label: string
@@ -15,10 +16,10 @@ interface OutputTextProps {
 }
 
 export function OutputText({ label, text, isError = false, isGrowing = false }: OutputTextProps): ReactNode {
-  const [isWhole, setIsWhole] = useState(false)
+  const [length, setLength] = useState(mostShown)
   const box = useRef<HTMLPreElement>(null)
-  const isCut = !isWhole && text.length > mostShown
-  const shown = isCut ? text.slice(-mostShown) : text
+  const isCut = text.length > length
+  const shown = isCut ? text.slice(-length) : text
 
   useLayoutEffect(() => {
     if (isGrowing && box.current) box.current.scrollTop = box.current.scrollHeight
@@ -29,14 +30,14 @@ export function OutputText({ label, text, isError = false, isGrowing = false }: 
       <div className={styles.bar}>
         <span>{label}</span>
         {isCut && (
-          <Button size="small" look="quiet" onClick={() => setIsWhole(true)}>
-            Show all {bytes(text.length)}
+          <Button size="small" look="quiet" onClick={() => setLength(length + moreShown)}>
+            {text.length > length + moreShown ? `Show ${bytes(moreShown)} more of ${bytes(text.length)}` : `Show all ${bytes(text.length)}`}
           </Button>
         )}
         <CopyButton text={() => text} label={`Copy ${label.toLowerCase()}`} className={styles.copy} />
       </div>
       {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex */}
-      <pre ref={box} tabIndex={0} role="region" aria-label={label}>
+      <pre ref={box} tabIndex={0} role="group" aria-label={label}>
         {shown}
       </pre>
     </div>

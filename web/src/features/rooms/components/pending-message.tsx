@@ -8,7 +8,7 @@ import { Entry } from './entry'
 import styles from './pending-message.module.css'
 import { PersonText } from './person-message'
 
-const words = { sending: 'Sending', offline: 'Will be sent when the connection is back', refused: 'Not sent' }
+const words = { sending: 'Sending…', offline: 'Will send when you’re back online', refused: 'Not sent' }
 
 /** A message sent from this page that is not in the journal yet. */
 export function PendingMessage({ roomId, pending }: { roomId: string; pending: Pending }): ReactNode {

@@ -19,7 +19,7 @@ export function ProjectServers({ roomId }: { roomId: string }): ReactNode {
     // Also after a refusal: the file is another by now, and that one is to be looked at.
     onSettled: () => queries.invalidateQueries({ queryKey }),
   })
-  if (error && !project) return <p className={textStyles.longProblem}>Whether this room’s folder has a .mcp.json could not be read. {explain(error)}</p>
+  if (error && !project) return <p className={textStyles.longProblem}>Could not check this room’s folder for a .mcp.json. {explain(error)}</p>
   if (!project || project.state === 'none') return null
   const { state, digest, servers } = project
   return (
@@ -31,9 +31,9 @@ export function ProjectServers({ roomId }: { roomId: string }): ReactNode {
           {servers.map((server) => (
             <li key={server.name}>
               <strong>{server.name}</strong>
-              {server.disabled && <span className={textStyles.note}>switched off</span>}
+              {server.disabled && <span className={textStyles.note}>off</span>}
               <code>{commandOf(server)}</code>
-              {keysOf(server) !== '' && <span className={textStyles.note}>is given {keysOf(server)}</span>}
+              {keysOf(server) !== '' && <span className={textStyles.note}>gets {keysOf(server)}</span>}
               {server.problem && <p className={textStyles.longProblem}>{sentence(server.problem.message)}</p>}
             </li>
           ))}
@@ -51,7 +51,7 @@ export function ProjectServers({ roomId }: { roomId: string }): ReactNode {
       )}
       {state === 'trusted' && (
         <Button size="small" isBusy={decide.isPending} onClick={() => decide.mutate(null)}>
-          No more
+          Stop trusting
         </Button>
       )}
     </fieldset>
@@ -61,11 +61,11 @@ export function ProjectServers({ roomId }: { roomId: string }): ReactNode {
 function words({ state, problem }: Project): string {
   switch (state) {
     case 'trusted':
-      return 'You trust this file as it is: agents in this room use what it names. A changed file has to be trusted again.'
+      return 'Trusted: agents in this room use these servers. If the file changes, it must be trusted again.'
     case 'unreadable':
       return sentence(`Its .mcp.json is not used: ${problem ?? 'it cannot be read'}`)
     default:
-      return 'Everybody who can write to the folder can change its .mcp.json, agents too. Nothing in it is started until you trust it.'
+      return 'Anyone who can write to the folder can change its .mcp.json, including agents. Nothing in it is started until you trust it.'
   }
 }
 

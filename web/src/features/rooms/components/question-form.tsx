@@ -1,65 +1,87 @@
 import { type FormEvent, type ReactNode, useId, useState } from 'react'
 import { Button } from '@/components/ui/button'
 import { VisibleText } from '@/components/ui/visible-text'
+import { type Question, answerTo, questionsIn } from '../model/questions'
 import type { AnswerFormProps } from './approval-choice'
 import styles from './question-form.module.css'
 import { TimeLeft } from './time-left'
 
-interface Question {
-  question: string
-  options: readonly string[]
-}
-
+/** Questions of an agent: choose from its options or type, each for itself. A single question with options needs one click. */
 export function QuestionForm({ approval, sent, onAnswer }: AnswerFormProps): ReactNode {
-  const { question, options } = questionIn(approval.input)
-  const [text, setText] = useState('')
-  const id = useId()
-  const say = (answer: string): void => onAnswer({ decision: 'allow', input: { answer } })
+  const questions = questionsIn(approval.input)
+  const [answers, setAnswers] = useState<readonly string[]>(() => questions.map(() => ''))
+  const isComplete = answers.every((answer) => answer.trim() !== '')
+  const send = (given: readonly string[]): void => onAnswer({ decision: 'allow', input: answerTo(approval.input, questions, given.map((answer) => answer.trim())) })
 
   const submit = (event: FormEvent): void => {
     event.preventDefault()
-    if (text.trim() !== '') say(text.trim())
+    if (isComplete) send(answers)
+  }
+
+  const answer = (index: number, text: string, isChosen: boolean): void => {
+    const next = answers.with(index, text)
+    setAnswers(next)
+    if (isChosen && questions.length === 1 && !questions[0]?.allowsSeveral) send(next)
   }
 
   return (
     <form className={styles.form} onSubmit={submit}>
-      <div className={styles.title}>
-        <label htmlFor={id}>
-          <VisibleText text={question} />
-        </label>
-        <TimeLeft until={approval.expiresAt} className={styles.left} />
-      </div>
-      {options.length > 0 && (
-        <div className={styles.row}>
-          {options.map((option) => (
-            <Button key={option} disabled={sent !== null} onClick={() => say(option)}>
-              <VisibleText text={option} />
-            </Button>
-          ))}
-        </div>
-      )}
+      {questions.map((question, index) => (
+        <QuestionField
+          key={question.text}
+          question={question}
+          value={answers[index] ?? ''}
+          isSent={sent !== null}
+          after={index === 0 && <TimeLeft until={approval.expiresAt} isQuestion className={styles.left} />}
+          onChange={(text, isChosen) => answer(index, text, isChosen)}
+        />
+      ))}
       <div className={styles.row}>
-        <input id={id} className={styles.input} value={text} placeholder="Your answer" autoComplete="off" onChange={(event) => setText(event.target.value)} />
-        <Button type="submit" look="primary" isBusy={sent?.decision === 'allow'} disabled={text.trim() === ''}>
-          Answer
+        <Button type="submit" look="primary" isBusy={sent?.decision === 'allow'} disabled={!isComplete}>
+          {questions.length > 1 ? 'Send answers' : 'Answer'}
         </Button>
         <Button look="quiet" isBusy={sent?.decision === 'deny'} disabled={sent !== null} onClick={() => onAnswer({ decision: 'deny' })}>
-          Do not answer
+          Skip
         </Button>
       </div>
     </form>
   )
 }
 
-function questionIn(input: unknown): Question {
-  const record = typeof input === 'object' && input !== null ? (input as Record<string, unknown>) : {}
-  const question = typeof record.question === 'string' ? record.question : JSON.stringify(input)
-  const listed: unknown[] = Array.isArray(record.options) ? record.options : []
-  const options = listed.map((option) => (typeof option === 'string' ? option : labelOf(option))).filter((label) => label !== '')
-  return { question, options: [...new Set(options)] }
+interface QuestionFieldProps {
+  question: Question
+  value: string
+  isSent: boolean
+  after: ReactNode
+  /** `isChosen`: by an option, not by typing. */
+  onChange: (text: string, isChosen: boolean) => void
 }
 
-function labelOf(option: unknown): string {
-  const { label } = (typeof option === 'object' && option !== null ? option : {}) as { label?: unknown }
-  return typeof label === 'string' ? label : ''
+function QuestionField({ question, value, isSent, after, onChange }: QuestionFieldProps): ReactNode {
+  const id = useId()
+  const chosen = question.allowsSeveral ? value.split(', ').filter(Boolean) : [value]
+  const choose = (label: string): void => {
+    if (!question.allowsSeveral) return onChange(label, true)
+    onChange((chosen.includes(label) ? chosen.filter((other) => other !== label) : [...chosen, label]).join(', '), true)
+  }
+  return (
+    <div className={styles.question}>
+      <div className={styles.title}>
+        <label htmlFor={id} dir="auto">
+          <VisibleText text={question.text} />
+        </label>
+        {after}
+      </div>
+      {question.options.length > 0 && (
+        <div className={styles.row}>
+          {question.options.map(({ label, description }) => (
+            <Button key={label} disabled={isSent} aria-pressed={chosen.includes(label)} title={description ?? undefined} onClick={() => choose(label)}>
+              <VisibleText text={label} />
+            </Button>
+          ))}
+        </div>
+      )}
+      <input id={id} className={styles.input} value={value} placeholder="Your answer" autoComplete="off" dir="auto" onChange={(event) => onChange(event.target.value, false)} />
+    </div>
+  )
 }

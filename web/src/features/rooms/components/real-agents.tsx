@@ -32,7 +32,7 @@ export function RealAgents(): ReactNode {
   if (ready.length > 0) {
     return (
       <div className={styles.real}>
-        <p>For an agent with a model behind it, open a room with what this machine already has:</p>
+        <p>Chat with an agent that is installed on this machine:</p>
         <div className={styles.row}>
           {ready.map(({ name, version }) => (
             <Button key={name} isBusy={add.isPending && add.variables === name} onClick={() => add.mutate(name)}>
@@ -41,7 +41,7 @@ export function RealAgents(): ReactNode {
             </Button>
           ))}
           <Link to="/agents/new" className={styles.own}>
-            Make one of your own
+            Create an agent
           </Link>
         </div>
       </div>
@@ -50,13 +50,13 @@ export function RealAgents(): ReactNode {
   return (
     <p className={styles.real}>
       {missing[0] ? (
-        <>For an agent with a model behind it: {withCode(missing[0])}</>
+        <>Connect a real agent: {withCode(missing[0])}</>
       ) : (
         <>
-          For an agent with a model behind it, <code>greenroom doctor</code> in a terminal says what this machine has and what is missing.
+          To connect a real agent, run <code>greenroom doctor</code> in a terminal: it lists what is installed and what is missing.
         </>
       )}{' '}
-      <Link to="/agents/new">Make an agent of your own</Link>
+      <Link to="/agents/new">Create an agent</Link>
     </p>
   )
 }

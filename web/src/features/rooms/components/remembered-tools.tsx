@@ -22,7 +22,7 @@ export function RememberedTools({ roomId }: { roomId: string }): ReactNode {
   if (tools.length === 0) return null
   return (
     <fieldset className={styles.agents}>
-      <legend>Tools that need no asking here</legend>
+      <legend>Always-allowed tools</legend>
       {tools.map((tool) => (
         <div key={`${tool.agent_id} ${tool.scope} ${tool.rule}`} className={styles.agent}>
           <code>
@@ -30,7 +30,7 @@ export function RememberedTools({ roomId }: { roomId: string }): ReactNode {
           </code>
           <span className={textStyles.detail}>{agents.find((agent) => agent.id === tool.agent_id)?.name}</span>
           <Button size="small" className={styles.place} isBusy={forget.isPending && forget.variables === tool} onClick={() => forget.mutate(tool)}>
-            Ask again
+            Remove
           </Button>
         </div>
       ))}

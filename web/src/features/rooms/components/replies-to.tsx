@@ -11,7 +11,7 @@ export function RepliesTo({ roomId, messageId, previousId }: { roomId: string; m
   return (
     <p className={styles.reply}>
       <CornerDownRight size={13} aria-hidden />
-      <span>{textOf(question).slice(0, 140)}</span>
+      <span dir="auto">{textOf(question).slice(0, 140)}</span>
     </p>
   )
 }

@@ -17,9 +17,9 @@ import { RememberedTools } from './remembered-tools'
 import styles from './room-dialog.module.css'
 
 const busyChoices = [
-  { value: 'enqueue', label: 'Queue', hint: 'A new message waits for its turn' },
-  { value: 'interrupt', label: 'Interrupt', hint: 'A new message stops the current answer' },
-  { value: 'reject', label: 'Refuse', hint: 'A new message is refused' },
+  { value: 'enqueue', label: 'Wait', hint: 'A new message waits until the answer is finished' },
+  { value: 'interrupt', label: 'Interrupt it', hint: 'A new message stops the current answer' },
+  { value: 'reject', label: 'Are rejected', hint: 'A new message is rejected' },
 ] as const
 
 /** Makes a room, or changes the one it is given. */
@@ -58,7 +58,7 @@ export function RoomDialog({ room, onClose }: { room?: Room; onClose: () => void
         <Field label="Name" value={name} required maxLength={120} autoComplete="off" onChange={(event) => setName(event.target.value)} />
         <fieldset className={styles.agents}>
           <legend>Agents, in the order they answer</legend>
-          {isPending && <p className={textStyles.detail}>Looking who is there</p>}
+          {isPending && <p className={textStyles.detail}>Loading…</p>}
           {agents.map((agent) => (
             <label key={agent.id} className={styles.agent}>
               <input type="checkbox" checked={members.includes(agent.id)} onChange={() => toggle(agent.id)} />
@@ -70,7 +70,7 @@ export function RoomDialog({ room, onClose }: { room?: Room; onClose: () => void
           ))}
         </fieldset>
         <div className={styles.busy}>
-          <span>While an agent answers, a new message will</span>
+          <span>If an agent is still answering, new messages</span>
           <Segmented label="When busy" choices={busyChoices} value={whenBusy === 'steer' ? 'enqueue' : whenBusy} onChange={setWhenBusy} />
         </div>
         {room && <RememberedTools roomId={room.id} />}
@@ -79,7 +79,7 @@ export function RoomDialog({ room, onClose }: { room?: Room; onClose: () => void
         <div className={styles.actions}>
           <Button onClick={onClose}>Cancel</Button>
           <Button type="submit" look="primary" isBusy={save.isPending} disabled={name.trim() === '' || isPending}>
-            {room ? 'Save' : 'Make the room'}
+            {room ? 'Save' : 'Create room'}
           </Button>
         </div>
       </form>

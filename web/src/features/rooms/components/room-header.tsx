@@ -14,6 +14,7 @@ import { useCommands } from '@/lib/commands'
 import { download, fileName } from '@/lib/download'
 import { askForTask } from '@/lib/execute-request'
 import { notify } from '@/lib/notices'
+import { usePreference } from '@/lib/preferences'
 import { useStore } from '@/lib/store'
 import { allMessages } from '../api/room-commands'
 import { toJson, toMarkdown } from '../model/export-room'
@@ -31,6 +32,7 @@ export function RoomHeader({ room }: { room: Room }): ReactNode {
   const agents = useAgents()
   const members = room.agents.flatMap((id) => agents.find((agent) => agent.id === id) ?? [])
   const isShowingMembers = useStore(membersStore)
+  const isDeveloper = usePreference('developer')
   const queries = useQueryClient()
   const navigate = useNavigate()
 
@@ -43,7 +45,7 @@ export function RoomHeader({ room }: { room: Room }): ReactNode {
   ]
   useCommands([
     ...commands.map(({ id, title, run }) => ({ id, title, run, group: 'Room' })),
-    { id: 'members', title: 'Show or hide the members', group: 'Room', keys: 'm', run: toggleMembers },
+    { id: 'members', title: 'Show or hide members', group: 'Room', keys: 'm', run: toggleMembers },
   ])
 
   return (
@@ -54,7 +56,7 @@ export function RoomHeader({ room }: { room: Room }): ReactNode {
             <Users size={17} aria-hidden />
           </IconButton>
           <Menu
-            label="More about this room"
+            label="Room actions"
             icon={<Ellipsis size={18} aria-hidden />}
             items={commands.map(({ id, title, icon, run }) => ({ label: title, icon, onSelect: run, isDangerous: id === 'delete-room' }))}
           />
@@ -62,9 +64,9 @@ export function RoomHeader({ room }: { room: Room }): ReactNode {
       }
     >
       <StatusDot status={status} />
-      <h1 className={styles.name}>{room.name}</h1>
-      <span className={styles.members}>{members.map((agent) => agent.name).join(', ') || 'nobody here to answer'}</span>
-      <JournalPosition roomId={room.id} />
+      <h1 className={styles.name} dir="auto">{room.name}</h1>
+      <span className={styles.members}>{members.map((agent) => agent.name).join(', ') || 'No agents'}</span>
+      {isDeveloper && <JournalPosition roomId={room.id} />}
       {dialog === 'settings' && <RoomDialog room={room} onClose={() => setDialog(null)} />}
       {dialog === 'delete' && (
         <DeleteRoomDialog
@@ -82,7 +84,7 @@ export function RoomHeader({ room }: { room: Room }): ReactNode {
 
 async function exportAs(room: Room, kind: 'md' | 'json'): Promise<void> {
   // A long conversation takes a while to read; a short one is there before anyone could read this.
-  const slow = setTimeout(() => notify(`Reading ${room.name} to export it`), 700)
+  const slow = setTimeout(() => notify(`Exporting ${room.name}…`), 700)
   try {
     const messages = await allMessages(room.id)
     if (kind === 'md') download(fileName(room.name, 'md'), 'text/markdown', toMarkdown(room, messages))

@@ -8,6 +8,7 @@ import { answerOf, api } from '@/lib/api/client'
 import { roomsQuery } from '@/lib/api/queries'
 import { queryKeys } from '@/lib/api/query-keys'
 import type { Room } from '@/lib/api/types'
+import { setPageTitle } from '@/lib/page-title'
 import { remember } from '@/lib/storage'
 import { useStore } from '@/lib/store'
 import { membersStore } from '../model/members'
@@ -31,13 +32,13 @@ export function RoomPage({ roomId, target }: { roomId: string; target: number | 
   }, [feed, roomId])
 
   useEffect(() => {
-    document.title = room ? `${room.name} · Greenroom` : 'Greenroom'
+    setPageTitle(room?.name ?? null)
   }, [room])
 
-  if (phase === 'gone') return <PageNote title="This room is gone" detail="It was deleted, or it never was. The others are in the list of rooms." />
+  if (phase === 'gone') return <PageNote title="Room not found" detail="It may have been deleted." />
   if (phase === 'failed') {
     return (
-      <PageNote title="The room could not be read" detail={problem ?? ''}>
+      <PageNote title="Could not load the room" detail={problem ?? ''}>
         <Button look="primary" onClick={() => void feed.room(roomId).load()}>
           Try again
         </Button>
@@ -53,7 +54,7 @@ export function RoomPage({ roomId, target }: { roomId: string; target: number | 
             <Conversation key={roomId} roomId={roomId} target={target} empty={<Welcome room={room} />} />
           ) : (
             <p className={styles.loading} role="status">
-              Reading the journal
+              Loading…
             </p>
           )}
           {room && <Composer key={`composer ${roomId}`} room={room} isLive={phase === 'live'} />}

@@ -27,11 +27,11 @@ export const RoomRailItem = memo(function RoomRailItem({ room }: { room: RoomSum
         onClick={() => drawerStore.set(false)}
       >
         <StatusDot status={status} />
-        <span className={styles.room}>{room.name}</span>
+        <span className={styles.room} dir="auto">{room.name}</span>
         <time className={styles.time} dateTime={time}>
           {shortTime(time)}
         </time>
-        <span className={styles.line}>{text || 'Nothing said yet'}</span>
+        <span className={styles.line} dir="auto">{text || 'No messages yet'}</span>
         {isNew && <span className={styles.unread} role="img" aria-label="unread" />}
       </Link>
     </li>

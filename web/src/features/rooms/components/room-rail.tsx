@@ -1,9 +1,11 @@
 import { useQuery } from '@tanstack/react-query'
-import { Plus } from 'lucide-react'
+import { Plus, SquarePen } from 'lucide-react'
 import { type ReactNode, useState } from 'react'
+import { drawerStore } from '@/components/layout/drawer-store'
 import { Button, IconButton } from '@/components/ui/button'
 import { explain } from '@/lib/api/client'
 import { roomsQuery } from '@/lib/api/queries'
+import { useNewChat } from '../model/use-new-chat'
 import { RoomDialog } from './room-dialog'
 import { RoomRailItem } from './room-rail-item'
 import styles from './room-rail.module.css'
@@ -11,14 +13,26 @@ import styles from './room-rail.module.css'
 export function RoomRail({ foot }: { foot: ReactNode }): ReactNode {
   const { data: rooms, error, refetch } = useQuery(roomsQuery)
   const [isMaking, setIsMaking] = useState(false)
+  const start = useNewChat()
 
   return (
     <>
       <div className={styles.head}>
         <span className={styles.name}>Greenroom</span>
-        <IconButton label="New room" onClick={() => setIsMaking(true)}>
-          <Plus size={18} aria-hidden />
-        </IconButton>
+        <div className={styles.actions}>
+          <IconButton
+            label="New chat"
+            onClick={() => {
+              drawerStore.set(false)
+              start()
+            }}
+          >
+            <SquarePen size={17} aria-hidden />
+          </IconButton>
+          <IconButton label="New room" onClick={() => setIsMaking(true)}>
+            <Plus size={18} aria-hidden />
+          </IconButton>
+        </div>
       </div>
       <ul className={styles.list}>
         {rooms?.map((room) => (

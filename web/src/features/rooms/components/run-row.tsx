@@ -4,11 +4,12 @@ import { AgentMark } from '@/components/ui/agent-mark'
 import { Button } from '@/components/ui/button'
 import { StatusDot } from '@/components/ui/status-dot'
 import { unfinished } from '@/feed/rows'
-import { type RunState, hasEnded } from '@/feed/state'
+import { type RunState, hasEnded, textOf } from '@/feed/state'
 import { useRoom, useRun } from '@/feed/use-feed'
 import { explain } from '@/lib/api/client'
 import { notify } from '@/lib/notices'
 import { stopRun } from '../api/room-commands'
+import { putInComposer } from '../model/composer-insert'
 import { useAgentName } from '../model/use-agents'
 import { useWholeRun } from '../model/use-whole-run'
 import { BadEnd } from './answer-end'
@@ -46,15 +47,21 @@ function Waiting({ roomId, run }: { roomId: string; run: RunState }): ReactNode 
   const place = useRoom(roomId, (view) => (view.state ? unfinished(view.state.runs).findIndex((other) => other.id === run.id) : 0))
   const isQueued = run.status === 'queued'
 
-  const drop = useMutation({ mutationFn: () => stopRun(run.id), onError: (error) => notify(explain(error), 'problem') })
+  const question = useRoom(roomId, (view) => (run.messageId === null ? undefined : view.state?.messages.get(run.messageId)))
+  const drop = useMutation({
+    mutationFn: () => stopRun(run.id),
+    // What was not answered goes back to where it was typed.
+    onSuccess: () => question?.author.kind === 'person' && putInComposer(roomId, textOf(question)),
+    onError: (error) => notify(explain(error), 'problem'),
+  })
 
   return (
     <div className={styles.waiting}>
       <StatusDot status={isQueued ? 'idle' : 'working'} />
-      <span>{isQueued ? turn(place) : (run.activity ?? 'Begins')}</span>
+      <span>{isQueued ? turn(place) : (run.activity ?? 'Starting…')}</span>
       {isQueued && place > 0 && (
         <Button size="small" look="quiet" isBusy={drop.isPending || drop.isSuccess} onClick={() => drop.mutate()}>
-          Take back
+          Cancel
         </Button>
       )}
     </div>
@@ -62,6 +69,6 @@ function Waiting({ roomId, run }: { roomId: string; run: RunState }): ReactNode 
 }
 
 function turn(place: number): string {
-  if (place <= 0) return 'Is about to begin'
-  return place === 1 ? 'Is next' : `Waits for its turn, ${place} before it`
+  if (place <= 0) return 'Starting'
+  return place === 1 ? 'Next up' : `Queued, ${place} ahead`
 }

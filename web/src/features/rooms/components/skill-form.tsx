@@ -48,12 +48,12 @@ export function SkillForm({ skill, onDone, onCancel }: SkillFormProps): ReactNod
         />
       ))}
       <div className={styles.actions}>
-        {missing.length > 0 && <span className={styles.missing}>Still needed: {missing.join(', ')}</span>}
+        {missing.length > 0 && <span className={styles.missing}>Required: {missing.join(', ')}</span>}
         <Button size="small" look="quiet" onClick={onCancel}>
-          Type it instead
+          Edit as text
         </Button>
         <Button size="small" look="primary" disabled={missing.length > 0} onClick={() => onDone(values)}>
-          Put into the message
+          Insert
         </Button>
       </div>
     </div>
@@ -75,11 +75,11 @@ function Parameter({ parameter, value, onChange }: ParameterProps): ReactNode {
     <div className={styles.parameter}>
       <label htmlFor={id}>
         {name}
-        {required && <span className={styles.required}> needed</span>}
+        {required && <span className={styles.required}> required</span>}
       </label>
       {choices ? (
         <select {...shared} onChange={(event) => onChange(event.target.value)}>
-          <option value="">{required ? 'Choose' : 'Not said'}</option>
+          <option value="">{required ? 'Choose' : '(none)'}</option>
           {choices.map((choice) => (
             <option key={choice}>{choice}</option>
           ))}

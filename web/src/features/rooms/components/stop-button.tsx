@@ -2,6 +2,7 @@ import { useMutation } from '@tanstack/react-query'
 import { Square } from 'lucide-react'
 import { type ReactNode, useEffect } from 'react'
 import { Button } from '@/components/ui/button'
+import { useRoom } from '@/feed/use-feed'
 import { explain } from '@/lib/api/client'
 import { useCommands } from '@/lib/commands'
 import { duration } from '@/lib/format'
@@ -12,6 +13,10 @@ import styles from './stop-button.module.css'
 export function StopButton({ roomId, isBusy }: { roomId: string; isBusy: boolean }): ReactNode {
   const { mutate, reset, status, data, error, isPending: isStopping } = useMutation({ mutationFn: () => stopRoom(roomId) })
   const result = error ? explain(error) : data && receiptOf(data)
+
+  const newest = useRoom(roomId, (view) => Math.max(0, ...[...(view.state?.runs.values() ?? [])].map((run) => run.queuedSeq ?? 0)))
+  // The result of an earlier stop says nothing about a run that came after it.
+  useEffect(() => reset, [newest, reset])
 
   // The result is shown for a moment.
   useEffect(() => {
@@ -29,12 +34,12 @@ export function StopButton({ roomId, isBusy }: { roomId: string; isBusy: boolean
   return (
     <>
       <span role="status" className={styles.result}>
-        {isStopping ? 'Stopping; waiting until it really has' : result}
+        {isStopping ? 'Stopping…' : result}
       </span>
       {(isBusy || isStopping) && (
         <Button look="danger" isBusy={isStopping} onClick={stop}>
           <Square size={12} fill="currentColor" aria-hidden />
-          <span className={styles.label}>{isStopping ? 'Stopping' : 'Stop'}</span>
+          <span className={styles.label}>{isStopping ? 'Stopping…' : 'Stop'}</span>
         </Button>
       )}
     </>
@@ -42,10 +47,11 @@ export function StopButton({ roomId, isBusy }: { roomId: string; isBusy: boolean
 }
 
 function receiptOf(runs: readonly Stopped[]): string {
-  if (runs.length === 0) return 'Nothing was running.'
+  if (runs.length === 0) return 'Nothing was running'
   const millis = Math.max(...runs.map((run) => run.receipt.millis))
   const processes = runs.reduce((sum, run) => sum + run.receipt.processes, 0)
   const what = runs.length === 1 ? 'Stopped' : `${runs.length} answers stopped`
   const ended = processes > 0 ? `, ${processes} ${processes === 1 ? 'process' : 'processes'} ended` : ''
-  return `${what} in ${duration(millis)}${ended}.`
+  const took = millis < 1000 ? '' : ` in ${duration(millis)}`
+  return `${what}${took}${ended}`
 }

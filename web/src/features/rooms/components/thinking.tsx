@@ -4,17 +4,18 @@ import { count } from '@/lib/format'
 import styles from './thinking.module.css'
 
 export const Thinking = memo(function Thinking({ text, isLive }: { text: string; isLive: boolean }): ReactNode {
-  const words = text.trim() === '' ? 0 : text.trim().split(/\s+/).length
+  // With every delta, so long texts are only estimated.
+  const words = text.length > 20_000 ? Math.round(text.length / 6) : (text.match(/\S+/g)?.length ?? 0)
   return (
     <details className={styles.thinking}>
       <summary>
         <ChevronRight size={14} aria-hidden className={styles.arrow} />
-        {isLive ? 'Thinking' : 'Thought'}
+        {isLive ? 'Thinking…' : 'Thought'}
         <span className={styles.detail}>
           {count(words)} {words === 1 ? 'word' : 'words'}
         </span>
       </summary>
-      <p>{text}</p>
+      <p dir="auto">{text}</p>
     </details>
   )
 })

@@ -4,8 +4,9 @@ import { VisibleText } from '@/components/ui/visible-text'
 import type { ToolPart } from '@/feed/state'
 import { duration } from '@/lib/format'
 import { withoutHidden } from '@/lib/hidden-characters'
-import { briefOf, resultText } from '../model/tool-input'
+import { briefOf } from '../model/tool-input'
 import { OutputText } from './output-text'
+import { ResultView } from './result-view'
 import styles from './tool-card.module.css'
 import { ToolInput } from './tool-input'
 
@@ -15,47 +16,52 @@ interface ToolCardProps {
   isLive: boolean
   /** Whether the call waits for approval. */
   isWaiting: boolean
+  /** What a person made of the input before they allowed it: this is what ran. */
+  editedInput?: unknown
 }
 
-export const ToolCard = memo(function ToolCard({ call, isLive, isWaiting }: ToolCardProps): ReactNode {
+export const ToolCard = memo(function ToolCard({ call, isLive, isWaiting, editedInput }: ToolCardProps): ReactNode {
   const isRunning = isLive && call.result === null && !isWaiting
   const isError = call.result?.is_error ?? false
   const [choice, setChoice] = useState<boolean | null>(null)
-  // Opens automatically while running or failed, until the user toggles it.
-  const isOpen = choice ?? (isError || (isRunning && call.output !== ''))
+  const input = editedInput === undefined ? call.input : editedInput
+  // The approval below shows the input of a call that waits.
+  const hasDetails = !isWaiting || call.output !== ''
+  // Only a failure opens by itself: cards that open and close while they run move what is being read.
+  const isOpen = hasDetails && (choice ?? isError)
 
   return (
-    <section className={styles.card} data-error={isError || undefined} aria-label={`Tool ${withoutHidden(call.name)}`}>
-      <button type="button" className={styles.head} aria-expanded={isOpen} onClick={() => setChoice(!isOpen)}>
+    <div className={styles.card} data-error={isError || undefined} role="group" aria-label={`Tool ${withoutHidden(call.name)}`}>
+      <button type="button" className={styles.head} aria-expanded={isOpen} disabled={!hasDetails} onClick={() => setChoice(!isOpen)}>
         <ChevronRight size={14} aria-hidden className={styles.arrow} />
         <Wrench size={14} aria-hidden className={styles.tool} />
         <span className={styles.name}>
           <VisibleText text={call.name} />
         </span>
         <code className={styles.brief}>
-          <VisibleText text={briefOf(call.input)} />
+          <VisibleText text={briefOf(input)} />
         </code>
         <State call={call} isRunning={isRunning} isWaiting={isWaiting} />
       </button>
       {isOpen && (
         <div className={styles.details}>
-          {!isWaiting && <ToolInput input={call.input} />}
+          {!isWaiting && <ToolInput input={input} />}
           {call.output !== '' && <OutputText label="Output" text={call.output} isGrowing={isRunning} />}
-          {call.result && <OutputText label={isError ? 'Error' : 'Result'} text={resultText(call.result.content)} isError={isError} />}
+          {call.result && <ResultView content={call.result.content} isError={isError} />}
         </div>
       )}
-    </section>
+    </div>
   )
 })
 
 function State({ call, isRunning, isWaiting }: { call: ToolPart; isRunning: boolean; isWaiting: boolean }): ReactNode {
   const took = call.startedAt && call.endedAt ? new Date(call.endedAt).getTime() - new Date(call.startedAt).getTime() : null
-  if (isWaiting) return <span className={styles.state}>waits</span>
+  if (isWaiting) return <span className={styles.state}>waiting</span>
   if (isRunning) {
     return (
       <span className={styles.state}>
         <LoaderCircle size={14} aria-hidden className={styles.spin} />
-        runs
+        running
       </span>
     )
   }

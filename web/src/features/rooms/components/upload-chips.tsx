@@ -22,7 +22,7 @@ export function UploadChips({ uploads, onRetry, onRemove }: UploadChipsProps): R
             <State upload={upload} />
           </span>
           {upload.problem !== null && (
-            <button type="button" aria-label={`Send ${upload.name} again`} title="Try again" onClick={() => onRetry(upload.key)}>
+            <button type="button" aria-label={`Retry ${upload.name}`} title="Try again" onClick={() => onRetry(upload.key)}>
               <RotateCcw size={14} aria-hidden />
             </button>
           )}

@@ -8,11 +8,13 @@ import styles from './welcome.module.css'
 const scriptedIdeas = [
   { title: 'Say hello', detail: 'It answers in one line, word by word', text: 'Hello!' },
   { title: 'Watch it stream', detail: 'Reload the page in the middle: nothing is lost', text: '!count 60 100' },
-  { title: 'See it think', detail: 'Thinking is kept, and folded away', text: '!think Why is the sky blue by day and dark by night' },
-  { title: 'Let it use a tool', detail: 'With its input, output and result', text: '!tool look {"at":"the clock"}' },
-  { title: 'Be asked for permission', detail: 'Allow it, deny it, or change it first', text: '!ask Bash {"cmd":"ls -l"}' },
+  { title: 'See it think', detail: 'See its reasoning, collapsed', text: '!think Why is the sky blue by day and dark by night' },
+  { title: 'See it use a tool', detail: 'With its input, output and result', text: '!tool look {"at":"the clock"}' },
+  { title: 'Approve a tool call', detail: 'Allow it, deny it, or edit it first', text: '!ask Bash {"cmd":"ls -l"}' },
   { title: 'Stop it', detail: 'It hangs until you press Stop', text: '!hang' },
 ]
+
+const names = new Intl.ListFormat('en')
 
 /** An empty room: suggestions to click. */
 export function Welcome({ room }: { room: Room }): ReactNode {
@@ -23,10 +25,11 @@ export function Welcome({ room }: { room: Room }): ReactNode {
 
   return (
     <div className={styles.welcome}>
-      <h2>{scripted ? `${scripted.name} is here and needs no key` : `${members.map((agent) => agent.name).join(', ') || 'Nobody'} is here`}</h2>
+      <h2>{scripted ? 'Try Greenroom with the demo agent' : members.length > 0 ? `Message ${names.format(members.map((agent) => agent.name))}` : 'No agents in this room'}</h2>
+      {scripted && <p>Greenroom runs AI agents in rooms. Every answer is stored as it is written: close the page, come back, and nothing is lost.</p>}
       {scripted ? (
         <>
-          <p>It does what a message tells it to, which makes it good for trying things out. Type below, or begin with one of these:</p>
+          <p>This built-in agent plays back what you ask for, so you can see how Greenroom works. Try one:</p>
           <ul className={styles.ideas}>
             {scriptedIdeas.map((idea) => (
               <li key={idea.title}>
@@ -40,7 +43,7 @@ export function Welcome({ room }: { room: Room }): ReactNode {
           </ul>
         </>
       ) : (
-        <p>{members.length > 0 ? 'Say something below.' : 'Add an agent in the room settings, in the menu at the top right.'}</p>
+        <p>{members.length > 0 ? 'Type a message below.' : 'Add an agent: open Members at the top right.'}</p>
       )}
       <RealAgents />
     </div>

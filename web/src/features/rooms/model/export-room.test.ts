@@ -22,7 +22,7 @@ const messages: Message[] = [
 describe('an exported room', () => {
   it('has everything that was said, thought and done', () => {
     const text = toMarkdown({ name: 'Lobby' }, messages)
-    expect(text).toContain('# Lobby\n\n## local (person)\n\n2026-01-01T00:00:00Z · #2\n\nHi')
+    expect(text).toContain('# Lobby\n\n## You\n\n2026-01-01T00:00:00Z · #2\n\nHi')
     expect(text).toContain('#5 · stopped early\n\n> *Thinking:* one\n> two\n\n**Tool: look**')
     expect(text).toContain('Error:\n\n````\n```\n````\n\nHello\n')
   })

@@ -1,4 +1,5 @@
 import type { Message, Room } from '@/lib/api/types'
+import { personName } from '@/lib/person-name'
 import { resultText } from './tool-input'
 
 /** The conversation as a document that reads well without this program. */
@@ -7,7 +8,7 @@ export function toMarkdown(room: Pick<Room, 'name'>, messages: readonly Message[
 }
 
 function messageToMarkdown(message: Message): string {
-  const who = message.author.kind === 'person' ? `${message.author.name} (person)` : message.author.name
+  const who = message.author.kind === 'person' ? personName(message.author.name) : message.author.name
   const how = message.status === 'partial' ? ' · stopped early' : message.status === 'streaming' ? ' · still answering' : ''
   const parts = message.parts.map((part) => {
     if (part.type === 'text') return part.text

@@ -15,13 +15,13 @@ export function toggleMembers(): void {
 }
 
 /** What an agent does in a room just now, in a word or two. */
-export function doingOf(state: RoomState | null, agentId: string): 'answers' | 'waits for you' | 'is next' | 'is queued' | null {
+export function doingOf(state: RoomState | null, agentId: string): 'answering' | 'waiting for you' | 'next up' | 'queued' | null {
   if (!state) return null
   const open = unfinished(state.runs)
   const own = open.filter((run) => run.agentId === agentId)
-  if (own.some((run) => run.status === 'waiting_for_approval')) return 'waits for you'
-  if (own.some((run) => run.status === 'running')) return 'answers'
+  if (own.some((run) => run.status === 'waiting_for_approval')) return 'waiting for you'
+  if (own.some((run) => run.status === 'running')) return 'answering'
   const queued = open.filter((run) => run.status === 'queued')
   if (own.length === 0) return null
-  return queued[0]?.agentId === agentId ? 'is next' : 'is queued'
+  return queued[0]?.agentId === agentId ? 'next up' : 'queued'
 }

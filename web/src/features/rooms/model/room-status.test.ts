@@ -17,7 +17,7 @@ describe('a line of the list of rooms', () => {
   it('is told by the server for a room that is not open here', () => {
     const last_message = { seq: 5, author: { kind: 'person' as const, name: 'local' }, text: '# **Hello**\nthere', created_at: at }
     expect(lineOf({ ...quiet, busy: true, last_message }, null)).toEqual({ status: 'working', text: 'You: Hello', time: at, answer: 0 })
-    expect(lineOf({ ...quiet, busy: true, waiting: true, last_message }, null).text).toBe('Waits for your answer')
+    expect(lineOf({ ...quiet, busy: true, waiting: true, last_message }, null).text).toBe('Needs your approval')
     expect(lineOf(quiet, null)).toEqual({ status: 'idle', text: '', time: at, answer: 0 })
   })
 
@@ -27,6 +27,12 @@ describe('a line of the list of rooms', () => {
     expect(lineOf(quiet, running)).toMatchObject({ status: 'working', text: 'One two', answer: 7 })
     const failed = { ...state, runs: new Map([['x', { ...newRun('x'), status: 'failed' as const }]]) }
     expect(lineOf(quiet, failed).status).toBe('failed')
+  })
+
+  it('loses the marks of Markdown, and nothing of a name', () => {
+    const said = (text: string): string => lineOf({ ...quiet, last_message: { seq: 5, author: { kind: 'agent', id: 'a', name: 'A' }, text, created_at: at } }, null).text
+    expect(said('> **Call** `my_function_name` with 2 * 3 and `a_b`')).toBe('Call my_function_name with 2  3 and a_b')
+    expect(said('## C# and snake_case_names')).toBe('C# and snake_case_names')
   })
 
   it('is unread where an agent spoke after one left, and not in a room one was never in', () => {

@@ -31,7 +31,7 @@ export interface RoomLine {
 export function lineOf(room: RoomSummary, state: RoomState | null): RoomLine {
   const status = state ? statusOf(state) : room.waiting ? 'waiting' : room.busy ? 'working' : 'idle'
   const said = (state && fromState(state)) ?? fromSummary(room)
-  const text = status === 'waiting' ? 'Waits for your answer' : (said?.text ?? '')
+  const text = status === 'waiting' ? 'Needs your approval' : (said?.text ?? '')
   return { status, text, time: said?.time ?? room.updated_at, answer: said?.answer ?? 0 }
 }
 
@@ -47,7 +47,7 @@ function fromState(state: RoomState): Said | null {
 function fromSummary({ last_message: last }: RoomSummary): Said | null {
   if (!last) return null
   const isPerson = last.author.kind === 'person'
-  return { text: line(plain(last.text) || 'no words', isPerson), time: last.created_at, answer: isPerson ? 0 : last.seq }
+  return { text: line(plain(last.text) || 'No text', isPerson), time: last.created_at, answer: isPerson ? 0 : last.seq }
 }
 
 function line(text: string, isPerson: boolean): string {
@@ -58,7 +58,7 @@ function firstLine(message: Message): string {
   const text = plain(textOf(message))
   if (text !== '') return text
   if (message.attachments.length > 0) return message.attachments.map(({ name }) => name).join(', ')
-  return message.parts.some((part) => part.type === 'tool') ? 'used a tool' : message.status === 'streaming' ? 'begins to answer' : 'no words'
+  return message.parts.some((part) => part.type === 'tool') ? 'Used a tool' : message.status === 'streaming' ? 'Starting…' : 'No text'
 }
 
 const longest = 120
@@ -66,5 +66,8 @@ const longest = 120
 /** The first line without the marks of Markdown. */
 function plain(text: string): string {
   const first = text.trimStart().slice(0, longest).split('\n')[0] ?? ''
-  return first.replace(/[*_`#>]+/g, '').trim()
+  return first
+    .replace(/^\s*(?:#{1,6}\s+|>\s*|[-*+]\s+)+/, '')
+    .replace(/(?<![\p{L}\p{N}])[*_`~]+|[*_`~]+(?![\p{L}\p{N}])/gu, '')
+    .trim()
 }

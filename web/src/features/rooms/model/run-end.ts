@@ -11,24 +11,37 @@ export interface End {
 export function endOf(run: RunState | undefined): End {
   switch (run?.status) {
     case 'failed':
-      return { kind: 'failed', title: run.error?.message ?? 'It failed.', detail: run.error ? `Code ${run.error.code}` : null }
+      return { kind: 'failed', title: run.error?.message ?? 'It failed.', detail: run.error ? `Error code: ${run.error.code}` : null }
     case 'cancelled':
-      return { kind: 'stopped', title: 'Stopped', detail: run.receipt ? receiptText(run.receipt) : null }
+      return run.startedAt === null ? { kind: 'stopped', title: 'Canceled before it started', detail: null } : { kind: 'stopped', title: 'Stopped', detail: receiptOf(run) }
     case 'interrupted':
-      return { kind: 'stopped', title: interruption(run.reason), detail: run.receipt ? receiptText(run.receipt) : null }
+      return run.startedAt === null
+        ? { kind: 'stopped', title: `Not started: ${reasonWords[run.reason ?? ''] ?? 'interrupted'}`, detail: null }
+        : { kind: 'stopped', title: interruption(run.reason), detail: receiptOf(run) }
     default:
       return { kind: 'stopped', title: 'Stopped early', detail: null }
   }
 }
 
+/** A server that went down has measured nothing. */
+function receiptOf({ receipt, reason }: RunState): string | null {
+  return receipt && reason !== 'crash' ? receiptText(receipt) : null
+}
+
+const reasonWords: Record<string, string> = {
+  new_message: 'replaced by a newer message',
+  shutdown: 'the server was stopped',
+  crash: 'the server restarted',
+}
+
 function interruption(reason: string | null): string {
   switch (reason) {
     case 'new_message':
-      return 'Interrupted by a newer message'
+      return 'Replaced by a newer message'
     case 'shutdown':
-      return 'Interrupted: the server was stopped'
+      return 'The server was stopped while this was running'
     case 'crash':
-      return 'Interrupted: the server went down'
+      return 'The server restarted while this was running'
     default:
       return 'Interrupted'
   }

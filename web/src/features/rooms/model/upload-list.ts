@@ -1,7 +1,8 @@
 import { explain } from '@/lib/api/client'
 import { notify } from '@/lib/notices'
-import { createStore } from '@/lib/store'
+import { type Store, createStore } from '@/lib/store'
 import { uploadFile } from '../api/uploads'
+import { keepUploads, keptUploads } from './kept-uploads'
 import { type Upload, accepted } from './uploads'
 
 const pictures = /^image\/(png|jpeg|gif|webp)$/
@@ -12,8 +13,13 @@ let nextKey = 1
  * are there when the message is written, and they stay when one looks into another room meanwhile.
  */
 export class UploadList {
-  readonly store = createStore<readonly Upload[]>([])
+  readonly store: Store<readonly Upload[]>
   private readonly sent = new Map<number, { file: File; cancel: () => void }>()
+
+  constructor(roomId: string) {
+    this.store = createStore<readonly Upload[]>(keptUploads(roomId, () => nextKey++))
+    this.store.subscribe(() => keepUploads(roomId, this.store.get()))
+  }
 
   add(files: Iterable<File>): void {
     const { taken, problems } = accepted([...files], this.store.get().length)
@@ -37,7 +43,7 @@ export class UploadList {
     this.sent.get(key)?.cancel()
     this.sent.delete(key)
     const preview = this.store.get().find((upload) => upload.key === key)?.preview
-    if (preview) URL.revokeObjectURL(preview)
+    if (preview?.startsWith('blob:')) URL.revokeObjectURL(preview)
     this.store.set(this.store.get().filter((upload) => upload.key !== key))
   }
 
@@ -62,7 +68,7 @@ export class UploadList {
 const lists = new Map<string, UploadList>()
 
 export function uploadsIn(roomId: string): UploadList {
-  const list = lists.get(roomId) ?? new UploadList()
+  const list = lists.get(roomId) ?? new UploadList(roomId)
   lists.set(roomId, list)
   return list
 }

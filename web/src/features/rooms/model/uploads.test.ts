@@ -15,7 +15,7 @@ describe('files that are to go with a message', () => {
   it('are no more than a message takes', () => {
     const { taken, problems } = accepted([file('a', 1), file('b', 1), file('c', 1)], 30)
     expect(taken).toHaveLength(2)
-    expect(problems).toEqual(['A message takes 32 files; 1 were left out.'])
+    expect(problems).toEqual(['A message can have 32 files; 1 were not added.'])
   })
 
   it('can go when all of them are there', () => {

@@ -21,12 +21,12 @@ const mostFiles = 32
 export function accepted(files: readonly File[], already: number): { taken: File[]; problems: string[] } {
   const problems: string[] = []
   const fitting = files.filter((file) => {
-    const problem = file.size > mostBytes ? 'is larger than 25 MB. Make it smaller, or name a place where the agent can read it.' : file.size === 0 ? 'is empty.' : null
+    const problem = file.size > mostBytes ? 'is larger than 25 MB. Make it smaller, or give the agent a path to it.' : file.size === 0 ? 'is empty.' : null
     if (problem) problems.push(`${file.name} ${problem}`)
     return !problem
   })
   const room = Math.max(0, mostFiles - already)
-  if (fitting.length > room) problems.push(`A message takes ${mostFiles} files; ${fitting.length - room} were left out.`)
+  if (fitting.length > room) problems.push(`A message can have ${mostFiles} files; ${fitting.length - room} were not added.`)
   return { taken: fitting.slice(0, room), problems }
 }
 

@@ -11,23 +11,24 @@ export function RunEnd({ run }: { run: Run }): ReactNode {
       <section className={styles.end} data-kind="failed" aria-label="Why it failed">
         <strong>{run.error.message}</strong>
         <p>{adviceFor(run.error)}</p>
-        <p>Code {run.error.code}</p>
+        <p>Error code: {run.error.code}</p>
       </section>
     )
   }
   if (run.status === 'waiting_for_approval') {
     return (
       <section className={styles.end} data-kind="waiting" aria-label="What it waits for">
-        <strong>It waits for your answer</strong>
-        <p>In its room you see what it wants to do, and allow or deny it.</p>
+        <strong>It needs your approval</strong>
+        <p>Allow or deny it in its room.</p>
       </section>
     )
   }
+  const receipt = run.receipt ? receiptText(run.receipt) : null
   if (run.status !== 'cancelled' && run.status !== 'interrupted') return null
   return (
     <section className={styles.end} data-kind="stopped" aria-label="How it was stopped">
       <strong>{run.status === 'cancelled' ? 'Stopped' : 'Interrupted'}</strong>
-      {run.receipt && <p>{receiptText(run.receipt)}</p>}
+      {receipt && <p>{receipt}</p>}
     </section>
   )
 }

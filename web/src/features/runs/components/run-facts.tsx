@@ -24,7 +24,7 @@ export function RunFacts({ run, agent }: { run: Run; agent: string }): ReactNode
       </Fact>
       <Fact name="Cost">
         <span className={styles.figure}>{costOf(run, used)}</span>
-        {used > 0 && (run.cost ?? null) === null && <small>The price of this model is not known here.</small>}
+        {used > 0 && (run.cost ?? null) === null && <small>The price of this model is unknown.</small>}
       </Fact>
       <Fact name="Tokens">
         <span className={styles.figure}>{used > 0 ? count(used) : '–'}</span>
@@ -40,10 +40,10 @@ export function RunFacts({ run, agent }: { run: Run; agent: string }): ReactNode
       </Fact>
       <Fact name="Room">
         <Link to="/runs" search={{ room: run.room_id }} title="All runs of this room">
-          {room ?? (rooms ? 'another room' : '…')}
+          {room ?? (rooms ? '(deleted room)' : '…')}
         </Link>
       </Fact>
-      <Fact name="Model">{run.model ?? (isEnded(run.status) ? 'not known' : 'not known yet')}</Fact>
+      <Fact name="Model">{run.model ?? (isEnded(run.status) ? 'unknown' : 'unknown yet')}</Fact>
       <Fact name="Asked">{fullTime(run.created_at)}</Fact>
     </dl>
   )

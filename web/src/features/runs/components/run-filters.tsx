@@ -57,5 +57,5 @@ export function RunFilters({ filter, onChange }: RunFiltersProps): ReactNode {
 function withCurrent(any: string, known: readonly { id: string; name: string }[], current: string | undefined): { value: string; label: string }[] {
   const options = known.map(({ id, name }) => ({ value: id, label: name }))
   const isUnknown = current !== undefined && known.length > 0 && !known.some(({ id }) => id === current)
-  return [{ value: '', label: any }, ...options, ...(isUnknown ? [{ value: current, label: 'One that is gone' }] : [])]
+  return [{ value: '', label: any }, ...options, ...(isUnknown ? [{ value: current, label: '(deleted)' }] : [])]
 }

@@ -22,7 +22,7 @@ import { Timeline } from './timeline'
 export function RunPage({ runId }: { runId: string }): ReactNode {
   const { data: run, error, refetch } = useQuery(runQuery(runId))
   const agents = useQuery(agentsQuery)
-  const agent = agents.data?.find(({ id }) => id === run?.agent_id)?.name ?? (agents.data && run ? 'a deleted agent' : null)
+  const agent = agents.data?.find(({ id }) => id === run?.agent_id)?.name ?? (agents.data && run ? '(deleted agent)' : null)
   const title = agent === null ? 'Run' : `Run of ${agent}`
   return (
     <PageBody title={title} before={<Back />} actions={run && !isEnded(run.status) && <StopRun runId={runId} />}>
@@ -36,15 +36,15 @@ export function RunPage({ runId }: { runId: string }): ReactNode {
       )}
       {!run && !error && (
         <p className={loading.loading} role="status">
-          Reading the run
+          Loading…
         </p>
       )}
       {error && !run && isMissing(error) && (
         <p className={styles.missing}>
-          There is no such run. The link may be from another server, or its room was deleted. <Link to="/runs">Show all runs</Link>
+          Run not found. Its room may have been deleted, or the link is from another server. <Link to="/runs">Show all runs</Link>
         </p>
       )}
-      {error && !isMissing(error) && <ProblemNote title="The run could not be read" error={error} onRetry={() => void refetch()} />}
+      {error && !isMissing(error) && <ProblemNote title="Could not load the run" error={error} onRetry={() => void refetch()} />}
     </PageBody>
   )
 }
@@ -61,7 +61,7 @@ function Back(): ReactNode {
 function RunTimeline({ run }: { run: Run }): ReactNode {
   const { data, error, refetch } = useQuery(timelineQuery(run.id))
   const now = useNow(!isEnded(run.status)) - new Date(run.created_at).getTime()
-  if (error && !data) return <ProblemNote title="The timeline could not be read" error={error} onRetry={() => void refetch()} />
+  if (error && !data) return <ProblemNote title="Could not load the timeline" error={error} onRetry={() => void refetch()} />
   if (!data) return null
   return <Timeline spans={data.spans} now={now} />
 }

@@ -14,7 +14,7 @@ export function RunQuestion({ run }: { run: Run }): ReactNode {
     <div className={styles.question}>
       <div className={styles.asked}>
         <span>Answers</span>
-        <p>{question ? textOf(question) : 'a message in its room'}</p>
+        <p>{question ? textOf(question) : 'A message in its room'}</p>
       </div>
       <Link to="/rooms/$roomId" params={{ roomId: run.room_id }} search={{ m: target }}>
         Show it in the room

@@ -26,10 +26,10 @@ export function RunTable({ runs, now }: { runs: readonly NamedRun[]; now: number
             Cost
           </th>
           <th scope="col" data-room="some" data-number>
-            Time
+            Duration
           </th>
           <th scope="col" data-room="some" data-number>
-            Began
+            Started
           </th>
         </tr>
       </thead>

@@ -24,7 +24,7 @@ export function RunsPage({ filter }: { filter: RunFilter }): ReactNode {
   return (
     <PageBody title="Runs">
       <RunFilters filter={filter} onChange={go} />
-      {error && <ProblemNote title="The runs could not be read" error={error} onRetry={() => void refetch()} />}
+      {error && <ProblemNote title="Could not load runs" error={error} onRetry={() => void refetch()} />}
       {page && page.runs.length > 0 && (
         <div className={styles.list} aria-busy={isPlaceholderData}>
           <RunTable runs={page.runs} now={now} />
@@ -33,7 +33,7 @@ export function RunsPage({ filter }: { filter: RunFilter }): ReactNode {
       {page?.runs.length === 0 && <Nothing filter={filter} />}
       {!data && !error && (
         <p className={loading.loading} role="status">
-          Reading the runs
+          Loading…
         </p>
       )}
       <nav className={styles.pages} aria-label="Pages of runs">
@@ -56,13 +56,13 @@ function Nothing({ filter }: { filter: RunFilter }): ReactNode {
   if (isNarrowed(filter)) {
     return (
       <p className={loading.nothing}>
-        No run is like that. <Link to="/runs">Show all runs</Link>
+        No runs match. <Link to="/runs">Show all runs</Link>
       </p>
     )
   }
   return (
     <p className={loading.nothing}>
-      Each answer of an agent is a run, and there was none yet. <Link to="/">Say something in a room</Link>
+      No runs yet. Each answer of an agent is a run. <Link to="/">Send a message in a room</Link>
     </p>
   )
 }

@@ -18,7 +18,7 @@ export function StopRun({ runId }: { runId: string }): ReactNode {
   return (
     <Button look="danger" isBusy={stop.isPending} onClick={() => stop.mutate()}>
       <Square size={12} fill="currentColor" aria-hidden />
-      {stop.isPending ? 'Stopping' : 'Stop'}
+      {stop.isPending ? 'Stopping…' : 'Stop'}
     </Button>
   )
 }

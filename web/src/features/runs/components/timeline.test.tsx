@@ -31,7 +31,7 @@ it('has one stop for the Tab key, and arrows from there', () => {
 it('says the same in a table, and marks there what was chosen', () => {
   render(<Timeline spans={spans} now={0} />)
   const rows = within(screen.getByRole('table')).getAllByRole('row').slice(1)
-  expect(rows.map((row) => row.textContent)).toEqual(['In the queue0 ms20 msdone', 'Model call20 ms780 msdone', 'Tool: Bash800 ms100 msfailed'])
+  expect(rows.map((row) => row.textContent)).toEqual(['Queued0 ms20 msdone', 'Model call20 ms780 msdone', 'Tool: Bash800 ms100 msfailed'])
   fireEvent.keyDown(screen.getByRole('button', { name: /Bash/ }), { key: 'Enter' })
   expect(rows[2]?.hasAttribute('data-chosen')).toBe(true)
 })

@@ -14,7 +14,7 @@ export function Timeline({ spans, now }: { spans: readonly Span[]; now: number }
   const [chosen, setChosen] = useState<number | null>(null)
   const [shown, setShown] = useState<number | null>(null)
   const root = useRef<HTMLDivElement>(null)
-  if (picture.bars.length === 0) return <p className={styles.nothing}>It has not begun yet.</p>
+  if (picture.bars.length === 0) return <p className={styles.nothing}>Not started yet.</p>
 
   // One stop for the Tab key; arrows go from bar to bar in the order of time.
   const stop = Math.min(shown ?? chosen ?? 0, picture.bars.length - 1)
@@ -38,7 +38,7 @@ export function Timeline({ spans, now }: { spans: readonly Span[]; now: number }
         <Axis ticks={picture.ticks} />
       </div>
       <p className={styles.detail} aria-hidden>
-        {bar ? describe(bar) : 'Rest on a bar, or go to it with the arrow keys, to read what it was.'}
+        {bar ? describe(bar) : 'Hover a bar for details, or use the arrow keys.'}
       </p>
       <SpanTable bars={picture.bars} chosen={chosen} />
     </section>

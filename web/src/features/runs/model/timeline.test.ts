@@ -44,5 +44,5 @@ group('the picture of a run', () => {
 
 it('says in words what it shows', () => {
   expect(describe({ span: span('tool', 1200, 3400, { name: 'Bash', is_error: true }), millis: 2200 })).toBe('Tool: Bash, from 1.2 s, took 2.2 s, failed')
-  expect(describe({ span: span('approval', 10, null, { name: 'Edit' }), millis: 500 })).toBe('Waited for a person: Edit, from 10 ms, for 500 ms so far')
+  expect(describe({ span: span('approval', 10, null, { name: 'Edit' }), millis: 500 })).toBe('Waiting for approval: Edit, from 10 ms, for 500 ms so far')
 })

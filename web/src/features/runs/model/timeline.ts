@@ -77,10 +77,10 @@ function tickLabel(millis: number): string {
 }
 
 const kindWords: Record<SpanKind, string> = {
-  queued: 'In the queue',
+  queued: 'Queued',
   model: 'Model call',
   tool: 'Tool',
-  approval: 'Waited for a person',
+  approval: 'Waiting for approval',
   waiting: 'Waited',
 }
 

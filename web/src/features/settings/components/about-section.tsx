@@ -16,15 +16,15 @@ export function AboutSection(): ReactNode {
     <Section
       isCompact
       title="This server"
-      lead={report ? `Greenroom ${report.version}` : 'Looking at itself'}
+      lead={report ? `Greenroom ${report.version}` : 'Checking…'}
       action={
         <Button isBusy={isFetching} onClick={() => void refetch()}>
           <RotateCw size={14} aria-hidden />
-          {isFetching ? 'Checking' : 'Check again'}
+          {isFetching ? 'Checking…' : 'Check again'}
         </Button>
       }
     >
-      {error && <ProblemNote title="The server could not be checked" error={error} onRetry={() => void refetch()} />}
+      {error && <ProblemNote title="Could not check the server" error={error} onRetry={() => void refetch()} />}
       {report && (
         <ul className={styles.checks}>
           {worstFirst(report.checks).map((check) => (
@@ -37,7 +37,7 @@ export function AboutSection(): ReactNode {
 }
 
 const icons = { ok: CircleCheck, warn: TriangleAlert, fail: CircleX }
-const words = { ok: 'In order', warn: 'Worth a look', fail: 'Wrong' }
+const words = { ok: 'OK', warn: 'Warning', fail: 'Error' }
 
 function CheckRow({ check }: { check: Check }): ReactNode {
   const Icon = icons[check.status]

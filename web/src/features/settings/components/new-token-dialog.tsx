@@ -32,7 +32,7 @@ export function NewTokenDialog({ isOpen, onClose }: { isOpen: boolean; onClose: 
   })
 
   return (
-    <Dialog title={token === null ? 'New token' : 'Your new token'} onClose={onClose}>
+    <Dialog title={token === null ? 'New token' : 'Your new token'} isSticky={token !== null} onClose={onClose}>
       <form
         ref={form}
         className={dialogs.body}
@@ -70,7 +70,7 @@ export function NewTokenDialog({ isOpen, onClose }: { isOpen: boolean; onClose: 
         <div className={styles.actions}>
           {token === null && <Button onClick={onClose}>Cancel</Button>}
           <Button type="submit" look="primary" isBusy={create.isPending} disabled={token === null && !isComplete}>
-            {token === null ? 'Make the token' : 'I have kept it'}
+            {token === null ? 'Create token' : 'Done'}
           </Button>
         </div>
       </form>
@@ -81,7 +81,7 @@ export function NewTokenDialog({ isOpen, onClose }: { isOpen: boolean; onClose: 
 function ShownOnce({ token }: { token: string }): ReactNode {
   return (
     <>
-      <p>Keep it now: it is shown this once, and the server itself does not know it any more.</p>
+      <p>Copy it now. You won’t see it again.</p>
       <div className={styles.secret}>
         <code>{token}</code>
         <CopyButton text={() => token} label="Copy the token" />

@@ -19,7 +19,7 @@ export function RevokeDialog({ token, onClose }: { token: Token; onClose: () => 
     },
   })
   return (
-    <ConfirmDialog title={`Revoke ${token.name}?`} keep="Keep it" confirm="Revoke the token" isBusy={revoke.isPending} error={revoke.error} onConfirm={() => revoke.mutate()} onClose={onClose}>
+    <ConfirmDialog title={`Revoke ${token.name}?`} keep="Cancel" confirm="Revoke token" isBusy={revoke.isPending} error={revoke.error} onConfirm={() => revoke.mutate()} onClose={onClose}>
       <p>Programs that use it lose access at once, and so does every browser that signed in with it. This cannot be undone.</p>
       {token.current && (
         <p className={notes.warning}>

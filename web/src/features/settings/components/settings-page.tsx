@@ -3,6 +3,8 @@ import type { ReactNode } from 'react'
 import { PageBody } from '@/components/layout/page-body'
 import { sessionQuery } from '@/lib/api/session'
 import { AboutSection } from './about-section'
+import { DeveloperSection } from './developer-section'
+import { NotificationsSection } from './notifications-section'
 import { SecurityLogSection } from './security-log-section'
 import { SignOutSection } from './sign-out-section'
 import { ThemeSection } from './theme-section'
@@ -13,8 +15,10 @@ export function SettingsPage(): ReactNode {
   return (
     <PageBody title="Settings" width="narrow">
       <ThemeSection />
+      <NotificationsSection />
       <TokensSection hasAccounts={session?.accounts ?? false} />
       <SecurityLogSection />
+      <DeveloperSection />
       <AboutSection />
       {session?.accounts && <SignOutSection name={session.name ?? null} />}
     </PageBody>

@@ -4,14 +4,14 @@ import { Segmented } from '@/components/ui/segmented'
 import { useStore } from '@/lib/store'
 import { type Theme, setTheme, themeStore, themes } from '@/lib/theme'
 
-const words: Record<Theme, string> = { system: 'As the system', light: 'Light', dark: 'Dark' }
+const words: Record<Theme, string> = { system: 'System', light: 'Light', dark: 'Dark' }
 
 export function ThemeSection(): ReactNode {
   const theme = useStore(themeStore)
   return (
-    <Section isCompact title="Colours" lead="For this browser only.">
+    <Section isCompact title="Appearance" lead="For this browser only.">
       <div>
-        <Segmented label="Colours" choices={themes.map((value) => ({ value, label: words[value] }))} value={theme} onChange={setTheme} />
+        <Segmented label="Appearance" choices={themes.map((value) => ({ value, label: words[value] }))} value={theme} onChange={setTheme} />
       </div>
     </Section>
   )

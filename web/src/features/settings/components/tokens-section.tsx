@@ -21,7 +21,7 @@ export function TokensSection({ hasAccounts }: { hasAccounts: boolean }): ReactN
       title="Tokens"
       lead={
         hasAccounts
-          ? 'A token lets a browser, a program or another machine in as you. Give each its own, so that one can be taken back alone.'
+          ? 'Tokens sign in a browser, a program or another machine as you. Create one token per device so you can revoke them separately.'
           : 'This server was started with --no-auth: nobody needs a token on its machine.'
       }
       action={
@@ -31,7 +31,7 @@ export function TokensSection({ hasAccounts }: { hasAccounts: boolean }): ReactN
         </Button>
       }
     >
-      {error && <ProblemNote title="The tokens could not be read" error={error} onRetry={() => void refetch()} />}
+      {error && <ProblemNote title="Could not load tokens" error={error} onRetry={() => void refetch()} />}
       {tokens && tokens.length > 0 && (
         <ul className={styles.tokens}>
           {tokens.map((token) => (
@@ -39,10 +39,10 @@ export function TokensSection({ hasAccounts }: { hasAccounts: boolean }): ReactN
               <div className={styles.token}>
                 <strong>{token.name}</strong>
                 <span>
-                  made <time dateTime={token.created_at} title={fullTime(token.created_at)}>{shortTime(token.created_at)}</time>
+                  created <time dateTime={token.created_at} title={fullTime(token.created_at)}>{shortTime(token.created_at)}</time>
                   {', '}
                   <Used at={token.last_used_at ?? null} />
-                  {token.current && '; this browser came in with it'}
+                  {token.current && '; this browser'}
                 </span>
               </div>
               <Button size="small" look="danger" aria-label={`Revoke ${token.name}`} onClick={() => setRevoking(token)}>

@@ -153,7 +153,7 @@ it('lets in who signed in by a link in another tab', async () => {
 it('offers the same link again when the server could not be reached', async () => {
   server.isDown = true
   openLink('once')
-  await screen.findByText(/cannot be reached/)
+  await screen.findByText(/Cannot reach the server/)
   server.isDown = false
   fireEvent.click(screen.getByRole('button', { name: 'Try again' }))
   await screen.findByLabelText('Message')

@@ -10,7 +10,7 @@ export function SignInDialog({ onSignedIn }: { onSignedIn: () => Promise<void> }
     <dialog ref={ref} className={styles.dialog} aria-labelledby="sign-in-title" onCancel={(event) => event.preventDefault()}>
       <div className={styles.card}>
         <h2 id="sign-in-title">Sign in again</h2>
-        <p className={styles.lead}>Your sign-in has ended: its token was revoked, or it was too long ago. What you typed is still here.</p>
+        <p className={styles.lead}>You’ve been signed out. What you typed is still here.</p>
         <p className={styles.lead}>
           Open the link that <code>greenroom serve</code> printed, or run <code>greenroom auth link</code>; come back to this page afterwards.
         </p>

@@ -50,7 +50,7 @@ export function SignInForm({ onSignedIn }: { onSignedIn: () => Promise<void> }):
         </p>
       )}
       <Button type="submit" look="primary" isBusy={enter.isPending} disabled={token.trim() === ''}>
-        {enter.isPending ? 'Signing in' : 'Sign in'}
+        {enter.isPending ? 'Signing in…' : 'Sign in'}
       </Button>
     </form>
   )

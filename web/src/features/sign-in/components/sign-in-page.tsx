@@ -1,6 +1,7 @@
 import { type ReactNode, useEffect } from 'react'
 import { Button } from '@/components/ui/button'
 import { ApiError, explain } from '@/lib/api/client'
+import { setPageTitle } from '@/lib/page-title'
 import type { LinkSignIn } from '../model/use-link-sign-in'
 import { SignInForm } from './sign-in-form'
 import styles from './sign-in.module.css'
@@ -41,7 +42,7 @@ export function SigningIn(): ReactNode {
 
 function Frame({ children }: { children: ReactNode }): ReactNode {
   useEffect(() => {
-    document.title = 'Sign in · Greenroom'
+    setPageTitle('Sign in')
   }, [])
   return (
     <main className={styles.page}>

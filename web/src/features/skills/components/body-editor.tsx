@@ -33,12 +33,12 @@ export function BodyEditor({ body, preview, findings, onChange }: BodyEditorProp
       {view === 'write' && <AreaField label="Instructions" isLabelHidden isCode isLarge rows={14} value={body} findings={findings} onChange={onChange} />}
       {view === 'preview' && (
         <div className={styles.preview} role="region" aria-label="Preview">
-          {body.trim() === '' ? <p className={styles.nothing}>Nothing is written yet.</p> : <Markdown text={body} />}
+          {body.trim() === '' ? <p className={styles.nothing}>Empty</p> : <Markdown text={body} />}
         </div>
       )}
       {view === 'file' &&
         (preview === null ? (
-          <p className={styles.nothing}>It can be shown once the errors are mended.</p>
+          <p className={styles.nothing}>Shown once the errors are fixed.</p>
         ) : (
           <CodeBlock code={preview} language="markdown" />
         ))}

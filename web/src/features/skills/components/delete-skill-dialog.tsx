@@ -21,9 +21,9 @@ export function DeleteSkillDialog({ skill, onClose }: { skill: Skill; onClose: (
     },
   })
   return (
-    <ConfirmDialog title={`Delete ${skill.display_name ?? skill.name}?`} keep="Keep it" confirm="Delete the skill" isBusy={remove.isPending} error={remove.error} onConfirm={() => remove.mutate()} onClose={onClose}>
+    <ConfirmDialog title={`Delete ${skill.display_name ?? skill.name}?`} keep="Cancel" confirm="Delete skill" isBusy={remove.isPending} error={remove.error} onConfirm={() => remove.mutate()} onClose={onClose}>
       <p>
-        Its {skill.version === 1 ? 'version' : `${skill.version} versions`}, its files and its training history go with it. This cannot be taken back; an export
+        Its {skill.version === 1 ? 'version' : `${skill.version} versions`}, its files and its training history go with it. This cannot be undone; an export
         keeps a copy. Runs of agents that name it fail until it is taken out of their settings.
       </p>
     </ConfirmDialog>

@@ -54,10 +54,10 @@ export function EditTab({ skill }: { skill: Skill }): ReactNode {
       {isConflict && (
         <div className={styles.changed} role="alert">
           <p>
-            The skill has become version {skill.version} meanwhile, and your changes were made over version {editing.base.version}. Saving puts yours in its place.
+            Version {skill.version} was saved meanwhile; your changes are based on version {editing.base.version}. Overwriting replaces it.
           </p>
           <Button size="small" onClick={() => setEditing(startEditing(skill))}>
-            Drop mine, show version {skill.version}
+            Discard my changes
           </Button>
         </div>
       )}
@@ -65,15 +65,15 @@ export function EditTab({ skill }: { skill: Skill }): ReactNode {
       {check.error != null && <ProblemNote title="The skill could not be checked" error={check.error} />}
       {save.error && <ProblemNote title="The skill was not saved" error={save.error} />}
       <SkillSaveBar
-        status={dirty ? 'Unsaved changes' : `As in version ${editing.base.version}`}
+        status={dirty ? 'Unsaved changes' : `Version ${editing.base.version}`}
         findings={check.findings}
         form={form}
-        label={isConflict ? 'Save mine' : 'Save'}
+        label={isConflict ? 'Overwrite' : 'Save'}
         isBusy={save.isPending}
         isDisabled={!dirty}
         onSave={() => save.mutate()}
       >
-        {dirty && <input className={styles.note} aria-label="Why it was changed" placeholder="Why? (kept with the version)" maxLength={200} value={note} onChange={(event) => setNote(event.target.value)} />}
+        {dirty && <input className={styles.note} aria-label="Reason for the change" placeholder="Why? (saved with the version)" maxLength={200} value={note} onChange={(event) => setNote(event.target.value)} />}
       </SkillSaveBar>
       <LeaveGuard isChanged={dirty} isSaving={save.isPending} />
     </div>

@@ -14,7 +14,7 @@ import styles from './files-tab.module.css'
 
 export function FileList({ skill }: { skill: Skill }): ReactNode {
   const [deleting, setDeleting] = useState<SkillFile | null>(null)
-  if (skill.files.length === 0) return <p className={styles.nothing}>There are none. The instructions alone make a skill.</p>
+  if (skill.files.length === 0) return <p className={styles.nothing}>No files. A skill can be instructions alone.</p>
   return (
     <>
       <ul className={styles.files} aria-label="Files">
@@ -52,7 +52,7 @@ function DeleteFile({ skill, file, onClose }: { skill: Skill; file: SkillFile; o
     },
   })
   return (
-    <ConfirmDialog title={`Delete ${file.path}?`} keep="Keep it" confirm="Delete the file" isBusy={remove.isPending} error={remove.error} onConfirm={() => remove.mutate()} onClose={onClose}>
+    <ConfirmDialog title={`Delete ${file.path}?`} keep="Cancel" confirm="Delete file" isBusy={remove.isPending} error={remove.error} onConfirm={() => remove.mutate()} onClose={onClose}>
       <p>The skill gets a new version without it. Earlier versions keep the file and can be restored.</p>
     </ConfirmDialog>
   )

@@ -17,17 +17,17 @@ export function FilesTab({ skill }: { skill: Skill }): ReactNode {
   return (
     <Section
       title="Files beside SKILL.md"
-      lead="Scripts, references and templates that the instructions speak of. A run gets them in the skill’s own folder. Each change of a file is a new version."
+      lead="Scripts, references and templates for the instructions. Each change creates a new version."
     >
       <FileList skill={skill} />
       <div className={styles.add} data-over={drop.isOver || undefined} {...drop.handlers}>
-        <TextField label="Into the folder" value={folder} placeholder="scripts" spellCheck={false} findings={[]} onChange={setFolder} />
+        <TextField label="Folder" value={folder} placeholder="scripts" spellCheck={false} findings={[]} onChange={setFolder} />
         <label className={styles.program}>
           <input type="checkbox" checked={isProgram} onChange={(event) => setIsProgram(event.target.checked)} />
-          Can be run as a program
+          Executable
         </label>
         <FileButton label="Add files" isMultiple isBusy={progress !== null} onFiles={add} />
-        <p className={styles.hint}>{drop.isOver ? 'Let go to add them.' : 'Or drop them here. At most 2 MB each, 8 MB in all.'}</p>
+        <p className={styles.hint}>{drop.isOver ? 'Drop to add them.' : 'Or drop them here. At most 2 MB each, 8 MB in all.'}</p>
         {progress && (
           <label className={styles.progress}>
             Adding {progress.name}

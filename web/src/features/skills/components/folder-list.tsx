@@ -14,7 +14,7 @@ export function FolderList({ folders, isBusy, onImport }: FolderListProps): Reac
   return (
     <Section
       title="In the server’s folder"
-      lead="These lie in skills/ of the data folder. Agents can use them as they are; imported, they can be edited, get parameters and versions, and be trained."
+      lead="Skills in the data folder. Agents can use them as they are; import one to edit, version and train it."
     >
       <ul className={styles.list}>
         {folders.map(({ name, description }) => (

@@ -8,16 +8,16 @@ export function ImportTaken({ bringIn }: { bringIn: ReturnType<typeof useImport>
   if (!taken) return null
   return (
     <ConfirmDialog
-      title="This skill is here already"
-      keep="Do not import it"
-      confirm="Import it as a new version"
+      title="This skill already exists"
+      keep="Cancel"
+      confirm="Import as a new version"
       isDangerous={false}
       isBusy={bringIn.isBusy}
       onConfirm={() => bringIn.start(taken.source, true)}
       onClose={bringIn.forget}
     >
       <p>{taken.detail}</p>
-      <p>Imported as a new version it takes the place of the one that is here, which can be restored at any time.</p>
+      <p>Importing adds a new version. The current one can be restored at any time.</p>
     </ConfirmDialog>
   )
 }

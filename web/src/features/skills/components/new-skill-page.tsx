@@ -41,13 +41,13 @@ export function NewSkillPage(): ReactNode {
   })
 
   return (
-    <PageBody title="New skill" width="narrow" before={<BackToSkills />} actions={<Button onClick={() => setIsReading(true)}>Read a SKILL.md</Button>}>
+    <PageBody title="New skill" width="narrow" before={<BackToSkills />} actions={<Button onClick={() => setIsReading(true)}>Import SKILL.md</Button>}>
       <div ref={form}>
         <SkillForm draft={draft} isNew findings={findings} preview={check.preview} onChange={setDraft} />
       </div>
       {check.error != null && <ProblemNote title="The skill could not be checked" error={check.error} />}
       {save.error && <ProblemNote title="The skill was not created" error={save.error} />}
-      <SkillSaveBar status={isTyped ? 'Not saved yet' : 'Name, description and instructions are needed'} findings={findings} form={form} label="Make the skill" isBusy={save.isPending} isDisabled={!isTyped} onSave={() => save.mutate()} />
+      <SkillSaveBar status={isTyped ? 'Not saved yet' : 'Name, description and instructions are required'} findings={findings} form={form} label="Create skill" isBusy={save.isPending} isDisabled={!isTyped} onSave={() => save.mutate()} />
       {isReading && (
         <ReadFileDialog
           onClose={() => setIsReading(false)}

@@ -19,7 +19,7 @@ export function ParameterList({ parameters, findings, onChange }: ParameterListP
   return (
     <Section
       title="Parameters"
-      lead="What differs from call to call. A value comes from the message, else from the agent’s settings, else it is the default."
+      lead="Values that change per call. A value comes from the message, else from the agent’s settings, else it is the default."
       action={
         <Button size="small" onClick={() => onChange([...parameters, newParameter()])}>
           <Plus size={14} aria-hidden />

@@ -11,9 +11,9 @@ import styles from './parameter-row.module.css'
 const kinds: { value: ParameterKind; label: string }[] = [
   { value: 'text', label: 'Text' },
   { value: 'number', label: 'Number' },
-  { value: 'choice', label: 'One of a few' },
-  { value: 'boolean', label: 'Yes or no' },
-  { value: 'file_path', label: 'Path of a file' },
+  { value: 'choice', label: 'Choice' },
+  { value: 'boolean', label: 'Boolean' },
+  { value: 'file_path', label: 'File path' },
 ]
 
 interface ParameterRowProps {
@@ -50,7 +50,7 @@ export function ParameterRow({ parameter, pointer, findings, onChange, onRemove 
         </div>
         {parameter.kind === 'choice' && (
           <div className={styles.wide}>
-            <AreaField label="Choices, one in each line" rows={2} value={parameter.choices} findings={at('choices')} onChange={(choices) => change({ choices })} />
+            <AreaField label="Choices (one per line)" rows={2} value={parameter.choices} findings={at('choices')} onChange={(choices) => change({ choices })} />
           </div>
         )}
         <div className={styles.wide}>

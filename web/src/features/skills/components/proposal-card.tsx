@@ -44,10 +44,10 @@ export function ProposalCard({ skill, proposal }: { skill: Skill; proposal: Prop
         {proposal.note && ` · ${proposal.note}`}
       </p>
       {isOutdated && <p className={notes.warning}>The skill is version {skill.version} by now, so this cannot be accepted any more. Ask for a new proposal.</p>}
-      {error && <ProblemNote title="The proposal could not be read" error={error} onRetry={() => void refetch()} />}
+      {error && <ProblemNote title="Could not load the proposal" error={error} onRetry={() => void refetch()} />}
       {data && <UnifiedDiff diff={data.diff ?? ''} label={`Proposed changes of ${fullTime(proposal.created_at)}`} />}
-      {failure && <ProblemNote title="It was not done" error={failure} />}
-      {why !== null && <TextField label="Why is it dropped?" value={why} maxLength={500} findings={[]} hint="Kept in the training history. May be left empty." onChange={setWhy} />}
+      {failure && <ProblemNote title="That did not work" error={failure} />}
+      {why !== null && <TextField label="Why is it dropped?" value={why} maxLength={500} findings={[]} hint="Kept in the training history. Optional." onChange={setWhy} />}
       <div className={styles.actions}>
         {why === null ? (
           <>

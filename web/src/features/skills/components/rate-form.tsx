@@ -16,7 +16,7 @@ const scores = [
   { value: '2', label: '2', hint: 'Mostly wrong' },
   { value: '3', label: '3', hint: 'Half right' },
   { value: '4', label: '4', hint: 'Good' },
-  { value: '5', label: '5', hint: 'As it should be' },
+  { value: '5', label: '5', hint: 'Excellent' },
 ] as const
 
 type Score = (typeof scores)[number]['value']
@@ -46,18 +46,18 @@ export function RateForm({ skill, messageId, onClose }: { skill: Skill; messageI
     <form className={styles.rate} aria-label="Rate the answer" onSubmit={submit}>
       <div className={styles.score}>
         <Segmented label="Score" choices={scores} value={score ?? ('' as Score)} onChange={setScore} />
-        <span className={styles.meta}>{scores.find(({ value }) => value === score)?.hint ?? '1 is useless, 5 is as it should be.'}</span>
+        <span className={styles.meta}>{scores.find(({ value }) => value === score)?.hint ?? '1 is useless, 5 is excellent.'}</span>
       </div>
       <TextField label="Comment" value={comment} findings={[]} onChange={setComment} />
       <div className={styles.pair}>
-        <AreaField label="What was wrong, one in each line" rows={2} value={issues} findings={[]} onChange={setIssues} />
-        <AreaField label="What would be better, one in each line" rows={2} value={improvements} findings={[]} onChange={setImprovements} />
+        <AreaField label="What was wrong (one per line)" rows={2} value={issues} findings={[]} onChange={setIssues} />
+        <AreaField label="What would be better (one per line)" rows={2} value={improvements} findings={[]} onChange={setImprovements} />
       </div>
-      {save.error && <ProblemNote title="The rating was not kept" error={save.error} />}
+      {save.error && <ProblemNote title="The rating was not saved" error={save.error} />}
       <div className={styles.actions}>
         <Button onClick={onClose}>Cancel</Button>
         <Button type="submit" look="primary" isBusy={save.isPending} disabled={score === null}>
-          Keep the rating
+          Save rating
         </Button>
       </div>
     </form>

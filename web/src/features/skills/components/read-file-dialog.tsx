@@ -21,7 +21,7 @@ export function ReadFileDialog({ onRead, onClose }: { onRead: (spec: SkillSpec) 
   const ready = check.data?.skill
 
   return (
-    <Dialog title="Read a SKILL.md" width="wide" onClose={onClose}>
+    <Dialog title="Import SKILL.md" width="wide" onClose={onClose}>
       <div className={styles.body}>
         <AreaField
           label="The whole file, with its frontmatter"
@@ -37,16 +37,16 @@ export function ReadFileDialog({ onRead, onClose }: { onRead: (spec: SkillSpec) 
           }}
         />
         <Findings findings={check.data?.findings ?? []} />
-        {check.error && <ProblemNote title="It could not be read" error={check.error} />}
+        {check.error && <ProblemNote title="Could not read it" error={check.error} />}
         <div className={styles.actions}>
           <Button onClick={onClose}>Cancel</Button>
           {ready ? (
             <Button look="primary" onClick={() => onRead(ready)}>
-              Take it over all the same
+              Import anyway
             </Button>
           ) : (
             <Button look="primary" isBusy={check.isPending} disabled={text.trim() === ''} onClick={() => check.mutate()}>
-              Check and take it over
+              Check and import
             </Button>
           )}
         </div>

@@ -14,7 +14,7 @@ export function ScoreChart({ rounds }: { rounds: readonly Round[] }): ReactNode 
   const [shown, setShown] = useState<number | null>(null)
   const root = useRef<SVGSVGElement>(null)
   const last = points.at(-1)
-  if (!last) return <p className={styles.nothing}>No answer was rated yet.</p>
+  if (!last) return <p className={styles.nothing}>No ratings yet.</p>
   const current = Math.min(shown ?? points.length - 1, points.length - 1)
   const point = points[current] ?? last
   const move = (event: KeyboardEvent): void => {

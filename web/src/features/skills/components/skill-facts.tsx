@@ -15,8 +15,8 @@ export function SkillFacts({ skill }: { skill: Skill }): ReactNode {
       <Fact name="Experience">
         <Experience value={skill.experience ?? null} />
       </Fact>
-      <Fact name="Runs that had it">{usage.offered}</Fact>
-      <Fact name="Called by name">
+      <Fact name="Runs">{usage.offered}</Fact>
+      <Fact name="Used by name">
         {usage.invoked}
         {usage.invoked > 0 && <small> {outcomes(usage)}</small>}
       </Fact>

@@ -24,7 +24,7 @@ it('ties each finding to its field, and tells the rest at the top', () => {
   const findings: Finding[] = [
     { level: 'error', pointer: '/description', message: 'too short' },
     { level: 'warning', pointer: '/parameters/0/name', message: 'not used' },
-    { level: 'warning', pointer: '/mood', message: 'not known' },
+    { level: 'warning', pointer: '/mood', message: 'unknown' },
   ]
   render(<Form findings={findings} />)
   const description = screen.getByLabelText('Description')
@@ -33,7 +33,7 @@ it('ties each finding to its field, and tells the rest at the top', () => {
   const name = within(screen.getByRole('group', { name: 'Parameter depth' })).getByLabelText('Name')
   expect(name.hasAttribute('aria-invalid')).toBe(false)
   expect(describedBy(name)).toContain('Warning: not used')
-  expect(screen.getAllByText('not known')).toHaveLength(1)
+  expect(screen.getAllByText('unknown')).toHaveLength(1)
 })
 
 it('keeps the name of a skill that exists', () => {
@@ -49,7 +49,7 @@ it('adds, types and removes parameters', () => {
   const second = within(rows[1] as HTMLElement)
   fireEvent.change(second.getByLabelText('Name'), { target: { value: 'language' } })
   fireEvent.change(second.getByLabelText('Type'), { target: { value: 'choice' } })
-  fireEvent.change(second.getByLabelText('Choices, one in each line'), { target: { value: 'de\nen' } })
+  fireEvent.change(second.getByLabelText('Choices (one per line)'), { target: { value: 'de\nen' } })
   fireEvent.change(second.getByLabelText('Default'), { target: { value: 'en' } })
   fireEvent.click(screen.getByRole('button', { name: 'Remove depth' }))
   expect(typedSpec().parameters).toEqual([{ name: 'language', type: 'choice', description: null, required: false, default: 'en', choices: ['de', 'en'] }])
@@ -68,7 +68,7 @@ it('reads out what a diff only colours', () => {
   expect(screen.getByRole('region', { name: 'Changes' }).textContent).toContain('removed: old')
   cleanup()
   render(<UnifiedDiff label="Changes" diff="" />)
-  screen.getByText('Nothing differs.')
+  screen.getByText('No differences.')
 })
 
 it('has one stop in the chart for the Tab key, and arrows from there', () => {

@@ -26,7 +26,7 @@ export function SkillForm({ draft, isNew, findings, preview, onChange }: SkillFo
   return (
     <div className={styles.form}>
       <Findings findings={findingsElsewhere(findings)} />
-      <Section title="What it is">
+      <Section title="Basics">
         <div className={styles.pair}>
           <TextField
             label="Name"
@@ -35,28 +35,28 @@ export function SkillForm({ draft, isNew, findings, preview, onChange }: SkillFo
             maxLength={64}
             spellCheck={false}
             findings={isNew ? at('/name') : []}
-            hint={isNew ? <>The word that calls it, as in <code>/code-review</code>. It cannot be changed later.</> : undefined}
+            hint={isNew ? <>Type it to use the skill: <code>/code-review</code>. It cannot be changed later.</> : undefined}
             onChange={(name) => change({ name })}
           />
-          <TextField label="Display name" value={draft.displayName} maxLength={120} findings={at('/display_name')} hint={isNew ? 'For people. May be left out.' : undefined} onChange={(displayName) => change({ displayName })} />
+          <TextField label="Display name" value={draft.displayName} maxLength={120} findings={at('/display_name')} hint={isNew ? 'For people. Optional.' : undefined} onChange={(displayName) => change({ displayName })} />
         </div>
         <AreaField
           label="Description"
           value={draft.description}
           rows={3}
           findings={at('/description')}
-          hint={`What it does and when to use it: agents choose by these words. ${draft.description.trim().length} of ${longestDescription} characters.`}
+          hint={`What it does and when to use it; agents choose by this text. ${draft.description.trim().length} of ${longestDescription} characters.`}
           onChange={(description) => change({ description })}
         />
         <div className={styles.pair}>
           <TextField label="Category" value={draft.category} findings={at('/category')} onChange={(category) => change({ category })} />
-          <TextField label="Your word for the version" placeholder="1.2.0" value={draft.label} findings={at('/label')} onChange={(label) => change({ label })} />
+          <TextField label="Version label" placeholder="1.2.0" value={draft.label} findings={at('/label')} onChange={(label) => change({ label })} />
         </div>
       </Section>
       <BodyEditor body={draft.body} preview={preview} findings={at('/body')} onChange={(body) => change({ body })} />
       <ParameterList parameters={draft.parameters} findings={at('/parameters')} onChange={(parameters) => change({ parameters })} />
       <ToolFields draft={draft} findings={findings} onChange={change} />
-      <Section title="MCP servers of its own" lead={<>Runs that have the skill reach these beside their agent’s own. Write secrets as <code>{'${VARIABLE}'}</code>.</>}>
+      <Section title="MCP servers" lead={<>Available in runs with this skill. Write secrets as <code>{'${VARIABLE}'}</code>.</>}>
         <AreaField
           label="Servers, as in .mcp.json"
           isCode
@@ -70,7 +70,7 @@ export function SkillForm({ draft, isNew, findings, preview, onChange }: SkillFo
       <Section title="More">
         <div className={styles.pair}>
           <TextField label="Licence" value={draft.license} findings={at('/license')} onChange={(license) => change({ license })} />
-          <TextField label="Compatibility" value={draft.compatibility} findings={at('/compatibility')} hint="What it needs to work, such as programs or network access." onChange={(compatibility) => change({ compatibility })} />
+          <TextField label="Compatibility" value={draft.compatibility} findings={at('/compatibility')} hint="Requirements, such as programs or network access." onChange={(compatibility) => change({ compatibility })} />
         </div>
         <AreaField label="Metadata, as JSON" isCode rows={2} value={draft.metadata} findings={at('/metadata')} placeholder={'{ "source": "team handbook" }'} onChange={(metadata) => change({ metadata })} />
       </Section>

@@ -30,15 +30,15 @@ export function SkillPage({ name, tab }: { name: string; tab: Tab }): ReactNode 
       {skill && <Parts skill={skill} tab={tab} />}
       {!skill && !error && (
         <p className={loading.loading} role="status">
-          Reading the skill
+          Loading…
         </p>
       )}
       {isMissing && !skill && (
         <p className={styles.missing}>
-          There is no skill of this name. It may have been deleted. <Link to="/skills">Show all skills</Link>
+          Skill not found. It may have been deleted. <Link to="/skills">Show all skills</Link>
         </p>
       )}
-      {error && !isMissing && <ProblemNote title="The skill could not be read" error={error} onRetry={() => void refetch()} />}
+      {error && !isMissing && <ProblemNote title="Could not load the skill" error={error} onRetry={() => void refetch()} />}
     </PageBody>
   )
 }
@@ -69,9 +69,9 @@ function Actions({ skill }: { skill: Skill }): ReactNode {
         Export
       </a>
       <Menu
-        label="More about this skill"
+        label="Skill actions"
         icon={<Ellipsis size={18} aria-hidden />}
-        items={[{ label: 'Delete the skill', icon: <Trash2 size={15} aria-hidden />, isDangerous: true, onSelect: () => setIsDeleting(true) }]}
+        items={[{ label: 'Delete skill', icon: <Trash2 size={15} aria-hidden />, isDangerous: true, onSelect: () => setIsDeleting(true) }]}
       />
       {isDeleting && <DeleteSkillDialog skill={skill} onClose={() => setIsDeleting(false)} />}
     </>

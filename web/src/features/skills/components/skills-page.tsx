@@ -29,7 +29,7 @@ export function SkillsPage(): ReactNode {
       <div className={styles.page} data-over={drop.isOver || undefined} {...drop.handlers}>
         <div className={styles.head}>
           <p className={styles.lead}>
-            What agents know how to do: instructions that they take up when a task calls for them, or when a message begins with <code>/name</code>.
+            Reusable instructions that agents load when a task needs them, or when you type <code>/name</code>.
           </p>
           <div className={styles.actions}>
             <FileButton label="Import a zip" accept=".zip,application/zip" isBusy={bringIn.isBusy} onFiles={([archive]) => archive && bringIn.start({ archive })} />
@@ -40,15 +40,15 @@ export function SkillsPage(): ReactNode {
           </div>
         </div>
         {bringIn.error != null && <ProblemNote title="The skill was not imported" error={bringIn.error} />}
-        {error && <ProblemNote title="The skills could not be read" error={error} onRetry={() => void refetch()} />}
+        {error && <ProblemNote title="Could not load skills" error={error} onRetry={() => void refetch()} />}
         {!data && !error && (
           <p className={loading.loading} role="status">
-            Reading the skills
+            Loading…
           </p>
         )}
         {data && <Found skills={data.skills} />}
         {data && data.folders.length > 0 && <FolderList folders={data.folders} isBusy={bringIn.isBusy} onImport={(folder) => bringIn.start({ folder })} />}
-        {drop.isOver && <p className={styles.over}>Let go to import the skill</p>}
+        {drop.isOver && <p className={styles.over}>Drop to import the skill</p>}
       </div>
       <ImportTaken bringIn={bringIn} />
     </PageBody>
@@ -61,7 +61,7 @@ function Found({ skills }: { skills: readonly SkillSummary[] }): ReactNode {
   if (skills.length === 0) {
     return (
       <div className={loading.nothing}>
-        <p>There is no skill yet. Write the first one, or drop a zip with a SKILL.md here.</p>
+        <p>No skills yet. Write one, or drop a zip with a SKILL.md here.</p>
         <Link to="/skills/new">Write a skill</Link>
       </div>
     )
@@ -74,7 +74,7 @@ function Found({ skills }: { skills: readonly SkillSummary[] }): ReactNode {
       {byCategory(found).map(({ name, skills: members }) => (
         <SkillList key={name ?? ''} title={name ?? (skills.some((skill) => skill.category) ? 'Without a category' : 'All skills')} skills={members} />
       ))}
-      {found.length === 0 && <p className={loading.nothing}>No skill has all of these words.</p>}
+      {found.length === 0 && <p className={loading.nothing}>No skills match</p>}
     </>
   )
 }

@@ -20,7 +20,7 @@ interface ToolFieldsProps {
 
 export function ToolFields({ draft, findings, onChange }: ToolFieldsProps): ReactNode {
   return (
-    <Section title="Tools" lead="One rule in each line, as in an agent’s settings. What the agent itself asks for or forbids always holds.">
+    <Section title="Tools" lead="One rule per line, as in an agent’s settings. The agent’s own rules take precedence.">
       <div className={styles.triple}>
         {rules.map(({ key, label, hint }) => (
           <AreaField

@@ -28,7 +28,7 @@ export function TrainingAnswer({ skill, message, training }: TrainingAnswerProps
     mutationFn: () => propose(skill.name, message.id),
     onSuccess: async () => {
       await queries.invalidateQueries(trainingQuery(skill.name))
-      notify('The proposal stands above, as a diff.')
+      notify('The proposal is above, as a diff.')
     },
   })
 
@@ -36,9 +36,9 @@ export function TrainingAnswer({ skill, message, training }: TrainingAnswerProps
     <article className={styles.card} aria-label={`Answer of ${message.author.name}`}>
       {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex */}
       <div className={styles.answer} tabIndex={0} role="group" aria-label="Its text">
-        {message.text === '' ? <p className={styles.meta}>{isGrowing ? 'It is at work.' : 'It said nothing.'}</p> : <Markdown text={message.text} isGrowing={isGrowing} />}
+        {message.text === '' ? <p className={styles.meta}>{isGrowing ? 'Working…' : 'No text'}</p> : <Markdown text={message.text} isGrowing={isGrowing} />}
       </div>
-      {take.error && <ProblemNote title="No proposal was made of it" error={take.error} />}
+      {take.error && <ProblemNote title="Could not create a proposal" error={take.error} />}
       {isRating ? (
         <RateForm skill={skill} messageId={message.id} onClose={() => setIsRating(false)} />
       ) : (

@@ -4,6 +4,7 @@ import { type ReactNode, useState } from 'react'
 import { Button } from '@/components/ui/button'
 import { ProblemNote } from '@/components/ui/problem-note'
 import { ApiError } from '@/lib/api/client'
+import { personName } from '@/lib/person-name'
 import type { Skill, Training, TrainingRoom } from '@/lib/api/types'
 import { giveTask, trainingMessagesQuery } from '../api/training'
 import { AreaField } from './found'
@@ -39,11 +40,11 @@ export function TrainingRoomView({ skill, room, agent, training }: TrainingRoomV
       <div className={styles.roomHead}>
         <p className={styles.meta}>With {agent}, newest last.</p>
         <Link to="/rooms/$roomId" params={{ roomId: room.room_id }}>
-          Open it as a room
+          Open as a room
         </Link>
       </div>
-      {messages.error && <ProblemNote title="The answers could not be read" error={messages.error} onRetry={() => void messages.refetch()} />}
-      {messages.data?.length === 0 && <p className={styles.meta}>Nothing was said yet. Give the agent a task that calls for the skill.</p>}
+      {messages.error && <ProblemNote title="Could not load answers" error={messages.error} onRetry={() => void messages.refetch()} />}
+      {messages.data?.length === 0 && <p className={styles.meta}>No messages yet. Give the agent a task that needs the skill.</p>}
       <ul className={styles.cards}>
         {messages.data?.map((message) => (
           <li key={message.id}>
@@ -51,7 +52,7 @@ export function TrainingRoomView({ skill, room, agent, training }: TrainingRoomV
               <TrainingAnswer skill={skill} message={message} training={training} />
             ) : (
               <p className={styles.asked}>
-                <span>{message.author.name}</span>
+                <span>{personName(message.author.name)}</span>
                 {message.text}
               </p>
             )}
@@ -65,7 +66,7 @@ export function TrainingRoomView({ skill, room, agent, training }: TrainingRoomV
           Ask for a proposal
         </Button>
         <Button look="primary" isBusy={send.isPending} disabled={task.trim() === ''} onClick={() => send.mutate(task)}>
-          Give the task
+          Send task
         </Button>
       </div>
     </div>

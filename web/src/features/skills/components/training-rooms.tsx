@@ -20,7 +20,7 @@ export function TrainingRooms({ skill, training }: { skill: Skill; training: Tra
   const queries = useQueryClient()
   const agent = chosenAgent ?? agents[0]?.id
   const room = rooms.find((one) => one.room_id === chosenRoom) ?? rooms[0]
-  const nameOf = (id: string): string => agents.find((one) => one.id === id)?.name ?? 'a deleted agent'
+  const nameOf = (id: string): string => agents.find((one) => one.id === id)?.name ?? '(deleted agent)'
 
   const open = useMutation({
     mutationFn: (agentId: string) => beginTraining(skill.name, agentId),
@@ -31,7 +31,7 @@ export function TrainingRooms({ skill, training }: { skill: Skill; training: Tra
   })
 
   return (
-    <Section title="Training rooms" lead="In one an agent has the skill and knows that it is trained: give it tasks, rate what it answers, and ask it to propose better instructions.">
+    <Section title="Training rooms" lead="An agent practices the skill here: give it tasks, rate its answers, and ask it to propose better instructions.">
       <div className={styles.tools}>
         <Select label="Agent" value={agent ?? ''} options={agents.map(({ id, name }) => ({ value: id, label: name }))} onChange={setAgent} />
         <Button isBusy={open.isPending} disabled={agent === undefined} onClick={() => agent !== undefined && open.mutate(agent)}>

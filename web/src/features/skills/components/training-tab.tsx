@@ -12,11 +12,11 @@ import styles from './training.module.css'
 
 export function TrainingTab({ skill }: { skill: Skill }): ReactNode {
   const { data: training, error, refetch } = useQuery(trainingQuery(skill.name))
-  if (error && !training) return <ProblemNote title="The training could not be read" error={error} onRetry={() => void refetch()} />
+  if (error && !training) return <ProblemNote title="Could not load the training" error={error} onRetry={() => void refetch()} />
   if (!training) return null
   return (
     <div className={styles.tab}>
-      <Section title="Experience" lead="It follows from the ratings: recent ones weigh more, and few prove little. Five times the best is 50 of 100.">
+      <Section title="Experience" lead="Based on your ratings; recent ones count more.">
         <ScoreChart rounds={training.rounds} />
       </Section>
       <ProposalList skill={skill} proposals={training.proposals} />

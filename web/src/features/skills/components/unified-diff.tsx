@@ -10,7 +10,7 @@ const words = { added: 'added: ', removed: 'removed: ' } as Record<string, strin
 /** A diff that the server made. */
 export const UnifiedDiff = memo(function UnifiedDiff({ diff, label }: { diff: string; label: string }): ReactNode {
   const lines = useMemo(() => readUnified(diff), [diff])
-  if (lines.length === 0) return <p className={styles.nothing}>Nothing differs.</p>
+  if (lines.length === 0) return <p className={styles.nothing}>No differences.</p>
   return (
     // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex
     <pre className={styles.diff} tabIndex={0} role="region" aria-label={label}>

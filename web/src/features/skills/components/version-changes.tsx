@@ -27,7 +27,7 @@ export function VersionChanges({ skill, version, others }: VersionChangesProps):
     onSuccess: async (restored) => {
       queries.setQueryData(skillQuery(skill.name).queryKey, restored)
       await queries.invalidateQueries({ queryKey: queryKeys.skills.all })
-      notify(restored.version === skill.version ? `Version ${version} is what is here already.` : `Version ${version} is back, as version ${restored.version}.`)
+      notify(restored.version === skill.version ? `Version ${version} is already the current one.` : `Version ${version} is back, as version ${restored.version}.`)
     },
   })
   return (
@@ -49,8 +49,8 @@ export function VersionChanges({ skill, version, others }: VersionChangesProps):
         )}
       </div>
       {restore.error && <ProblemNote title="It was not restored" error={restore.error} />}
-      {error && <ProblemNote title="The version could not be read" error={error} onRetry={() => void refetch()} />}
-      {data && (against === null ? <p className={styles.first}>This is the only version there is.</p> : <UnifiedDiff diff={data.diff} label={`Changes from version ${against} to ${version}`} />)}
+      {error && <ProblemNote title="Could not load the version" error={error} onRetry={() => void refetch()} />}
+      {data && (against === null ? <p className={styles.first}>This is the only version.</p> : <UnifiedDiff diff={data.diff} label={`Changes from version ${against} to ${version}`} />)}
     </div>
   )
 }

@@ -11,7 +11,7 @@ import styles from './versions-tab.module.css'
 export function VersionsTab({ skill }: { skill: Skill }): ReactNode {
   const { data: versions, error, refetch } = useQuery(versionsQuery(skill.name))
   const [shown, setShown] = useState<number | null>(null)
-  if (error) return <ProblemNote title="The versions could not be read" error={error} onRetry={() => void refetch()} />
+  if (error) return <ProblemNote title="Could not load versions" error={error} onRetry={() => void refetch()} />
   return (
     <ol className={styles.list} aria-label="Versions, newest first">
       {versions?.map((version) => (

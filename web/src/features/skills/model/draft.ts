@@ -103,7 +103,7 @@ export function nameFinding(name: string): Finding | null {
     name === ''
       ? 'A skill needs a name, such as code-review.'
       : !namePattern.test(name) || name.length > 64
-        ? 'Use 1 to 64 small letters, digits and single hyphens between them, such as code-review.'
+        ? 'Use 1–64 lowercase letters, digits and single hyphens between them, such as code-review.'
         : taken.includes(name)
           ? `“${name}” is the address of this page; choose another name.`
           : null

@@ -16,6 +16,8 @@ const mostLabels = 6
 /** A column for each hour or day, piled up from the series. The same figures stand below as a table. */
 export function UsageChart({ chart, bucket, measure }: UsageChartProps): ReactNode {
   const { columns, top, steps, limits } = chart
+  // A scale of dollars beside a chart without any would look like a sum.
+  const isEmpty = limits.length === 0 && columns.every((column) => column.total === 0)
   const lines = Array.from({ length: steps + 1 }, (_, step) => step / steps)
   const [shown, setShown] = useState<number | null>(null)
   const [stop, setStop] = useState(columns.length - 1)
@@ -34,7 +36,7 @@ export function UsageChart({ chart, bucket, measure }: UsageChartProps): ReactNo
       <div className={styles.plot}>
         <div className={chartStyles.scale} aria-hidden>
           {lines.toReversed().map((line) => (
-            <span key={line}>{measured(line * top, measure)}</span>
+            <span key={line}>{isEmpty && line > 0 ? '' : measured(line * top, measure)}</span>
           ))}
         </div>
         {/* The keys are for the columns inside. */}
@@ -85,10 +87,10 @@ export function UsageChart({ chart, bucket, measure }: UsageChartProps): ReactNo
 function hintOf({ columns }: Chart, bucket: Bucket): string {
   if (columns.every((column) => column.total === 0)) {
     return columns.some((column) => column.hasUnknown)
-      ? 'The price of what was used is not known here, so there is no sum to draw. Tokens and runs are known.'
-      : 'All of it was free of charge. Tokens and runs can be shown instead.'
+      ? 'The prices of these models are unknown. Show tokens or runs instead.'
+      : 'No cost in this period'
   }
-  return bucket === 'day' ? 'Days are counted in UTC. Rest on a column to read its figures.' : 'Rest on a column to read its figures.'
+  return bucket === 'day' ? 'Days are counted in UTC. Hover a column for its figures.' : 'Hover a column for its figures.'
 }
 
 interface ColumnViewProps {

@@ -10,7 +10,7 @@ export function UsageColumns({ columns, bucket, measure }: { columns: readonly C
   const filled = columns.filter((column) => column.parts.length > 0)
   return (
     <details className={styles.details}>
-      <summary>Figures as a table</summary>
+      <summary>Show as table</summary>
       <table className={styles.table}>
         <caption className="visually-hidden">{words[measure]} over time</caption>
         <thead>

@@ -19,7 +19,7 @@ export function UsageControls({ filter, onChange }: UsageControlsProps): ReactNo
     <div className={styles.controls}>
       <Segmented
         label="Time"
-        choices={[...ranges.map((value) => ({ value, label: rangeWords[value] })), { value: 'own', label: 'Other days' }]}
+        choices={[...ranges.map((value) => ({ value, label: rangeWords[value] })), { value: 'own', label: 'Custom range' }]}
         value={isOwn ? 'own' : (filter.range ?? 'week')}
         onChange={(value) => onChange(value === 'own' ? { ...rest, ...currentDays(filter) } : { ...rest, range: value as Range })}
       />

@@ -45,13 +45,13 @@ export function UsagePage({ filter }: { filter: UsageFilter }): ReactNode {
       }
     >
       <UsageControls filter={filter} onChange={(search) => void navigate({ to: '/usage', search })} />
-      {error && <ProblemNote title="The usage could not be read" error={error} onRetry={() => void refetch()} />}
+      {error && <ProblemNote title="Could not load usage" error={error} onRetry={() => void refetch()} />}
       {report && chart && (
         <div className={styles.report} aria-busy={isPlaceholderData}>
           <UsageTotals total={report.total} />
           {report.series.length === 0 ? (
             <p className={loading.nothing}>
-              Nothing was used in this time. <Link to="/">Say something in a room</Link>, or look further back.
+              No usage in this period. <Link to="/">Send a message in a room</Link>, or choose a longer period.
             </p>
           ) : (
             <div className={styles.sides}>

@@ -1,9 +1,9 @@
 import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import type { UsageReport, UsageSeries } from '@/lib/api/types'
-import { count, duration, tokens } from '@/lib/format'
+import { costText, count, duration, percent, tokens } from '@/lib/format'
 import { ranked } from '../model/chart'
-import { costText, successRate } from '../model/figures'
+import { successRate } from '../model/figures'
 import type { GroupBy, Measure } from '../model/usage-filter'
 import chart from './usage-chart.module.css'
 import styles from './usage-table.module.css'
@@ -72,7 +72,7 @@ function Row({ series, hue, by }: { series: UsageSeries; hue: number; by: GroupB
       <td data-number>{count(tokens(total))}</td>
       <td data-number>
         {count(total.runs)}
-        {rate !== null && rate < 1 && <small>{Math.round(rate * 100)} % completed</small>}
+        {rate !== null && rate < 1 && <small>{percent(rate)} completed</small>}
       </td>
       <td data-number data-room="some">
         {duration(total.duration_ms)}

@@ -1,7 +1,7 @@
 import type { ReactNode } from 'react'
 import type { UsageFigures } from '@/lib/api/types'
-import { count, dollars, duration, tokens } from '@/lib/format'
-import { costText, runsText, successRate } from '../model/figures'
+import { costText, count, dollars, duration, percent, tokens } from '@/lib/format'
+import { runsText, successRate } from '../model/figures'
 import styles from './usage-page.module.css'
 
 export function UsageTotals({ total }: { total: UsageFigures }): ReactNode {
@@ -12,8 +12,8 @@ export function UsageTotals({ total }: { total: UsageFigures }): ReactNode {
       <Total name="Tokens" value={count(tokens(total))} note={`${count(total.input_tokens)} in, ${count(total.output_tokens)} out`} />
       <Total name="From cache" value={count(total.cache_read_tokens)} note={`${count(total.cache_write_tokens)} written to it`} />
       <Total name="Runs" value={count(total.runs)} note={`${total.failed} failed, ${total.stopped} stopped`} />
-      <Total name="Completed" value={rate === null ? '–' : `${Math.round(rate * 100)} %`} note="of those not stopped" />
-      <Total name="Time at work" value={duration(total.duration_ms)} note={null} />
+      <Total name="Completed" value={rate === null ? '–' : percent(rate)} note="excluding stopped" />
+      <Total name="Run time" value={duration(total.duration_ms)} note={null} />
     </dl>
   )
 }

@@ -2,7 +2,8 @@ import { describe, expect, it } from 'vitest'
 import type { UsageFigures, UsageReport } from '@/lib/api/types'
 import { describeColumn, drawUsage, labelled, scaleFor } from './chart'
 import { toCsv } from './csv'
-import { costText, successRate } from './figures'
+import { costText } from '@/lib/format'
+import { successRate } from './figures'
 
 const figures = (more: Partial<UsageFigures>): UsageFigures => ({
   runs: 1,

@@ -1,5 +1,5 @@
 import type { UsageFigures } from '@/lib/api/types'
-import { count, dollars, tokens } from '@/lib/format'
+import { costText, count, tokens } from '@/lib/format'
 import type { Measure } from './usage-filter'
 
 type Counts = Pick<UsageFigures, 'runs' | 'input_tokens' | 'output_tokens' | 'cache_read_tokens' | 'cache_write_tokens' | 'cost' | 'unpriced'>
@@ -8,12 +8,6 @@ type Counts = Pick<UsageFigures, 'runs' | 'input_tokens' | 'output_tokens' | 'ca
 export function valueOf(figures: Counts, measure: Measure): number {
   if (measure === 'tokens') return tokens(figures)
   return measure === 'runs' ? figures.runs : (figures.cost ?? 0)
-}
-
-/** The sum of what has a price, and whether there was more. */
-export function costText({ cost, unpriced }: Pick<Counts, 'cost' | 'unpriced'>): string {
-  if (unpriced === 0) return dollars(cost ?? 0)
-  return cost ? `${dollars(cost)} + unknown` : 'unknown'
 }
 
 export function valueText(figures: Counts, measure: Measure): string {

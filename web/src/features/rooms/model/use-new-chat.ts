@@ -1,0 +1,19 @@
+import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { useNavigate } from '@tanstack/react-router'
+import { explain } from '@/lib/api/client'
+import { notify } from '@/lib/notices'
+import { newChat } from './new-chat'
+
+/** Opens a new chat with the agents that were talked to last. */
+export function useNewChat(): () => void {
+  const queries = useQueryClient()
+  const navigate = useNavigate()
+  const { mutate, isPending } = useMutation({
+    mutationFn: () => newChat(queries),
+    onSuccess: (room) => navigate({ to: '/rooms/$roomId', params: { roomId: room.id } }),
+    onError: (error) => notify(`No chat was created. ${explain(error)}`, 'problem'),
+  })
+  return () => {
+    if (!isPending) mutate()
+  }
+}

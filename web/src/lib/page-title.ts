@@ -1,0 +1,18 @@
+let title = ''
+let waiting = 0
+
+/** The title of the page, behind the number of rooms that wait for the person. */
+export function setPageTitle(next: string | null): void {
+  title = next === null ? 'Greenroom' : `${next} · Greenroom`
+  show()
+}
+
+export function setTitleBadge(count: number): void {
+  waiting = count
+  show()
+}
+
+function show(): void {
+  if (title === '') return
+  document.title = waiting > 0 ? `(${waiting}) ${title}` : title
+}
