@@ -48,7 +48,7 @@ function scenes(deeds: Deeds): Scene[] {
         await page.locator('[data-column="23"]').focus()
       },
     },
-    { name: 'usage-none', path: '/usage?from=2020-01-01&to=2020-01-05', prepare: (page) => page.getByText('Nothing was used').waitFor() },
+    { name: 'usage-none', path: '/usage?from=2020-01-01&to=2020-01-05', prepare: (page) => page.getByText('No usage in this period').waitFor() },
     { name: 'settings', path: '/settings', prepare: checked },
     {
       name: 'new-token',

@@ -102,7 +102,7 @@ function scenes(): Scene[] {
       },
     },
     { name: 'agent-options', path: `/agents/${direct}`, prepare: (page) => page.getByLabel('Thinking', { exact: true }).scrollIntoViewIfNeeded() },
-    { name: 'agent-skill-values', path: `/agents/${direct}`, prepare: (page) => page.getByLabel('path (needed)').scrollIntoViewIfNeeded() },
+    { name: 'agent-skill-values', path: `/agents/${direct}`, prepare: (page) => page.getByLabel('path (required)').scrollIntoViewIfNeeded() },
   ]
 }
 

@@ -11,7 +11,10 @@ it('kill -9 while it streams: the page says so, comes back by itself, and what w
   await stage.server.kill()
   await room.page.getByText('Reconnecting').waitFor()
   await stage.server.up()
+  const up = performance.now()
   await room.page.getByText('Connected', { exact: true }).waitFor({ timeout: 20_000 })
+  // Three seconds at most between two attempts, and one for a busy machine.
+  expect(performance.now() - up).toBeLessThan(4000)
   await room.hears('The server restarted while this was running', 40_000)
   const said = await room.lastAnswer.locator('p').first().innerText()
   expect(numbers(400).startsWith(said)).toBe(true)

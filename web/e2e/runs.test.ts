@@ -60,7 +60,7 @@ describe('the list of runs', () => {
     await page.goto(`${stage.url}/runs?room=${new URL(room.page.url()).pathname.split('/').pop()}`)
     await page.getByText('No runs match.').waitFor()
     await room.say('!ask Bash {"cmd":"ls"}')
-    await rows(page).filter({ hasText: 'Waiting for you' }).waitFor()
+    await rows(page).filter({ hasText: 'Waiting for approval' }).waitFor()
     await room.button(/^Allow$/).click()
     await rows(page).filter({ hasText: 'Completed' }).waitFor()
   })
@@ -113,7 +113,7 @@ describe('one run', () => {
   it('says why it failed and what to do', async () => {
     const page = await stage.page(`/runs/${deeds.failed}`)
     const end = page.getByRole('region', { name: 'Why it failed' })
-    expect(await end.innerText()).toMatch(/over capacity.*Retry.*Code over_loaded/s)
+    expect(await end.innerText()).toMatch(/over capacity.*retry.*Error code: over_loaded/s)
   })
 
   it('says what stopping took', async () => {

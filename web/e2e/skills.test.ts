@@ -24,11 +24,11 @@ async function openSkill(name: string, tab = ''): Promise<Page> {
 
 it('makes a skill, and says at each field what is wrong with it', async () => {
   const page = await stage.page('/skills')
-  await page.getByText('There is no skill yet').waitFor()
+  await page.getByText('No skills yet').waitFor()
   await page.getByRole('link', { name: 'New skill' }).click()
   const name = page.getByLabel('Name', { exact: true })
   await name.fill('Code Review')
-  await page.getByText('small letters, digits and single hyphens').waitFor()
+  await page.getByText('lowercase letters, digits and single hyphens').waitFor()
   expect(await name.getAttribute('aria-invalid')).toBe('true')
   await name.fill('code-review')
   await page.getByLabel('Category').fill('engineering')
@@ -127,7 +127,7 @@ it('keeps what is typed while other parts are looked at, and asks before it is l
 
   await stage.server.send('PATCH', '/skills/guarded', { body: 'theirs' })
   await save(page).click()
-  await page.getByText('The skill has become version 2 meanwhile').waitFor()
+  await page.getByText('Version 2 was saved meanwhile').waitFor()
   await page.getByRole('button', { name: 'Overwrite' }).click()
   await page.getByText('Saved as version 3.').waitFor()
   expect(await stage.server.api('/skills/guarded')).toMatchObject({ version: 3, body: 'mine' })
@@ -290,7 +290,7 @@ const scenes: Scene[] = [
       await page.getByRole('dialog').waitFor()
     },
   },
-  { name: 'skill-missing', path: '/skills/no-such-skill', prepare: (page) => page.getByText('There is no skill of this name').waitFor() },
+  { name: 'skill-missing', path: '/skills/no-such-skill', prepare: (page) => page.getByText('Skill not found').waitFor() },
 ]
 
 describe('every page of skills is within its width, without a barrier, and pictured', () => {

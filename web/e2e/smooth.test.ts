@@ -136,6 +136,29 @@ it('thousands of messages: only those near the screen are in the page, older one
   expect(last).toBe('3000')
 })
 
+it('eight tools with output move nothing that is being read', async () => {
+  const { view } = await open('Tools')
+  await view.page.evaluate(() => {
+    const shifts = { sum: 0 }
+    Object.assign(globalThis, { shifts })
+    const note = (list: PerformanceObserverEntryList): void => {
+      for (const entry of list.getEntries() as (PerformanceEntry & { value: number; hadRecentInput: boolean })[]) if (!entry.hadRecentInput) shifts.sum += entry.value
+    }
+    new PerformanceObserver(note).observe({ type: 'layout-shift', buffered: true })
+  })
+  const tools = Array.from({ length: 8 }, (_, index) => [
+    { after_ms: 60, tool_use: { id: `t${index}`, name: 'Bash', input: { command: `step ${index}` } } },
+    ...[1, 2, 3].map((line) => ({ after_ms: 40, tool_output: { id: `t${index}`, delta: `line ${line} of its output\n` } })),
+    { after_ms: 60, tool_result: { id: `t${index}`, content: 'done' } },
+  ]).flat()
+  await view.say(`!script ${JSON.stringify([...tools, { text: 'All done.' }])}`)
+  await view.hears('All done.')
+  await view.lastAnswer.getByText(/tokens/).waitFor()
+  const shift = await view.page.evaluate(() => (globalThis as unknown as { shifts: { sum: number } }).shifts.sum)
+  console.log(`layout shift with eight tools: ${shift.toFixed(4)}`)
+  expect(shift).toBeLessThan(0.05)
+})
+
 it('scrolling up is left alone, and a button leads back to what is new', async () => {
   const { view } = await open('Scroll')
   await view.say('!count 3000')

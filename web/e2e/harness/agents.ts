@@ -30,7 +30,7 @@ export class AgentsView {
   }
 
   async choose(agent: string, item: string): Promise<void> {
-    await this.page.getByRole('main').getByRole('button', { name: `More about ${agent}` }).click()
+    await this.page.getByRole('main').getByRole('button', { name: `Actions for ${agent}` }).click()
     await this.page.getByRole('menuitem', { name: item }).click()
   }
 

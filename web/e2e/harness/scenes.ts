@@ -83,7 +83,7 @@ async function attach(page: Page): Promise<void> {
   await page.getByText('4.2 kB').waitFor()
   await page.route('**/api/uploads*', (route) => (route.request().url().includes('broken') ? route.abort('connectionfailed') : undefined))
   await pick('broken-capture.pcap')
-  await page.getByRole('alert').filter({ hasText: 'The connection broke' }).waitFor()
+  await page.getByRole('alert').filter({ hasText: 'The connection was lost' }).waitFor()
   await pick('capture.pcap')
   await page.getByRole('progressbar').waitFor()
 }
