@@ -3,7 +3,7 @@
 //! agents' programs.
 
 use super::{
-    AccountStore, client_scheme::ClientScheme, request_source::RequestSource, session_cookie,
+    AccountStore, request_source::RequestSource, session_cookie,
     sign_in_links::SignInLinks, token,
 };
 use crate::error::{Code, Problem};
