@@ -86,6 +86,7 @@ async fn answer_to(message: &str, data: &Path) -> anyhow::Result<String> {
         concurrency_per_workspace: 1,
         unfinished_runs_per_workspace: 100,
         erase_after: Duration::from_secs(7 * 24 * 3600),
+        workspace_limits: engine::WorkspaceLimits { rooms: 100, stored_bytes: 1 << 30 },
         lease: Duration::from_secs(15),
         limits: Limits::default(),
         stop_grace: Duration::from_secs(10),

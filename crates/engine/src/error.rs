@@ -33,6 +33,13 @@ pub enum EngineError {
     RoomBusy,
     #[error("this workspace already has {limit} runs that wait or execute, the most it may have; wait, or cancel some")]
     QueueFull { limit: usize },
+    #[error("this workspace has {limit} rooms, the most it may have; delete some")]
+    TooManyRooms { limit: usize },
+    #[error(
+        "this workspace would store more than {} MB, the most it may have; delete rooms, files or skills, or ask the operator",
+        .limit / 1_000_000
+    )]
+    StorageFull { limit: u64 },
     #[error("{}", budget_message(.0))]
     BudgetExceeded(Box<BudgetStatus>),
     #[error("this Idempotency-Key was used for a different request; use a new key for a new request")]

@@ -15,6 +15,7 @@ mod follow;
 mod mcp_servers;
 mod queries;
 mod run;
+mod shares;
 mod skills;
 mod tape;
 mod turn;
@@ -31,6 +32,7 @@ pub use folders::Folders;
 pub use follow::{EventReader, EventUpdate};
 pub use mcp_servers::{McpServerSource, McpVariables, ServerProblem, VariableUse, skill_layer};
 pub use queries::Queries;
+pub use shares::WorkspaceLimits;
 pub use uploads::IncomingUpload;
 pub use work::Worker;
 
@@ -38,9 +40,10 @@ use commands::InspectionCache;
 use domain::{limits::Limits, mcp::McpFileServers};
 use providers::{ProviderRegistry, host_tools::HostTools};
 use run::ActiveRuns;
+use shares::{McpTestSlots, StoredBytesCache};
 use std::{sync::Arc, time::Duration};
 use store::Store;
-use tokio::{sync::Semaphore, task::JoinSet, time::timeout};
+use tokio::{task::JoinSet, time::timeout};
 use tokio_util::task::TaskTracker;
 use work::Handoff;
 use workbench::mcp::McpManager;
@@ -53,6 +56,7 @@ pub struct EngineConfig {
     pub concurrency_per_workspace: usize,
     /// How many runs of one workspace may wait and execute, on all servers together.
     pub unfinished_runs_per_workspace: usize,
+    pub workspace_limits: WorkspaceLimits,
     /// How long a lease lasts without renewal; the worker renews three times per lease.
     pub lease: Duration,
     /// How long after its delete a room or an agent is erased.
@@ -72,10 +76,13 @@ pub struct EngineConfig {
 
 /// A cheaply cloned handle; every command is a method on it.
 #[derive(Clone)]
-pub struct Engine(Arc<EngineInner>);
+pub struct Engine {
+    inner: Arc<EngineInner>,
+    /// On the connections of clients, or on those of the worker.
+    store: Store,
+}
 
 struct EngineInner {
-    store: Store,
     queries: Queries,
     providers: ProviderRegistry,
     mcp: McpManager,
@@ -83,14 +90,12 @@ struct EngineInner {
     handoff: Handoff,
     config: EngineConfig,
     inspection_cache: InspectionCache,
-    /// Limits concurrent tests of MCP servers.
-    mcp_test_slots: Semaphore,
+    mcp_test_slots: McpTestSlots,
+    stored_bytes_cache: StoredBytesCache,
     /// Work that a command started and that must finish even if the client disconnects.
     background_tasks: TaskTracker,
 }
 
-/// How many MCP servers are tested at once.
-const MAX_MCP_TESTS: usize = 4;
 /// How long providers may take to shut down the processes they keep between turns.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -98,24 +103,30 @@ impl Engine {
     /// `mcp` is the manager that the providers use too; the engine closes it.
     pub fn new(store: Store, providers: ProviderRegistry, mcp: McpManager, mut config: EngineConfig) -> Self {
         config.folders = config.folders.absolute();
-        Self(Arc::new(EngineInner {
+        let inner = Arc::new(EngineInner {
             queries: Queries::new(store.clone()),
-            store,
             providers,
             mcp,
             active_runs: ActiveRuns::default(),
             handoff: Handoff::default(),
             config,
             inspection_cache: InspectionCache::default(),
-            mcp_test_slots: Semaphore::new(MAX_MCP_TESTS),
+            mcp_test_slots: McpTestSlots::default(),
+            stored_bytes_cache: StoredBytesCache::default(),
             background_tasks: TaskTracker::new(),
-        }))
+        });
+        Self { inner, store }
+    }
+
+    /// The same engine on the worker's database connections, which clients cannot take.
+    fn for_worker(&self) -> Self {
+        Self { inner: Arc::clone(&self.inner), store: self.store.for_worker() }
     }
 
     /// Closes providers and MCP servers. Call it when the server stops and no run is left; returns when no process that
     /// they kept between turns is alive, or after a timeout.
     pub async fn close(&self) {
-        let chores = &self.0.background_tasks;
+        let chores = &self.inner.background_tasks;
         chores.close();
         let mut closing = JoinSet::new();
         for provider in self.providers().iter() {
@@ -138,7 +149,7 @@ impl Engine {
 
     /// What endpoints read.
     pub fn queries(&self) -> &Queries {
-        &self.0.queries
+        &self.inner.queries
     }
 
     /// Fails if nothing can be stored at the moment.
@@ -147,38 +158,42 @@ impl Engine {
     }
 
     pub(crate) fn store(&self) -> &Store {
-        &self.0.store
+        &self.store
     }
 
     pub fn providers(&self) -> &ProviderRegistry {
-        &self.0.providers
+        &self.inner.providers
     }
 
     pub(crate) fn mcp(&self) -> &McpManager {
-        &self.0.mcp
+        &self.inner.mcp
     }
 
-    pub(crate) fn mcp_test_slots(&self) -> &Semaphore {
-        &self.0.mcp_test_slots
+    pub(crate) fn mcp_test_slots(&self) -> &McpTestSlots {
+        &self.inner.mcp_test_slots
+    }
+
+    pub(crate) fn stored_bytes_cache(&self) -> &StoredBytesCache {
+        &self.inner.stored_bytes_cache
     }
 
     pub(crate) fn active_runs(&self) -> &ActiveRuns {
-        &self.0.active_runs
+        &self.inner.active_runs
     }
 
     pub(crate) fn handoff(&self) -> &Handoff {
-        &self.0.handoff
+        &self.inner.handoff
     }
 
     pub(crate) fn background_tasks(&self) -> &TaskTracker {
-        &self.0.background_tasks
+        &self.inner.background_tasks
     }
 
     pub(crate) fn inspection_cache(&self) -> &InspectionCache {
-        &self.0.inspection_cache
+        &self.inner.inspection_cache
     }
 
     pub(crate) fn config(&self) -> &EngineConfig {
-        &self.0.config
+        &self.inner.config
     }
 }

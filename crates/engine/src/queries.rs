@@ -14,6 +14,7 @@ use domain::{
 use std::{collections::BTreeMap, sync::Arc};
 use store::{
     MessageHistory, NamedRun, RunFilter, SkillStats, SkillVersion, Store, StoreError, UsageQuery, UsageRow,
+    WorkspaceUse,
     journal::{Follower, Page},
     notify::{Notifier, OwnerWatch},
 };
@@ -45,6 +46,8 @@ queries! {
     follow(owner: &Owner, room: RoomId, after: &Position, notifier: Arc<Notifier>) -> Follower;
     run(owner: &Owner, id: RunId) -> Run;
     named_runs(owner: &Owner, filter: &RunFilter) -> Vec<NamedRun>;
+    named_runs_of_all(filter: &RunFilter) -> Vec<NamedRun>;
+    workspace_uses(limit: u32) -> Vec<WorkspaceUse>;
     run_events(room: RoomId, run: RunId, queued_seq: Seq) -> Vec<Event>;
     run_milestones(run: &Run) -> Vec<Event>;
     skills(owner: &Owner) -> Vec<Skill>;

@@ -41,7 +41,8 @@ pub struct IncomingUpload {
 
 impl Engine {
     pub async fn begin_upload(&self, actor: &Actor) -> Result<IncomingUpload, EngineError> {
-        actor.require(Permission::Post)?;
+        let owner = actor.require(Permission::Post)?;
+        self.check_storage(owner, 0).await?;
         let (id, folder) = (UploadId::generate(), self.config().folders.uploads_folder());
         let partial = folder.join(format!("{id}.{PARTIAL}"));
         let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
@@ -159,6 +160,7 @@ impl IncomingUpload {
         media_type: String,
         attempt: Option<&IdempotentRequest>,
     ) -> Result<Upload, EngineError> {
+        self.engine.check_storage(&actor.workspace, self.bytes).await?;
         let whole = self.engine.upload_file(self.id);
         self.move_into_place(&whole).await.map_err(|error| write_error(&error))?;
         let upload = Upload { id: self.id, name, media_type, bytes: self.bytes, created_at: Timestamp::now() };

@@ -1,9 +1,18 @@
 //! A bounded pool of processes that stay alive between turns.
 //!
 //! Each process has a key and at most one holder. A process that is put back stays idle for the next holder of its key,
-//! until its idle timeout, or until another key needs the slot: then the process that was idle longest is evicted. When
-//! all slots are held, callers are queued. Dropping a slot frees it.
+//! until its idle timeout, or until another key needs the slot: then an idle process is evicted. When all slots are held,
+//! callers are queued. Dropping a slot frees it.
+//!
+//! Workspaces share the slots (invariant 28). One of them holds at most three quarters of the slots, callers of the one
+//! that holds the fewest come first, and idle processes of a workspace that has more than its part are evicted first:
+//! its idle processes never push out those of another.
 
+use crate::AgentWorkspace;
+use domain::{
+    ids::{AgentId, RoomId},
+    owner::Owner,
+};
 use std::{
     collections::{HashMap, HashSet, VecDeque},
     future::Future,
@@ -23,8 +32,30 @@ pub trait PooledProcess: Send + 'static {
     fn shut_down(self) -> impl Future<Output = ()> + Send;
 }
 
-pub trait PoolKey: Eq + Hash + Clone + Send + 'static {}
-impl<K: Eq + Hash + Clone + Send + 'static> PoolKey for K {}
+pub trait PoolKey: Eq + Hash + Clone + Send + 'static {
+    /// Whether both keys belong to one workspace.
+    fn is_of_same_workspace(&self, other: &Self) -> bool;
+}
+
+/// The key of an agent's conversation in a room, for programs that serve one each.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct ConversationKey {
+    workspace: Owner,
+    room: RoomId,
+    agent: AgentId,
+}
+
+impl ConversationKey {
+    pub fn of(workspace: &AgentWorkspace) -> Self {
+        Self { workspace: workspace.owner.clone(), room: workspace.room_id, agent: workspace.agent.id }
+    }
+}
+
+impl PoolKey for ConversationKey {
+    fn is_of_same_workspace(&self, other: &Self) -> bool {
+        self.workspace == other.workspace
+    }
+}
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PoolLimits {
@@ -213,27 +244,42 @@ impl<K: PoolKey, P: PooledProcess> PoolShared<K, P> {
     }
 
     fn grant(self: &Arc<Self>, state: &mut PoolState<K, P>, key: &K) -> Option<PoolSlot<K, P>> {
+        if state.held_by_workspace_of(key) >= self.limits.slots - self.limits.slots / 4 {
+            return None;
+        }
+        self.take(state, key)
+    }
+
+    /// Takes the slot of a key, whatever its workspace holds.
+    fn take(self: &Arc<Self>, state: &mut PoolState<K, P>, key: &K) -> Option<PoolSlot<K, P>> {
         if state.held.contains(key) {
             return None;
         }
         let process = state.idle.remove(key).map(|idle| idle.process);
         let mut evicted = None;
         if process.is_none() && state.held.len() + state.idle.len() >= self.limits.slots {
-            let oldest = state.idle.iter().min_by_key(|(_, idle)| idle.since).map(|(key, _)| key.clone())?;
-            evicted = state.idle.remove(&oldest).map(|idle| idle.process);
+            let victim = state.victim_for(key, self.limits.slots)?;
+            evicted = state.idle.remove(&victim).map(|idle| idle.process);
         }
         state.held.insert(key.clone());
         let shared = Arc::clone(self);
         Some(PoolSlot { shared, key: Some(key.clone()), process, evicted, is_spare: false })
     }
 
-    /// Grants free slots to the callers that have waited longest.
+    /// Grants free slots to the callers whose workspace holds the fewest, and of these to the one that has waited longest.
     fn serve(self: &Arc<Self>) {
         loop {
             let unwanted = {
                 let mut state = self.lock();
                 state.drop_closed_waiters();
-                let Some((at, slot)) = (0..state.waiting.len()).find_map(|at| {
+                let mut order: Vec<(usize, usize)> = state
+                    .waiting
+                    .iter()
+                    .enumerate()
+                    .map(|(at, (key, _))| (state.held_by_workspace_of(key), at))
+                    .collect();
+                order.sort_unstable();
+                let Some((at, slot)) = order.into_iter().find_map(|(_, at)| {
                     let key = state.waiting[at].0.clone();
                     self.grant(&mut state, &key).map(|slot| (at, slot))
                 }) else {
@@ -257,7 +303,7 @@ impl<K: PoolKey, P: PooledProcess> PoolShared<K, P> {
             .filter(|(_, idle)| idle.since + self.limits.idle_timeout <= now)
             .map(|(key, _)| key.clone())
             .collect();
-        let slots = due.iter().filter_map(|key| self.grant(&mut state, key)).collect();
+        let slots = due.iter().filter_map(|key| self.take(&mut state, key)).collect();
         let next = state.idle.values().map(|idle| idle.since + self.limits.idle_timeout).min();
         (slots, next)
     }
@@ -269,6 +315,26 @@ impl<K: PoolKey, P: PooledProcess> PoolState<K, P> {
         if is_spare {
             self.held_spares = self.held_spares.saturating_sub(1);
         }
+    }
+
+    fn held_by_workspace_of(&self, key: &K) -> usize {
+        self.held.iter().filter(|held| held.is_of_same_workspace(key)).count()
+    }
+
+    /// The idle process that ends so that a key gets a slot: the longest idle one of the workspaces that have more than
+    /// their part of the slots; else one of the same workspace; else any, because a turn goes before an idle process.
+    fn victim_for(&self, key: &K, slots: usize) -> Option<K> {
+        let in_use = || self.held.iter().chain(self.idle.keys());
+        let mut workspaces = vec![key];
+        for other in in_use() {
+            if !workspaces.iter().any(|known| known.is_of_same_workspace(other)) {
+                workspaces.push(other);
+            }
+        }
+        let part = slots / workspaces.len();
+        let has_more = |of: &K| in_use().filter(|other| other.is_of_same_workspace(of)).count() > part;
+        let rank = |idle: &K| (!has_more(idle), !idle.is_of_same_workspace(key));
+        self.idle.iter().min_by_key(|(other, idle)| (rank(other), idle.since)).map(|(other, _)| other.clone())
     }
 
     /// No idle process is to be evicted for a caller that no longer waits.
@@ -309,7 +375,7 @@ impl<K: PoolKey, P: PooledProcess> std::fmt::Debug for ProcessPool<K, P> {
 
 #[cfg(test)]
 mod tests {
-    use super::{PoolLimits, PoolSlot, PooledProcess, ProcessPool, SlotRequest};
+    use super::{PoolKey, PoolLimits, PoolSlot, PooledProcess, ProcessPool, SlotRequest};
     use std::{
         sync::{
             Arc,
@@ -340,6 +406,13 @@ mod tests {
     impl PooledProcess for FakeProcess {
         async fn shut_down(self) {
             tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// Keys below 100 belong to one workspace, the next hundred to another.
+    impl PoolKey for u32 {
+        fn is_of_same_workspace(&self, other: &Self) -> bool {
+            self / 100 == other / 100
         }
     }
 
@@ -421,6 +494,42 @@ mod tests {
         assert!(third.take_process().await.is_none());
         assert_eq!(alive.load(Ordering::SeqCst), 1);
         assert_eq!(granted(&pool, 2).take_process().await.unwrap().name, 2);
+    }
+
+    async fn idle(pool: &ProcessPool<u32, FakeProcess>, keys: &[u32], alive: &Arc<AtomicUsize>) {
+        for key in keys {
+            granted(pool, *key).put_back(FakeProcess::new(*key, alive)).await;
+            tokio::time::advance(Duration::from_secs(1)).await;
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn h5_idle_processes_of_one_workspace_do_not_push_out_those_of_another() {
+        let (pool, alive) = pool(4, 0);
+        idle(&pool, &[101, 1, 2, 3], &alive).await;
+        idle(&pool, &[4, 5, 6], &alive).await;
+        assert_eq!(granted(&pool, 101).take_process().await.unwrap().name, 101, "the oldest, but of another workspace");
+        idle(&pool, &[101, 102], &alive).await;
+        let mut first = granted(&pool, 101);
+        assert_eq!(first.take_process().await.unwrap().name, 101, "two for each workspace");
+        assert!(granted(&pool, 5).take_process().await.is_some() && granted(&pool, 6).take_process().await.is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn h5_a_workspace_holds_no_more_than_three_quarters_of_the_slots() {
+        let (pool, alive) = pool(4, 0);
+        let mut held = vec![granted(&pool, 1), granted(&pool, 2), granted(&pool, 3)];
+        let fourth = waiting(&pool, 4, true);
+        let other = granted(&pool, 101);
+        let (fifth, theirs) = (waiting(&pool, 5, true), waiting(&pool, 102, true));
+        other.put_back(FakeProcess::new(101, &alive)).await;
+        let theirs = theirs.slot().await.unwrap();
+        drop(held.pop());
+        let fourth = fourth.slot().await.unwrap();
+        let more = waiting(&pool, 103, true);
+        drop(fourth);
+        drop(more.slot().await.unwrap());
+        drop((held, theirs, fifth));
     }
 
     #[tokio::test(start_paused = true)]

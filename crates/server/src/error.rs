@@ -63,6 +63,9 @@ codes! {
     UnsupportedMediaType = "unsupported_media_type", UNSUPPORTED_MEDIA_TYPE, "The body is not JSON";
     TooManyRequests = "too_many_requests", TOO_MANY_REQUESTS, "Too many requests";
     QueueFull = "queue_full", TOO_MANY_REQUESTS, "Too many runs are waiting";
+    TooManyStreams = "too_many_streams", TOO_MANY_REQUESTS, "Too many streams are open";
+    TooManyRooms = "too_many_rooms", FORBIDDEN, "The workspace has too many rooms";
+    StorageFull = "storage_full", INSUFFICIENT_STORAGE, "The workspace stores too much";
     BudgetExceeded = "budget_exceeded", PAYMENT_REQUIRED, "A budget is used up";
     Internal = "internal", INTERNAL_SERVER_ERROR, "Something went wrong";
     McpFailed = "mcp_failed", BAD_GATEWAY, "The MCP server failed";
@@ -173,6 +176,8 @@ impl From<engine::EngineError> for Problem {
             E::Conflict(detail) => Self::new(Code::Conflict, detail),
             E::RoomBusy => Self::new(Code::RoomBusy, error.to_string()),
             E::QueueFull { .. } => Self::new(Code::QueueFull, error.to_string()),
+            E::TooManyRooms { .. } => Self::new(Code::TooManyRooms, error.to_string()),
+            E::StorageFull { .. } => Self::new(Code::StorageFull, error.to_string()),
             E::BudgetExceeded(ref status) => Self::new(Code::BudgetExceeded, error.to_string())
                 .with("budget", status.budget.id.to_string())
                 .with("limit", status.budget.limit.as_dollars())

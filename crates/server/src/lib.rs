@@ -16,6 +16,7 @@ pub mod observe;
 pub mod openapi;
 pub mod path_routes;
 pub mod routing;
+pub mod shares;
 pub mod web;
 
 pub use mcp::McpHandlerKind;
@@ -24,8 +25,8 @@ pub use mcp::McpHandlerKind;
 pub use pastey;
 
 use auth::{
-    AccountStore, AuthSettings, Authenticator, access_changes::AccessChanges, last_used::LastUsed,
-    origin::AllowedHosts, rate_limit::RequestRateLimiter, tickets::Tickets,
+    AccountStore, AuthSettings, Authenticator, access_changes::AccessChanges, client_address::TrustedProxies,
+    last_used::LastUsed, origin::AllowedHosts, rate_limit::RequestRateLimiter, tickets::Tickets,
 };
 use engine::Engine;
 use error::Code;
@@ -36,6 +37,7 @@ use http::{
 use listen::tls::ServerTls;
 use mcp::McpService;
 use routing::{RouteInfo, RouterBuilder};
+use shares::{ShareLimits, UserShares};
 use std::{
     net::SocketAddr,
     num::NonZeroU32,
@@ -59,8 +61,17 @@ pub struct HttpServerConfig {
     pub public_hosts: Vec<String>,
     pub max_body_bytes: usize,
     pub max_connections: usize,
+    /// Of one client address.
+    pub max_connections_per_address: usize,
+    /// Who may say in a header which client a request came from.
+    pub trusted_proxies: TrustedProxies,
     pub requests_per_second: NonZeroU32,
     pub request_burst: NonZeroU32,
+    /// What one user may hold open.
+    pub shares: ShareLimits,
+    /// Messages that all WebSockets of one user may send.
+    pub socket_messages_per_second: NonZeroU32,
+    pub socket_message_burst: NonZeroU32,
     /// From the start of a request to the head of its response. Streaming bodies have no deadline.
     pub request_deadline: Duration,
     /// Time to receive a complete request head. Also the keep-alive timeout of an idle connection.
@@ -118,6 +129,9 @@ pub struct AppState {
     pub authenticator: Authenticator,
     pub allowed_hosts: AllowedHosts,
     pub rate_limiter: RequestRateLimiter,
+    /// The same for messages over WebSockets.
+    pub socket_rate_limiter: RequestRateLimiter,
+    pub shares: UserShares,
     pub readiness: Readiness,
     pub doctor: Doctor,
     pub last_used: LastUsed,
@@ -171,6 +185,11 @@ impl AppState {
             authenticator: Authenticator::new(accounts, config.auth),
             allowed_hosts: AllowedHosts::new(&config.public_hosts).map_err(HttpServerError::Config)?,
             rate_limiter: RequestRateLimiter::new(config.requests_per_second, config.request_burst),
+            socket_rate_limiter: RequestRateLimiter::new(
+                config.socket_messages_per_second,
+                config.socket_message_burst,
+            ),
+            shares: UserShares::new(config.shares),
             readiness: Readiness::new(ready),
             doctor: Doctor::new(examine),
             last_used: LastUsed::default(),
@@ -263,6 +282,8 @@ async fn run_housekeeping(app: App) {
             () = access.wait() => drop(access.take()),
         }
         app.rate_limiter.prune();
+        app.socket_rate_limiter.prune();
+        app.shares.prune();
         app.last_used.prune();
         app.mcp.run_maintenance().await;
         for actor in app.mcp.actors() {

@@ -14,6 +14,7 @@ pub const REQUESTS: &str = "greenroom_http_requests_total";
 pub const REQUEST_SECONDS: &str = "greenroom_http_request_seconds";
 pub const RATE_LIMITED: &str = "greenroom_http_rate_limited_total";
 pub const CONNECTIONS: &str = "greenroom_http_connections";
+pub const CONNECTIONS_REFUSED: &str = "greenroom_http_connections_refused_total";
 pub const MCP_SESSIONS: &str = "greenroom_mcp_sessions";
 
 /// Histogram buckets in seconds, from a cached read to a slow commit.
@@ -47,6 +48,7 @@ fn describe() {
     metrics::describe_histogram!(REQUEST_SECONDS, "Time to the response head, by method and route.");
     metrics::describe_counter!(RATE_LIMITED, "Requests refused by the rate limit.");
     metrics::describe_gauge!(CONNECTIONS, "Open connections, streams and WebSockets included.");
+    metrics::describe_counter!(CONNECTIONS_REFUSED, "Connections of addresses that had too many.");
     metrics::describe_gauge!(MCP_SESSIONS, "Sessions and streams of MCP clients.");
 }
 

@@ -6,6 +6,7 @@ use crate::{
     auth::{refusals, request_source::RequestSource},
     error::{Problem, log_cause},
     http::uploads,
+    listen::ConnectionAddrs,
     metrics,
 };
 use axum::{
@@ -56,6 +57,10 @@ pub async fn observe(State(app): State<App>, mut request: Request, next: Next) -
     let started = Instant::now();
     let id = RequestId::of(request.headers());
     request.extensions_mut().insert(id.clone());
+    if let Some(peer) = request.extensions().get::<ConnectionAddrs>().copied() {
+        let client = app.config.trusted_proxies.client(peer.remote.ip(), request.headers());
+        request.extensions_mut().insert(client);
+    }
     let (method, source) = (method_label(request.method()), RequestSource::of(&request));
     let route = request.extensions().get::<MatchedPath>().cloned();
     let route = route.as_ref().map_or("unmatched", MatchedPath::as_str);

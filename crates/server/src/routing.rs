@@ -44,11 +44,13 @@ impl Policy {
     }
 }
 
-/// The checks before a handler: access policy and body size.
+/// The checks before a handler: access policy, rate limit and body size.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RouteGuard {
     pub policy: Policy,
     pub max_body_bytes: usize,
+    /// Whether requests of a public route count for the rate limit of their address.
+    pub is_counted: bool,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -75,7 +77,14 @@ impl RouterBuilder {
     /// added once for each.
     pub fn add(self, policy: Policy, routes: PathRoutes) -> Self {
         let body_bytes = self.app.config.max_body_bytes;
-        self.add_guarded(RouteGuard { policy, max_body_bytes: body_bytes }, routes)
+        self.add_guarded(RouteGuard { policy, max_body_bytes: body_bytes, is_counted: true }, routes)
+    }
+
+    /// Adds the operations of a path that answer at once from memory, and must answer whatever else an address sends:
+    /// a monitor and a visitor behind one proxy have the same address.
+    pub fn add_health_check(self, routes: PathRoutes) -> Self {
+        let body_bytes = self.app.config.max_body_bytes;
+        self.add_guarded(RouteGuard { policy: Policy::Public, max_body_bytes: body_bytes, is_counted: false }, routes)
     }
 
     /// Adds the operations of one path with its own body limit.
@@ -92,7 +101,7 @@ impl RouterBuilder {
 
     /// Adds a path with its own protocol. It is not part of the OpenAPI document.
     pub fn add_undocumented(self, policy: Policy, path: &str, methods: &[Method], handlers: MethodRouter<App>) -> Self {
-        let gate = RouteGuard { policy, max_body_bytes: self.app.config.max_body_bytes };
+        let gate = RouteGuard { policy, max_body_bytes: self.app.config.max_body_bytes, is_counted: true };
         self.add_path(gate, path, methods, handlers)
     }
 
@@ -111,7 +120,7 @@ impl RouterBuilder {
     pub fn into_router(self) -> (Router, Vec<RouteInfo>) {
         let Self { app, router, routes: list, descriptions } = self;
         app.openapi.get_or_init(|| ApiDescription::new(descriptions, list.clone()));
-        let gate = RouteGuard { policy: Policy::Public, max_body_bytes: app.config.max_body_bytes };
+        let gate = RouteGuard { policy: Policy::Public, max_body_bytes: app.config.max_body_bytes, is_counted: true };
         let anyone = || from_fn_with_state((Arc::clone(&app), gate), guard);
         let router = router
             .fallback(not_found.layer(anyone()))

@@ -3,16 +3,16 @@
 
 use futures_util::future::BoxFuture;
 use sqlx::{PgPool, Postgres, Sqlite, SqlitePool, Transaction, pool::PoolConnection};
-use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, atomic::AtomicU64};
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) enum Database {
     /// One write connection and several read connections: SQLite has one writer, and readers never wait for it.
     Sqlite {
         write: SqlitePool,
         read: SqlitePool,
         /// The number of writes by anything but the journal writer, counted while the connection is held.
-        external_writes: AtomicU64,
+        external_writes: Arc<AtomicU64>,
     },
     Postgres(PgPool),
 }

@@ -23,12 +23,13 @@ mod upgrade;
 pub use catalog::{
     audit::{AuditFilter, AuditRecord},
     browser_sessions::BROWSER_SESSION_LIFETIME,
+    history::MessageHistory,
     idempotency::EarlierResult,
     mcp_servers::{MAX_MCP_SERVERS, McpServerImport, McpServerRecord},
     mcp_trust::TrustedFile,
     members::Membership,
     memory::{MAX_MEMORIES, MemoryRecord},
-    messages::{MessageHistory, TranscriptRange},
+    messages::TranscriptRange,
     provider_sessions::RunStartState,
     runs::{InvalidRunCursor, NamedRun, RunCursor, RunFilter},
     signals::SETTLED_SIGNALS_PER_DELETE,
@@ -40,10 +41,13 @@ pub use catalog::{
     tokens::{MAX_TOKENS, NewToken, TokenRecord},
     tools::RememberedTool,
     usage::{UsageGrouping, UsageQuery, UsageRow, UsageTotals},
+    workspaces::WorkspaceUse,
 };
 pub use commit::{IdempotentRequest, ProviderSessionRecord};
 pub use erase::{ErasedFiles, ErasedObject, Erasure, ErasureStep};
 pub use error::{StoreError, StoreFailure};
+#[cfg(feature = "test-hooks")]
+pub use open::HeldConnections;
 pub use open::{Backend, PlantedBug, Store, StoreAccess, StoreConfig};
 pub use secrets::{SecretError, add_secrets_key, create_secrets_key};
 pub use upgrade::{SchemaState, schema_state};

@@ -26,6 +26,7 @@ macro_rules! files {
             "0014_remembered_rules.sql",
             "0015_security_log.sql",
             "0016_erasures.sql",
+            "0017_stored_bytes.sql",
         )
     };
     ($dialect:literal, $($name:literal,)*) => {

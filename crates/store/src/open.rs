@@ -39,7 +39,7 @@ use tokio_util::sync::CancellationToken;
 #[derive(Debug, Clone)]
 pub struct StoreConfig {
     pub backend: Backend,
-    /// The number of read connections; SQLite has one more for writes.
+    /// The number of read connections of clients; the worker has others, and SQLite one more for writes.
     pub read_connections: u32,
     /// How many bytes of recent events are kept in memory for live readers.
     pub tail_bytes: usize,
@@ -87,8 +87,15 @@ pub enum StoreAccess {
 #[derive(Clone)]
 pub struct Store(Arc<StoreInner>);
 
+/// The connections of a handle, and what all handles share.
 struct StoreInner {
     database: Database,
+    shared: Arc<StoreShared>,
+}
+
+struct StoreShared {
+    /// The connections of the writer and the worker: clients that read a lot cannot take them (invariant 28).
+    worker_database: Database,
     backend: Backend,
     epoch: Epoch,
     tails: Tails,
@@ -109,6 +116,8 @@ const WAITING_COMMITS: usize = 4096;
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Prepared statements of the write connection: commits produce many different scripts.
 const CACHED_STATEMENTS: usize = 256;
+/// Read connections of the worker, which renews leases and claims and prepares runs.
+const WORKER_CONNECTIONS: u32 = 2;
 const EPOCH_KEY: &str = "epoch";
 const USED_KEY: &str = "used";
 
@@ -123,15 +132,15 @@ impl Store {
         if config.planted_bug.is_some() && !cfg!(feature = "test-hooks") {
             return Err(StoreError::start("this build has no planted bugs; build with --features test-hooks"));
         }
-        let (database, lock, relay) = match &config.backend {
+        let (OpenConnections { database, worker_database }, lock, relay) = match &config.backend {
             Backend::Sqlite { file } => {
                 let lock = if access == StoreAccess::Server { Some(lock_database(file)?) } else { None };
                 (open_sqlite(file, config).await?, lock, None)
             }
             Backend::Postgres { url } => {
                 let options = postgres_options(url)?;
-                let database = open_postgres(options.clone(), config).await?;
-                (database, None, (access == StoreAccess::Server).then(|| PostgresRelay::new(options)))
+                let connections = open_postgres(options.clone(), config).await?;
+                (connections, None, (access == StoreAccess::Server).then(|| PostgresRelay::new(options)))
             }
         };
         let epoch = epoch_of(&database).await?;
@@ -140,8 +149,8 @@ impl Store {
         }
         let secrets = Secrets::new(read_keys(&config.secrets_file)?, &config.secrets_file);
         let (requests, receiver) = mpsc::channel(WAITING_COMMITS);
-        let store = Self(Arc::new(StoreInner {
-            database,
+        let shared = Arc::new(StoreShared {
+            worker_database,
             backend: config.backend.clone(),
             epoch,
             tails: Tails::new(config.tail_bytes),
@@ -153,10 +162,11 @@ impl Store {
             #[cfg(feature = "test-hooks")]
             planted: config.planted_bug,
             _lock: lock,
-        }));
+        });
+        let store = Self(Arc::new(StoreInner { database, shared }));
         if access == StoreAccess::Server {
             store.encrypt_old_secrets().await?;
-            tasks.spawn(JournalWriter::new(store.clone(), receiver).run(cancel.clone()));
+            tasks.spawn(JournalWriter::new(store.for_worker(), receiver).run(cancel.clone()));
             tasks.spawn(Checkpointer { store: store.clone() }.run(cancel.clone()));
             tasks.spawn(CountedAuditWriter { store: store.clone() }.run(cancel.clone()));
         }
@@ -170,7 +180,7 @@ impl Store {
     pub async fn commit(&self, commit: Commit) -> Result<Committed> {
         let (reply, answer) = oneshot::channel();
         let closed = || StoreError::unavailable("the store is shutting down");
-        self.0.requests.send(CommitRequest { commit, reply }).await.map_err(|_| closed())?;
+        self.0.shared.requests.send(CommitRequest { commit, reply }).await.map_err(|_| closed())?;
         answer.await.map_err(|_| closed())?
     }
 
@@ -185,13 +195,38 @@ impl Store {
         Follower::open(self, owner, room, after, notifier).await
     }
 
+    /// The same store on the connections of the worker, which nobody else uses.
+    pub fn for_worker(&self) -> Self {
+        let shared = Arc::clone(&self.0.shared);
+        Self(Arc::new(StoreInner { database: shared.worker_database.clone(), shared }))
+    }
+
+    /// Takes all read connections of clients until the result is dropped: what a flood of slow reads does.
+    #[cfg(feature = "test-hooks")]
+    pub async fn hold_client_connections(&self) -> Result<HeldConnections> {
+        let mut held = HeldConnections::default();
+        match &self.0.database {
+            Database::Sqlite { read, .. } => {
+                for _ in 0..read.options().get_max_connections() {
+                    held.sqlite.push(read.acquire().await?);
+                }
+            }
+            Database::Postgres(pool) => {
+                for _ in 0..pool.options().get_max_connections() {
+                    held.postgres.push(pool.acquire().await?);
+                }
+            }
+        }
+        Ok(held)
+    }
+
     pub fn epoch(&self) -> &Epoch {
-        &self.0.epoch
+        &self.0.shared.epoch
     }
 
     /// Returns whether no other server can use this database.
     pub fn is_only_server(&self) -> bool {
-        self.0._lock.is_some()
+        self.0.shared._lock.is_some()
     }
 
     /// Checks that a write can be committed now.
@@ -226,7 +261,7 @@ impl Store {
     }
 
     pub fn backend(&self) -> &Backend {
-        &self.0.backend
+        &self.0.shared.backend
     }
 
     pub(crate) fn database(&self) -> &Database {
@@ -234,33 +269,33 @@ impl Store {
     }
 
     pub(crate) fn tails(&self) -> &Tails {
-        &self.0.tails
+        &self.0.shared.tails
     }
 
     pub(crate) fn notify_hub(&self) -> &NotifyHub {
-        &self.0.notify_hub
+        &self.0.shared.notify_hub
     }
 
     pub(crate) fn secrets(&self) -> &Secrets {
-        &self.0.secrets
+        &self.0.shared.secrets
     }
 
     pub(crate) fn delete_notify(&self) -> &Notify {
-        &self.0.deleted
+        &self.0.shared.deleted
     }
 
     pub(crate) fn counted_audit(&self) -> &Arc<CountedAudit> {
-        &self.0.counted_audit
+        &self.0.shared.counted_audit
     }
 
     #[cfg(feature = "test-hooks")]
     pub(crate) fn planted(&self) -> Option<PlantedBug> {
-        self.0.planted
+        self.0.shared.planted
     }
 
     /// SQLite's database file; its write-ahead log is in the same folder.
     pub(crate) fn file(&self) -> Option<&Path> {
-        match &self.0.backend {
+        match &self.0.shared.backend {
             Backend::Sqlite { file } => Some(file),
             Backend::Postgres { .. } => None,
         }
@@ -281,19 +316,22 @@ impl Store {
 
     /// Flushes and closes all connections.
     pub async fn close(&self) {
-        match self.database() {
-            Database::Sqlite { write, read, .. } => {
-                read.close().await;
-                write.close().await;
+        for database in [&self.0.database, &self.0.shared.worker_database] {
+            match database {
+                Database::Sqlite { read, .. } => read.close().await,
+                Database::Postgres(pool) => pool.close().await,
             }
-            Database::Postgres(pool) => pool.close().await,
+        }
+        // Last, because the last connection to close writes SQLite's log back.
+        if let Database::Sqlite { write, .. } = self.database() {
+            write.close().await;
         }
     }
 }
 
 impl std::fmt::Debug for Store {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Store").field("backend", &self.0.backend).field("epoch", &self.0.epoch).finish_non_exhaustive()
+        f.debug_struct("Store").field("backend", self.backend()).field("epoch", self.epoch()).finish_non_exhaustive()
     }
 }
 
@@ -315,7 +353,21 @@ pub(crate) fn lock_database(file: &Path) -> Result<File> {
     }
 }
 
-async fn open_sqlite(file: &Path, config: &StoreConfig) -> Result<Database> {
+/// The connections of clients, and those of the writer and the worker.
+struct OpenConnections {
+    database: Database,
+    worker_database: Database,
+}
+
+/// Connections that a test keeps from everybody else.
+#[cfg(feature = "test-hooks")]
+#[derive(Debug, Default)]
+pub struct HeldConnections {
+    sqlite: Vec<sqlx::pool::PoolConnection<sqlx::Sqlite>>,
+    postgres: Vec<sqlx::pool::PoolConnection<sqlx::Postgres>>,
+}
+
+async fn open_sqlite(file: &Path, config: &StoreConfig) -> Result<OpenConnections> {
     if let Some(folder) = file.parent() {
         private_file::create_folder(folder).map_err(|error| {
             StoreError::start(format!("cannot create the data folder {}", folder.display())).caused_by(error)
@@ -365,12 +417,20 @@ async fn open_sqlite(file: &Path, config: &StoreConfig) -> Result<Database> {
     if config.planted_bug != Some(PlantedBug::SynchronousOff) {
         assert_durable_sqlite(&write).await?;
     }
-    let read = SqlitePoolOptions::new()
-        .max_connections(config.read_connections.max(1))
-        .acquire_timeout(ACQUIRE_TIMEOUT)
-        .test_before_acquire(false)
-        .connect_lazy_with(options.pragma("query_only", "ON"));
-    Ok(Database::Sqlite { write, read, external_writes: AtomicU64::new(0) })
+    let options = options.pragma("query_only", "ON");
+    let read_pool = |connections: u32| {
+        SqlitePoolOptions::new()
+            .max_connections(connections)
+            .acquire_timeout(ACQUIRE_TIMEOUT)
+            .test_before_acquire(false)
+            .connect_lazy_with(options.clone())
+    };
+    let (write, external_writes) = (&write, &Arc::new(AtomicU64::new(0)));
+    let database = |read| Database::Sqlite { write: write.clone(), read, external_writes: Arc::clone(external_writes) };
+    Ok(OpenConnections {
+        database: database(read_pool(config.read_connections.max(1))),
+        worker_database: database(read_pool(WORKER_CONNECTIONS)),
+    })
 }
 
 /// Runs the migrations without a sync for each: in WAL mode a power cut then undoes the last of them, and they run again
@@ -410,20 +470,22 @@ fn postgres_options(url: &str) -> Result<PgConnectOptions> {
         .map_err(|_| StoreError::start("the database URL is invalid; it must have the form postgres://user@host/name"))
 }
 
-async fn open_postgres(options: PgConnectOptions, config: &StoreConfig) -> Result<Database> {
+async fn open_postgres(options: PgConnectOptions, config: &StoreConfig) -> Result<OpenConnections> {
     let options = options
         .application_name("greenroom")
         // A server that hangs inside a transaction must not hold its locks indefinitely.
         .options([("synchronous_commit", "on"), ("idle_in_transaction_session_timeout", "30s")]);
-    let pool = PgPoolOptions::new()
-        .max_connections(config.read_connections.max(1) + 2)
-        .acquire_timeout(ACQUIRE_TIMEOUT)
-        .connect_with(options)
+    let limits = |connections: u32| PgPoolOptions::new().max_connections(connections).acquire_timeout(ACQUIRE_TIMEOUT);
+    // One more than for reads: clients also change agents, tokens and the like.
+    let pool = limits(config.read_connections.max(1) + 1)
+        .connect_with(options.clone())
         .await
         .map_err(|error| StoreError::start("cannot reach PostgreSQL").caused_by(error))?;
     migrations::postgres().run(&pool).await.map_err(cannot_migrate)?;
     assert_durable_postgres(&pool).await?;
-    Ok(Database::Postgres(pool))
+    // One more for the writer.
+    let worker_pool = limits(WORKER_CONNECTIONS + 1).connect_lazy_with(options);
+    Ok(OpenConnections { database: Database::Postgres(pool), worker_database: Database::Postgres(worker_pool) })
 }
 
 async fn assert_durable_postgres(pool: &PgPool) -> Result<()> {
@@ -453,7 +515,7 @@ async fn epoch_of(database: &Database) -> Result<Epoch> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Backend, StoreConfig, open_sqlite};
+    use super::{Backend, OpenConnections, StoreConfig, open_sqlite};
     use crate::database::Database;
 
     #[tokio::test]
@@ -468,8 +530,10 @@ mod tests {
             secrets_file: folder.path().join("secrets.key"),
             planted_bug: None,
         };
-        let Database::Sqlite { write, read, .. } = open_sqlite(&file, &config).await.unwrap() else { unreachable!() };
-        for pool in [&write, &read] {
+        let OpenConnections { database, worker_database } = open_sqlite(&file, &config).await.unwrap();
+        let Database::Sqlite { write, read, .. } = database else { unreachable!() };
+        let Database::Sqlite { read: worker_read, .. } = worker_database else { unreachable!() };
+        for pool in [&write, &read, &worker_read] {
             let mode: String = sqlx::query_scalar("PRAGMA journal_mode").fetch_one(pool).await.unwrap();
             let synchronous: i64 = sqlx::query_scalar("PRAGMA synchronous").fetch_one(pool).await.unwrap();
             assert_eq!((mode.as_str(), synchronous), ("wal", 2), "WAL and FULL");
@@ -477,6 +541,7 @@ mod tests {
         let write_attempt = sqlx::query("DELETE FROM meta").execute(&read).await;
         assert!(write_attempt.is_err(), "a read connection cannot write");
         read.close().await;
+        worker_read.close().await;
         write.close().await;
     }
 }

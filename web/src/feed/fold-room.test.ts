@@ -66,7 +66,7 @@ describe('any way the events come', () => {
       const head = 1 + random.below(events.length)
       const later = head + random.below(events.length - head + 1)
       const rest = events.filter((event) => event.seq > head - random.below(20))
-      let state = fromHistory(roomId, historyAt(head, 1000), 1000)
+      let state = fromHistory(roomId, historyAt(head, 1000))
       const batches = pieces(rest, random)
       const when = random.below(batches.length + 1)
       batches.forEach((batch, index) => {
@@ -91,7 +91,7 @@ describe('any way the events come', () => {
 
 it('an end that REST returned early is not undone by older events', () => {
   const started = events.find((event) => event.type === 'run_started') as RoomEvent
-  const early = withRuns(fromHistory(roomId, historyAt(started.seq - 1, 1000), 1000), runsAt(events.length))
+  const early = withRuns(fromHistory(roomId, historyAt(started.seq - 1, 1000)), runsAt(events.length))
   const after = foldRoom(early, [started])
   expect(after.runs.get(started.run_id ?? '')?.status).toBe('completed')
   expect([...after.runs.values()].every(hasEnded)).toBe(true)

@@ -17,7 +17,7 @@ describe('the fold', () => {
       const before = state
       state = foldRoom(before, [event])
       const changed = [...state.messages].filter(([id, message]) => before.messages.get(id) !== message)
-      const expected = change.message ? [...fromHistory(roomId, { epoch, head: event.seq, messages: [change.message] }, 1000).messages] : []
+      const expected = change.message ? [...fromHistory(roomId, { epoch, head: event.seq, messages: [change.message], has_more: false }).messages] : []
       const note = `seq ${event.seq}, ${event.type}`
       expect(changed.map(([, message]) => withoutTimes(message)), note).toEqual(expected.map(([, message]) => withoutTimes(message)))
       if (change.message) expect(textOf(changed[0]?.[1] as Message), note).toBe(change.message.text)

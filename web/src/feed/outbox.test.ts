@@ -53,7 +53,7 @@ describe('what a person sends', () => {
         ...parts,
         api: {
           ...parts.api,
-          history: async () => ({ epoch, head: 0, messages: [] }),
+          history: async () => ({ epoch, head: 0, messages: [], has_more: false }),
           runs: async () => [],
           async post(_, message, key) {
             await clock.sleep(random.below(30))

@@ -108,7 +108,7 @@ export class RoomFeed {
       this.flush()
       if (this.isBehind(history.head)) await this.fill()
       if (this.isBehind(history.head)) return
-      let older = fromHistory(this.roomId, history, pageSize)
+      let older = fromHistory(this.roomId, history)
       if (isOpenEnded(older)) older = await catchUp(api, older, () => this.view.state ?? older)
       const current = this.view.state
       if (current?.epoch === history.epoch && current.loadedFrom === state.loadedFrom) this.put(withOlder(current, older))
@@ -149,7 +149,7 @@ export class RoomFeed {
 
   private async loadNewest(): Promise<void> {
     const { api, pageSize } = this.context
-    const state = fromHistory(this.roomId, await api.history(this.roomId, pageSize), pageSize)
+    const state = fromHistory(this.roomId, await api.history(this.roomId, pageSize))
     this.inbox = []
     this.set({ phase: 'live', problem: null, state })
     this.follow(state)

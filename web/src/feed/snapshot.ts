@@ -3,8 +3,8 @@ import type { RoomEvent } from './event'
 import { foldRoom } from './fold-room'
 import { type Message, type Part, type RoomState, type RunState, emptyRoom, hasEnded, newRun, speakerOf } from './state'
 
-/** A room as the server folded it, at exactly `head`. `asked` is how many messages the request allowed. */
-export function fromHistory(roomId: string, history: History, asked: number): RoomState {
+/** A room as the server folded it, at exactly `head`. */
+export function fromHistory(roomId: string, history: History): RoomState {
   const messages = new Map(history.messages.map((stored) => [stored.id, fromStored(stored)]))
   const runs = new Map<string, RunState>()
   const names = new Map<string, string>()
@@ -12,7 +12,7 @@ export function fromHistory(roomId: string, history: History, asked: number): Ro
     if (one.author.kind === 'agent') names.set(one.author.id, one.author.name)
     if (one.run_id) runs.set(one.run_id, guessRun(one.run_id, one))
   }
-  const loadedFrom = history.messages.length < asked ? 0 : (history.messages[0]?.seq ?? 0)
+  const loadedFrom = history.has_more ? (history.messages[0]?.seq ?? 0) : 0
   const { epoch, head } = history
   return { ...emptyRoom(roomId, epoch), seq: head, head, messages, runs, names, order: inOrder(messages), loadedFrom }
 }

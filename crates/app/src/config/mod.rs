@@ -25,6 +25,10 @@ pub use tls::TlsSetting;
 
 use config::ValueKind;
 use reader::ConfigReader;
+use server::{
+    auth::client_address::{AddressRange, TrustedProxies},
+    shares::ShareLimits,
+};
 use std::{
     ffi::OsString,
     io,
@@ -75,7 +79,7 @@ pub struct AppConfig {
     pub store: StoreSection,
     pub feed: FeedSection,
     pub mcp_server: McpServerSection,
-    pub limits: RequestLimitsSection,
+    pub limits: SharesSection,
     pub runs: RunsSection,
     pub agents: AgentsSection,
     pub claude_code: ClaudeCodeSection,
@@ -98,6 +102,8 @@ pub struct ServerSection {
     /// Lower case, without a port; an IPv6 address is in brackets.
     pub public_hosts: Vec<String>,
     pub max_connections: usize,
+    pub max_connections_per_address: usize,
+    pub trusted_proxies: TrustedProxies,
     pub body_bytes: usize,
     pub shutdown: Duration,
     pub role: NodeRole,
@@ -164,11 +170,15 @@ pub struct McpServerSection {
     pub max_sessions_per_user: usize,
 }
 
-/// `[limits]`: the rate limit per caller.
+/// `[limits]`: what one user and one workspace may take.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct RequestLimitsSection {
+pub struct SharesSection {
     pub requests_per_second: NonZeroU32,
     pub burst: NonZeroU32,
+    pub user: ShareLimits,
+    pub socket_messages_per_second: NonZeroU32,
+    pub socket_message_burst: NonZeroU32,
+    pub workspace: engine::WorkspaceLimits,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -259,6 +269,12 @@ impl AppConfig {
                 listen: from.parsed("server.listen", "an address and a port, for example 127.0.0.1:7878", address)?,
                 public_hosts: from.list("server.public_hosts", "a list of host names without scheme or port", host)?,
                 max_connections: from.integer("server.max_connections", 1..=1_000_000)?,
+                max_connections_per_address: from.integer("server.max_connections_per_address", 1..=1_000_000)?,
+                trusted_proxies: TrustedProxies(from.list(
+                    "server.trusted_proxies",
+                    "a list of addresses or networks such as 10.0.0.0/8",
+                    |text| AddressRange::parse(text.trim()),
+                )?),
                 body_bytes: from.integer("server.body_bytes", 1024..=1 << 30)?,
                 shutdown: from.seconds("server.shutdown_seconds", 1..=300)?,
                 role: from.parsed("server.role", roles, role)?,
@@ -283,9 +299,19 @@ impl AppConfig {
                 max_sessions: from.integer("mcp_server.max_sessions", 1..=1_000_000)?,
                 max_sessions_per_user: from.integer("mcp_server.max_sessions_per_user", 1..=1_000_000)?,
             },
-            limits: RequestLimitsSection {
+            limits: SharesSection {
                 requests_per_second: positive(from.integer("limits.requests_per_second", 1..=1_000_000)?),
                 burst: positive(from.integer("limits.burst", 1..=10_000_000)?),
+                user: ShareLimits {
+                    streams: from.integer("limits.streams_per_user", 1..=1_000_000)?,
+                    subscriptions: from.integer("limits.subscriptions_per_user", 1..=10_000_000)?,
+                },
+                socket_messages_per_second: positive(from.integer("limits.socket_messages_per_second", 1..=1_000_000)?),
+                socket_message_burst: positive(from.integer("limits.socket_message_burst", 1..=10_000_000)?),
+                workspace: engine::WorkspaceLimits {
+                    rooms: from.integer("limits.rooms_per_workspace", 1..=10_000_000)?,
+                    stored_bytes: from.integer("limits.stored_bytes_per_workspace", 1 << 20..=1_000_000_000_000_000)?,
+                },
             },
             runs: RunsSection {
                 concurrency: from.integer("runs.concurrency", 1..=10_000)?,

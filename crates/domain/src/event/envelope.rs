@@ -39,6 +39,11 @@ impl NewEvent {
         self.raw = raw;
         self
     }
+
+    /// The bytes that count as stored: the event's data and the provider's.
+    pub fn stored_bytes(&self) -> usize {
+        self.data.len() + self.raw.as_ref().map_or(0, String::len)
+    }
 }
 
 /// An event in the journal.

@@ -4,13 +4,14 @@ use crate::{Engine, EngineError, follow::EventUpdate, run::RunStop};
 use domain::{
     actor::Actor,
     ids::{RoomId, RunId},
+    owner::Owner,
     permission::Permission,
     position::Position,
     run::{Receipt, Run, RunStatus},
 };
 use serde::Serialize;
 use std::time::Duration;
-use store::journal::StopRequest;
+use store::{StoreError, journal::StopRequest};
 use tokio::time::Instant;
 
 /// A run that has ended.
@@ -26,14 +27,22 @@ pub struct StoppedRun {
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(30);
 
 impl Engine {
-    /// Cancels a run. For a run that has already ended, returns how it ended.
+    /// Cancels a run. For a run that has already ended, returns how it ended. The operator can cancel the runs of all
+    /// workspaces.
     pub async fn cancel_run(&self, actor: &Actor, run: RunId) -> Result<StoppedRun, EngineError> {
-        let owner = actor.require(Permission::Post)?;
-        let run = self.store().run(owner, run).await?;
+        let own = actor.require(Permission::Post)?;
+        let (owner, run) = match self.store().run(own, run).await {
+            Err(StoreError::NotFound) if actor.may(Permission::Operate) => {
+                let owner = self.store().workspace_of_run(run).await?;
+                let run = self.store().run(&owner, run).await?;
+                (owner, run)
+            }
+            found => (own.clone(), found?),
+        };
         if !run.status.is_terminal() {
             self.request_cancel(actor, &[run.id]).await?;
         }
-        self.wait_for_end(actor, run.id, CANCEL_TIMEOUT).await.map(stopped_run)
+        self.wait_for_end_in(&owner, run.id, CANCEL_TIMEOUT).await.map(stopped_run)
     }
 
     /// Cancels all running and queued runs of a room.
@@ -62,7 +71,10 @@ impl Engine {
 
     /// Waits until the run has its terminal event.
     pub async fn wait_for_end(&self, actor: &Actor, run: RunId, limit: Duration) -> Result<Run, EngineError> {
-        let owner = actor.require(Permission::Read)?;
+        self.wait_for_end_in(actor.require(Permission::Read)?, run, limit).await
+    }
+
+    async fn wait_for_end_in(&self, owner: &Owner, run: RunId, limit: Duration) -> Result<Run, EngineError> {
         let deadline = Instant::now() + limit;
         let room = self.store().run(owner, run).await?.room_id;
         // Registers interest first, then reads: an end in between is not missed.

@@ -53,6 +53,7 @@ impl Engine {
                 (room, prelude)
             }
             None => {
+                self.check_room_limit(owner).await?;
                 let name = title(&post.text).unwrap_or_else(|| agent.spec.name.clone());
                 let new = NewRoom { name, agents: vec![agent.id], project_id: None, policy: RoomPolicy::default() };
                 new_room_prelude(actor, new, std::slice::from_ref(&agent))

@@ -11,11 +11,8 @@ use crate::{
 use domain::{actor::Actor, mcp::NamedMcpServer, permission::Permission};
 use serde_json::{Map, Value};
 use std::time::Duration;
-use tokio::{
-    sync::SemaphorePermit,
-    time::{Instant, timeout, timeout_at},
-};
-use workbench::mcp::{CallOptions, McpFailure};
+use tokio::time::{Instant, timeout, timeout_at};
+use workbench::mcp::{CallOptions, McpFailure, McpServerState};
 
 /// The time limit for a request; shorter than the timeout of the HTTP route.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(50);
@@ -67,7 +64,8 @@ impl Engine {
             noise_lines: 0,
         };
         let test = async {
-            let _slot = self.test_slot().await;
+            // Each test starts a program.
+            let _slot = self.mcp_test_slots().take(owner).await;
             self.mcp().test(&server).await
         };
         let Ok(report) = timeout(REQUEST_TIMEOUT, test).await else {
@@ -89,10 +87,16 @@ impl Engine {
         })
     }
 
-    /// Lists the tools of a server; starts it if needed.
+    /// Lists the tools of a server; starts it if needed, unless the actor may only read.
     pub async fn mcp_tools(&self, actor: &Actor, name: &str) -> Result<McpListingView, EngineError> {
         actor.require(Permission::Read)?;
         let (_, server) = self.usable_server(actor, name).await?;
+        if !actor.may(Permission::Post) && self.mcp().status(&server).state != McpServerState::Ready {
+            return Err(EngineError::Conflict(format!(
+                "the MCP server {name:?} is not running, and your role does not start programs; ask again when an agent \
+                 uses it, or ask a member of the workspace"
+            )));
+        }
         match timeout(REQUEST_TIMEOUT, self.mcp().tools(&server)).await {
             Ok(Ok(listing)) => Ok(McpListingView::of(name, &listing)),
             Ok(Err(failure)) => Err(self.mcp_failed(&server, &failure)),
@@ -175,11 +179,6 @@ impl Engine {
     pub(super) fn mcp_failed(&self, server: &NamedMcpServer, failure: &McpFailure) -> EngineError {
         let message = format!("the MCP server {:?} {failure}", server.name);
         EngineError::McpFailed { code: failure.code(), message: self.secrets_of(server).redact(message) }
-    }
-
-    /// Limits concurrent tests: each one starts a program.
-    async fn test_slot(&self) -> Option<SemaphorePermit<'_>> {
-        self.mcp_test_slots().acquire().await.ok()
     }
 }
 

@@ -95,8 +95,13 @@ impl Engine {
             let agents: Vec<AgentId> = planned.iter().map(|agent| agent.id).collect();
             self.check_budgets(owner, BudgetSubjects { user: actor.user_id(), agents: &agents, room }).await
         };
-        let (attachments, may_spend) = tokio::join!(self.resolve_attachments(owner, &post.attachments), may_spend);
+        let (attachments, may_spend, may_store) = tokio::join!(
+            self.resolve_attachments(owner, &post.attachments),
+            may_spend,
+            self.check_storage(owner, post.text.len() as u64)
+        );
         may_spend?;
+        may_store?;
         let attachments = attachments?;
         let calls_a_skill = self.check_skill_call(owner, &post.text, &planned).await?;
         let steerable = match when_busy {

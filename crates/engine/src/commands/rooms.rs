@@ -47,6 +47,7 @@ impl Engine {
         if let Some(room) = self.earlier_result(actor, attempt).await? {
             return Ok(self.store().room(owner, room.parse().map_err(|_| EngineError::KeyConflict)?).await?);
         }
+        self.check_room_limit(owner).await?;
         let agents = self.find_agents(owner, &new.agents).await?;
         let (room, prelude) = new_room_prelude(actor, new, &agents);
         let CommitPrelude { events, mut changes } = prelude;

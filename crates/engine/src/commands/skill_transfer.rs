@@ -95,6 +95,7 @@ impl Engine {
             _ => return Err(EngineError::Findings(reading.findings)),
         };
         reject_invalid(&spec)?;
+        self.check_storage(owner, files.iter().map(|file| file.content.len() as u64).sum()).await?;
         // Somebody else wrote the archive: what it asks for is off until a person has accepted it.
         let (files, note) = match from {
             SkillOrigin::Archive => (SkillFilesChange::Imported(files), "imported from an archive"),

@@ -48,8 +48,9 @@ impl Engine {
         spec: SkillSpec,
         attempt: Option<&IdempotentRequest>,
     ) -> Result<Skill, EngineError> {
-        actor.require(Permission::ManageSkills)?;
+        let owner = actor.require(Permission::ManageSkills)?;
         reject_invalid(&spec)?;
+        self.check_storage(owner, 0).await?;
         Ok(self.store().create_skill(actor, &spec, SkillFilesChange::All(Vec::new()), None, attempt).await?)
     }
 
@@ -87,6 +88,7 @@ impl Engine {
         attempt: Option<&IdempotentRequest>,
     ) -> Result<Skill, EngineError> {
         let owner = actor.require(Permission::ManageSkills)?;
+        self.check_storage(owner, file.content.len() as u64).await?;
         let current = self.store().skill(owner, name).await?;
         let base = revision.checked_base(&current)?;
         let note = revision.note.or_else(|| Some(format!("wrote {}", file.path)));

@@ -6,7 +6,6 @@ use domain::{
     budget::{BudgetStatus, BudgetSubjects},
     event::NewEvent,
     ids::{AgentId, RunId},
-    message::{Author, Message},
     owner::Owner,
     position::Seq,
     signal::Signal,
@@ -82,12 +81,11 @@ impl RunJournal {
     pub(crate) async fn person_messages_between(&self, after: Seq, until: Seq) -> Result<Vec<Seq>, StoreError> {
         const MOST: u32 = 1000;
         let Claim { owner, room_id, .. } = &self.claim;
-        let history = self.store.history(owner, *room_id, after, Some(until + 1), MOST).await?;
-        if history.messages.len() >= MOST as usize {
-            return Err(StoreError::unreadable("too many messages between the two seqs"));
+        let seqs = self.store.post_seqs(owner, *room_id, after, until, MOST).await?;
+        match seqs.len() < MOST as usize {
+            true => Ok(seqs),
+            false => Err(StoreError::unreadable("too many messages between the two seqs")),
         }
-        let of_people = |message: &&Message| matches!(message.author, Author::Person { .. });
-        Ok(history.messages.iter().filter(of_people).map(|message| message.seq).collect())
     }
 
     /// Calls `changes` again for every attempt.

@@ -56,6 +56,7 @@ pub struct Worker {
 
 impl Worker {
     pub fn new(engine: Engine) -> Self {
+        let engine = engine.for_worker();
         let holder = RunId::generate().to_string();
         let inbox = engine.handoff().register_worker(&holder, engine.config());
         Self { engine, holder, inbox, tasks: JoinSet::new(), runs: HashMap::new() }

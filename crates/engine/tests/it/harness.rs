@@ -198,6 +198,7 @@ impl EngineHarness {
             concurrency_per_workspace: 8,
             unfinished_runs_per_workspace: 100,
             erase_after: Duration::from_secs(7 * 24 * 3600),
+            workspace_limits: engine::WorkspaceLimits { rooms: 1000, stored_bytes: 1 << 30 },
             lease: Duration::from_secs(1),
             limits: Limits::default(),
             stop_grace: Duration::from_secs(10),
@@ -260,9 +261,14 @@ impl EngineHarness {
         self.engine.post(&me(), room, post("left", WhenBusy::Steer, mentions), attempt).await
     }
 
+    /// The next turn of a provider. Reads nothing from the store.
+    pub async fn unstored_turn(&mut self) -> TestTurn {
+        within("a turn", self.turns.recv()).await.unwrap()
+    }
+
     /// The next turn of a provider, once its start is stored: the provider starts a little earlier.
     pub async fn turn(&mut self) -> TestTurn {
-        let turn = within("a turn", self.turns.recv()).await.unwrap();
+        let turn = self.unstored_turn().await;
         within("its start", async {
             while self.store.run(&me().workspace, turn.request.run_id).await.unwrap().status == RunStatus::Queued {
                 tokio::task::yield_now().await;

@@ -26,6 +26,7 @@ mod approvals;
 mod budgets;
 mod cells;
 mod clocks;
+mod connections;
 mod handoff;
 mod harness;
 mod mcp_servers;

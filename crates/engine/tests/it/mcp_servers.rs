@@ -9,6 +9,7 @@ use domain::{
     mcp::McpTransport,
     name::Name,
     owner::Owner,
+    permission::Role,
     room::RoomPolicy,
     run::RunStatus,
 };
@@ -26,7 +27,21 @@ contract! {
     a_broken_server_is_reported_and_the_agent_runs_without_it,
     invariant_17_secrets_stay_variables_are_for_the_operator,
     only_the_operator_may_configure_programs,
+    h5_a_viewer_starts_no_mcp_server,
     the_operators_file_overrides_stored_servers,
+}
+
+/// Who may only read gets the tools of a server that runs, and starts none.
+async fn h5_a_viewer_starts_no_mcp_server(database: TestDatabase) {
+    let harness = EngineHarness::new(database).await;
+    let as_role = |role| Actor { role, ..me() };
+    let refused = harness.engine.mcp_tools(&as_role(Role::Viewer), "files").await.unwrap_err();
+    assert!(matches!(&refused, EngineError::Conflict(why) if why.contains("not running")), "{refused}");
+    let status = harness.engine.mcp_status(&me(), "files").await.unwrap();
+    assert_eq!(serde_json::to_value(&status).unwrap()["state"], "stopped", "nothing was tried");
+    let failed = harness.engine.mcp_tools(&as_role(Role::Member), "files").await.unwrap_err();
+    assert!(matches!(failed, EngineError::McpFailed { .. }), "{failed}");
+    harness.stop().await;
 }
 
 /// The owner of another workspace than the operator's.

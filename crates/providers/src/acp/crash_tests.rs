@@ -49,7 +49,7 @@ async fn invariant_14_limits_repeated_crashes_pause_further_starts() {
     harness.end(&prompt, "end_turn").await;
     assert_eq!(harness.outcome().await.1.end, TurnEnd::Completed);
     let Some(SlotRequest::Granted(mut slot)) =
-        harness.shared.pool.acquire(super::turn::pool_key(&harness.request.workspace))
+        harness.shared.pool.acquire(crate::pool::ConversationKey::of(&harness.request.workspace))
     else {
         panic!()
     };

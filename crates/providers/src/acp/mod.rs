@@ -32,7 +32,7 @@ use crate::{
     TurnRequest,
     agent_tokens::HostToolsAccess,
     crash_breaker::CrashBreaker,
-    pool::{PoolLimits, ProcessPool},
+    pool::{ConversationKey, PoolLimits, ProcessPool},
     program::AgentProgram,
 };
 use process::AcpLauncher;
@@ -111,7 +111,7 @@ impl Provider for AcpProvider {
         if self.shared.crash_breaker.check(&workspace.agent.id).is_err() {
             return;
         }
-        let Some(slot) = self.shared.pool.acquire_spare(turn::pool_key(&workspace)) else { return };
+        let Some(slot) = self.shared.pool.acquire_spare(ConversationKey::of(&workspace)) else { return };
         let shared = Arc::clone(&self.shared);
         let mut preparing = self.preparing.lock().unwrap_or_else(PoisonError::into_inner);
         while preparing.try_join_next().is_some() {}

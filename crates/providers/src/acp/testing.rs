@@ -4,7 +4,7 @@ use super::{
     gemini::WorkspaceOverrides,
     preset::{Preset, SessionLoadPolicy},
     process::{AcpLaunchSettings, AcpLauncher, AcpProcess as Running},
-    turn::{AcpShared, pool_key, turn},
+    turn::{AcpShared, turn},
 };
 use crate::{
     AgentWorkspace, HistoryAuthor, HistoryMessage, ProviderEvent, ResumableSession, TurnChannel, TurnCommand,
@@ -13,7 +13,7 @@ use crate::{
     crash_breaker::CrashBreaker,
     fake_launcher::{self, FakeEnd, FakeProcessCount},
     jsonrpc::fake_peer::FakeRpcPeer,
-    pool::{PoolLimits, ProcessPool, SlotRequest},
+    pool::{ConversationKey, PoolLimits, ProcessPool, SlotRequest},
     program::AgentProgram,
 };
 use domain::{
@@ -131,7 +131,8 @@ impl AcpHarness {
         let token = tokens.issue(&self.request.workspace, &[AgentTokenScope::HostTools]).unwrap();
         let mut running = Running::new(launched, made_for, token);
         change(&mut running);
-        let Some(SlotRequest::Granted(slot)) = self.shared.pool.acquire(pool_key(&self.request.workspace)) else {
+        let Some(SlotRequest::Granted(slot)) = self.shared.pool.acquire(ConversationKey::of(&self.request.workspace))
+        else {
             panic!("no free slot")
         };
         slot.put_back(running).await;

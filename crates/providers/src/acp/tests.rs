@@ -546,5 +546,8 @@ async fn missing_program_is_reported_with_install_advice() {
     assert!(advice.contains("npm install"), "{advice}");
     provider.prepare(workspace(folder.path()));
     provider.close().await;
-    assert!(provider.shared.pool.acquire(super::turn::pool_key(&workspace(folder.path()))).is_none(), "closed");
+    assert!(
+        provider.shared.pool.acquire(crate::pool::ConversationKey::of(&workspace(folder.path()))).is_none(),
+        "closed"
+    );
 }

@@ -13,30 +13,24 @@ use crate::{
     ProviderEvent, SavedInSession, TurnChannel, TurnEnd, TurnEvent, TurnOutcome, TurnRequest,
     crash_breaker::CrashBreaker,
     jsonrpc::CallError,
-    pool::{self, ProcessPool, SlotRequest},
+    pool::{self, ConversationKey, ProcessPool, SlotRequest},
     program, recap,
     turn_port::TurnPort,
 };
 use domain::{
-    ids::{AgentId, RoomId},
+    ids::AgentId,
     run::{Receipt, RunError},
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::time::Instant;
 
-pub type AcpPoolKey = (RoomId, AgentId);
-
 /// Shared by all turns of a provider.
 #[derive(Debug)]
 pub struct AcpShared {
     pub launcher: AcpLauncher,
-    pub pool: ProcessPool<AcpPoolKey, AcpProcess>,
+    pub pool: ProcessPool<ConversationKey, AcpProcess>,
     pub crash_breaker: CrashBreaker<AgentId>,
-}
-
-pub fn pool_key(workspace: &crate::AgentWorkspace) -> AcpPoolKey {
-    (workspace.room_id, workspace.agent.id)
 }
 
 pub async fn turn(shared: Arc<AcpShared>, request: TurnRequest, channel: TurnChannel) -> TurnOutcome {
@@ -54,7 +48,7 @@ struct AcpTurn<'a> {
 
 impl AcpTurn<'_> {
     async fn run(mut self) -> TurnOutcome {
-        let Some(request) = self.shared.pool.acquire(pool_key(&self.request.workspace)) else {
+        let Some(request) = self.shared.pool.acquire(ConversationKey::of(&self.request.workspace)) else {
             return server_stopping();
         };
         let mut slot = match request {
@@ -122,7 +116,7 @@ impl AcpTurn<'_> {
     /// Returns the idle agent if it matches, or a new one, and the prompt text.
     async fn acquire_agent(
         &mut self,
-        slot: &mut pool::PoolSlot<AcpPoolKey, AcpProcess>,
+        slot: &mut pool::PoolSlot<ConversationKey, AcpProcess>,
     ) -> Result<(AcpProcess, String), TurnOutcome> {
         let wanted = self.request.session.as_ref().map(|session| session.id.as_str());
         let stopped = || TurnOutcome::from_end(TurnEnd::Stopped);

@@ -25,7 +25,7 @@ mod wire;
 use crate::{
     AgentWorkspace, Capabilities, CloseFuture, InspectFuture, Provider, TurnChannel, TurnFuture, TurnRequest,
     crash_breaker::CrashBreaker,
-    pool::{self, PoolLimits, ProcessPool},
+    pool::{self, ConversationKey, PoolLimits, ProcessPool},
     program::AgentProgram,
 };
 use domain::{agent::AgentSpec, ids::AgentId, run::RunError};
@@ -36,7 +36,6 @@ use std::{
     time::Duration,
 };
 use tokio::task::JoinSet;
-use turn::ClaudePoolKey;
 
 #[derive(Clone, Debug)]
 pub struct ClaudeCodeConfig {
@@ -57,7 +56,7 @@ pub struct ClaudeCodeProvider {
 
 struct ClaudeShared {
     program: AgentProgram,
-    pool: ProcessPool<ClaudePoolKey, ClaudeProcess>,
+    pool: ProcessPool<ConversationKey, ClaudeProcess>,
     crash_breaker: CrashBreaker<AgentId>,
 }
 
@@ -118,7 +117,7 @@ impl Provider for ClaudeCodeProvider {
         if self.shared.crash_breaker.check(&workspace.agent.id).is_err() {
             return;
         }
-        if let Some(slot) = self.shared.pool.acquire_spare(turn::pool_key(&workspace)) {
+        if let Some(slot) = self.shared.pool.acquire_spare(ConversationKey::of(&workspace)) {
             preparing.spawn(prepare_spare(Arc::clone(&self.shared), workspace, slot));
         }
     }
@@ -141,7 +140,7 @@ impl Provider for ClaudeCodeProvider {
 async fn prepare_spare(
     shared: Arc<ClaudeShared>,
     workspace: AgentWorkspace,
-    slot: pool::PoolSlot<ClaudePoolKey, ClaudeProcess>,
+    slot: pool::PoolSlot<ConversationKey, ClaudeProcess>,
 ) {
     let Ok(program) = shared.locate() else { return };
     let fixed = command::ClaudeLaunchSettings::of(&workspace, program);

@@ -8,26 +8,18 @@ use super::{
     process::ClaudeProcess,
 };
 use crate::{
-    AgentWorkspace, ResumableSession, SavedInSession, TurnChannel, TurnEnd, TurnEvent, TurnOutcome, TurnRequest,
+    ResumableSession, SavedInSession, TurnChannel, TurnEnd, TurnEvent, TurnOutcome, TurnRequest,
     host_tools::{HostToolAgent, HostToolCalls},
-    pool::{self, SlotRequest},
+    pool::{self, ConversationKey, SlotRequest},
     program,
     recap::prompt_with,
     turn_port::TurnPort,
 };
-use domain::{
-    ids::{AgentId, RoomId},
-    run::{Receipt, RunError},
-};
+use domain::run::{Receipt, RunError};
 use std::sync::Arc;
 
 /// Each conversation may have only one writer; the program does not enforce this.
-pub(super) type ClaudePoolKey = (RoomId, AgentId);
-type ClaudePoolSlot = pool::PoolSlot<ClaudePoolKey, ClaudeProcess>;
-
-pub(super) fn pool_key(workspace: &AgentWorkspace) -> ClaudePoolKey {
-    (workspace.room_id, workspace.agent.id)
-}
+type ClaudePoolSlot = pool::PoolSlot<ConversationKey, ClaudeProcess>;
 
 pub(super) async fn turn(shared: Arc<ClaudeShared>, request: TurnRequest, channel: TurnChannel) -> TurnOutcome {
     let mut port = TurnPort::new(channel);
@@ -122,7 +114,7 @@ async fn acquire_slot(
     port: &mut TurnPort,
 ) -> Result<ClaudePoolSlot, TurnOutcome> {
     let closed = || failed(RunError::new("server_stopping", "the server is shutting down"));
-    match shared.pool.acquire(pool_key(&request.workspace)).ok_or_else(closed)? {
+    match shared.pool.acquire(ConversationKey::of(&request.workspace)).ok_or_else(closed)? {
         SlotRequest::Granted(slot) => Ok(slot),
         SlotRequest::Queued(wait) => {
             if wait.is_full {

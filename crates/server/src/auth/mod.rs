@@ -7,6 +7,7 @@
 pub mod access_changes;
 pub mod account_store;
 pub mod authenticator;
+pub mod client_address;
 pub mod client_scheme;
 pub mod last_used;
 pub mod origin;
@@ -84,7 +85,13 @@ impl FromRequestParts<App> for Requester {
 pub async fn guard(State((app, gate)): State<(App, RouteGuard)>, request: Request, next: Next) -> Response {
     let mut caller = None;
     let mut response = match admit(&app, gate, request, &mut caller).await {
-        Ok(request) => next.run(request).await,
+        Ok(request) => {
+            let response = next.run(request).await;
+            match &caller {
+                Some(user) => app.shares.count_unsent(user, response).await.unwrap_or_else(Problem::into_response),
+                None => response,
+            }
+        }
         Err(problem) => problem.into_response(),
     };
     if let Some(actor) = caller.filter(|_| refusals::is_refusal(response.status())) {
@@ -103,6 +110,7 @@ async fn admit(
     let source = RequestSource::of(&request);
     let by_address = rate_limit::RateLimitKey::for_address(source.client_address());
     match gate.policy.permission() {
+        None if !gate.is_counted => {}
         None => app.rate_limiter.check(&by_address)?,
         Some(permission) => {
             origin::refuse_cross_site(request.headers())?;
@@ -137,7 +145,7 @@ async fn admit(
                     if let Some(token) = actor.credential.token() {
                         app.last_used.note(app, token);
                     }
-                    app.rate_limiter.check(&rate_limit::RateLimitKey::for_credential(actor.credential, by_address))?;
+                    app.rate_limiter.check(&rate_limit::RateLimitKey::for_actor(&actor, by_address))?;
                     actor.require(permission)?;
                     request.extensions_mut().insert(Caller(actor));
                 }

@@ -1,11 +1,12 @@
-//! Rate limit per caller. Requests are counted by access token or agent token, or by address if there is neither.
+//! Rate limit per caller. Requests are counted by user, with all tokens and sessions together, by agent token, or by client
+//! address if there is neither.
 
-use crate::error::{Code, Problem};
-use axum::http::{HeaderName, HeaderValue, header};
-use domain::{
-    actor::Credential,
-    ids::{BrowserSessionId, TokenId},
+use crate::{
+    error::{Code, Problem},
+    shares::UserKey,
 };
+use axum::http::{HeaderName, HeaderValue, header};
+use domain::actor::{Actor, Credential};
 use governor::{
     Quota, RateLimiter,
     clock::{Clock, DefaultClock},
@@ -18,34 +19,34 @@ use std::{
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum RateLimitKey {
-    Token(TokenId),
-    /// The operator's local key: not by address, where the failed attempts of others count.
-    LocalKey,
-    /// A browser session that belongs to no token.
-    BrowserSession(BrowserSessionId),
+    /// Not by token: a user may have a hundred of them.
+    User(UserKey),
     /// The number of an agent token.
     AgentToken(u64),
     Address(IpAddr),
 }
 
 impl RateLimitKey {
-    /// By the credential, if it is one of its own; else by address.
-    pub fn for_credential(credential: Credential, address: Self) -> Self {
-        match credential {
-            Credential::Token(token) | Credential::BrowserSession { token: Some(token), .. } => Self::Token(token),
-            Credential::BrowserSession { session, token: None } => Self::BrowserSession(session),
-            Credential::LocalKey => Self::LocalKey,
+    /// By the user, if the request has a credential; else by address.
+    pub fn for_actor(actor: &Actor, address: Self) -> Self {
+        match actor.credential {
+            Credential::Token(_) | Credential::BrowserSession { .. } | Credential::LocalKey => {
+                Self::User(UserKey::of(actor))
+            }
             Credential::NoAuth | Credential::Agent(_) | Credential::System => address,
         }
     }
 
-    /// IPv6 addresses are counted by /64, because one customer has a whole /64.
     pub fn for_address(address: Option<IpAddr>) -> Self {
-        Self::Address(match address.map(|ip| ip.to_canonical()) {
-            Some(IpAddr::V6(ip)) => Ipv6Addr::from_bits(ip.to_bits() & !u128::from(u64::MAX)).into(),
-            Some(ip) => ip,
-            None => Ipv4Addr::UNSPECIFIED.into(),
-        })
+        Self::Address(address.map_or(Ipv4Addr::UNSPECIFIED.into(), network_of))
+    }
+}
+
+/// What counts as one client: an IPv4 address, or the /64 of an IPv6 address, because one customer has a whole /64.
+pub fn network_of(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() & !u128::from(u64::MAX)).into(),
+        ip @ IpAddr::V4(_) => ip,
     }
 }
 

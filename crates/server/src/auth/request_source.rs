@@ -2,6 +2,7 @@
 //! it on.
 
 use super::{
+    client_address::ClientAddress,
     client_scheme::ClientScheme,
     origin::{HostKind, OriginKind},
 };
@@ -22,6 +23,7 @@ pub struct RequestSource {
     origin: OriginKind,
     version: Version,
     scheme: ClientScheme,
+    client: Option<ClientAddress>,
 }
 
 impl RequestSource {
@@ -36,6 +38,7 @@ impl RequestSource {
             origin: extensions.get().copied().unwrap_or(OriginKind::Absent),
             version,
             scheme: ClientScheme::of(extensions, headers),
+            client: extensions.get().copied(),
         }
     }
 
@@ -45,7 +48,7 @@ impl RequestSource {
 
     /// The address of the client, as far as the server knows it. Limits, the audit log and decisions use this one.
     pub fn client_address(&self) -> Option<IpAddr> {
-        self.peer.map(|peer| peer.remote.ip().to_canonical())
+        self.client.map(|ClientAddress(address)| address)
     }
 
     /// Whether a program on this machine sent the request, as far as the request shows it. A loopback address is not
@@ -112,7 +115,7 @@ mod tests {
     fn source(remote: &str, host: HostKind, origin: OriginKind, version: Version) -> RequestSource {
         let (remote, local) = (remote.parse().unwrap(), ([127, 0, 0, 1], 7878).into());
         let (peer, scheme) = (Some(ConnectionAddrs { remote, local }), ClientScheme::Http);
-        RequestSource { peer, host: Some(host), origin, version, scheme }
+        RequestSource { peer, host: Some(host), origin, version, scheme, client: None }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Reads one room, or one of its runs, live. It holds only a position and a wake-up, so that ten thousand idle readers cost little and a
 //! slow reader does not affect others (invariant 10).
 
-use crate::{App, auth::access_changes::AccessWatch, error::Problem};
+use crate::{App, auth::access_changes::AccessWatch, error::Problem, shares::StreamPermit};
 use domain::{
     actor::Actor,
     ids::{RoomId, RunId},
@@ -39,10 +39,17 @@ pub struct RoomReader {
     stopping: Pin<Box<WaitForCancellationFutureOwned>>,
     stopped: bool,
     access: AccessWatch,
+    _permit: StreamPermit,
 }
 
 impl RoomReader {
-    pub async fn open(app: &App, actor: &Actor, room: RoomId, after: &Position) -> Result<Self, store::StoreError> {
+    pub async fn open(
+        app: &App,
+        actor: &Actor,
+        permit: StreamPermit,
+        room: RoomId,
+        after: &Position,
+    ) -> Result<Self, store::StoreError> {
         let events = app.engine.queries().room_events(&actor.workspace, room, after).await?;
         let every = app.config.heartbeat;
         Ok(Self {
@@ -54,6 +61,7 @@ impl RoomReader {
             stopping: Box::pin(app.stopping.clone().cancelled_owned()),
             stopped: false,
             access: app.access_changes.watch(),
+            _permit: permit,
         })
     }
 

@@ -4,7 +4,12 @@ use super::{
     room_list_feed::{RoomListChange, RoomListFeed},
     socket_protocol::{SocketMessage, SocketRequest},
 };
-use crate::{App, auth::access_changes::AccessWatch, error::Problem};
+use crate::{
+    App,
+    auth::{access_changes::AccessWatch, rate_limit::RateLimitKey},
+    error::Problem,
+    shares::{StreamPermit, SubscriptionPermits, UserKey},
+};
 use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket, close_code};
 use bytes::Bytes;
 use domain::{actor::Actor, ids::RoomId, position::Seq};
@@ -42,6 +47,8 @@ struct SocketConnection {
     /// A ping was sent and nothing was received since.
     awaiting_pong: bool,
     access: AccessWatch,
+    subscriptions: SubscriptionPermits,
+    _permit: StreamPermit,
 }
 
 /// Why a connection ends.
@@ -58,7 +65,7 @@ impl From<axum::Error> for SocketEnd {
 }
 
 /// Not an `async fn`, which would hold the socket twice: as its argument and in the connection.
-pub fn serve(app: App, actor: Actor, socket: WebSocket) -> impl Future<Output = ()> + Send {
+pub fn serve(app: App, actor: Actor, permit: StreamPermit, socket: WebSocket) -> impl Future<Output = ()> + Send {
     let access = app.access_changes.watch();
     let mut connection = SocketConnection {
         access,
@@ -69,6 +76,8 @@ pub fn serve(app: App, actor: Actor, socket: WebSocket) -> impl Future<Output = 
         rooms: BTreeMap::new(),
         room_list: None,
         awaiting_pong: false,
+        subscriptions: permit.subscriptions(),
+        _permit: permit,
     };
     async move {
         let Err(end) = connection.run().await;
@@ -165,7 +174,7 @@ impl SocketConnection {
             }
         }
         for (room, problem) in failed {
-            self.rooms.remove(&room);
+            self.unsubscribe(room);
             problem.log("websocket");
             self.send_error(&problem, Some(room)).await?;
         }
@@ -211,7 +220,7 @@ impl SocketConnection {
         for room in rooms {
             let Some(subscription) = self.rooms.get(&room) else { continue };
             if let Err(error) = subscription.follower.refresh().await {
-                self.rooms.remove(&room);
+                self.unsubscribe(room);
                 self.send_error(&Problem::from(error), Some(room)).await?;
             }
         }
@@ -232,8 +241,26 @@ impl SocketConnection {
         Err(SocketEnd::Close(CloseFrame { code: close_code::POLICY, reason }))
     }
 
+    fn unsubscribe(&mut self, room: RoomId) {
+        if self.rooms.remove(&room).is_some() {
+            self.subscriptions.remove();
+        }
+    }
+
+    /// Ends a connection whose user sends too much: to answer every message that says so would cost as much as they do.
+    async fn check_rate(&mut self) -> Result<(), SocketEnd> {
+        let key = RateLimitKey::User(UserKey::of(&self.actor));
+        let Err(problem) = self.app.socket_rate_limiter.check(&key) else { return Ok(()) };
+        self.send_error(&problem, None).await?;
+        let reason = Utf8Bytes::from_static("too many messages; reconnect and send fewer");
+        Err(SocketEnd::Close(CloseFrame { code: close_code::POLICY, reason }))
+    }
+
     async fn receive(&mut self, message: Message) -> Result<(), SocketEnd> {
         self.awaiting_pong = false;
+        if !matches!(message, Message::Pong(_) | Message::Close(_)) {
+            Box::pin(self.check_rate()).await?;
+        }
         match message {
             Message::Text(text) => match serde_json::from_str(&text) {
                 Ok(request) => Box::pin(self.handle(request)).await,
@@ -267,7 +294,7 @@ impl SocketConnection {
             }
             SocketRequest::Ping {} => Ok(self.socket.send(SocketMessage::Pong {}.into()).await?),
             SocketRequest::Unsubscribe { room } => {
-                self.rooms.remove(&room);
+                self.unsubscribe(room);
                 Ok(self.socket.send(SocketMessage::Unsubscribed { room }.into()).await?)
             }
             SocketRequest::Subscribe { room, .. }
@@ -277,6 +304,11 @@ impl SocketConnection {
                 self.send_error(&Problem::invalid(what), Some(room)).await
             }
             SocketRequest::Subscribe { room, after } => {
+                if !self.rooms.contains_key(&room)
+                    && let Err(problem) = self.subscriptions.add()
+                {
+                    return self.send_error(&problem, Some(room)).await;
+                }
                 let queries = self.app.engine.queries().clone();
                 match queries.follow(&self.actor.workspace, room, &after, self.notifier.clone()).await {
                     Ok(follower) => {
@@ -285,7 +317,12 @@ impl SocketConnection {
                         self.rooms.insert(room, Box::new(RoomSubscription { follower, caught_up: false }));
                         Ok(())
                     }
-                    Err(error) => self.send_error(&Problem::from(engine::EngineError::from(error)), Some(room)).await,
+                    Err(error) => {
+                        if !self.rooms.contains_key(&room) {
+                            self.subscriptions.remove();
+                        }
+                        self.send_error(&Problem::from(engine::EngineError::from(error)), Some(room)).await
+                    }
                 }
             }
         }
@@ -312,13 +349,15 @@ fn text(bytes: Bytes) -> Message {
 #[cfg(test)]
 mod tests {
     use super::{RoomSubscription, serve};
-    use crate::{App, feed::size_of_result};
+    use crate::{App, feed::size_of_result, shares::StreamPermit};
     use axum::extract::ws::WebSocket;
     use domain::actor::Actor;
 
     #[test]
     fn an_idle_websocket_takes_less_than_3_kib_and_a_room_of_it_less_than_128_bytes() {
-        let size = size_of_result(|(app, actor, socket): (App, Actor, WebSocket)| serve(app, actor, socket));
+        let size = size_of_result(|(app, actor, permit, socket): (App, Actor, StreamPermit, WebSocket)| {
+            serve(app, actor, permit, socket)
+        });
         assert!(size < 3 * 1024, "{size} bytes; box what runs rarely");
         let size = size_of::<RoomSubscription>();
         assert!(size < 128, "{size} bytes");

@@ -1,11 +1,12 @@
 //! Checks of the server and its machine. The checks are implemented elsewhere; here they get a deadline and a short
 //! cache, because they start programs.
 
-use crate::{App, auth::Caller};
+use crate::{App, auth::Caller, error::Problem};
 use axum::{Json, extract::State};
 use futures_util::future::BoxFuture;
 use serde::Serialize;
 use std::time::Duration;
+use store::WorkspaceUse;
 use tokio::{sync::Mutex, time::Instant};
 
 const CACHE: Duration = Duration::from_secs(30);
@@ -71,14 +72,40 @@ impl Doctor {
 pub struct DoctorReport {
     version: &'static str,
     checks: Vec<DoctorCheck>,
+    /// What workspaces use of the server, those that store the most first.
+    workspaces: Vec<WorkspaceUseView>,
 }
+
+/// What one workspace has on this server.
+#[derive(Serialize, utoipa::ToSchema)]
+#[schema(as = WorkspaceUse)]
+pub struct WorkspaceUseView {
+    workspace: String,
+    rooms: u64,
+    unfinished_runs: u64,
+    /// The events of its rooms, its uploads and the files of its skills.
+    stored_bytes: u64,
+    /// Event streams and WebSockets that are open on this server.
+    streams: usize,
+}
+
+const WORKSPACES: u32 = 100;
 
 /// Check the server
 ///
 /// The findings of `greenroom doctor` on the server's machine, without paths. Cached for 30 seconds.
 #[utoipa::path(get, path = "/api/doctor", tag = "server", responses((status = 200, body = DoctorReport)))]
-pub async fn examine(State(app): State<App>, _: Caller) -> Json<DoctorReport> {
-    Json(DoctorReport { version: env!("CARGO_PKG_VERSION"), checks: app.doctor.checks().await })
+pub async fn examine(State(app): State<App>, _: Caller) -> Result<Json<DoctorReport>, Problem> {
+    let streams = app.shares.streams();
+    let view = |used: WorkspaceUse| WorkspaceUseView {
+        streams: streams.get(&used.workspace).copied().unwrap_or_default(),
+        workspace: used.workspace.as_str().to_owned(),
+        rooms: used.rooms,
+        unfinished_runs: used.unfinished_runs,
+        stored_bytes: used.stored_bytes,
+    };
+    let workspaces = app.engine.queries().workspace_uses(WORKSPACES).await?.into_iter().map(view).collect();
+    Ok(Json(DoctorReport { version: env!("CARGO_PKG_VERSION"), checks: app.doctor.checks().await, workspaces }))
 }
 
 #[cfg(test)]

@@ -53,7 +53,8 @@ pub async fn read(
         if after.raw == Some(true) {
             return Err(Problem::invalid("raw: streams do not support it; send no Accept: text/event-stream."));
         }
-        let live = RoomReader::open(&app, &caller, room, &position).await?;
+        let permit = app.shares.open_stream(&caller)?;
+        let live = RoomReader::open(&app, &caller, permit, room, &position).await?;
         return Ok(sse::stream_of(&app, live));
     }
     let limit = match after.limit.unwrap_or(page::DEFAULT_LIMIT) {
@@ -61,6 +62,7 @@ pub async fn read(
         _ => return Err(Problem::invalid(format!("limit: a number from 1 to {}.", page::MAX_LIMIT))),
     };
     let raw = after.raw.unwrap_or(false);
+    let _reading = app.shares.read_page(&caller).await?;
     let read = app.engine.queries().page(&caller.workspace, room, &position, limit, raw).await?;
     if read.reset {
         let detail = "This position is not in the room's journal, which was restored or is shorter; discard what you \
@@ -90,5 +92,6 @@ pub async fn socket(
         .write_buffer_size(websocket::WRITE_BUFFER_BYTES)
         .max_message_size(websocket::MAX_MESSAGE_BYTES)
         .max_frame_size(websocket::MAX_MESSAGE_BYTES);
-    Ok(upgrade.on_upgrade(move |socket| websocket::serve(app, caller.0, socket)))
+    let permit = app.shares.open_stream(&caller)?;
+    Ok(upgrade.on_upgrade(move |socket| websocket::serve(app, caller.0, permit, socket)))
 }

@@ -100,12 +100,14 @@ async fn execute(
     attempt: Option<&IdempotentRequest>,
 ) -> Result<Response, Problem> {
     let ExecuteParams { message, conversation_id: conversation, when_busy, on_disconnect } = task;
+    // Before the run, so that none is started for a stream that is refused.
+    let permit = app.shares.open_stream(actor)?;
     let posted = app.engine.execute(actor, agent, ExecuteRequest { message, conversation, when_busy }, attempt).await?;
     let Some(run) = posted.runs.first() else {
         return Err(Problem::internal("execute created no run"));
     };
     let room = posted.message.room_id;
     let after = Position { epoch: None, seq: posted.message.seq };
-    let live = RoomReader::open(app, actor, room, &after).await?;
+    let live = RoomReader::open(app, actor, permit, room, &after).await?;
     Ok(ExecuteStream::new(app, actor, live, room, run.id, on_disconnect).respond())
 }

@@ -16,6 +16,7 @@ use domain::{
 };
 use engine::commands::{NewPost, PostResult};
 use serde::{Deserialize, Serialize};
+use store::MessageHistory;
 
 #[derive(Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -72,6 +73,9 @@ pub struct HistoryView {
     /// The messages include all events up to this seq; follow the events after it.
     head: u64,
     messages: Vec<Message>,
+    /// Whether the range has older messages: send the first seq of this page as `before`. A page ends at `limit` messages
+    /// or about 4 MB.
+    has_more: bool,
 }
 
 /// List messages
@@ -90,6 +94,8 @@ pub async fn history(
         _ => return Err(Problem::invalid("limit: a number from 1 to 1000.")),
     };
     let since = range.since.unwrap_or(0);
+    let _reading = app.shares.read_page(&caller).await?;
     let history = app.engine.queries().history(&caller.workspace, room, since, range.before, limit).await?;
-    Ok(Json(HistoryView { epoch: history.epoch, head: history.head, messages: history.messages }))
+    let MessageHistory { epoch, head, messages, has_more } = history;
+    Ok(Json(HistoryView { epoch, head, messages, has_more }))
 }

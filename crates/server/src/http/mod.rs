@@ -51,10 +51,10 @@ use serde_json::Value;
 use store::IdempotentRequest;
 
 pub fn add_routes(builder: RouterBuilder) -> RouterBuilder {
-    let for_files = RouteGuard { policy: Needs(Post), max_body_bytes: uploads::MAX_BYTES };
+    let for_files = RouteGuard { policy: Needs(Post), max_body_bytes: uploads::MAX_BYTES, is_counted: true };
     let builder = builder
-        .add(Public, routes!(health::healthz))
-        .add(Public, routes!(health::readyz))
+        .add_health_check(routes!(health::healthz))
+        .add_health_check(routes!(health::readyz))
         .add(Public, routes!(openapi::openapi_json))
         // Public, because this is how a browser signs in.
         .add(Public, routes!(session::show, session::sign_in, session::sign_out))
@@ -118,8 +118,8 @@ pub fn add_routes(builder: RouterBuilder) -> RouterBuilder {
 /// The routes of a server that only executes runs: clients use the others.
 pub fn add_worker_routes(builder: RouterBuilder) -> RouterBuilder {
     let builder = builder
-        .add(Public, routes!(health::healthz))
-        .add(Public, routes!(health::readyz))
+        .add_health_check(routes!(health::healthz))
+        .add_health_check(routes!(health::readyz))
         .add(Needs(Operate), routes!(metrics::prometheus));
     mcp::add_worker_routes(builder)
 }

@@ -17,6 +17,7 @@ use domain::{
     approval::RememberChoice,
     event::Decision,
     ids::{AgentId, ApprovalId, MessageId, RoomId, RunId},
+    permission::Permission,
     position::Position,
     run::{Run, RunStatus},
     timeline::Timeline,
@@ -42,6 +43,8 @@ pub struct RunFilterParams {
     before: Option<String>,
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<u32>,
+    /// The runs of all workspaces; for the operator.
+    all: Option<bool>,
 }
 
 #[derive(Serialize, utoipa::ToSchema)]
@@ -55,6 +58,7 @@ pub struct RunList {
 #[derive(Serialize, utoipa::ToSchema)]
 #[schema(as = NamedRun)]
 pub struct NamedRunView {
+    workspace: String,
     #[serde(flatten)]
     run: Run,
     room_name: String,
@@ -63,7 +67,7 @@ pub struct NamedRunView {
 
 /// List runs
 ///
-/// Newest first, in pages.
+/// Newest first, in pages. With `all=true` those of all workspaces, for the operator, who can cancel each of them.
 #[utoipa::path(get, path = "/api/runs", tag = "runs", params(RunFilterParams), responses((status = 200, body = RunList)))]
 pub async fn list(
     State(app): State<App>,
@@ -74,16 +78,26 @@ pub async fn list(
         limit @ 1..=1000 => limit,
         _ => return Err(Problem::invalid("limit: a number from 1 to 1000.")),
     };
-    let RunFilterParams { room: room_id, agent: agent_id, message_id, status, before, .. } = filter;
+    let RunFilterParams { room: room_id, agent: agent_id, message_id, status, before, all, .. } = filter;
     let before = before.as_deref().map(str::parse).transpose();
     let before = before.map_err(|error: InvalidRunCursor| Problem::invalid(format!("before: {error}.")))?;
     // One extra row shows whether there is a next page.
     let filter = RunFilter { room_id, agent_id, message_id, status, before, limit: limit + 1 };
-    let mut found = app.engine.queries().named_runs(&caller.workspace, &filter).await?;
+    let queries = app.engine.queries();
+    let mut found = match all {
+        Some(true) => {
+            caller.require(Permission::Operate)?;
+            queries.named_runs_of_all(&filter).await?
+        }
+        Some(false) | None => queries.named_runs(&caller.workspace, &filter).await?,
+    };
     let more = found.len() > limit as usize;
     found.truncate(limit as usize);
     let next = found.last().filter(|_| more).map(|last| RunCursor::of(&last.run).to_string());
-    let view = |NamedRun { run, room_name, agent_name }| NamedRunView { run, room_name, agent_name };
+    let view = |NamedRun { workspace, run, room_name, agent_name }| {
+        let workspace = workspace.as_str().to_owned();
+        NamedRunView { workspace, run, room_name, agent_name }
+    };
     Ok(Json(RunList { runs: found.into_iter().map(view).collect(), next }))
 }
 
@@ -129,13 +143,15 @@ pub async fn stream(
         // Nothing more will come; this status tells a browser's EventSource not to reconnect.
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
-    let live = RoomReader::open(&app, &caller, run.room_id, &position).await?;
+    let permit = app.shares.open_stream(&caller)?;
+    let live = RoomReader::open(&app, &caller, permit, run.room_id, &position).await?;
     Ok(sse::stream_of(&app, live.of_run(id)))
 }
 
 /// Cancel a run
 ///
-/// Returns when the run has stopped, with a receipt of what was stopped. For a finished run, returns how it ended.
+/// Returns when the run has stopped, with a receipt of what was stopped. For a finished run, returns how it ended. The
+/// operator can cancel the runs of all workspaces.
 #[utoipa::path(post, path = "/api/runs/{id}/cancel", tag = "runs", params(("id" = RunId, Path)),
                responses((status = 200, body = StoppedRun)))]
 pub async fn cancel(State(app): State<App>, caller: Caller, Id(id): Id<RunId>) -> Result<Json<StoppedRun>, Problem> {

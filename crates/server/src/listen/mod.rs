@@ -4,13 +4,15 @@
 //!
 //! It knows the router and nothing behind it.
 
+mod by_address;
 mod client_stream;
 mod handshakes;
 mod stall;
 pub mod tls;
 
-use crate::HttpServerConfig;
+use crate::{HttpServerConfig, auth::client_address::TrustedProxies};
 use axum::Router;
+use by_address::{AddressConnections, AddressPermit};
 use client_stream::ClientStream;
 use handshakes::OpenHandshakes;
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
@@ -55,9 +57,12 @@ pub struct ConnectionAddrs {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EncryptedConnection;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct ConnectionLimits {
     pub connections: usize,
+    pub connections_per_address: usize,
+    /// Proxies, which have the connections of many clients.
+    pub trusted_proxies: TrustedProxies,
     /// How many TLS handshakes may be unfinished; the oldest one makes room.
     pub handshakes: usize,
     /// How long the head of a request may take, and a TLS handshake before the first.
@@ -71,6 +76,8 @@ impl From<&HttpServerConfig> for ConnectionLimits {
     fn from(config: &HttpServerConfig) -> Self {
         Self {
             connections: config.max_connections,
+            connections_per_address: config.max_connections_per_address,
+            trusted_proxies: config.trusted_proxies.clone(),
             handshakes: MAX_HANDSHAKES,
             header_read: config.header_read_timeout,
             write_stall: config.write_stall,
@@ -83,13 +90,14 @@ impl From<&HttpServerConfig> for ConnectionLimits {
 /// connection, holds it until it closes.
 struct ConnectionPermit {
     _permit: OwnedSemaphorePermit,
+    _of_address: AddressPermit,
     _tracked: TaskTrackerToken,
 }
 
 impl ConnectionPermit {
-    fn new(permit: OwnedSemaphorePermit, tracked: TaskTrackerToken) -> Self {
+    fn new(permit: OwnedSemaphorePermit, of_address: AddressPermit, tracked: TaskTrackerToken) -> Self {
         metrics::gauge!(crate::metrics::CONNECTIONS).increment(1);
-        Self { _permit: permit, _tracked: tracked }
+        Self { _permit: permit, _of_address: of_address, _tracked: tracked }
     }
 }
 
@@ -111,12 +119,17 @@ pub async fn serve(
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(limits.header_read).max_buf_size(BUFFER_BYTES);
     let permits = Arc::new(Semaphore::new(limits.connections.min(Semaphore::MAX_PERMITS)));
+    let by_address = AddressConnections::new(limits.connections_per_address, limits.trusted_proxies);
     let connections = TaskTracker::new();
     let abort = CancellationToken::new();
     let handshakes = OpenHandshakes::new(limits.handshakes);
 
     while let Some((permit, stream, remote)) = accept_next(&listener, &permits, &cancel).await {
-        let permit = ConnectionPermit::new(permit, connections.token());
+        let Some(of_address) = by_address.admit(remote.ip()) else {
+            refuse(&stream);
+            continue;
+        };
+        let permit = ConnectionPermit::new(permit, of_address, connections.token());
         let prepared = prepare(&stream, limits.write_stall).and_then(|()| stream.local_addr());
         // The client may already have disconnected.
         let Ok(local) = prepared else { continue };
@@ -187,6 +200,16 @@ async fn accept_next(
         biased;
         () = cancel.cancelled() => None,
         arrived = arrival => arrived,
+    }
+}
+
+/// Answers a connection of an address that has too many. One attempt: the server must not wait for such a client.
+fn refuse(stream: &TcpStream) {
+    const RESPONSE: &[u8] =
+        b"HTTP/1.1 429 Too Many Requests\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+    metrics::counter!(crate::metrics::CONNECTIONS_REFUSED).increment(1);
+    if let Err(error) = stream.try_write(RESPONSE) {
+        tracing::debug!(%error, "a refused connection was closed without a response");
     }
 }
 

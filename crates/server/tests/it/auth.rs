@@ -1,6 +1,14 @@
-use crate::test_app::{LOCAL_KEY, TOKEN, TestApp, config, header};
+use crate::test_app::{LOCAL_KEY, TOKEN, TestApp, config, header, token_of};
 use axum::http::Request;
-use server::{HttpServerConfig, auth::AuthSettings, listen::ConnectionAddrs};
+use domain::permission::Role;
+use server::{
+    HttpServerConfig,
+    auth::{
+        AuthSettings,
+        client_address::{AddressRange, TrustedProxies},
+    },
+    listen::ConnectionAddrs,
+};
 use std::{num::NonZeroU32, sync::atomic::Ordering};
 
 fn from(address: &str) -> impl FnOnce(Request<axum::body::Body>) -> Request<axum::body::Body> {
@@ -101,16 +109,19 @@ async fn too_many_requests_are_a_429_with_retry_after() {
     let slow = HttpServerConfig { requests_per_second: NonZeroU32::MIN, request_burst: two, ..config() };
     let test_app = TestApp::with(slow.clone());
     // Without a credential by address, with one by the credential.
-    for target in ["/healthz", "/healthz", "/test/whoami", "/test/whoami"] {
+    for target in ["/openapi.json", "/openapi.json", "/test/whoami", "/test/whoami"] {
         assert_eq!(test_app.get(target).await.status, 200, "{target}");
     }
-    for target in ["/healthz", "/test/whoami", "/nothing"] {
+    for target in ["/openapi.json", "/test/whoami", "/nothing"] {
         let answer = test_app.get(target).await;
         assert_eq!(answer.problem(429), "too_many_requests", "{target}");
         assert_eq!(answer.header("retry-after"), "1", "{target}");
         assert_eq!(answer.header("ratelimit-policy"), "\"default\";q=2;w=2", "{target}");
     }
-    assert_eq!(test_app.send("/healthz", from("127.0.0.9:1")).await.status, 200, "another caller is not affected");
+    assert_eq!(test_app.send("/openapi.json", from("127.0.0.9:1")).await.status, 200, "another caller is not affected");
+    for target in ["/healthz", "/readyz"].repeat(3) {
+        assert_eq!(test_app.get(target).await.status, 200, "a monitor is not counted");
+    }
 
     let guessed = TestApp { sends_key: false, ..TestApp::with(slow) };
     guessed.accounts.exist.store(true, Ordering::SeqCst);
@@ -121,4 +132,49 @@ async fn too_many_requests_are_a_429_with_retry_after() {
         let known = guessed.send("/test/whoami", |r| header(r, "authorization", &format!("Bearer {secret}"))).await;
         assert_eq!(known.status, 200, "failed attempts lock out neither a valid token nor the operator");
     }
+}
+
+/// A server that counts two requests, behind a proxy at 10.0.0.1.
+fn behind_a_proxy() -> TestApp {
+    let trusted_proxies = TrustedProxies(vec![AddressRange::parse("10.0.0.0/24").unwrap()]);
+    let two = NonZeroU32::new(2).unwrap();
+    TestApp::with(HttpServerConfig {
+        requests_per_second: NonZeroU32::MIN,
+        request_burst: two,
+        trusted_proxies,
+        ..config()
+    })
+}
+
+#[tokio::test]
+async fn l2_visitors_behind_a_trusted_proxy_are_counted_apart() {
+    let test_app = behind_a_proxy();
+    let visit = async |peer: &'static str, client: &str| {
+        let request = |request| header(from(peer)(request), "x-forwarded-for", client);
+        test_app.send("/openapi.json", request).await.status.as_u16()
+    };
+    for _ in 0..2 {
+        assert_eq!(visit("10.0.0.1:5000", "203.0.113.1").await, 200);
+    }
+    assert_eq!(visit("10.0.0.1:5000", "203.0.113.1").await, 429);
+    assert_eq!(visit("10.0.0.1:5000", "203.0.113.2").await, 200, "another visitor of the same proxy");
+    assert_eq!(visit("10.0.0.1:5000", "203.0.113.7, 203.0.113.1").await, 429, "what the visitor wrote does not count");
+    for n in 1..=3 {
+        let spoofed = visit("192.0.2.9:5000", &format!("203.0.113.{n}")).await;
+        assert_eq!(spoofed, if n < 3 { 200 } else { 429 }, "an untrusted peer is counted by its own address");
+    }
+}
+
+#[tokio::test]
+async fn l2_all_tokens_of_a_user_are_counted_together() {
+    let test_app = TestApp { sends_key: false, ..behind_a_proxy() };
+    test_app.accounts.exist.store(true, Ordering::SeqCst);
+    let ask = async |user: &str, role| {
+        let token = token_of(user, role);
+        let request = |request| header(request, "authorization", &format!("Bearer {token}"));
+        test_app.send("/test/whoami", request).await.status.as_u16()
+    };
+    assert_eq!((ask("ada", Role::Owner).await, ask("ada", Role::Viewer).await), (200, 200), "two tokens");
+    assert_eq!(ask("ada", Role::Member).await, 429, "a third token of the same user");
+    assert_eq!(ask("eve", Role::Member).await, 200);
 }

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use futures_util::stream;
 use server::{
     HttpServerConfig, ServerSockets,
-    auth::AuthSettings,
+    auth::{AuthSettings, client_address::TrustedProxies},
     listen::{ConnectionLimits, serve},
 };
 use std::{future::Future, io, net::SocketAddr, time::Duration};
@@ -27,7 +27,15 @@ const DEADLINE: Duration = Duration::from_secs(20);
 
 fn limits() -> ConnectionLimits {
     let long = DEADLINE * 2;
-    ConnectionLimits { connections: 100, handshakes: 100, header_read: long, write_stall: long, stop: long }
+    ConnectionLimits {
+        connections: 100,
+        connections_per_address: 100,
+        trusted_proxies: TrustedProxies::default(),
+        handshakes: 100,
+        header_read: long,
+        write_stall: long,
+        stop: long,
+    }
 }
 
 struct Running {
@@ -278,4 +286,31 @@ async fn a_slow_or_huge_request_head_is_refused() {
     let head = format!("GET / HTTP/1.1\r\nhost: {}\r\nx-long: {}\r\n\r\n", running.address, "y".repeat(40_000));
     huge.write_all(head.as_bytes()).await.unwrap();
     assert!(rest(&mut huge).await.starts_with(b"HTTP/1.1 431"));
+}
+
+#[tokio::test]
+async fn l3_one_address_cannot_take_all_connections() {
+    let running = run(|_| slow_routes(), ConnectionLimits { connections_per_address: 2, ..limits() }).await;
+    let (mut first, _second) = (request(running.address, "/hold").await, request(running.address, "/hold").await);
+    let mut third = request(running.address, "/hold").await;
+    let refused = until(&mut third, "429").await;
+    assert!(refused.contains("connection: close"), "{refused}");
+    first.shutdown().await.unwrap();
+    drop(first);
+    soon("a free place", async {
+        loop {
+            let mut next = request(running.address, "/now").await;
+            if until(&mut next, "HTTP/1.1").await.contains("200") {
+                break;
+            }
+        }
+    })
+    .await;
+    running.cancel.cancel();
+}
+
+/// `/hold` never answers, `/now` does at once.
+fn slow_routes() -> Router {
+    let hold = || async { std::future::pending::<()>().await };
+    Router::new().route("/hold", get(hold)).route("/now", get(|| async { "now" }))
 }

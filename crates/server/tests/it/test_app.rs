@@ -22,11 +22,12 @@ use serde_json::{Value, json};
 use server::routes;
 use server::{
     App, AppState, Encryption, HttpServerConfig, McpHandlerKind, RouteSet,
-    auth::{AccountStore, AuthSettings, Caller, token},
+    auth::{AccountStore, AuthSettings, Caller, client_address::TrustedProxies, token},
     error::{BoxError, Problem},
     extract::{Id, IdempotencyKey, JsonBody, QueryParams},
     listen::ConnectionAddrs,
     routing::{Policy, RouteInfo, RouterBuilder},
+    shares::ShareLimits,
 };
 use std::{
     num::NonZeroU32,
@@ -169,6 +170,7 @@ pub fn engine_on(store: Store, folder: &Path) -> Engine {
         concurrency_per_workspace: 1,
         unfinished_runs_per_workspace: 100,
         erase_after: Duration::from_secs(7 * 24 * 3600),
+        workspace_limits: engine::WorkspaceLimits { rooms: 10_000, stored_bytes: 1 << 30 },
         lease: Duration::from_secs(15),
         limits: Limits::default(),
         stop_grace: Duration::from_secs(1),
@@ -195,8 +197,13 @@ pub fn config() -> HttpServerConfig {
         public_hosts: Vec::new(),
         max_body_bytes: 2 * 1024 * 1024,
         max_connections: 1000,
+        max_connections_per_address: 1000,
+        trusted_proxies: TrustedProxies::default(),
         requests_per_second: many,
         request_burst: many,
+        shares: ShareLimits { streams: 1000, subscriptions: 10_000 },
+        socket_messages_per_second: many,
+        socket_message_burst: many,
         request_deadline: Duration::from_secs(60),
         header_read_timeout: Duration::from_secs(10),
         heartbeat: Duration::from_secs(15),

@@ -67,6 +67,7 @@ impl FromStr for RunCursor {
 /// A run with the names of its room and its agent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NamedRun {
+    pub workspace: Owner,
     pub run: Run,
     pub room_name: String,
     pub agent_name: String,
@@ -75,6 +76,7 @@ pub struct NamedRun {
 row! {
     struct NamedRunRow {
         ..run: RunRow,
+        owner: String,
         room_name: Option<String>,
         agent_name: Option<String>,
     }
@@ -128,13 +130,17 @@ macro_rules! select_runs {
         select_runs!("", "", $rest)
     };
     ($columns:literal, $joins:literal, $rest:literal) => {
+        select_runs!($columns, $joins, "u.owner = $1 AND ", $rest)
+    };
+    ($columns:literal, $joins:literal, $workspace:literal, $rest:literal) => {
         concat!(
             "SELECT u.id, u.room_id, u.agent_id, u.message_id, u.status, u.queued_seq, u.usage, u.cost, u.model, ",
             "u.duration_ms, u.error, u.receipt, u.created_at, u.started_at, u.ended_at",
             $columns,
             " FROM runs u ",
             $joins,
-            "WHERE u.owner = $1 AND u.erased_at IS NULL AND ",
+            "WHERE u.erased_at IS NULL AND ",
+            $workspace,
             $rest
         )
     };
@@ -241,33 +247,54 @@ impl Store {
 
     /// Returns runs, newest first, with the current names of their rooms and agents.
     pub async fn named_runs(&self, owner: &Owner, filter: &RunFilter) -> Result<Vec<NamedRun>> {
+        self.named_runs_of(Some(owner), filter).await
+    }
+
+    /// The same for the runs of all workspaces. For the operator.
+    pub async fn named_runs_of_all(&self, filter: &RunFilter) -> Result<Vec<NamedRun>> {
+        self.named_runs_of(None, filter).await
+    }
+
+    async fn named_runs_of(&self, owner: Option<&Owner>, filter: &RunFilter) -> Result<Vec<NamedRun>> {
+        /// One statement for every combination: a filter that is not set matches everything.
+        macro_rules! select_named {
+            ($workspace:literal) => {
+                select_runs!(
+                    ", u.owner, r.name AS room_name, a.name AS agent_name",
+                    "LEFT JOIN rooms r ON r.id = u.room_id LEFT JOIN agents a ON a.id = u.agent_id ",
+                    $workspace,
+                    "($2 IS NULL OR u.room_id = $2) AND ($3 IS NULL OR u.message_id = $3) \
+                     AND ($4 IS NULL OR u.status = $4) AND ($5 IS NULL OR u.agent_id = $5) \
+                     AND u.created_at <= $6 AND (u.created_at < $6 OR u.id < $7) \
+                     ORDER BY u.created_at DESC, u.id DESC LIMIT $8"
+                )
+            };
+        }
+        let sql = match owner {
+            Some(_) => select_named!("u.owner = $1 AND "),
+            None => select_named!("$1 = '' AND "),
+        };
         let (before, last) = match filter.before {
             Some(cursor) => (cursor.created_at.as_millis(), cursor.id.0),
             None => (i64::MAX, Uuid::max()),
         };
-        // One statement for every combination: a filter that is not set matches everything.
         let rows: Vec<NamedRunRow> = reading!(self.database(), |pool| {
-            sqlx::query_as(select_runs!(
-                ", r.name AS room_name, a.name AS agent_name",
-                "LEFT JOIN rooms r ON r.id = u.room_id LEFT JOIN agents a ON a.id = u.agent_id ",
-                "($2 IS NULL OR u.room_id = $2) AND ($3 IS NULL OR u.message_id = $3) AND ($4 IS NULL OR u.status = $4) \
-                 AND ($5 IS NULL OR u.agent_id = $5) AND u.created_at <= $6 AND (u.created_at < $6 OR u.id < $7) \
-                 ORDER BY u.created_at DESC, u.id DESC LIMIT $8"
-            ))
-            .bind(owner.as_str())
-            .bind(filter.room_id.map(|id| id.0))
-            .bind(filter.message_id.map(|id| id.0))
-            .bind(filter.status.map(RunStatus::as_str))
-            .bind(filter.agent_id.map(|id| id.0))
-            .bind(before)
-            .bind(last)
-            .bind(i64::from(filter.limit))
-            .fetch_all(pool)
-            .await
+            sqlx::query_as(sql)
+                .bind(owner.map_or("", Owner::as_str))
+                .bind(filter.room_id.map(|id| id.0))
+                .bind(filter.message_id.map(|id| id.0))
+                .bind(filter.status.map(RunStatus::as_str))
+                .bind(filter.agent_id.map(|id| id.0))
+                .bind(before)
+                .bind(last)
+                .bind(i64::from(filter.limit))
+                .fetch_all(pool)
+                .await
         })?;
         let named = |row: NamedRunRow| {
             let (room_name, agent_name) = (row.room_name.unwrap_or_default(), row.agent_name.unwrap_or_default());
-            Ok(NamedRun { run: row.run.try_into()?, room_name, agent_name })
+            let workspace = super::tokens::parse_owner(&row.owner)?;
+            Ok(NamedRun { workspace, run: row.run.try_into()?, room_name, agent_name })
         };
         rows.into_iter().map(named).collect()
     }

@@ -103,14 +103,22 @@ pub(crate) struct AppliedGroup {
     pub heads: BTreeMap<RoomId, Seq>,
 }
 
+/// A room's new head, and by how many bytes its journal grows.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct GrownJournal {
+    pub room: RoomId,
+    pub head: Seq,
+    pub bytes: u64,
+}
+
 /// What to store, and what to publish afterwards.
 #[derive(Debug, Default)]
 pub(crate) struct CommitPlan {
     pub applied: AppliedGroup,
     /// Row changes, in order.
     pub statements: Vec<Statement>,
-    /// The new heads of rooms.
-    pub heads: Vec<(RoomId, Seq)>,
+    /// The rooms whose journal grows.
+    pub grown: Vec<GrownJournal>,
     /// The facts after the commit.
     pub facts: JournalFacts,
 }
@@ -342,9 +350,10 @@ impl Planner {
             facts.stored_events.insert(event.id, context.first_seq);
             let head = context.first_seq + appended(commit, context.grants_claim).count() as Seq - 1;
             facts.heads.insert(commit.room_id, head);
-            match self.plan.heads.iter_mut().find(|(room, _)| *room == commit.room_id) {
-                Some((_, moved)) => *moved = head,
-                None => self.plan.heads.push((commit.room_id, head)),
+            let added = appended(commit, context.grants_claim).map(NewEvent::stored_bytes).sum::<usize>() as u64;
+            match self.plan.grown.iter_mut().find(|journal| journal.room == commit.room_id) {
+                Some(journal) => *journal = GrownJournal { head, bytes: journal.bytes + added, ..*journal },
+                None => self.plan.grown.push(GrownJournal { room: commit.room_id, head, bytes: added }),
             }
         }
         for change in &commit.changes {

@@ -1,7 +1,7 @@
 //! The journal's statements on PostgreSQL: whole groups as arrays, one round trip each. Several servers may write, so
 //! rows that are read here are locked until the transaction ends.
 
-use super::plan::{CommitPlan, CommitSubjects, JournalFacts, LeaseState};
+use super::plan::{CommitPlan, CommitSubjects, GrownJournal, JournalFacts, LeaseState};
 use crate::{
     StoreError,
     commit::bind_all,
@@ -40,11 +40,11 @@ pub(super) async fn store(connection: &mut PgConnection, plan: &CommitPlan) -> R
             return Err(refusal.into());
         }
     }
-    if plan.heads.is_empty() {
+    if plan.grown.is_empty() {
         return Ok(());
     }
     insert(connection, &plan.events()).await?;
-    set_heads(connection, &plan.heads).await
+    grow(connection, &plan.grown).await
 }
 
 async fn heads(connection: &mut PgConnection, rooms: &[RoomId]) -> Result<HashMap<RoomId, Seq>, StoreError> {
@@ -163,13 +163,14 @@ async fn insert(connection: &mut PgConnection, events: &[&Event]) -> Result<(), 
     Ok(())
 }
 
-async fn set_heads(connection: &mut PgConnection, heads: &[(RoomId, Seq)]) -> Result<(), StoreError> {
+async fn grow(connection: &mut PgConnection, journals: &[GrownJournal]) -> Result<(), StoreError> {
     sqlx::query(
-        "INSERT INTO journals (room_id, head) SELECT * FROM UNNEST($1::uuid[], $2::bigint[]) \
-         ON CONFLICT (room_id) DO UPDATE SET head = excluded.head",
+        "INSERT INTO journals (room_id, head, bytes) SELECT * FROM UNNEST($1::uuid[], $2::bigint[], $3::bigint[]) \
+         ON CONFLICT (room_id) DO UPDATE SET head = excluded.head, bytes = journals.bytes + excluded.bytes",
     )
-    .bind(heads.iter().map(|(room, _)| room.0).collect::<Vec<Uuid>>())
-    .bind(heads.iter().map(|(_, head)| signed(*head)).collect::<Vec<i64>>())
+    .bind(journals.iter().map(|journal| journal.room.0).collect::<Vec<Uuid>>())
+    .bind(journals.iter().map(|journal| signed(journal.head)).collect::<Vec<i64>>())
+    .bind(journals.iter().map(|journal| signed(journal.bytes)).collect::<Vec<i64>>())
     .execute(connection)
     .await?;
     Ok(())

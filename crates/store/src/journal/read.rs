@@ -4,7 +4,7 @@ use super::frame::Frame;
 use crate::{
     StoreError,
     catalog::events::EventRow,
-    database::{Database, reading, snapshot},
+    database::{reading, snapshot},
     error::{signed, unsigned},
     open::Store,
 };
@@ -35,29 +35,27 @@ pub struct Page {
 const EVENT_BYTES: usize = 256;
 
 /// Up to $3 events after seq $2 of room $1. $4 limits the number of bytes, but at least one event is returned. The
-/// reader counts bytes itself, but PostgreSQL sends all rows of a result even if the reader stops, and a reader that is
-/// behind must not transfer a whole journal again and again.
+/// database counts the bytes, from the sizes of the values: a reader that stops early has received more by then, all
+/// rows from PostgreSQL and some fifty from SQLite, and each of them may have many megabytes.
 macro_rules! select_events {
-    ($database:expr, $raw:literal, $bytes:literal) => {
-        match $database {
-            Database::Sqlite { .. } => select_events!(@ $raw, "", "LIMIT MIN($3, $4 / 256 + 1)"),
-            Database::Postgres(_) => select_events!(
-                @ $raw,
-                concat!(
-                    "AND seq <= (SELECT MAX(seq) FROM (SELECT seq, SUM(bytes) OVER (ORDER BY seq) - bytes AS before ",
-                    "FROM (SELECT seq, 256 + ", $bytes, " AS bytes FROM events WHERE room_id = $1 AND seq > $2 ",
-                    "ORDER BY seq LIMIT LEAST($3, $4 / 256 + 1)) AS next) AS sized WHERE before < $4) "
-                ),
-                ""
-            ),
-        }
-    };
-    (@ $raw:expr, $until:expr, $limit:literal) => {
+    ($raw:literal, $bytes:literal) => {
         concat!(
-            "SELECT room_id, seq, id, kind, run_id, agent_id, created_at, data, ", $raw, " AS raw ",
-            "FROM events WHERE room_id = $1 AND seq > $2 ", $until, "ORDER BY seq ", $limit
+            "SELECT room_id, seq, id, kind, run_id, agent_id, created_at, data, ",
+            $raw,
+            " AS raw ",
+            "FROM events WHERE room_id = $1 AND seq > $2 AND seq <= ",
+            "(SELECT MAX(seq) FROM (SELECT seq, SUM(bytes) OVER (ORDER BY seq) - bytes AS before ",
+            "FROM (SELECT seq, 256 + ",
+            $bytes,
+            " AS bytes FROM events WHERE room_id = $1 AND seq > $2 ",
+            "ORDER BY seq LIMIT $3) AS next) AS sized WHERE before < $4) ORDER BY seq"
         )
     };
+}
+
+/// No more rows than can fit into so many bytes.
+fn rows_within(bytes: usize, limit: i64) -> i64 {
+    limit.min(signed((bytes / EVENT_BYTES) as u64 + 1))
 }
 
 const HEAD: &str = "SELECT j.head FROM journals j JOIN rooms r ON r.id = j.room_id \
@@ -82,9 +80,9 @@ impl Store {
         with_raw: bool,
     ) -> Result<Page, StoreError> {
         let sql = if with_raw {
-            select_events!(self.database(), "raw", "octet_length(data) + COALESCE(octet_length(raw), 0)")
+            select_events!("raw", "octet_length(data) + COALESCE(octet_length(raw), 0)")
         } else {
-            select_events!(self.database(), "CAST(NULL AS TEXT)", "octet_length(data)")
+            select_events!("CAST(NULL AS TEXT)", "octet_length(data)")
         };
         let foreign = after.epoch.as_ref().is_some_and(|epoch| epoch != self.epoch());
         let (head, events) = snapshot!(self.database(), |transaction| {
@@ -95,14 +93,10 @@ impl Store {
                 let mut rows = sqlx::query_as::<_, EventRow>(sql)
                     .bind(room.0)
                     .bind(signed(after.seq))
-                    .bind(i64::from(limit))
+                    .bind(rows_within(PAGE_BYTES, limit.into()))
                     .bind(signed(PAGE_BYTES as u64))
                     .fetch(&mut *transaction);
-                let mut bytes = 0;
-                while bytes < PAGE_BYTES
-                    && let Some(row) = rows.try_next().await?
-                {
-                    bytes += row.data.len() + row.raw.as_ref().map_or(0, String::len) + EVENT_BYTES;
+                while let Some(row) = rows.try_next().await? {
                     events.push(Event::try_from(row)?);
                 }
             }
@@ -119,21 +113,17 @@ impl Store {
         seq: Seq,
         limit: usize,
     ) -> Result<Vec<Arc<Frame>>, StoreError> {
-        let sql = select_events!(self.database(), "CAST(NULL AS TEXT)", "octet_length(data)");
+        let sql = select_events!("CAST(NULL AS TEXT)", "octet_length(data)");
         reading!(self.database(), |pool| {
             let mut rows = sqlx::query_as::<_, EventRow>(sql)
                 .bind(room.0)
                 .bind(signed(seq))
-                .bind(CATCH_UP_ROWS)
+                .bind(rows_within(limit, CATCH_UP_ROWS))
                 .bind(signed(limit as u64))
                 .fetch(pool);
-            let (mut frames, mut bytes) = (Vec::new(), 0);
-            while bytes < limit
-                && let Some(row) = rows.try_next().await?
-            {
-                let frame = Frame::new(self.epoch(), &Event::try_from(row)?);
-                bytes += frame.len();
-                frames.push(Arc::new(frame));
+            let mut frames = Vec::new();
+            while let Some(row) = rows.try_next().await? {
+                frames.push(Arc::new(Frame::new(self.epoch(), &Event::try_from(row)?)));
             }
             Ok(frames)
         })

@@ -3,7 +3,7 @@
 //! round trip to SQLite's thread takes longer than most statements. A single commit takes two round trips, one to begin
 //! and read and one to store and commit; or only the second, if the cached facts are enough.
 
-use super::plan::{CommitPlan, CommitSubjects, JournalFacts, LeaseState};
+use super::plan::{CommitPlan, CommitSubjects, GrownJournal, JournalFacts, LeaseState};
 use crate::{
     StoreError,
     commit::{Refusal, Value, bind_all},
@@ -12,7 +12,6 @@ use crate::{
 use domain::{
     event::Event,
     ids::{EventId, RoomId, RunId},
-    position::Seq,
 };
 use sqlx::{AssertSqlSafe, Sqlite, SqlitePool, pool::PoolConnection};
 use std::{collections::HashMap, fmt::Write as _, sync::LazyLock};
@@ -50,9 +49,13 @@ static INSERT: LazyLock<SizedStatements> = LazyLock::new(|| {
     let head = "INSERT INTO events (room_id, seq, id, kind, run_id, agent_id, created_at, data, raw) VALUES";
     statements(head, 9, "")
 });
-static SET_HEADS: LazyLock<SizedStatements> = LazyLock::new(|| {
-    let head = "INSERT INTO journals (room_id, head) VALUES";
-    statements(head, 2, "ON CONFLICT (room_id) DO UPDATE SET head = excluded.head")
+static GROW: LazyLock<SizedStatements> = LazyLock::new(|| {
+    let head = "INSERT INTO journals (room_id, head, bytes) VALUES";
+    statements(
+        head,
+        3,
+        "ON CONFLICT (room_id) DO UPDATE SET head = excluded.head, bytes = journals.bytes + excluded.bytes",
+    )
 });
 const USED: &str = "SELECT owner, key FROM idempotency WHERE owner = $1 AND key = $2";
 
@@ -244,7 +247,7 @@ impl JournalTransaction {
         let events = plan.events();
         let together = plan.statements.len() <= MAX_SCRIPT_STATEMENTS
             && events.len() <= 2 * SMALL_ROWS
-            && plan.heads.len() <= SMALL_ROWS;
+            && plan.grown.len() <= SMALL_ROWS;
         let mut script = Script::default();
         self.begin(&mut script);
         for statement in &plan.statements {
@@ -262,8 +265,8 @@ impl JournalTransaction {
                 self.send(&mut script).await?;
             }
         }
-        for (size, heads) in chunks(&plan.heads) {
-            script.add(&SET_HEADS[size], heads.iter().flat_map(head_row));
+        for (size, journals) in chunks(&plan.grown) {
+            script.add(&GROW[size], journals.iter().flat_map(grown_row));
             if !together {
                 self.send(&mut script).await?;
             }
@@ -295,8 +298,8 @@ fn event_row(event: &Event) -> [Value; 9] {
     ]
 }
 
-fn head_row((room, head): &(RoomId, Seq)) -> [Value; 2] {
-    [room.0.into(), signed(*head).into()]
+fn grown_row(journal: &GrownJournal) -> [Value; 3] {
+    [journal.room.0.into(), signed(journal.head).into(), signed(journal.bytes).into()]
 }
 
 #[cfg(test)]

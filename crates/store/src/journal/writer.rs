@@ -247,5 +247,5 @@ fn wakes_workers(commit: &Commit, committed: &Committed) -> bool {
 }
 
 fn size(commit: &Commit) -> usize {
-    commit.events.iter().map(|event| event.data.len() + event.raw.as_ref().map_or(0, String::len) + 256).sum()
+    commit.events.iter().map(|event| event.stored_bytes() + 256).sum()
 }

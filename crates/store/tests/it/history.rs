@@ -28,6 +28,9 @@ contract! {
         an_unfinished_answer_is_folded_up_to_exactly_the_head,
         history_pages_have_no_gap,
         history_pages_with_an_old_unfinished_answer_have_no_gap,
+        m6_history_pages_are_bounded_in_bytes,
+        m6_a_long_unfinished_answer_is_folded_in_pieces,
+        m6_a_run_receives_a_bounded_transcript,
         messages_before_a_run_are_posts_queued_earlier,
         messages_before_a_run_include_later_answers,
         a_session_misses_answers_that_ended_after_its_turn_began,
@@ -248,6 +251,71 @@ async fn history_pages_with_an_old_unfinished_answer_have_no_gap(database: TestD
         read.splice(0..0, page.into_iter().map(|message| message.text));
     }
     assert_eq!(read, ["0", "slow", "1", "2", "3", "4"]);
+}
+
+/// A room of 30 MB is read in pages of a few, without a gap.
+async fn m6_history_pages_are_bounded_in_bytes(database: TestDatabase) {
+    let store = database.open().await;
+    let room = room(&store).await;
+    for n in 0..10 {
+        post(&store, room, &format!("{n}{}", "x".repeat(3_000_000))).await;
+    }
+    let (mut before, mut read, mut pages) = (None, Vec::new(), 0);
+    loop {
+        let page = store.history(&me(), room, 0, before, 1000).await.unwrap();
+        let bytes: usize = page.messages.iter().map(|message| message.text.len()).sum();
+        assert!(bytes < 8_000_000, "{bytes} bytes on a page");
+        pages += 1;
+        before = page.messages.first().map(|message| message.seq);
+        read.splice(0..0, page.messages.iter().map(|message| message.text[..1].to_owned()));
+        if !page.has_more {
+            break;
+        }
+    }
+    assert_eq!((read.concat().as_str(), pages), ("0123456789", 5));
+    let (mut after, mut seen) = (0, 0);
+    loop {
+        let page = store.page(&me(), room, &crate::scene::at(after), 10_000, true).await.unwrap();
+        let bytes: usize = page.events.iter().map(|event| event.data.len()).sum();
+        assert!(bytes < 8_000_000, "{bytes} bytes on a page of events");
+        let Some(last) = page.events.last() else { break };
+        (after, seen) = (last.seq, seen + page.events.len());
+    }
+    assert_eq!(seen as Seq, store.head(&me(), room).await.unwrap());
+}
+
+async fn m6_a_long_unfinished_answer_is_folded_in_pieces(database: TestDatabase) {
+    let store = database.open().await;
+    let room = room(&store).await;
+    let old = post(&store, room, "old").await;
+    let answering = AnsweringRun::begin(&store, room).await;
+    let mut whole = String::new();
+    for n in 0..6 {
+        let delta = format!("{n}{} ", "y".repeat(900_000));
+        whole.push_str(&delta);
+        answering.say(&store, vec![answering.delta(&delta)]).await;
+    }
+    for _ in 0..3 {
+        let deltas: Vec<EventBody> = (0..400).map(|n| answering.delta(&format!("{n},"))).collect();
+        whole.push_str(&(0..400).map(|n| format!("{n},")).collect::<String>());
+        answering.say(&store, deltas).await;
+    }
+    let history = store.history(&me(), room, 0, None, 10).await.unwrap();
+    assert_eq!(history.messages.len(), 1, "the answer alone is more than a page");
+    assert!(history.has_more && history.messages[0].text == whole);
+    let older = store.history(&me(), room, 0, Some(history.messages[0].seq), 10).await.unwrap();
+    assert_eq!((older.messages[0].id, older.has_more), (old.id, false));
+}
+
+async fn m6_a_run_receives_a_bounded_transcript(database: TestDatabase) {
+    let store = database.open().await;
+    let room = room(&store).await;
+    for n in 0..5 {
+        post(&store, room, &format!("{n}{}", "x".repeat(3_000_000))).await;
+    }
+    let last = post(&store, room, "last").await;
+    let said = store.messages_before_run(&me(), room, before(last.seq), None, 200).await.unwrap();
+    assert_eq!(said.iter().map(|message| &message.text[..1]).collect::<Vec<_>>(), ["2", "3", "4"], "the newest 8 MB");
 }
 
 async fn messages_before_a_run_are_posts_queued_earlier(database: TestDatabase) {

@@ -63,3 +63,4 @@ mod tools;
 mod uploads;
 mod usage;
 mod watch;
+mod workspaces;

@@ -29,7 +29,7 @@ export function plainFold(upTo: number = events.length): RoomState {
 export function historyAt(head: number, limit: number, before = Number.POSITIVE_INFINITY): History {
   const { messages, order } = plainFold(head)
   const fitting = order.map((id) => messages.get(id) as Message).filter((message) => message.seq < before)
-  return { epoch, head, messages: fitting.slice(-limit).map(toStored) }
+  return { epoch, head, messages: fitting.slice(-limit).map(toStored), has_more: fitting.length > limit }
 }
 
 export function runsAt(head: number): Run[] {

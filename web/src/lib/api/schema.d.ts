@@ -1686,6 +1686,11 @@ export interface components {
         History: {
             epoch: components["schemas"]["Epoch"];
             /**
+             * @description Whether the range has older messages: send the first seq of this page as `before`. A page ends at `limit` messages
+             *     or about 4 MB.
+             */
+            has_more: boolean;
+            /**
              * Format: int64
              * @description The messages include all events up to this seq; follow the events after it.
              */

@@ -46,6 +46,7 @@ mod doctor;
 mod egress;
 mod erase;
 mod execute;
+mod exhaustion;
 mod feed;
 mod figures;
 mod history;

@@ -265,7 +265,7 @@ async fn invariant_14_limits_repeated_crashes_of_spares_pause_further_starts() {
         harness.provider.prepare(harness.workspace.clone());
         drop(harness.next_process().await);
         // The next request for its slot is granted when the spare has exited.
-        let request = harness.provider.shared.pool.acquire(crate::claude_code::turn::pool_key(&harness.workspace));
+        let request = harness.provider.shared.pool.acquire(crate::pool::ConversationKey::of(&harness.workspace));
         let Some(crate::pool::SlotRequest::Queued(wait)) = request else { panic!("the spare is still starting") };
         drop(wait.slot().await);
     }

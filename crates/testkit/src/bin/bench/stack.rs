@@ -34,6 +34,11 @@ impl GreenroomStack {
         launch
             .with("GREENROOM_LIMITS__REQUESTS_PER_SECOND", "1000000")
             .with("GREENROOM_LIMITS__BURST", "1000000")
+            .with("GREENROOM_LIMITS__STREAMS_PER_USER", "1000000")
+            .with("GREENROOM_LIMITS__SUBSCRIPTIONS_PER_USER", "10000000")
+            .with("GREENROOM_LIMITS__SOCKET_MESSAGE_BURST", "10000000")
+            .with("GREENROOM_LIMITS__ROOMS_PER_WORKSPACE", "10000000")
+            .with("GREENROOM_SERVER__MAX_CONNECTIONS_PER_ADDRESS", "1000000")
             .with("GREENROOM_RUNS__CONCURRENCY", "1000")
             .with("GREENROOM_LOG__LEVEL", "warn")
     }

@@ -109,7 +109,8 @@ impl ChaosSession {
         let mark = format!("GREENROOM_CHAOS_MARK={}", uuid::Uuid::new_v4());
         let mut launch = ServerLaunch::new(binary, &data)
             .with("GREENROOM_LIMITS__REQUESTS_PER_SECOND", "1000000")
-            .with("GREENROOM_LIMITS__BURST", "1000000");
+            .with("GREENROOM_LIMITS__BURST", "1000000")
+            .with("GREENROOM_LIMITS__STREAMS_PER_USER", "10000");
         if let Some((name, value)) = mark.split_once('=') {
             launch = launch.with(name, value);
         }

@@ -63,7 +63,7 @@ export async function allMessages(id: string): Promise<Message[]> {
     const query = { limit: pageLimit, before }
     const page = await answerOf(api.GET('/api/rooms/{id}/messages', { params: { path: { id }, query } }))
     messages.unshift(...page.messages)
-    if (page.messages.length < pageLimit) return messages
+    if (!page.has_more) return messages
     before = page.messages[0]?.seq
   }
 }

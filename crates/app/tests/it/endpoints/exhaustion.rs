@@ -1,0 +1,159 @@
+//! One user tries to use up the server in every way at once, and another user notices nothing. A few seconds here; with
+//! `GREENROOM_EXHAUSTION_SECONDS=60` as long as that says.
+
+use super::{
+    binary::Binary,
+    mcp_requests::{ACCEPT, initialize},
+    requests::{agent, post_text, room_of, wait_for_end, within},
+    shares::{peak_memory, two_users},
+};
+use domain::{
+    event::EventType,
+    ids::{AgentId, RoomId},
+    position::Position,
+};
+use reqwest::Method;
+use serde_json::json;
+use std::time::{Duration, Instant};
+use testkit::{
+    client::{SseReader, TestClient, socket_request},
+    database::TestDatabase,
+};
+use tokio::task::JoinSet;
+
+on_both_databases! {
+    database: h5_one_user_cannot_exhaust_the_server;
+}
+
+const MEMORY: u64 = 300 << 20;
+
+#[expect(clippy::disallowed_methods, reason = "how long a test takes is no setting of the server")]
+fn duration() -> Duration {
+    let seconds = std::env::var("GREENROOM_EXHAUSTION_SECONDS").ok().and_then(|seconds| seconds.parse().ok());
+    Duration::from_secs(seconds.unwrap_or(4))
+}
+
+#[derive(Clone)]
+struct Attacker {
+    api: TestClient,
+    agent: AgentId,
+    /// A room with a long history.
+    room: RoomId,
+    until: Instant,
+}
+
+impl Attacker {
+    fn goes_on(&self) -> bool {
+        Instant::now() < self.until
+    }
+
+    /// Sends requests and reads nothing of the responses, which stay open.
+    async fn open_and_keep(self, method: Method, path: String, accept: &'static str) {
+        let mut open = Vec::new();
+        while self.goes_on() {
+            let request = self.api.request(method.clone(), &path).header("accept", accept);
+            match tokio::time::timeout(Duration::from_secs(1), request.json(&initialize()).send()).await {
+                Ok(Ok(response)) => open.push(response),
+                Ok(Err(_)) | Err(_) => {}
+            }
+        }
+    }
+
+    async fn sockets(self) {
+        let mut open = Vec::new();
+        while self.goes_on() {
+            match tokio_tungstenite::connect_async(socket_request(&self.api).unwrap()).await {
+                Ok((socket, _)) => open.push(socket),
+                Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
+            }
+        }
+    }
+
+    async fn send_many(self, path: String, body: serde_json::Value) {
+        while self.goes_on() {
+            drop(self.api.request(Method::POST, &path).json(&body).send().await);
+        }
+    }
+
+    async fn upload_many(self) {
+        while self.goes_on() {
+            let request = self.api.request(Method::POST, "/api/uploads?name=a").header("content-type", "x/y");
+            drop(request.body(vec![7; 5_000_000]).send().await);
+        }
+    }
+
+    fn start(&self, attacks: &mut JoinSet<()>) {
+        const STREAM: &str = "text/event-stream";
+        let (room, agent) = (self.room, self.agent);
+        attacks.spawn(self.clone().open_and_keep(Method::POST, "/mcp".into(), ACCEPT));
+        attacks.spawn(self.clone().open_and_keep(Method::GET, format!("/api/rooms/{room}/events"), STREAM));
+        for page in ["messages?limit=1000", "events?limit=10000&raw=true"] {
+            for _ in 0..4 {
+                let path = format!("/api/rooms/{room}/{page}");
+                attacks.spawn(self.clone().open_and_keep(Method::GET, path, "application/json"));
+            }
+        }
+        attacks.spawn(self.clone().sockets());
+        attacks.spawn(self.clone().send_many("/api/rooms".into(), json!({"name": "a room"})));
+        let queued = json!({"text": "!hang", "when_busy": "enqueue"});
+        attacks.spawn(self.clone().send_many(format!("/api/rooms/{room}/messages"), queued));
+        attacks
+            .spawn(self.clone().send_many(format!("/api/execute/agent/{agent}"), json!({"message": "!flood 1000000"})));
+        attacks.spawn(self.clone().upload_many());
+    }
+}
+
+/// How long a user waits for the first token of an answer.
+async fn first_token(api: &TestClient, room: RoomId) -> Duration {
+    let mut feed = SseReader::connect(api, room, &Position::START).await.unwrap();
+    let asked = Instant::now();
+    let run = post_text(api, room, "!count 3").await;
+    within("the first token", async {
+        loop {
+            let event = feed.next_event().await.unwrap().unwrap();
+            if event.kind == EventType::ContentDelta && event.run_id == Some(run) {
+                break;
+            }
+        }
+    })
+    .await;
+    let took = asked.elapsed();
+    wait_for_end(api, run).await;
+    took
+}
+
+async fn h5_one_user_cannot_exhaust_the_server(database: TestDatabase) {
+    let mut binary = Binary::on(&database)
+        .with("GREENROOM_LIMITS__STORED_BYTES_PER_WORKSPACE", "400000000")
+        .with("GREENROOM_LIMITS__ROOMS_PER_WORKSPACE", "500");
+    let [ada, bob] = two_users(&mut binary).await;
+    let (server, api) = binary.serve().await;
+    let (ada, bob) = (api.clone().with_token(ada), api.with_token(bob));
+    let hers = agent(&ada, "hangs", json!({})).await;
+    let large = room_of(&ada, &[hers]).await;
+    for _ in 0..8 {
+        let run = post_text(&ada, large, "!flood 3000000").await;
+        wait_for_end(&ada, run).await;
+    }
+    for _ in 0..64 {
+        post_text(&ada, room_of(&ada, &[hers]).await, "!hang").await;
+    }
+    let his = agent(&bob, "answers", json!({})).await;
+    let quiet = room_of(&bob, &[his]).await;
+    let attacker = Attacker { api: ada, agent: hers, room: large, until: Instant::now() + duration() };
+    let mut attacks = JoinSet::new();
+    attacker.start(&mut attacks);
+    let mut waits = Vec::new();
+    while attacker.goes_on() {
+        waits.push(first_token(&bob, quiet).await);
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    attacks.shutdown().await;
+    waits.sort_unstable();
+    let slowest = waits.last().copied().unwrap_or_default();
+    let peak = peak_memory(&server);
+    println!("{} answers, the slowest first token after {slowest:?}; {} MB at most", waits.len(), peak >> 20);
+    assert!(!waits.is_empty() && slowest < Duration::from_secs(1), "a first token came after {slowest:?}");
+    assert!(peak < MEMORY, "{} MB", peak >> 20);
+    server.terminate(Duration::from_secs(30)).await.unwrap();
+}
