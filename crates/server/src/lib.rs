@@ -257,7 +257,7 @@ pub async fn serve(app: App, sockets: ServerSockets) -> Result<(), HttpServerErr
     let limits = listen::ConnectionLimits::from(&app.config);
     if let Some(listener) = host_tools {
         let (router, stopping) = (host_tools_router(&app), app.stopping.clone());
-        closing.spawn(listen::serve(listener, None, router, limits, stopping));
+        closing.spawn(listen::serve(listener, None, router, limits.clone(), stopping));
     }
     let tls = app.config.encryption.tls().cloned();
     listen::serve(clients, tls, router, limits, app.stopping.clone()).await;
