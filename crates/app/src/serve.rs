@@ -358,6 +358,10 @@ fn server_config(
         encryption,
         auth: server::auth::AuthSettings { local_key_sha256: local_key.sha256(), no_auth: config.server.no_auth },
         public_hosts: config.server.public_hosts.clone(),
+        cors: server::auth::CorsSettings {
+            origins: config.server.cors_origins.clone(),
+            credentials: config.server.cors_credentials,
+        },
         max_body_bytes: config.server.body_bytes,
         max_connections: config.server.max_connections,
         max_connections_per_address: config.server.max_connections_per_address,

@@ -25,8 +25,9 @@ pub use mcp::McpHandlerKind;
 pub use pastey;
 
 use auth::{
-    AccountStore, AuthSettings, Authenticator, access_changes::AccessChanges, client_address::TrustedProxies,
-    last_used::LastUsed, origin::AllowedHosts, rate_limit::RequestRateLimiter, tickets::Tickets,
+    AccountStore, AuthSettings, Authenticator, CorsSettings, access_changes::AccessChanges,
+    client_address::TrustedProxies, last_used::LastUsed, origin::AllowedHosts, rate_limit::RequestRateLimiter,
+    tickets::Tickets,
 };
 use engine::Engine;
 use error::Code;
@@ -59,6 +60,7 @@ pub struct HttpServerConfig {
     pub auth: AuthSettings,
     /// Host names the server accepts in addition to its own address. Pages of these hosts may call the API.
     pub public_hosts: Vec<String>,
+    pub cors: CorsSettings,
     pub max_body_bytes: usize,
     pub max_connections: usize,
     /// Of one client address.

@@ -101,6 +101,9 @@ pub struct ServerSection {
     pub listen: SocketAddr,
     /// Lower case, without a port; an IPv6 address is in brackets.
     pub public_hosts: Vec<String>,
+    /// As browsers send them: `scheme://host`, with a port that is not the scheme's own.
+    pub cors_origins: Vec<String>,
+    pub cors_credentials: bool,
     pub max_connections: usize,
     pub max_connections_per_address: usize,
     pub trusted_proxies: TrustedProxies,
@@ -268,6 +271,12 @@ impl AppConfig {
             server: ServerSection {
                 listen: from.parsed("server.listen", "an address and a port, for example 127.0.0.1:7878", address)?,
                 public_hosts: from.list("server.public_hosts", "a list of host names without scheme or port", host)?,
+                cors_origins: from.list(
+                    "server.cors_origins",
+                    "a list of exact origins such as \"https://app.example.org\" or \"http://localhost:6274\"",
+                    origin,
+                )?,
+                cors_credentials: from.boolean("server.cors_credentials")?,
                 max_connections: from.integer("server.max_connections", 1..=1_000_000)?,
                 max_connections_per_address: from.integer("server.max_connections_per_address", 1..=1_000_000)?,
                 trusted_proxies: TrustedProxies(from.list(
@@ -377,6 +386,27 @@ fn host(text: &str) -> Option<String> {
     }
     let letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
     ((1..=253).contains(&name.len()) && name.chars().all(letter)).then_some(name)
+}
+
+/// An origin, as a browser writes it: without the port that the scheme has anyway. `*` and `null` are none.
+fn origin(text: &str) -> Option<String> {
+    let (scheme, authority) = text.trim().split_once("://")?;
+    let scheme = scheme.to_ascii_lowercase();
+    let own_port = match scheme.as_str() {
+        "http" => 80,
+        "https" => 443,
+        _ => return None,
+    };
+    let (name, port) = match authority.rsplit_once(':') {
+        // The colons of an IPv6 address are inside its brackets.
+        Some((name, port)) if !port.ends_with(']') => (name, Some(port.parse::<u16>().ok()?)),
+        _ => (authority, None),
+    };
+    let host = host(name)?;
+    Some(match port.filter(|port| *port != own_port) {
+        Some(port) => format!("{scheme}://{host}:{port}"),
+        None => format!("{scheme}://{host}"),
+    })
 }
 
 fn directives(text: &str) -> Option<String> {

@@ -24,6 +24,7 @@ fn defaults_are_the_documented_ones() {
     let dir = tempfile::tempdir().unwrap();
     let config = load(&ConfigFlags::default(), &[], dir.path()).unwrap();
     assert_eq!(config.server.listen.to_string(), "127.0.0.1:7878");
+    assert!(config.server.cors_origins.is_empty() && !config.server.cors_credentials);
     assert_eq!((config.server.max_connections, config.server.body_bytes), (20_000, 1_048_576));
     assert_eq!(config.store.database, DatabaseSetting::Sqlite { path: "data/greenroom.db".into() });
     assert_eq!((config.store.read_connections, config.store.tail_bytes), (4, 67_108_864));
@@ -82,6 +83,31 @@ fn a_list_in_the_environment_is_comma_separated() {
     assert_eq!(config.server.public_hosts, ["agents.example.org", "[::1]", "b"]);
     let config = load(&ConfigFlags::default(), &[("GREENROOM_SERVER__PUBLIC_HOSTS", "")], dir.path()).unwrap();
     assert!(config.server.public_hosts.is_empty());
+}
+
+#[test]
+fn an_origin_is_written_as_browsers_send_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let given = "HTTPS://App.Example.org:443, http://localhost:6274,http://[::1]:80,https://[::1]:8443";
+    let config = load(&ConfigFlags::default(), &[("GREENROOM_SERVER__CORS_ORIGINS", given)], dir.path()).unwrap();
+    let expected = ["https://app.example.org", "http://localhost:6274", "http://[::1]", "https://[::1]:8443"];
+    assert_eq!(config.server.cors_origins, expected);
+    assert!(!config.server.cors_credentials);
+    for bad in [
+        "*",
+        "null",
+        "app.example.org",
+        "https://",
+        "https://a/",
+        "https://*.a",
+        "file://x",
+        "https://u@a",
+        "http://a:x",
+    ] {
+        let variables = [("GREENROOM_SERVER__CORS_ORIGINS", bad)];
+        let said = load(&ConfigFlags::default(), &variables, dir.path()).unwrap_err();
+        assert!(said.contains("server.cors_origins") && said.contains("exact origins"), "{bad}: {said}");
+    }
 }
 
 #[test]

@@ -9,6 +9,7 @@ pub mod account_store;
 pub mod authenticator;
 pub mod client_address;
 pub mod client_scheme;
+pub mod cors;
 pub mod last_used;
 pub mod origin;
 pub mod rate_limit;
@@ -38,6 +39,7 @@ use std::{net::SocketAddr, ops::Deref};
 
 pub use account_store::AccountStore;
 pub use authenticator::{AuthSettings, Authenticator};
+pub use cors::CorsSettings;
 
 /// The caller of this request, for routes with [`Policy::Needs`].
 #[derive(Clone, Debug)]

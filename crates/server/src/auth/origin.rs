@@ -2,6 +2,7 @@
 //! loopback from any page, so the client's address proves nothing: the Host check stops DNS rebinding, the Origin and
 //! `Sec-Fetch-Site` checks stop other sites. GET is checked as well, because a WebSocket starts as a GET.
 
+use super::cors;
 use crate::{
     App,
     error::{Code, Problem},
@@ -33,6 +34,9 @@ pub enum OriginKind {
     /// A page on another port of this machine, or of the other scheme. It may call the API with a token only: browsers send
     /// the session cookie to every port.
     OtherLocal,
+    /// A page of an origin in `server.cors_origins`. It may call the API with a token, and with the session cookie only if
+    /// the operator allows that.
+    Configured { with_cookie: bool },
     /// No Origin header: a program, or a browser request that only reads.
     Absent,
 }
@@ -85,18 +89,32 @@ pub async fn check(State(app): State<App>, mut request: Request, next: Next) -> 
              configuration.",
         )
     })?;
-    let mut origin_kind = OriginKind::Absent;
-    if request.headers().contains_key(header::ORIGIN) {
-        let page = origin(request.headers()).ok_or_else(forbidden_origin)?;
-        let from = app.allowed_hosts.classify(&page.authority, local).ok_or_else(forbidden_origin)?;
-        let is_own = (asked.as_ref() == Some(&page.authority)
-            || from == HostKind::Public && app.allowed_hosts.contains_exactly(&page.authority))
-            && page.is_of_scheme(&request, reach);
-        origin_kind = if is_own { OriginKind::SameServer } else { OriginKind::OtherLocal };
-    }
+    let settings = &app.config.cors;
+    let configured = settings.allowed_origin(request.headers());
+    let origin_kind = match request.headers().contains_key(header::ORIGIN) {
+        false => OriginKind::Absent,
+        true => {
+            let page = origin(request.headers()).ok_or_else(forbidden_origin)?;
+            let from = app.allowed_hosts.classify(&page.authority, local);
+            let is_own = (from.is_some() && asked.as_ref() == Some(&page.authority)
+                || from == Some(HostKind::Public) && app.allowed_hosts.contains_exactly(&page.authority))
+                && page.is_of_scheme(&request, reach);
+            match (is_own, configured.is_some(), from) {
+                (true, _, _) => OriginKind::SameServer,
+                (false, true, _) => OriginKind::Configured { with_cookie: settings.credentials },
+                (false, false, Some(_)) => OriginKind::OtherLocal,
+                (false, false, None) => return Err(forbidden_origin()),
+            }
+        }
+    };
     request.extensions_mut().insert(reach);
     request.extensions_mut().insert(origin_kind);
-    Ok(next.run(request).await)
+    let mut response = match configured.is_some() && cors::is_preflight(&request) {
+        true => cors::answer_preflight(&app, &request)?,
+        false => next.run(request).await,
+    };
+    settings.add_headers(response.headers_mut(), configured);
+    Ok(response)
 }
 
 /// A page can make a browser send a GET without an Origin, with an image, a link or a form. For routes that act for an
@@ -115,20 +133,22 @@ pub fn refuse_other_pages(request: &Request) -> Result<(), Problem> {
     let site = request.headers().get("sec-fetch-site").map(axum::http::HeaderValue::as_bytes);
     let from_here = matches!(site, None | Some(b"same-origin" | b"none"));
     match origin_kind {
-        OriginKind::SameServer => Ok(()),
+        OriginKind::SameServer | OriginKind::Configured { with_cookie: true } => Ok(()),
         OriginKind::Absent if only_reads && from_here => Ok(()),
-        OriginKind::Absent | OriginKind::OtherLocal => Err(Problem::new(
-            Code::ForbiddenOrigin,
-            "The session cookie works only for pages of this server, with its Origin; programs send a token instead.",
-        )),
+        OriginKind::Absent | OriginKind::OtherLocal | OriginKind::Configured { with_cookie: false } => {
+            Err(Problem::new(
+                Code::ForbiddenOrigin,
+                "The session cookie works only for pages of this server, with its Origin; programs send a token instead.",
+            ))
+        }
     }
 }
 
 fn forbidden_origin() -> Problem {
     Problem::new(
         Code::ForbiddenOrigin,
-        "The request comes from a website that this server does not trust; to allow it, add its host to \
-         server.public_hosts in the configuration.",
+        "The request comes from a website that this server does not trust; to allow it, add its origin to \
+         server.cors_origins in the configuration, or its host to server.public_hosts if it is this server's own.",
     )
 }
 
@@ -178,7 +198,7 @@ fn origin(headers: &HeaderMap) -> Option<PageOrigin> {
     Some(PageOrigin { is_https: uri.scheme_str() == Some("https"), authority })
 }
 
-/// A page can send these types, or none, without asking first (a preflight, which this server refuses). With a cookie, or
+/// A page can send these types, or none, without asking first (a preflight, which only configured origins pass). With a cookie, or
 /// where no credential is needed, a body of such a type must come with a header that a page cannot add either.
 pub fn refuse_simple_body(request: &Request) -> Result<(), Problem> {
     let headers = request.headers();

@@ -134,6 +134,7 @@ mod tests {
             source(here, HostKind::Public, OriginKind::Absent, http),
             source(here, HostKind::Local, OriginKind::Absent, Version::HTTP_10),
             source(here, HostKind::Local, OriginKind::OtherLocal, http),
+            source(here, HostKind::Local, OriginKind::Configured { with_cookie: true }, http),
         ] {
             assert!(wrong.refuse_unless_local(&HeaderMap::new()).is_err(), "{wrong:?}");
         }

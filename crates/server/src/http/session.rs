@@ -75,7 +75,7 @@ pub async fn sign_in(
     headers: HeaderMap,
     JsonBody(sign_in, _): JsonBody<SignIn>,
 ) -> Result<Response, Problem> {
-    refuse_other_local_pages(origin_kind)?;
+    refuse_other_pages(origin_kind)?;
     let cookie = match (sign_in.token, sign_in.code) {
         (Some(token), None) => app.authenticator.sign_in_with_token(&token, source.client_address()).await?,
         (None, Some(code)) => app.authenticator.sign_in_with_code(&code, source.client_address()).await?,
@@ -138,7 +138,7 @@ pub async fn sign_out(
     source: RequestSource,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    refuse_other_local_pages(origin_kind)?;
+    refuse_other_pages(origin_kind)?;
     app.authenticator.sign_out(&headers, &source).await?;
     app.access_changes.announce();
     let values = session_cookie::clear(source.scheme()).ok_or_else(|| Problem::internal("the cookie is not a valid header"))?;
@@ -149,10 +149,10 @@ pub async fn sign_out(
     Ok(response)
 }
 
-/// Pages on other ports of this machine may not sign users in or out.
-fn refuse_other_local_pages(origin_kind: Option<Extension<OriginKind>>) -> Result<(), Problem> {
+/// Pages that may not use the cookie may not sign users in or out.
+fn refuse_other_pages(origin_kind: Option<Extension<OriginKind>>) -> Result<(), Problem> {
     match origin_kind {
-        Some(Extension(OriginKind::OtherLocal)) => {
+        Some(Extension(OriginKind::OtherLocal | OriginKind::Configured { with_cookie: false })) => {
             Err(Problem::new(Code::ForbiddenOrigin, "Sign in and out from a page of this server."))
         }
         _ => Ok(()),

@@ -4,6 +4,7 @@
 
 mod auth;
 mod bodies;
+mod cors;
 mod origin;
 mod roles;
 mod routes;

@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use server::routes;
 use server::{
     App, AppState, Encryption, HttpServerConfig, McpHandlerKind, RouteSet,
-    auth::{AccountStore, AuthSettings, Caller, client_address::TrustedProxies, token},
+    auth::{AccountStore, AuthSettings, Caller, CorsSettings, client_address::TrustedProxies, token},
     error::{BoxError, Problem},
     extract::{Id, IdempotencyKey, JsonBody, QueryParams},
     listen::ConnectionAddrs,
@@ -195,6 +195,7 @@ pub fn config() -> HttpServerConfig {
         encryption: Encryption::None,
         auth: AuthSettings { local_key_sha256: token::hash(LOCAL_KEY.as_bytes()), no_auth: false },
         public_hosts: Vec::new(),
+        cors: CorsSettings::default(),
         max_body_bytes: 2 * 1024 * 1024,
         max_connections: 1000,
         max_connections_per_address: 1000,
