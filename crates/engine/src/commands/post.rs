@@ -27,7 +27,7 @@ pub struct NewPost {
     /// `None` uses the room's policy.
     pub when_busy: Option<WhenBusy>,
     pub attachments: Vec<Attachment>,
-    /// Only these agents answer; empty means all.
+    /// Only these agents answer; empty means those that the text names with `@`, or all.
     pub mentions: Vec<AgentId>,
 }
 
@@ -52,7 +52,7 @@ impl Engine {
         &self,
         actor: &Actor,
         room: RoomId,
-        post: NewPost,
+        mut post: NewPost,
         attempt: Option<&IdempotentRequest>,
     ) -> Result<PostResult, EngineError> {
         let owner = actor.require(Permission::Post)?;
@@ -68,6 +68,9 @@ impl Engine {
         let (policy, agents) = room_state?;
         if let Some(unknown) = post.mentions.iter().find(|id| !agents.iter().any(|agent| agent.id == **id)) {
             return Err(EngineError::Invalid(format!("mentions: agent {unknown} is not in this room")));
+        }
+        if post.mentions.is_empty() {
+            post.mentions = tape::mentions_in(&post.text, &agents);
         }
         check_post(&post)?;
         let target = PostTarget { room, policy: &policy, agents: &agents, has_budgets: has_budgets? };

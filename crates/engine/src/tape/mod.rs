@@ -6,8 +6,10 @@
 //! the queued runs: it hears how runs end and says what to queue.
 
 mod machine;
+mod mentions;
 
 pub(crate) use machine::{PlannedCell, TapeEffect, TapeInput, TapeMachine};
+pub(crate) use mentions::mentions_in;
 
 use domain::{agent::Agent, ids::AgentId};
 

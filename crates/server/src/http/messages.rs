@@ -28,7 +28,7 @@ pub struct NewMessage {
     when_busy: Option<WhenBusy>,
     #[serde(default)]
     attachments: Vec<Attachment>,
-    /// Only these agents answer; all agents by default.
+    /// Only these agents answer. By default those that the text names with `@`, or all agents if it names none.
     #[serde(default)]
     mentions: Vec<AgentId>,
 }

@@ -60,6 +60,7 @@ mod mcp_servers;
 mod mcp_stdio;
 mod mcp_streams;
 mod mcp_tools;
+mod mentions;
 mod openapi;
 mod paused;
 mod providers;
