@@ -14,7 +14,7 @@ use domain::{
 use std::{collections::BTreeMap, sync::Arc};
 use store::{
     MessageHistory, NamedRun, RunFilter, SkillStats, SkillVersion, Store, StoreError, UsageQuery, UsageRow,
-    WorkspaceUse,
+    WaitingApproval, WorkspaceUse,
     journal::{Follower, Page},
     notify::{Notifier, OwnerWatch},
 };
@@ -61,6 +61,7 @@ queries! {
     proposals(owner: &Owner, name: &SkillName) -> Vec<Proposal>;
     proposal(owner: &Owner, name: &SkillName, id: ProposalId) -> Proposal;
     upload(owner: &Owner, id: UploadId) -> Upload;
+    waiting_approvals(owner: &Owner) -> Vec<WaitingApproval>;
     usage(owner: &Owner, query: &UsageQuery) -> Vec<UsageRow>;
 }
 

@@ -6,6 +6,7 @@ use crate::{
     auth::session_cookie,
     error::ProblemSchema,
     feed::{SocketMessage, SocketRequest},
+    http::approvals::ListedApprovals,
     path_routes::DescribeOperation,
     routing::{Policy, RouteInfo},
 };
@@ -16,7 +17,7 @@ use axum::{
 };
 use bytes::Bytes;
 use domain::{
-    ids::{AgentId, ApprovalId, MessageId, ProposalId, RoomId, RunId, TokenId, UploadId},
+    ids::{AgentId, ApprovalId, EventId, MessageId, ProposalId, RoomId, RunId, TokenId, UploadId},
     room::WhenBusy,
     run::RunStatus,
 };
@@ -96,6 +97,8 @@ fn describe_shared(components: &mut Components) {
     register_schema::<UploadId>(components);
     register_schema::<RunStatus>(components);
     register_schema::<WhenBusy>(components);
+    register_schema::<EventId>(components);
+    register_schema::<ListedApprovals>(components);
     components.responses.insert("Problem".to_owned(), problem("What is wrong and what to do").into());
     let key = ParameterBuilder::new()
         .name("Idempotency-Key")

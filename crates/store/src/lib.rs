@@ -21,6 +21,7 @@ mod secrets;
 mod upgrade;
 
 pub use catalog::{
+    approvals::WaitingApproval,
     audit::{AuditFilter, AuditRecord},
     browser_sessions::BROWSER_SESSION_LIFETIME,
     history::MessageHistory,

@@ -66,6 +66,15 @@ static ALL: LazyLock<Vec<ToolDefinition>> = LazyLock::new(|| {
             ],
         ),
         tool(
+            "list_approvals",
+            "List approvals",
+            "Lists the tool calls and questions of all rooms that wait for `answer_approval`, oldest first.",
+            read_only_hints(),
+        )
+        .input([])
+        .output(&["approvals"], [("approvals", list("The approvals, each with its run, input and expiry."))])
+        .quick(),
+        tool(
             "answer_approval",
             "Answer an approval",
             "Allows or denies a tool call that waits for approval, or answers an agent's question.",
@@ -73,7 +82,7 @@ static ALL: LazyLock<Vec<ToolDefinition>> = LazyLock::new(|| {
         )
         .input([
             required("run_id", text("The run's id.")),
-            required("approval_id", text("The approval's id, as returned by run_agent or wait_for_run.")),
+            required("approval_id", text("The approval's id, as returned by list_approvals, run_agent or wait_for_run.")),
             required("decision", json!({"type": "string", "enum": ["allow", "deny"], "description": "Allow or deny."})),
             optional(
                 "input",
@@ -140,7 +149,7 @@ static ALL: LazyLock<Vec<ToolDefinition>> = LazyLock::new(|| {
             optional(
                 "mentions",
                 json!({"type": "array", "items": {"type": "string"},
-                       "description": "Names or ids of the agents that should answer. Default: all of them."}),
+                       "description": "Names or ids of the agents that should answer. Default: those that the text names with @, or all of them."}),
             ),
         ])
         .output(

@@ -41,6 +41,7 @@ pub async fn call(ctx: &McpRequestContext<'_>, request: CallToolRequestParams) -
         definitions::RUN_AGENT => parse_and_run(parse_arguments(given), |args| runs::run_agent(ctx, args)).await,
         "wait_for_run" => parse_and_run(parse_arguments(given), |args| runs::wait_for_run(ctx, args)).await,
         "cancel_run" => parse_and_run(parse_arguments(given), |args| runs::cancel_run(ctx, args)).await,
+        "list_approvals" => parse_and_run(parse_arguments(given), |args| runs::list_approvals(ctx, args)).await,
         "answer_approval" => parse_and_run(parse_arguments(given), |args| runs::answer_approval(ctx, args)).await,
         "list_rooms" => parse_and_run(parse_arguments(given), |args| rooms::list(ctx, args)).await,
         "read_room" => parse_and_run(parse_arguments(given), |args| rooms::read(ctx, args)).await,

@@ -1,4 +1,4 @@
-//! The tools for runs: run an agent, wait, cancel, answer an approval.
+//! The tools for runs: run an agent, wait, cancel, list and answer approvals.
 
 use super::{
     arguments::{McpToolError, check_range, find_agent, parse_id},
@@ -90,6 +90,27 @@ pub async fn cancel_run(ctx: &McpRequestContext<'_>, args: CancelRunArguments) -
     let run: RunId = parse_id("run_id", &args.run_id)?;
     let stopped = ctx.shared.engine.cancel_run(&ctx.actor, run).await.map_err(run_not_found(run))?;
     Ok(json!({"run_id": stopped.id, "status": stopped.status, "receipt": stopped.receipt}))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ListApprovalsArguments {}
+
+pub async fn list_approvals(
+    ctx: &McpRequestContext<'_>,
+    ListApprovalsArguments {}: ListApprovalsArguments,
+) -> Result<Value, McpToolError> {
+    let waiting = ctx.shared.engine.queries().waiting_approvals(&ctx.actor.workspace).await?;
+    let approvals: Vec<Value> = waiting
+        .iter()
+        .map(|approval| {
+            let asked = &approval.requested;
+            json!({"approval_id": asked.approval_id, "run_id": approval.run_id, "room_id": approval.room_id,
+                   "agent_id": approval.agent_id, "tool": asked.name, "input": asked.input,
+                   "is_question": asked.is_question, "expires_at": asked.expires_at})
+        })
+        .collect();
+    Ok(json!({"approvals": approvals}))
 }
 
 #[derive(Deserialize)]

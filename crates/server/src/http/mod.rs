@@ -2,6 +2,7 @@
 //! decisions. Start here: [`add_routes`] lists every route.
 
 pub mod agents;
+pub mod approvals;
 pub mod audit;
 pub mod budgets;
 pub mod doctor;
@@ -96,6 +97,7 @@ pub fn add_routes(builder: RouterBuilder) -> RouterBuilder {
         .add(Needs(Read), routes!(runs::timeline))
         .add(Needs(Read), routes!(runs::stream))
         .add(Needs(Post), routes!(runs::cancel))
+        .add(Needs(Read), routes!(approvals::list))
         .add(Needs(Approve), routes!(runs::approve))
         .add_guarded(for_files, routes!(uploads::create))
         .add(Needs(Read), routes!(uploads::show))

@@ -2,6 +2,7 @@
 //! unknown id look the same (invariant 15). Functions that return a `Statement` are row changes, committed with events.
 
 pub(crate) mod agents;
+pub(crate) mod approvals;
 pub(crate) mod audit;
 pub(crate) mod browser_sessions;
 pub(crate) mod budgets;

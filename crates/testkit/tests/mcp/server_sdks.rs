@@ -5,7 +5,7 @@ use crate::test_greenroom::TestGreenroom;
 use serde_json::{Value, json};
 use std::path::Path;
 
-const TOOLS: [&str; 10] = [
+const TOOLS: [&str; 11] = [
     "list_agents",
     "list_rooms",
     "run_agent",
@@ -13,6 +13,7 @@ const TOOLS: [&str; 10] = [
     "post_message",
     "read_room",
     "cancel_run",
+    "list_approvals",
     "answer_approval",
     "list_skills",
     "get_skill",

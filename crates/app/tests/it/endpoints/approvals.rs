@@ -1,7 +1,7 @@
 //! Tool calls that wait for approval: allowed, denied, changed input, expired, too late.
 
 use super::requests::{
-    ApiResponse, RoomFollower, agent, data, journal, message_of, post, post_and_wait, post_text, room, room_of,
+    ApiResponse, RoomFollower, agent, data, get, journal, message_of, post, post_and_wait, post_text, room, room_of,
     room_with, wait_for_end,
 };
 use domain::{
@@ -18,7 +18,8 @@ on_both_databases! {
     server: allowed, denied, allowed_with_changed_input, expired_approval_is_denied, unknown_approval, approval_after_the_end,
             invariant_01_durable_before_visible_an_accepted_decision_is_stored, concurrent_decisions_have_one_winner,
             tool_policy_decides_without_asking, questions_need_a_person_despite_the_policy,
-            l1_another_input_for_an_answered_approval_is_a_conflict, h2_a_decision_names_its_author;
+            l1_another_input_for_an_answered_approval_is_a_conflict, h2_a_decision_names_its_author,
+            approvals_of_all_rooms_are_listed;
 }
 
 const ASK: &str = r#"!ask Bash {"cmd":"ls"}"#;
@@ -204,4 +205,37 @@ async fn questions_need_a_person_despite_the_policy(api: &TestClient) {
     assert_eq!(run.status, RunStatus::Completed);
     let asked = journal(api, room).await.iter().any(|event| event.kind == EventType::ApprovalRequested);
     assert!(!asked, "a denied tool must not ask");
+}
+
+async fn approvals_of_all_rooms_are_listed(api: &TestClient) {
+    let listed = async |query: &str| get(api, &format!("/api/approvals{query}")).await.expect_status(200);
+    assert_eq!(listed("").await, json!({"approvals": [], "next": null}));
+    let mut waiting_runs = Vec::new();
+    for _ in 0..3 {
+        let room = room(api).await;
+        let (run, approval, _) = waiting(api, room).await;
+        waiting_runs.push((room, run, approval));
+    }
+    let found = listed("?status=pending").await;
+    assert_eq!((found["approvals"].as_array().unwrap().len(), &found["next"]), (3, &Value::Null));
+    for ((room, run, approval), one) in waiting_runs.iter().zip(found["approvals"].as_array().unwrap()) {
+        assert_eq!((&one["id"], &one["run_id"]), (&json!(approval), &json!(run)), "oldest first: {found}");
+        assert_eq!((&one["room_id"], &one["tool"]), (&json!(room), &json!("Bash")));
+        assert_eq!((&one["input"], &one["is_question"]), (&json!({"cmd": "ls"}), &json!(false)));
+        assert!(one["expires_at"].as_str() > one["created_at"].as_str() && one["agent_id"].is_string(), "{one}");
+    }
+    let page = listed("?limit=2").await;
+    assert_eq!(page["approvals"].as_array().unwrap(), &found["approvals"].as_array().unwrap()[..2]);
+    let rest = listed(&format!("?limit=2&after={}", page["next"].as_str().unwrap())).await;
+    assert_eq!(rest, json!({"approvals": [found["approvals"][2]], "next": null}));
+    let (_, run, approval) = &waiting_runs[1];
+    assert_eq!(decide(api, *run, approval, json!({"decision": "allow"})).await.status, 204);
+    wait_for_end(api, *run).await;
+    api.cancel_run(waiting_runs[0].1).await.unwrap();
+    let left = listed("").await;
+    assert_eq!(left["approvals"], json!([found["approvals"][2]]), "an answered and a cancelled one are gone");
+    for bad in ["?status=answered", "?limit=0", "?after=x", "?before=1"] {
+        get(api, &format!("/api/approvals{bad}")).await.expect_problem(400, "invalid_request");
+    }
+    api.cancel_run(waiting_runs[2].1).await.unwrap();
 }

@@ -86,8 +86,13 @@ async fn approval_tools(api: &TestClient) {
     let run = &waiting["run_id"];
     let wrong = json!({"run_id": run, "approval_id": uuid::Uuid::now_v7(), "decision": "allow"});
     assert!(session.refused("answer_approval", wrong).await.contains("wait_for_run"));
+    let listed = session.call("list_approvals", json!({})).await;
+    let one = &listed["approvals"][0];
+    assert_eq!((&one["approval_id"], &one["run_id"]), (&approval["approval_id"], run), "{listed}");
+    assert_eq!((&one["tool"], &one["input"]), (&approval["tool"], &approval["input"]));
     let yes = json!({"run_id": run, "approval_id": approval["approval_id"], "decision": "allow"});
     session.call("answer_approval", yes).await;
+    assert_eq!(session.call("list_approvals", json!({})).await, json!({"approvals": []}));
     let done = session.call("wait_for_run", json!({"run_id": run})).await;
     assert_eq!((&done["status"], &done["approvals"]), (&json!("completed"), &json!([])));
 }
@@ -239,7 +244,7 @@ async fn no_fixtures_are_served(api: &TestClient) {
     let tools = session.ask("tools/list", json!({})).await;
     let names: Vec<&str> =
         tools["result"]["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
-    assert_eq!(names.len(), 10, "{names:?}");
+    assert_eq!(names.len(), 11, "{names:?}");
     assert!(!names.iter().any(|name| name.contains("test")), "{names:?}");
     // The list equals the REST list.
     let listed = session.call("list_agents", json!({})).await;
