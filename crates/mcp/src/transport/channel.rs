@@ -1,7 +1,10 @@
 //! The message channel of a session: an inbox for the client's messages and an outbox for the server's. Both transports
 //! use it.
 
-use super::outbox::{Outbox, OutboxError, OutboxReader, SEND_TIMEOUT};
+use super::{
+    outbox::{Outbox, OutboxError, OutboxReader, SEND_TIMEOUT},
+    rejected::RejectedMessages,
+};
 use futures_util::Stream;
 use rmcp::{
     RoleServer,
@@ -23,6 +26,8 @@ const INBOX_SIZE: usize = 32;
 pub struct SessionChannel {
     inbox: mpsc::Sender<Box<ClientJsonRpcMessage>>,
     pub outbox: Arc<Outbox>,
+    /// For the streams of `/sse`.
+    pub rejected: RejectedMessages,
 }
 
 /// Why a message could not be put into the inbox.
@@ -37,7 +42,8 @@ impl SessionChannel {
     pub fn new() -> (Self, ServerTransport) {
         let (inbox, messages) = mpsc::channel(INBOX_SIZE);
         let outbox = Arc::<Outbox>::default();
-        (Self { inbox, outbox: Arc::clone(&outbox) }, ServerTransport::Session { inbox: messages, outbox })
+        let channel = Self { inbox, outbox: Arc::clone(&outbox), rejected: RejectedMessages::default() };
+        (channel, ServerTransport::Session { inbox: messages, outbox })
     }
 
     async fn reserve(&self) -> Result<mpsc::Permit<'_, Box<ClientJsonRpcMessage>>, InboxError> {

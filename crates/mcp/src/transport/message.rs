@@ -102,13 +102,18 @@ impl InvalidMessage {
         if error.is_data() { Self::NotJsonRpc } else { Self::NotJson(error.to_string()) }
     }
 
-    /// Returns a JSON-RPC error response.
-    pub fn to_response(&self) -> McpResponse {
-        let (code, why) = match self {
+    /// The code and the message of a JSON-RPC error.
+    pub fn error(&self) -> (i64, String) {
+        match self {
             Self::NotJson(why) => (-32700, format!("The body is not valid JSON: {why}")),
             Self::Batch => (-32600, "Batches are not supported; send each message separately.".into()),
             Self::NotJsonRpc => (-32600, "The body is JSON, but not a known JSON-RPC message.".into()),
-        };
+        }
+    }
+
+    /// Returns a JSON-RPC error response.
+    pub fn to_response(&self) -> McpResponse {
+        let (code, why) = self.error();
         json_rpc_error(StatusCode::BAD_REQUEST, code, &why, &Value::Null)
     }
 }

@@ -8,6 +8,7 @@ pub mod channel;
 pub mod direct;
 pub mod message;
 mod outbox;
+mod rejected;
 pub mod response;
 pub mod sessions;
 pub mod slow_response;

@@ -23,6 +23,7 @@ use rmcp::{
     model::{ClientJsonRpcMessage, GetExtensions as _, PingRequest, ServerRequest},
     service::{Peer, PeerRequestOptions},
 };
+use serde_json::{Value, json};
 use std::{convert::Infallible, sync::Arc, time::Duration};
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -82,12 +83,15 @@ impl McpService {
         let Some(session) = self.sse_session(session, actor) else { return response::no_such_session() };
         let SessionTransport::Sse(channel) = &session.transport else { return response::no_such_session() };
         let _hold = session.hold();
-        if let Err(none) = MessageOutline::of(body) {
-            return none.to_response();
-        }
-        let mut message: ClientJsonRpcMessage = match serde_json::from_slice(body) {
+        let parsed = MessageOutline::of(body).and_then(|_| {
+            serde_json::from_slice::<ClientJsonRpcMessage>(body).map_err(|error| InvalidMessage::of(&error))
+        });
+        let mut message = match parsed {
             Ok(message) => message,
-            Err(error) => return InvalidMessage::of(&error).to_response(),
+            Err(invalid) => {
+                channel.rejected.add(&invalid);
+                return invalid.to_response();
+            }
         };
         let status = match &mut message {
             // Its answer could not be delivered.
@@ -239,7 +243,8 @@ impl SseStream {
                 bytes.extend_from_slice(b"\n\n");
                 Some(bytes.into())
             }
-            () = sleep_until(beat) => Some(self.auxiliary_event("ping")),
+            error = next_rejected(self.hold.session()) => Some(self.auxiliary_event("error", &error)),
+            () = sleep_until(beat) => Some(self.auxiliary_event("ping", &json!({"type": "ping"}))),
             () = self.hold.session().ended.cancelled() => {
                 let goodbye = format!(": closed, {}\n\n", self.hold.session().end_reason());
                 self.phase = StreamPhase::Closed;
@@ -250,13 +255,21 @@ impl SseStream {
 
     fn first_events(&self) -> Bytes {
         let endpoint = format!("event: endpoint\ndata: /message?sessionId={}\n\n", self.hold.session().id);
-        [endpoint.as_bytes(), &self.auxiliary_event("connected")].concat().into()
+        [endpoint.as_bytes(), &self.auxiliary_event("connected", &json!({"type": "connected"}))].concat().into()
     }
 
-    fn auxiliary_event(&self, kind: &str) -> Bytes {
+    /// The data is one line: JSON escapes what would end it.
+    fn auxiliary_event(&self, kind: &str, data: &Value) -> Bytes {
         match self.events {
-            AuxiliaryEventFormat::Plain => format!(": {{\"type\":\"{kind}\"}}\n\n").into(),
-            AuxiliaryEventFormat::Typed => format!("event: {kind}\ndata: {{\"type\":\"{kind}\"}}\n\n").into(),
+            AuxiliaryEventFormat::Plain => format!(": {data}\n\n").into(),
+            AuxiliaryEventFormat::Typed => format!("event: {kind}\ndata: {data}\n\n").into(),
         }
+    }
+}
+
+async fn next_rejected(session: &McpSession) -> Value {
+    match &session.transport {
+        SessionTransport::Sse(channel) => channel.rejected.next().await,
+        SessionTransport::Streamable | SessionTransport::StatelessStream => std::future::pending().await,
     }
 }

@@ -284,6 +284,12 @@ async fn several_sse_streams(api: &TestClient) {
         }
     })
     .await;
+    // A message that cannot be read is reported on the stream, too.
+    let cut = api.request(Method::POST, &format!("/message?sessionId={id}")).body("{");
+    let refused = response_to(cut).await;
+    assert_eq!((refused.status, &refused.json()["error"]["code"]), (400, &json!(-32700)));
+    first.until("event: error\ndata: {\"").await;
+    first.until("-32700").await;
     let end = api.request(Method::DELETE, "/sse").header("mcp-session-id", &id);
     assert_eq!(response_to(end).await.status, 204);
     assert!(first.end().await.contains(": closed, the client ended it"));
