@@ -64,7 +64,7 @@ function scenes(): Scene[] {
         await side.getByText(/tokens/).first().waitFor()
       },
     },
-    { name: 'agent-effective', path: `${path}?show=effective`, prepare: (page) => page.getByText(/does not say|are its own/).waitFor() },
+    { name: 'agent-effective', path: `${path}?show=effective`, prepare: (page) => page.getByText(/does not say|are not listed/).waitFor() },
     { name: 'agent-menu', path, prepare: (page) => page.getByRole('button', { name: 'More about Reviewer' }).click() },
     { name: 'agent-delete', path, prepare: (_, view) => view.choose('Reviewer', 'Delete') },
     {

@@ -110,6 +110,16 @@ it('asks before unsaved changes are lost', async () => {
   expect((await read(id)).model).toBeNull()
 })
 
+it('b37_the_test_of_an_agent_is_in_one_room_whichever_browser_opens_it', async () => {
+  const { id } = await stage.server.api<{ id: string }>('/agents', { name: 'Tested', provider: 'scripted' })
+  for (let browser = 0; browser < 2; browser += 1) {
+    const page = await stage.page(`/agents/${id}?test=true`)
+    await page.getByRole('region', { name: 'Test of Tested' }).getByRole('textbox', { name: 'Message' }).waitFor()
+  }
+  const { rooms } = await stage.server.api<{ rooms: { name: string }[] }>('/rooms')
+  expect(rooms.filter(({ name }) => name === 'Test of Tested')).toHaveLength(1)
+})
+
 it('an agent is duplicated, and the copy is its own', async () => {
   const { id } = await makeAgent(stage, 'Original', { model: 'm', system_prompt: 'Be kind.' })
   const view = await openAgents(stage)

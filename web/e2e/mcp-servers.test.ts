@@ -31,7 +31,7 @@ it('a program is added, tested, tried, and its secret is never shown', async () 
 
   await view.button('Test').click()
   await view.dialog.getByRole('button', { name: 'Start test' }).click()
-  await view.dialog.getByText(/^It works: 3 tools/).waitFor()
+  await view.dialog.getByText(/^Works: 3 tools/).waitFor()
   await view.dialog.getByRole('region', { name: 'Output' }).getByText('ready to greet').waitFor()
   await view.dialog.getByRole('button', { name: 'Close', exact: true }).last().click()
 
@@ -170,7 +170,7 @@ it('an agent says which servers and tools it has, from where, and what keeps a p
   expect(await stage.server.api(`/rooms/${room.id}/mcp-trust`)).toMatchObject({ state: 'trusted' })
   expect(await view.page.content()).not.toContain(secret)
 
-  await agents.button('Ask again').click()
+  await agents.button('Reload').click()
   await server('changed').getByText('from the project’s .mcp.json').waitFor()
   await server('changed').getByText('greet', { exact: true }).waitFor()
   await server('shared').getByText('overrides the one from the project’s .mcp.json').waitFor()

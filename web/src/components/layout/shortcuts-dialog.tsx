@@ -10,7 +10,8 @@ const others = [
   { title: 'Send the message', keys: 'Enter' },
   { title: 'New line in the message', keys: 'Shift+Enter' },
   { title: 'Mention an agent', keys: '@' },
-  { title: 'Use a skill', keys: '/' },
+  { title: 'Use a skill or a command', keys: '/' },
+  { title: 'Get your last message back', keys: 'ArrowUp' },
 ]
 
 export function ShortcutsDialog({ onClose }: { onClose: () => void }): ReactNode {

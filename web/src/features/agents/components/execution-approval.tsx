@@ -14,9 +14,12 @@ interface ExecutionApprovalProps {
   onClose: () => void
 }
 
+/** Those of Greenroom, Claude Code and Codex that ask a person something. */
+const questionTools = ['ask_user', 'AskUserQuestion', 'request_user_input']
+
 /** A yes or a no. What wants more words than that is answered in the room. */
 export function ExecutionApproval({ approval, roomId, isBusy, onAnswer, onClose }: ExecutionApprovalProps): ReactNode {
-  const isQuestion = approval.name === 'ask_user'
+  const isQuestion = questionTools.includes(approval.name)
   const answer = (decision: 'allow' | 'deny') => (): void => onAnswer(approval.id, decision)
   return (
     <section className={styles.approval} aria-label={`May it use ${withoutHidden(approval.name)}?`}>

@@ -31,7 +31,7 @@ export function ServerTools({ server }: { server: McpServer }): ReactNode {
       {!data && isFetching && <p role="status">Starting server and loading tools…</p>}
       {data?.instructions && (
         <section aria-label="Server instructions">
-          <h3>Server instructions</h3>
+          <h2 className={styles.heading}>Server instructions</h2>
           <Markdown text={data.instructions} />
         </section>
       )}

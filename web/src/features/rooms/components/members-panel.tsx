@@ -32,7 +32,7 @@ export function MembersPanel({ room }: { room: Room }): ReactNode {
           <X size={17} aria-hidden />
         </IconButton>
       </header>
-      <p className={styles.note}>{present.length > 1 ? 'Agents answer in this order. Mention one with @ to ask only it.' : 'This agent answers each message.'}</p>
+      {present.length > 0 && <p className={styles.note}>{present.length > 1 ? 'Agents answer in this order. Mention one with @ to ask only it.' : 'This agent answers each message.'}</p>}
       <ul className={styles.list}>
         {present.map((agent) => (
           <Member key={agent.id} roomId={room.id} agent={agent}>

@@ -3,6 +3,7 @@ import { flushSync } from 'react-dom'
 import type { Agent } from '@/lib/api/types'
 import { pastedFiles } from '../model/pasted'
 import type { Skill } from '../model/skill'
+import { runSlashCommand } from '../model/slash-commands'
 import { suggestionsAt } from '../model/suggestions'
 import styles from './message-field.module.css'
 import { SuggestionList } from './suggestion-list'
@@ -20,7 +21,7 @@ interface MessageFieldProps {
   onSkill: (skill: Skill) => void
 }
 
-/** The text field of the composer: it grows with the text, and completes agents after an @ and skills after a /. */
+/** The text field of the composer: it grows with the text, and completes agents after an @, skills and commands after a /. */
 export function MessageField({ ref, text, agents, skills, onChange, onSend, onRecall, onFiles, onSkill }: MessageFieldProps): ReactNode {
   const [caret, setCaret] = useState(0)
   const [chosen, setChosen] = useState(0)
@@ -41,6 +42,11 @@ export function MessageField({ ref, text, agents, skills, onChange, onSend, onRe
     if (taken.kind === 'skill') {
       setIsDismissed(true)
       onSkill(taken.skill)
+      return
+    }
+    if (taken.kind === 'command') {
+      flushSync(() => onChange(''))
+      runSlashCommand(taken.command)
       return
     }
     // At once, not with the next picture: by then more may have been typed.
@@ -107,9 +113,9 @@ export function MessageField({ ref, text, agents, skills, onChange, onSend, onRe
 
 function placeholder(agents: readonly Agent[], skills: number): string {
   const only = agents.length === 1 ? agents[0] : undefined
-  const hints = [agents.length > 1 && '@ to mention an agent', skills > 0 && '/ for skills'].filter(Boolean)
+  const hints = [agents.length > 1 && '@ to mention an agent', skills > 0 ? '/ for skills and commands' : '/ for commands'].filter(Boolean)
   const start = only ? `Message ${only.name}…` : 'Message…'
-  return hints.length > 0 ? `${start} (${hints.join(', ')})` : start
+  return `${start} (${hints.join(', ')})`
 }
 
 function isTouch(): boolean {
