@@ -96,10 +96,11 @@ pub async fn delete(
 ) -> Result<StatusCode, Problem> {
     let (actor, attempt) = (&*caller, attempt(key, fingerprint));
     let write = async {
-        Ok(match purge {
+        match purge {
             true => app.engine.purge_agent(actor, id, attempt.as_ref()).await?,
             false => app.engine.delete_agent(actor, id, attempt.as_ref()).await?,
-        })
+        }
+        Ok(())
     };
     run_once(&app, actor, attempt.as_ref(), write).await?;
     Ok(StatusCode::NO_CONTENT)

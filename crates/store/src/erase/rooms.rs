@@ -209,7 +209,9 @@ impl Store {
     }
 
     async fn column(&self, statement: &'static str, room: RoomId) -> Result<Vec<Uuid>> {
-        Ok(reading!(self.database(), |pool| { sqlx::query_scalar(statement).bind(room.0).fetch_all(pool).await })?)
+        let found: Vec<Uuid> =
+            reading!(self.database(), |pool| { sqlx::query_scalar(statement).bind(room.0).fetch_all(pool).await })?;
+        Ok(found)
     }
 }
 
