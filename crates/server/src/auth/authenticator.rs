@@ -2,10 +2,7 @@
 //! is refused (invariant 21), unless the server was started with `--no-auth`. Agent tokens use the same header and are for
 //! agents' programs.
 
-use super::{
-    AccountStore, request_source::RequestSource, session_cookie,
-    sign_in_links::SignInLinks, token,
-};
+use super::{AccountStore, request_source::RequestSource, session_cookie, sign_in_links::SignInLinks, token};
 use crate::error::{Code, Problem};
 use axum::http::{HeaderMap, HeaderValue, header};
 use domain::actor::{Actor, Credential};

@@ -85,8 +85,8 @@ pub async fn sign_in(
     };
     // Ends the previous session of this browser.
     app.authenticator.sign_out(&headers, &source).await?;
-    let value =
-        session_cookie::set(&cookie, source.scheme()).ok_or_else(|| Problem::internal("the cookie is not a valid header"))?;
+    let value = session_cookie::set(&cookie, source.scheme())
+        .ok_or_else(|| Problem::internal("the cookie is not a valid header"))?;
     Ok((StatusCode::NO_CONTENT, [(header::SET_COOKIE, value)]).into_response())
 }
 
@@ -141,7 +141,8 @@ pub async fn sign_out(
     refuse_other_pages(origin_kind)?;
     app.authenticator.sign_out(&headers, &source).await?;
     app.access_changes.announce();
-    let values = session_cookie::clear(source.scheme()).ok_or_else(|| Problem::internal("the cookie is not a valid header"))?;
+    let values =
+        session_cookie::clear(source.scheme()).ok_or_else(|| Problem::internal("the cookie is not a valid header"))?;
     let mut response = StatusCode::NO_CONTENT.into_response();
     for value in values {
         response.headers_mut().append(header::SET_COOKIE, value);

@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 const DEADLINE: Duration = Duration::from_secs(20);
 
-fn limits() -> ConnectionLimits {
+pub fn limits() -> ConnectionLimits {
     let long = DEADLINE * 2;
     ConnectionLimits {
         connections: 100,

@@ -1,5 +1,6 @@
 //! TLS on real sockets: handshakes that fail, are slow or never begin, and certificates that change.
 
+use crate::sockets::limits;
 use axum::{Router, routing::get};
 use server::listen::{ConnectionLimits, EncryptedConnection, serve, tls::ServerTls};
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
@@ -49,11 +50,6 @@ impl TlsServer {
         self.cancel.cancel();
         soon("the end of the server", self.running.join_next()).await.unwrap().unwrap();
     }
-}
-
-fn limits() -> ConnectionLimits {
-    let long = DEADLINE * 2;
-    ConnectionLimits { connections: 100, handshakes: 100, header_read: long, write_stall: long, stop: long }
 }
 
 async fn soon<T>(what: &str, event: impl Future<Output = T>) -> T {
