@@ -7,7 +7,12 @@ use crate::{
     extract::{Id, IdempotencyKey, JsonBody, QueryParams},
     http::attempt,
 };
-use axum::{Json, extract::State, http::StatusCode};
+use axum::{
+    Json,
+    extract::State,
+    http::{HeaderValue, StatusCode, header},
+    response::{IntoResponse as _, Response},
+};
 use domain::{
     ids::{AgentId, RoomId},
     message::{Attachment, Message},
@@ -88,7 +93,7 @@ pub async fn history(
     caller: Caller,
     Id(room): Id<RoomId>,
     QueryParams(range): QueryParams<HistoryParams>,
-) -> Result<Json<HistoryView>, Problem> {
+) -> Result<Response, Problem> {
     let limit = match range.limit.unwrap_or(200) {
         limit @ 1..=1000 => limit,
         _ => return Err(Problem::invalid("limit: a number from 1 to 1000.")),
@@ -97,5 +102,9 @@ pub async fn history(
     let _reading = app.shares.read_page(&caller).await?;
     let history = app.engine.queries().history(&caller.workspace, room, since, range.before, limit).await?;
     let MessageHistory { epoch, head, messages, has_more } = history;
-    Ok(Json(HistoryView { epoch, head, messages, has_more }))
+    let view = HistoryView { epoch, head, messages, has_more };
+    // A long page takes a while to write, and a thread of the server would serve nobody else meanwhile.
+    let body = tokio::task::spawn_blocking(move || serde_json::to_vec(&view)).await.map_err(Problem::internal)?;
+    let json = (header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    Ok(([json], body.map_err(Problem::internal)?).into_response())
 }

@@ -16,6 +16,7 @@ use domain::{
     owner::Owner,
     position::{Epoch, Seq},
 };
+use tokio::task::spawn_blocking;
 use uuid::Uuid;
 
 /// Messages folded up to exactly `head`: events after it are neither missing nor repeated.
@@ -159,7 +160,9 @@ impl Store {
             }
             (head, rows, unfinished, has_more)
         });
-        let mut messages = rows.into_iter().map(Message::try_from).collect::<Result<Vec<_>>>()?;
+        // A long page takes a while to parse, and a thread of the server would serve nobody else meanwhile.
+        let parsed = spawn_blocking(|| rows.into_iter().map(Message::try_from).collect::<Result<Vec<_>>>());
+        let mut messages = parsed.await.map_err(|_| StoreError::unavailable("a page could not be parsed"))??;
         for (answer, name) in unfinished {
             let name = Name::parse(name.as_deref().unwrap_or("agent"))
                 .map_err(|error| StoreError::unreadable("a name").caused_by(error))?;

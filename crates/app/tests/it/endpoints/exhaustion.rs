@@ -26,6 +26,9 @@ on_both_databases! {
 }
 
 const MEMORY: u64 = 300 << 20;
+/// The promise is a second. A build without optimization takes many times as long to read and write JSON, on the cores
+/// that it shares with the attacker.
+const FIRST_TOKEN: Duration = Duration::from_secs(if cfg!(debug_assertions) { 10 } else { 1 });
 
 #[expect(clippy::disallowed_methods, reason = "how long a test takes is no setting of the server")]
 fn duration() -> Duration {
@@ -153,7 +156,7 @@ async fn h5_one_user_cannot_exhaust_the_server(database: TestDatabase) {
     let slowest = waits.last().copied().unwrap_or_default();
     let peak = peak_memory(&server);
     println!("{} answers, the slowest first token after {slowest:?}; {} MB at most", waits.len(), peak >> 20);
-    assert!(!waits.is_empty() && slowest < Duration::from_secs(1), "a first token came after {slowest:?}");
+    assert!(!waits.is_empty() && slowest < FIRST_TOKEN, "a first token came after {slowest:?}");
     assert!(peak < MEMORY, "{} MB", peak >> 20);
     server.terminate(Duration::from_secs(30)).await.unwrap();
 }
