@@ -177,7 +177,7 @@ impl AppState {
             session_idle: config.mcp_session_idle,
             max_sessions: config.mcp_max_sessions,
             max_sessions_per_user: config.mcp_max_sessions_per_user,
-            heartbeat: config.heartbeat,
+            heartbeat: config.heartbeat.min(feed::sse::MAX_SILENCE),
             max_body_bytes: config.max_body_bytes,
             handler: config.mcp_handler,
         };

@@ -5,7 +5,7 @@ use crate::{
     App,
     auth::session_cookie,
     error::ProblemSchema,
-    feed::{SocketMessage, SocketRequest},
+    feed::{SocketMessage, SocketRequest, dialect::Dialect},
     http::approvals::ListedApprovals,
     path_routes::DescribeOperation,
     routing::{Policy, RouteInfo},
@@ -97,6 +97,7 @@ fn describe_shared(components: &mut Components) {
     register_schema::<UploadId>(components);
     register_schema::<RunStatus>(components);
     register_schema::<WhenBusy>(components);
+    register_schema::<Dialect>(components);
     register_schema::<EventId>(components);
     register_schema::<ListedApprovals>(components);
     components.responses.insert("Problem".to_owned(), problem("What is wrong and what to do").into());

@@ -25,7 +25,7 @@ pub enum Policy {
     /// Handlers take the person as [`crate::auth::Caller`].
     Needs(Permission),
     /// For a GET that acts: the same, but a cookie is not enough, because a link sends it too. A token, the local key, or a
-    /// one-time ticket in the URL.
+    /// ticket in the URL.
     NeedsBearerOrTicket(Permission),
     /// The same as [`Policy::Needs`], or an agent's program with the agent token of its process, for its host tools. Handlers take either as
     /// [`crate::auth::Requester`].

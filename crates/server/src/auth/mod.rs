@@ -23,7 +23,7 @@ pub mod token;
 use crate::{
     App,
     error::{Code, Problem},
-    extract,
+    extract::{self, Fingerprint},
     routing::{Policy, RouteGuard},
 };
 use axum::{
@@ -36,6 +36,7 @@ use domain::actor::{Actor, Credential};
 use engine::AgentAccess;
 use request_source::RequestSource;
 use std::{net::SocketAddr, ops::Deref};
+use tickets::RedeemedTicket;
 
 pub use account_store::AccountStore;
 pub use authenticator::{AuthSettings, Authenticator};
@@ -122,13 +123,20 @@ async fn admit(
                 Policy::NeedsBearerOrTicket(_) => ticket_of(&request),
                 Policy::Public | Policy::Needs(_) | Policy::NeedsOrHostTools(_) => None,
             };
+            let mut redeemed = None;
             let requester = match authenticator::agent_token(request.headers()) {
                 Some(token) if matches!(gate.policy, Policy::NeedsOrHostTools(_)) => {
                     authenticator::authenticate_agent(&app.engine, token, request.headers(), &source)
                         .map(Requester::Agent)
                 }
                 _ => match ticket {
-                    Some(ticket) => redeem(app, ticket).await.map(Requester::Owner),
+                    Some(ticket) => {
+                        let fingerprint = Fingerprint::of(request.method(), request.uri(), &[]);
+                        redeem(app, ticket, fingerprint).await.map(|(actor, ticket)| {
+                            redeemed = Some(ticket);
+                            Requester::Owner(actor)
+                        })
+                    }
                     None => app.authenticator.authenticate(request.headers(), &source).await.map(Requester::Owner),
                 },
             };
@@ -140,7 +148,7 @@ async fn admit(
                     }
                     if !actor.credential.is_bearer() {
                         origin::refuse_simple_body(&request)?;
-                        if matches!(gate.policy, Policy::NeedsBearerOrTicket(_)) && ticket.is_none() {
+                        if matches!(gate.policy, Policy::NeedsBearerOrTicket(_)) && redeemed.is_none() {
                             return Err(cookie_is_not_enough());
                         }
                     }
@@ -150,6 +158,9 @@ async fn admit(
                     app.rate_limiter.check(&rate_limit::RateLimitKey::for_actor(&actor, by_address))?;
                     actor.require(permission)?;
                     request.extensions_mut().insert(Caller(actor));
+                    if let Some(ticket) = redeemed {
+                        request.extensions_mut().insert(ticket);
+                    }
                 }
                 Ok(Requester::Agent(access)) => {
                     app.rate_limiter.check(&rate_limit::RateLimitKey::AgentToken(access.number()))?;
@@ -168,13 +179,15 @@ fn ticket_of(request: &Request) -> Option<&str> {
     request.uri().query()?.split('&').find_map(|pair| pair.strip_prefix("ticket="))
 }
 
-async fn redeem(app: &App, ticket: &str) -> Result<Actor, Problem> {
-    let refused =
-        || Problem::new(Code::Unauthorized, "This ticket was used or has expired; POST /api/tickets creates one.");
-    let actor = app.tickets.redeem(ticket.as_bytes()).ok_or_else(refused)?;
+async fn redeem(app: &App, ticket: &str, request: Fingerprint) -> Result<(Actor, RedeemedTicket), Problem> {
+    let refused = || {
+        let why = "This ticket was used for another request or has expired; POST /api/tickets creates one.";
+        Problem::new(Code::Unauthorized, why)
+    };
+    let (actor, ticket) = app.tickets.redeem(ticket.as_bytes(), request).ok_or_else(refused)?;
     // What gave the ticket may be revoked by now.
     app.authenticator.recheck(&actor).await?;
-    Ok(actor)
+    Ok((actor, ticket))
 }
 
 fn no_head() -> Problem {

@@ -1,10 +1,11 @@
 //! The live feed: one reader (the store's follower, a cursor over tail and store) with three transports: `sse`,
 //! `websocket` and `page`. All of them send the same JSON for the same seq, because they share its bytes.
 //!
-//! `room_reader` waits for the next update of a single room; `execute_stream` translates a run for `/api/execute`;
-//! `room_list_feed` tells a WebSocket about changes of all rooms; `socket_protocol` has the WebSocket's messages.
+//! `room_reader` waits for the next update of a single room; `dialect` translates the events of a run;
+//! `room_list_feed` tells a WebSocket about changes of all rooms; `socket_protocol` has the
+//! WebSocket's messages.
 
-mod execute_stream;
+pub mod dialect;
 pub mod page;
 mod room_list_feed;
 mod room_reader;
@@ -12,7 +13,6 @@ mod socket_protocol;
 pub mod sse;
 pub mod websocket;
 
-pub use execute_stream::ExecuteStream;
 pub use room_reader::RoomReader;
 pub use socket_protocol::{SocketMessage, SocketRequest};
 

@@ -1,6 +1,7 @@
 //! Reads one room, or one of its runs, live. It holds only a position and a wake-up, so that ten thousand idle readers cost little and a
 //! slow reader does not affect others (invariant 10).
 
+use super::sse::MAX_SILENCE;
 use crate::{App, auth::access_changes::AccessWatch, error::Problem, shares::StreamPermit};
 use domain::{
     actor::Actor,
@@ -51,7 +52,7 @@ impl RoomReader {
         after: &Position,
     ) -> Result<Self, store::StoreError> {
         let events = app.engine.queries().room_events(&actor.workspace, room, after).await?;
-        let every = app.config.heartbeat;
+        let every = app.config.heartbeat.min(MAX_SILENCE);
         Ok(Self {
             app: app.clone(),
             actor: actor.clone(),

@@ -9,13 +9,19 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use bytes::{Bytes, BytesMut};
-use domain::position::{Epoch, Position};
+use domain::{
+    position::{Epoch, Position},
+    run::Run,
+};
+use engine::Queries;
 use futures_util::stream::{self, Stream};
-use std::{convert::Infallible, sync::Arc};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 use store::journal::Frame;
 
 pub const MIME: &str = "text/event-stream";
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+/// A heartbeat contains a comment; proxies and clients may close a connection that is silent for longer.
+pub(crate) const MAX_SILENCE: Duration = Duration::from_secs(30);
 
 /// Sent first: when to reconnect after the connection is lost. It also makes the client see the open stream at once.
 const RETRY_HINT: &str = "retry: 1000\n\n";
@@ -28,15 +34,24 @@ pub fn is_wanted(headers: &HeaderMap) -> bool {
 
 /// The position to resume at. `Last-Event-ID`, which a reconnecting browser sends, wins over the URL.
 pub fn position(headers: &HeaderMap, after: Option<&str>) -> Result<Position, Problem> {
-    let last = headers.get(LAST_EVENT_ID).filter(|value| !value.is_empty());
-    let text = match last {
-        Some(value) => value.to_str().map_err(|_| Problem::invalid("Last-Event-ID is not text"))?,
-        None => match after {
-            Some(after) => after,
-            None => return Ok(Position::START),
-        },
+    let text = match last_event_id(headers)?.or(after) {
+        Some(text) => text,
+        None => return Ok(Position::START),
     };
     text.parse().map_err(|error| Problem::invalid(format!("after: {error}")))
+}
+
+/// The id of the last frame that a reconnecting client has.
+pub fn last_event_id(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
+    let sent = headers.get(LAST_EVENT_ID).filter(|value| !value.is_empty());
+    sent.map(|value| value.to_str().map_err(|_| Problem::invalid("Last-Event-ID is not text"))).transpose()
+}
+
+/// Whether a run has ended and has no event after a position.
+pub async fn is_complete(queries: &Queries, run: &Run, after: &Position) -> Result<bool, store::StoreError> {
+    Ok(run.status.is_terminal()
+        && after.epoch.as_ref().is_none_or(|epoch| epoch == queries.epoch())
+        && queries.run_events(run.room_id, run.id, after.seq.saturating_add(1)).await?.is_empty())
 }
 
 /// The SSE stream of a room, without an end, or of one run, up to the run's terminal event.

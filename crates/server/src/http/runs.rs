@@ -5,7 +5,11 @@ use crate::{
     auth::Caller,
     error::{Problem, ProblemSchema},
     extract::{Id, JsonBody, QueryParams},
-    feed::{RoomReader, sse},
+    feed::{
+        RoomReader,
+        dialect::{Dialect, StreamFrom, StreamOptions, StreamPosition, open_run},
+        sse,
+    },
 };
 use axum::{
     Json,
@@ -14,6 +18,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use domain::{
+    actor::Actor,
     approval::RememberChoice,
     event::Decision,
     ids::{AgentId, ApprovalId, MessageId, RoomId, RunId},
@@ -119,33 +124,61 @@ pub async fn timeline(State(app): State<App>, caller: Caller, Id(id): Id<RunId>)
     Ok(Json(domain::timeline::timeline(id, &queries.run_milestones(&run).await?)))
 }
 
+#[derive(Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct RunStreamParams {
+    /// Another format than the journal's events: `deltas` or `messages`, as of `/api/execute/agent/{id}`.
+    dialect: Option<Dialect>,
+}
+
 /// Stream a run's events
 ///
-/// Server-sent events from the run's first to its last event, each with an `Event` as its `data`. Resumes with `Last-Event-ID`.
-#[utoipa::path(get, path = "/api/runs/{id}/stream", tag = "runs", params(("id" = RunId, Path)),
+/// Server-sent events from the run's first to its last event, each with an `Event` as its `data`, or in another
+/// `dialect`. Resumes with `Last-Event-ID`.
+#[utoipa::path(get, path = "/api/runs/{id}/stream", tag = "runs", params(("id" = RunId, Path), RunStreamParams),
                responses((status = 200, content_type = "text/event-stream", body = String),
                          (status = 204, description = "The run has ended and the client has its last event")))]
 pub async fn stream(
     State(app): State<App>,
     caller: Caller,
     Id(id): Id<RunId>,
+    QueryParams(params): QueryParams<RunStreamParams>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let queries = app.engine.queries();
     let run = queries.run(&caller.workspace, id).await?;
+    if let Some(dialect) = params.dialect {
+        return stream_in_dialect(&app, &caller, &run, dialect, &headers).await;
+    }
     let mut position = sse::position(&headers, None)?;
     if position == Position::START {
         position.seq = run.queued_seq.saturating_sub(1);
-    } else if run.status.is_terminal()
-        && position.epoch.as_ref().is_none_or(|epoch| epoch == queries.epoch())
-        && queries.run_events(run.room_id, id, position.seq.saturating_add(1)).await?.is_empty()
-    {
+    } else if sse::is_complete(queries, &run, &position).await? {
         // Nothing more will come; this status tells a browser's EventSource not to reconnect.
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
     let permit = app.shares.open_stream(&caller)?;
     let live = RoomReader::open(&app, &caller, permit, run.room_id, &position).await?;
     Ok(sse::stream_of(&app, live.of_run(id)))
+}
+
+pub(super) async fn stream_in_dialect(
+    app: &App,
+    actor: &Actor,
+    run: &Run,
+    dialect: Dialect,
+    headers: &HeaderMap,
+) -> Result<Response, Problem> {
+    let start = match sse::last_event_id(headers)? {
+        None => StreamFrom::Run,
+        Some(id) => match id.parse::<StreamPosition>() {
+            Ok(at) if at.run == run.id => StreamFrom::After(at),
+            _ => return Err(Problem::invalid("Last-Event-ID is not the id of a frame of this stream.")),
+        },
+    };
+    let permit = app.shares.open_stream(actor)?;
+    open_run(app, actor, permit, run, start, StreamOptions { dialect, ..StreamOptions::default() }).await
 }
 
 /// Cancel a run

@@ -1,4 +1,4 @@
-//! One-time tickets for URLs.
+//! Tickets for URLs.
 
 use crate::{
     App,
@@ -19,7 +19,8 @@ pub struct TicketView {
 
 /// Create a ticket
 ///
-/// A secret for the URL of `GET /api/execute/agent/{id}`: it works once, within 60 seconds, on this server, with your access.
+/// A secret for the URL of `GET /api/execute/agent/{id}`: it starts one run, within 60 seconds, on this server, with your
+/// access. The same URL then continues that run, for a day after it was last used.
 #[utoipa::path(post, path = "/api/tickets", tag = "session", responses((status = 201, body = TicketView)))]
 pub async fn create(State(app): State<App>, caller: Caller) -> Result<(StatusCode, Json<TicketView>), Problem> {
     let ticket = app.tickets.create(&caller).map_err(Problem::internal)?;

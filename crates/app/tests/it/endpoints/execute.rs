@@ -27,7 +27,8 @@ fn frames_of(answer: &ApiResponse) -> Vec<(String, Value)> {
     ReceivedFrameParser::default().push(answer.text.as_bytes(), &mut frames).unwrap();
     let last = frames.pop().unwrap();
     assert_eq!((last.event, last.data.as_str()), (None, "done"));
-    assert!(frames.iter().all(|frame| frame.id.is_none()), "one-shot frames must have no ids");
+    assert!(frames.iter().all(|frame| frame.id.is_some()), "every frame has the position to resume at");
+    assert!(answer.text.starts_with(": connected\n\nretry: 1000\nid: "), "{}", answer.text);
     frames.into_iter().map(|frame| (frame.event.unwrap(), serde_json::from_str(&frame.data).unwrap())).collect()
 }
 

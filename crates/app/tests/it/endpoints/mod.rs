@@ -46,6 +46,7 @@ mod doctor;
 mod egress;
 mod erase;
 mod execute;
+mod execute_resume;
 mod exhaustion;
 mod feed;
 mod figures;

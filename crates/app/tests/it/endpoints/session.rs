@@ -253,7 +253,10 @@ async fn m4_a_link_does_not_run_an_agent(operator: &TestClient) {
     let ran = response_to(browser.ask(Method::GET, &with_ticket).header("sec-fetch-site", "same-origin")).await;
     assert!(ran.status == 200 && ran.text.ends_with("data: done\n\n"), "{ran:?}");
     let again = response_to(browser.ask(Method::GET, &with_ticket)).await;
-    again.expect_problem(401, "unauthorized");
+    assert_eq!(again.status, 204, "the client has the whole answer, and nothing runs again");
+    let other = with_ticket.replace("count%202", "count%203");
+    response_to(browser.ask(Method::GET, &other)).await.expect_problem(401, "unauthorized");
+    assert_eq!(get(operator, "/api/runs").await.expect_status(200)["runs"].as_array().unwrap().len(), 1);
 
     // The ticket is enough by itself, as long as what gave it is valid.
     let ticket = response_to(browser.on_page(Method::POST, "/api/tickets")).await.expect_status(201);
