@@ -3,14 +3,15 @@
 use crate::error::Code;
 use axum::extract::ws::Message;
 use domain::{
+    agent::Agent,
     event::Event,
-    ids::RoomId,
+    ids::{AgentId, RoomId, RunId},
     position::{Epoch, Position},
     room::RoomSummary,
 };
 use serde::{Deserialize, Deserializer, Serialize, de};
 use serde_json::{Value, value::RawValue};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use utoipa::openapi::{ObjectBuilder, Schema, Type, schema::SchemaType};
 
 /// A message of a client.
@@ -30,6 +31,13 @@ pub enum SocketRequest {
     /// Get the list of rooms, and then its changes.
     WatchRooms {},
     UnwatchRooms {},
+    /// Get what these agents say from now on, in all rooms, and how they change. Another request replaces the first one.
+    SubscribeAgents {
+        /// All agents by default, also those that are created later.
+        #[serde(default)]
+        agents: Option<BTreeSet<AgentId>>,
+    },
+    UnsubscribeAgents {},
     Ping {},
 }
 
@@ -71,6 +79,66 @@ pub enum SocketMessage {
         id: RoomId,
     },
     UnwatchedRooms {},
+    SubscribedAgents {
+        agents: Vec<Agent>,
+    },
+    UnsubscribedAgents {},
+    /// A text, a thought, a tool call or a tool result, as `content` of a `message` in the dialect `messages`.
+    #[serde(rename = "agent:message", rename_all = "camelCase")]
+    AgentMessage {
+        agent_id: AgentId,
+        room_id: RoomId,
+        run_id: RunId,
+        #[schema(value_type = Object)]
+        content: Value,
+    },
+    /// The run has completed.
+    #[serde(rename = "agent:complete", rename_all = "camelCase")]
+    AgentComplete {
+        agent_id: AgentId,
+        room_id: RoomId,
+        run_id: RunId,
+        /// `input` and `output`.
+        #[schema(value_type = Object)]
+        tokens: Value,
+        /// In US dollars; `null` if the price of the model is unknown.
+        #[schema(value_type = Option<f64>)]
+        cost: Value,
+        /// In seconds.
+        #[schema(value_type = f64)]
+        duration: Value,
+    },
+    /// The run has failed.
+    #[serde(rename = "agent:error", rename_all = "camelCase")]
+    AgentError {
+        agent_id: AgentId,
+        room_id: RoomId,
+        run_id: RunId,
+        #[schema(value_type = String)]
+        error: Value,
+        /// A stable code, for programs.
+        #[schema(value_type = String)]
+        details: Value,
+    },
+    /// The run was cancelled or interrupted.
+    #[serde(rename = "agent:cancelled", rename_all = "camelCase")]
+    AgentCancelled {
+        agent_id: AgentId,
+        room_id: RoomId,
+        run_id: RunId,
+    },
+    #[serde(rename = "agent:created")]
+    AgentCreated {
+        agent: Box<Agent>,
+    },
+    #[serde(rename = "agent:updated")]
+    AgentUpdated {
+        agent: Box<Agent>,
+    },
+    #[serde(rename = "agent:deleted", rename_all = "camelCase")]
+    AgentDeleted {
+        agent_id: AgentId,
+    },
     Pong {},
     Error {
         code: Code,
@@ -115,17 +183,23 @@ fn position_schema() -> Schema {
 mod tests {
     use super::{SocketMessage, SocketRequest};
     use axum::extract::ws::Message;
-    use domain::ids::RoomId;
+    use domain::ids::{AgentId, RoomId, RunId};
     use serde_json::{Value, json, value::to_raw_value};
 
     #[test]
     fn messages_have_their_type_in_them() {
         let event = to_raw_value(&json!({"seq": 1})).unwrap();
-        let id = RoomId(uuid::Uuid::nil());
+        let (id, agent_id) = (RoomId(uuid::Uuid::nil()), AgentId(uuid::Uuid::nil()));
+        let run_id = RunId(uuid::Uuid::nil());
         for (message, expected) in [
             (SocketMessage::Event { event }, json!({"type": "event", "event": {"seq": 1}})),
             (SocketMessage::Pong {}, json!({"type": "pong"})),
             (SocketMessage::RoomGone { id }, json!({"type": "room_gone", "id": id})),
+            (SocketMessage::AgentDeleted { agent_id }, json!({"type": "agent:deleted", "agentId": agent_id})),
+            (
+                SocketMessage::AgentCancelled { agent_id, room_id: id, run_id },
+                json!({"type": "agent:cancelled", "agentId": agent_id, "roomId": id, "runId": run_id}),
+            ),
         ] {
             let Message::Text(text) = Message::from(message) else { panic!("not a text") };
             assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), expected);

@@ -1,6 +1,7 @@
 //! WebSocket: many rooms on one connection, each followed from a position, and the list of all of them.
 
 use super::{
+    agent_feed::AgentFeed,
     room_list_feed::{RoomListChange, RoomListFeed},
     socket_protocol::{SocketMessage, SocketRequest},
 };
@@ -44,6 +45,8 @@ struct SocketConnection {
     rooms: BTreeMap<RoomId, Box<RoomSubscription>>,
     /// Set if the client watches the list of rooms.
     room_list: Option<RoomListFeed>,
+    /// Set if the client follows agents. Boxed, because few do.
+    agents: Option<Box<AgentFeed>>,
     /// A ping was sent and nothing was received since.
     awaiting_pong: bool,
     access: AccessWatch,
@@ -75,6 +78,7 @@ pub fn serve(app: App, actor: Actor, permit: StreamPermit, socket: WebSocket) ->
         notifier: Arc::new(Notifier::default()),
         rooms: BTreeMap::new(),
         room_list: None,
+        agents: None,
         awaiting_pong: false,
         subscriptions: permit.subscriptions(),
         _permit: permit,
@@ -133,6 +137,10 @@ impl SocketConnection {
                     () = self.access.wait() => None,
                     () = room_list_changed(&mut self.room_list) => {
                         Box::pin(self.send_room_changes(false)).await?;
+                        None
+                    }
+                    () = agents_changed(self.agents.as_deref()) => {
+                        Box::pin(self.send_agent_news(false)).await?;
                         None
                     }
                 }
@@ -210,6 +218,19 @@ impl SocketConnection {
         Ok(self.socket.flush().await?)
     }
 
+    /// Sends what the followed agents have said, and how they have changed.
+    async fn send_agent_news(&mut self, all: bool) -> Result<(), SocketEnd> {
+        let Some(agents) = &mut self.agents else { return Ok(()) };
+        let news = agents.news(all).await;
+        if news.is_empty() {
+            return Ok(());
+        }
+        for message in news {
+            self.socket.feed(message.into()).await?;
+        }
+        Ok(self.socket.flush().await?)
+    }
+
     async fn heartbeat(&mut self) -> Result<(), SocketEnd> {
         if std::mem::replace(&mut self.awaiting_pong, true) {
             let reason = Utf8Bytes::from_static("no response to a ping");
@@ -226,6 +247,7 @@ impl SocketConnection {
         }
         self.mark_rooms_behind();
         self.send_room_changes(true).await?;
+        self.send_agent_news(true).await?;
         let heads: BTreeMap<RoomId, Seq> = self.rooms.iter().map(|(room, s)| (*room, s.follower.head())).collect();
         let epoch = self.app.engine.queries().epoch().clone();
         self.socket.feed(SocketMessage::Heartbeat { epoch, heads }.into()).await?;
@@ -266,7 +288,8 @@ impl SocketConnection {
                 Ok(request) => Box::pin(self.handle(request)).await,
                 Err(error) => {
                     let what = format!(
-                        "invalid request: {error}; send subscribe, unsubscribe, watch_rooms, unwatch_rooms or ping"
+                        "invalid request: {error}; send subscribe, unsubscribe, watch_rooms, unwatch_rooms, \
+                         subscribe_agents, unsubscribe_agents or ping"
                     );
                     self.send_error(&Problem::invalid(what), None).await
                 }
@@ -291,6 +314,19 @@ impl SocketConnection {
             SocketRequest::UnwatchRooms {} => {
                 self.room_list = None;
                 Ok(self.socket.send(SocketMessage::UnwatchedRooms {}.into()).await?)
+            }
+            SocketRequest::SubscribeAgents { agents } => {
+                match AgentFeed::open(self.app.engine.queries(), &self.actor.workspace, agents).await {
+                    Ok((feed, agents)) => {
+                        self.agents = Some(Box::new(feed));
+                        Ok(self.socket.send(SocketMessage::SubscribedAgents { agents }.into()).await?)
+                    }
+                    Err(error) => self.send_error(&Problem::from(error), None).await,
+                }
+            }
+            SocketRequest::UnsubscribeAgents {} => {
+                self.agents = None;
+                Ok(self.socket.send(SocketMessage::UnsubscribedAgents {}.into()).await?)
             }
             SocketRequest::Ping {} => Ok(self.socket.send(SocketMessage::Pong {}.into()).await?),
             SocketRequest::Unsubscribe { room } => {
@@ -337,6 +373,13 @@ impl SocketConnection {
 async fn room_list_changed(room_list: &mut Option<RoomListFeed>) {
     match room_list {
         Some(room_list) => room_list.wait().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn agents_changed(agents: Option<&AgentFeed>) {
+    match agents {
+        Some(agents) => agents.wait().await,
         None => std::future::pending().await,
     }
 }

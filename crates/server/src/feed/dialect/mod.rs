@@ -11,6 +11,8 @@ mod stream;
 pub use position::StreamPosition;
 pub use stream::{StreamFrom, StreamOptions, open_run};
 
+pub(super) use messages::MessagesTranslator;
+
 use deltas::DeltasTranslator;
 use domain::{
     event::EventBody,
@@ -18,7 +20,6 @@ use domain::{
     position::Seq,
     time::Timestamp,
 };
-use messages::MessagesTranslator;
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 use store::journal::Frame;
