@@ -4,11 +4,13 @@ use domain::{
     agent::Agent,
     event::Event,
     ids::{AgentId, ProposalId, RoomId, RoundId, RunId, SkillId, UploadId},
+    message::Message,
     owner::Owner,
     position::{Epoch, Position, Seq},
     room::{Room, RoomPolicy, RoomSummary},
     run::Run,
     skill::{FilePath, Proposal, Round, Skill, SkillFile, SkillName, TrainingRoom},
+    time::Timestamp,
     upload::Upload,
 };
 use std::{collections::BTreeMap, sync::Arc};
@@ -50,6 +52,8 @@ queries! {
     workspace_uses(limit: u32) -> Vec<WorkspaceUse>;
     run_events(room: RoomId, run: RunId, queued_seq: Seq) -> Vec<Event>;
     run_milestones(run: &Run) -> Vec<Event>;
+    ended_runs(owner: &Owner, agent: AgentId, since: Timestamp, limit: u32) -> Vec<Run>;
+    message_of_run(run: &Run) -> Option<Message>;
     skills(owner: &Owner) -> Vec<Skill>;
     skill(owner: &Owner, name: &SkillName) -> Skill;
     skill_stats(owner: &Owner) -> BTreeMap<SkillId, SkillStats>;

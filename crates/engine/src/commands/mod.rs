@@ -22,6 +22,7 @@ mod signal;
 mod skill_training;
 mod skill_transfer;
 mod skills;
+mod start_run;
 mod steer;
 mod tokens;
 

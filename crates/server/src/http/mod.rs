@@ -2,6 +2,7 @@
 //! decisions. Start here: [`add_routes`] lists every route.
 
 pub mod agents;
+pub mod aliases;
 pub mod approvals;
 pub mod audit;
 pub mod budgets;
@@ -114,7 +115,7 @@ pub fn add_routes(builder: RouterBuilder) -> RouterBuilder {
         .add(Needs(Post), routes!(tickets::create))
         .add(NeedsBearerOrTicket(Post), routes!(execute::get))
         .add(Needs(Post), routes!(execute::post));
-    web::add_routes(mcp::add_routes(skills::add_routes(builder)))
+    web::add_routes(mcp::add_routes(aliases::add_routes(skills::add_routes(builder))))
 }
 
 /// The routes of a server that only executes runs: clients use the others.

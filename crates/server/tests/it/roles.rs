@@ -64,12 +64,13 @@ impl Objects {
     fn path(&self, template: &str) -> String {
         let id = match template.split('/').nth(2) {
             Some("agents" | "execute") => &self.agent,
-            Some("rooms") => &self.room,
-            Some("runs") => &self.run,
+            Some("rooms" | "chat" | "threads") => &self.room,
+            Some("runs" | "agent-runs") => &self.run,
             Some("uploads") => &self.upload,
             Some("tokens") => &self.token,
             Some("budgets") => &self.budget,
             Some("skills") => &self.proposal,
+            Some("strapi") if template.starts_with("/api/strapi/skills") => &self.skill,
             _ => &self.agent,
         };
         let name = if template.starts_with("/api/skills") { &self.skill } else { &self.mcp_server };
@@ -77,6 +78,7 @@ impl Objects {
             .replace("{id}", id)
             .replace("{name}", name)
             .replace("{agent}", &self.agent)
+            .replace("{stream}", &self.run)
             .replace("{approval}", &ApprovalId::generate().to_string())
             .replace("{version}", "1")
             .replace("{path}", "notes.md");
@@ -195,7 +197,12 @@ fn body(route: &RouteInfo, objects: &Objects) -> Option<Value> {
         ("POST", "/api/skills/{name}/training/proposals") => json!({"body": "Do it better."}),
         ("POST", "/api/skills/{name}/training/rounds") => json!({"score": 4}),
         ("POST", "/api/tokens") => json!({"name": "another"}),
-        ("POST", "/api/execute/agent/{id}") => json!({"message": "hello"}),
+        ("POST", "/api/execute/agent/{id}" | "/api/chat/sessions/{id}/messages") => json!({"message": "hello"}),
+        ("POST", "/api/strapi/agents") => json!({"name": unique}),
+        ("POST", "/api/strapi/skills") => {
+            json!({"name": format!("s-{unique}"), "description": "Helps.", "skillmd": "Do it."})
+        }
+        ("POST", "/api/threads/{id}/messages") => json!({"content": "hello"}),
         ("GET" | "DELETE", _) => return None,
         _ => json!({}),
     })
@@ -204,7 +211,7 @@ fn body(route: &RouteInfo, objects: &Objects) -> Option<Value> {
 /// Whether a request to the route uses up its object, so that the next one needs another.
 fn consumes(route: &RouteInfo) -> bool {
     route.method == Method::DELETE
-        || ["/accept", "/drop", "/cancel", "/restore"].iter().any(|end| route.path.ends_with(end))
+        || ["/accept", "/drop", "/cancel", "/stop", "/restore"].iter().any(|end| route.path.ends_with(end))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -12,6 +12,7 @@ use domain::{
     message::{Attachment, Author, Message, MessageStatus, Part, join_texts},
     owner::Owner,
     position::Seq,
+    run::Run,
     time::Timestamp,
 };
 use serde::{Deserialize, Serialize};
@@ -130,6 +131,23 @@ impl Store {
             .await
         })?;
         row.try_into()
+    }
+
+    /// Returns the answer of a run that has ended; `None` if it ended before it began to answer. The caller must have checked
+    /// the run's owner.
+    pub async fn message_of_run(&self, run: &Run) -> Result<Option<Message>> {
+        let row: Option<MessageRow> = reading!(self.database(), |pool| {
+            sqlx::query_as(
+                "SELECT id, room_id, seq, run_id, body, created_at FROM messages \
+                 WHERE room_id = $1 AND seq > $2 AND run_id = $3 ORDER BY seq LIMIT 1",
+            )
+            .bind(run.room_id.0)
+            .bind(signed(run.queued_seq))
+            .bind(run.id.0)
+            .fetch_optional(pool)
+            .await
+        })?;
+        row.map(Message::try_from).transpose()
     }
 
     pub async fn room_of_message(&self, owner: &Owner, id: MessageId) -> Result<RoomId> {

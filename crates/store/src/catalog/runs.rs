@@ -299,6 +299,26 @@ impl Store {
         rows.into_iter().map(named).collect()
     }
 
+    /// Returns the runs of an agent that ended after a time, in the order of their ends. A full page does not divide runs that
+    /// ended at the same time, so that the next page begins after the time of the last one.
+    pub async fn ended_runs(&self, owner: &Owner, agent: AgentId, since: Timestamp, limit: u32) -> Result<Vec<Run>> {
+        let rows: Vec<RunRow> = reading!(self.database(), |pool| {
+            sqlx::query_as(select_runs!("u.agent_id = $2 AND u.ended_at > $3 ORDER BY u.ended_at, u.id LIMIT $4"))
+                .bind(owner.as_str())
+                .bind(agent.0)
+                .bind(since.as_millis())
+                .bind(i64::from(limit))
+                .fetch_all(pool)
+                .await
+        })?;
+        let mut runs = rows.into_iter().map(Run::try_from).collect::<Result<Vec<_>>>()?;
+        let last = runs.last().and_then(|run| run.ended_at);
+        if runs.len() == limit as usize && runs.first().is_some_and(|run| run.ended_at != last) {
+            runs.retain(|run| run.ended_at != last);
+        }
+        Ok(runs)
+    }
+
     /// Returns the events for the timeline of a run, without the text of deltas. The caller must have checked the run's
     /// owner.
     pub async fn run_milestones(&self, run: &Run) -> Result<Vec<Event>> {

@@ -42,6 +42,8 @@ mod cancel;
 mod closed;
 mod command_line;
 mod crash;
+mod described_chat;
+mod described_run;
 mod doctor;
 mod egress;
 mod erase;
