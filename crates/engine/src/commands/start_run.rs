@@ -10,6 +10,7 @@ use domain::{
     actor::Actor,
     agent::Agent,
     audit::{AuditAction, AuditEntry, AuditedObject},
+    budget::BudgetSubjects,
     event::{NewEvent, RunQueued},
     ids::{AgentId, RoomId, RunId},
     message::{Author, Message},
