@@ -3,11 +3,12 @@
 //! No process inside can signal or read it. It never waits for one of them: everything it does returns at once.
 
 use super::{
-    children, loopback_sockets,
+    children, loopback_sockets, process_counts,
     shepherd::{self, Shepherd, ShepherdReport},
 };
 use crate::{
     command::{CommandExit, CommandUsage},
+    isolation::IsolationTier,
     protocol::{self, BrokerRequest, HelperFacts, HelperReport, HelperStart, RunDescriptors},
     sys::{
         descriptors,
@@ -26,15 +27,15 @@ use nix::{
 };
 use std::{
     collections::BTreeMap,
-    fs, io,
+    io,
     os::fd::{AsFd as _, BorrowedFd, OwnedFd},
     time::{Duration, Instant},
 };
 
 /// How often to kill again while processes are left; their ends usually wake the broker earlier.
 const SWEEP_PAUSE_MILLISECONDS: u8 = 5;
-/// Processes that fork faster than they are killed end with the whole sandbox.
-const SWEEP_TIMEOUT: Duration = Duration::from_secs(1);
+/// Processes that fork faster than they are killed end with the whole sandbox, within the two seconds of invariant 5.
+const SWEEP_TIMEOUT: Duration = Duration::from_millis(1500);
 
 pub fn run(thread: SingleThread, start: &HelperStart, facts: HelperFacts, socket: &OwnedFd, supervisor: OwnedFd) -> ! {
     let ended = prctl::set_name(c"gr-broker").map_err(io::Error::from).and_then(|()| {
@@ -45,7 +46,10 @@ pub fn run(thread: SingleThread, start: &HelperStart, facts: HelperFacts, socket
         let mut broker = Broker { thread, start, socket, signals, supervisor, commands: BTreeMap::new(), sweep: None };
         broker.serve()
     });
-    // The kernel kills everything else in the namespace.
+    // In a namespace the kernel does that.
+    if start.tier != IsolationTier::Native {
+        children::kill_all();
+    }
     exit_now(i32::from(ended.is_err()))
 }
 
@@ -63,7 +67,7 @@ struct Broker<'a> {
     signals: SignalFd,
     supervisor: OwnedFd,
     commands: BTreeMap<u64, HeldCommand>,
-    /// Since when processes are being killed whose shepherd has ended.
+    /// While processes are being killed whose shepherd has ended: when the last of these shepherds ended.
     sweep: Option<Instant>,
 }
 
@@ -248,7 +252,7 @@ impl Broker<'_> {
             self.read_reports(id)?;
             let Some(held) = self.commands.get_mut(&id) else { continue };
             (held.is_ending, held.process) = (true, None);
-            self.sweep.get_or_insert_with(Instant::now);
+            self.sweep = Some(Instant::now());
             match (held.stage, held.exit) {
                 // Killed before its program ran.
                 (CommandStage::Starting, _) => self.not_started(id, libc::ECHILD, "")?,
@@ -282,32 +286,17 @@ impl Broker<'_> {
     }
 
     fn usage(&self) -> Vec<CommandUsage> {
-        let parents = parents();
-        let shepherd_of = |mut process: i32| {
-            // Bounded by the number of processes: a chain of parents cannot be longer.
-            for _ in 0..=parents.len() {
-                let found = self.commands.iter().find(|(_, held)| held.shepherd.process.as_raw() == process);
-                if let Some((id, _)) = found {
-                    return Some(*id);
-                }
-                process = *parents.get(&process)?;
-            }
-            None
-        };
-        let mut counts: BTreeMap<u64, u32> = BTreeMap::new();
-        for process in parents.keys() {
-            if let Some(id) = shepherd_of(*process) {
-                *counts.entry(id).or_default() += 1;
-            }
-        }
-        // The shepherd itself does not count.
+        // What could not be started is not a command, even if its shepherd still exists.
+        let commands = || self.commands.iter().filter(|(_, held)| held.stage != CommandStage::Failed);
+        let shepherds: BTreeMap<i32, u64> =
+            commands().map(|(id, held)| (held.shepherd.process.as_raw(), *id)).collect();
+        let counts = process_counts::beneath(&shepherds, &process_counts::parents());
         let usage = |(id, held): (&u64, &HeldCommand)| CommandUsage {
             id: *id,
-            processes: counts.get(id).map_or(0, |count| count.saturating_sub(1)),
+            processes: counts.get(id).copied().unwrap_or(0),
             is_running: held.exit.is_none(),
         };
-        // What could not be started is not a command, even if its shepherd still exists.
-        self.commands.iter().filter(|(_, held)| held.stage != CommandStage::Failed).map(usage).collect()
+        commands().map(usage).collect()
     }
 }
 
@@ -316,17 +305,4 @@ struct Woken {
     supervisor_ended: bool,
     has_request: bool,
     child_ended: bool,
-}
-
-/// Each process that we can see, and its parent.
-fn parents() -> BTreeMap<i32, i32> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let processes = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    let parent = |process: i32| {
-        let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-        // The name, in parentheses, may contain anything.
-        let (_, fields) = stat.rsplit_once(')')?;
-        Some((process, fields.split_whitespace().nth(1)?.parse().ok()?))
-    };
-    processes.filter_map(parent).collect()
 }

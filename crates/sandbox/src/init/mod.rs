@@ -14,6 +14,7 @@ mod landlock_rules;
 mod limits;
 mod loopback_sockets;
 mod namespaces;
+mod process_counts;
 mod root;
 mod seccomp_filter;
 mod setup;

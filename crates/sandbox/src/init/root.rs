@@ -163,7 +163,9 @@ impl NewRoot {
         let options = "newinstance,ptmxmode=0666,mode=0620";
         mount(Some("devpts"), &self.path("dev/pts"), Some("devpts"), flags, Some(options))
             .during(STEP, "mount /dev/pts")?;
-        self.link("pts/ptmx", "dev/ptmx")
+        self.link("pts/ptmx", "dev/ptmx")?;
+        // Devices can still be written to, and what is mounted beneath has its own attributes.
+        set_attributes(&dev, READ_ONLY, false).during(STEP, "make /dev read-only")
     }
 
     fn mount_proc(&self) -> SetupResult<()> {

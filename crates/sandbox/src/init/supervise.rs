@@ -28,13 +28,7 @@ use std::{
     fs,
     os::fd::{AsFd as _, OwnedFd},
     process::ExitCode,
-    thread::sleep,
-    time::{Duration, Instant},
 };
-
-/// In invariant 5, two seconds after the server's end nothing of it is alive.
-const KILL_TIMEOUT: Duration = Duration::from_millis(1500);
-const PAUSE: Duration = Duration::from_millis(2);
 
 pub fn run(thread: SingleThread, start: &HelperStart, socket: OwnedFd, lifeline: OwnedFd) -> ExitCode {
     let broker = match start_broker(thread, start, &socket) {
@@ -53,7 +47,7 @@ pub fn run(thread: SingleThread, start: &HelperStart, socket: OwnedFd, lifeline:
     // The kernel kills what is left in a process namespace when its pid 1 ends, and reports that end afterwards.
     waitpid(broker.process, None).ok();
     if start.tier != IsolationTier::Native {
-        kill_orphans();
+        children::kill_all();
     }
     ExitCode::SUCCESS
 }
@@ -112,21 +106,5 @@ fn wait_for_end(broker: Pid, lifeline: &OwnedFd) -> Result<(), Errno> {
         if happened(0) {
             return Ok(());
         }
-    }
-}
-
-/// Without a process namespace, everything that the broker leaves behind becomes our child.
-fn kill_orphans() {
-    let deadline = Instant::now() + KILL_TIMEOUT;
-    while Instant::now() < deadline {
-        children::reap(|_, _| {});
-        match children::list() {
-            Ok(found) if found.is_empty() => return,
-            Ok(found) => found.into_iter().for_each(|child| {
-                kill(child, Signal::SIGKILL).ok();
-            }),
-            Err(_) => return,
-        }
-        sleep(PAUSE);
     }
 }

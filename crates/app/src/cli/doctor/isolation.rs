@@ -39,8 +39,8 @@ fn describe(isolation: &Isolation) -> String {
         Enforcement::None => "none",
     };
     let parts: Vec<String> = parts.iter().map(|(name, enforcement)| format!("{name} {}", word(enforcement))).collect();
-    let text = format!("{}: {}", tier.name(), parts.join(", "));
-    [text].into_iter().chain(warnings.iter().cloned()).collect::<Vec<_>>().join("; ")
+    let text = format!("{}: {}.", tier.name(), parts.join(", "));
+    [text].into_iter().chain(warnings.iter().cloned()).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
@@ -62,7 +62,7 @@ mod tests {
             warnings: vec!["Memory is not limited in total.".to_owned()],
         };
         let found = finding(Ok(isolation));
-        let expected = "native: file full, network full, process full, memory partial, pids full, disk none; Memory is \
+        let expected = "native: file full, network full, process full, memory partial, pids full, disk none. Memory is \
             not limited in total.";
         assert_eq!((found.state, found.detail.as_str()), (FindingState::Ok, expected));
     }

@@ -55,14 +55,17 @@ async fn dropping_a_sandbox_ends_everything_in_it() {
 /// The supervisor is outside: only the machine's administrator or a lack of memory can kill it.
 #[tokio::test]
 async fn the_sandbox_ends_with_its_supervisor() {
-    let session = Session::open().await;
-    let mut started = session.start(session.scene.shell(&session.sleep(1))).await;
-    process_list::wait_for(&session.sleep_text(1), 1);
-    let supervisors = process_list::with_text(sandbox::HELPER_SUBCOMMAND);
-    let own = supervisors.into_iter().filter(|id| parent(*id) == Some(std::process::id() as i32));
-    own.for_each(|id| kill(Pid::from_raw(id), Signal::SIGKILL).unwrap());
-    assert_eq!(started.wait().await, CommandExit::SandboxEnded);
-    process_list::assert_gone_within(&session.sleep_text(1), TWO_SECONDS);
+    for tier in [IsolationTier::Native, IsolationTier::Landlock, IsolationTier::None] {
+        let session = Session::open_in(tier).await;
+        let script = format!("(setsid {0} &) ; {0}", session.sleep(1));
+        let mut started = session.start(session.scene.shell(&script)).await;
+        process_list::wait_for(&session.sleep_text(1), 2);
+        let supervisors = process_list::with_text(sandbox::HELPER_SUBCOMMAND);
+        let own = supervisors.into_iter().filter(|id| parent(*id) == Some(std::process::id() as i32));
+        own.for_each(|id| kill(Pid::from_raw(id), Signal::SIGKILL).unwrap());
+        assert_eq!(started.wait().await, CommandExit::SandboxEnded);
+        process_list::assert_gone_within(&session.sleep_text(1), TWO_SECONDS);
+    }
 }
 
 fn parent(id: i32) -> Option<i32> {

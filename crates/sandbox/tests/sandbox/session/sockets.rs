@@ -65,7 +65,7 @@ async fn a_service_that_accepts_nothing_does_not_stop_the_broker() {
     let listener = session.sandbox.listen(8082).await.unwrap();
     let mut connections = Vec::new();
     for _ in 0..200 {
-        let waiting = tokio::time::timeout(std::time::Duration::from_millis(20), session.sandbox.connect(8082));
+        let waiting = tokio::time::timeout(std::time::Duration::from_secs(1), session.sandbox.connect(8082));
         match waiting.await {
             Ok(connection) => connections.push(connection.unwrap()),
             Err(_) => break,
