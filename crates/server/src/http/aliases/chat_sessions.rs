@@ -262,13 +262,15 @@ pub async fn send_chat_message(
     JsonBody(new, fingerprint): JsonBody<NewChatMessage>,
 ) -> Result<Response, Problem> {
     let options = StreamOptions { dialect: Dialect::Messages, ..StreamOptions::default() };
+    // Before the post, so that none is stored for a stream that is refused.
+    let permit = app.shares.open_stream(&caller)?;
     if let Some(at) = sse::last_event_id(&headers)? {
         let at: StreamPosition = at.parse().map_err(|_| Problem::invalid("Last-Event-ID is not of this stream."))?;
         let run = app.engine.queries().run(&caller.workspace, at.run).await?;
         if run.room_id != id {
             return Err(Problem::not_found());
         }
-        return open_run(&app, &caller, &run, StreamFrom::After(at), options).await;
+        return open_run(&app, &caller, permit, &run, StreamFrom::After(at), options).await;
     }
     if !new.attachments.is_empty() {
         let why = "attachments: upload files with POST /api/uploads, and post them with POST /api/rooms/{id}/messages.";
@@ -280,7 +282,7 @@ pub async fn send_chat_message(
         return Err(Problem::new(Code::Conflict, "The message is stored, but the room has no agent to answer it."));
     };
     let run = app.engine.queries().run(&caller.workspace, run.id).await?;
-    open_run(&app, &caller, &run, StreamFrom::Message(posted.message.seq), options).await
+    open_run(&app, &caller, permit, &run, StreamFrom::Message(posted.message.seq), options).await
 }
 
 /// Cancel the answers of a chat session
