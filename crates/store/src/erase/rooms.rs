@@ -210,7 +210,7 @@ impl Store {
 
     async fn column(&self, statement: &'static str, room: RoomId) -> Result<Vec<Uuid>> {
         let found: Vec<Uuid> =
-            reading!(self.database(), |pool| { sqlx::query_scalar(statement).bind(room.0).fetch_all(pool).await })?;
+            reading!(self.database(), |pool| sqlx::query_scalar(statement).bind(room.0).fetch_all(pool).await)?;
         Ok(found)
     }
 }

@@ -167,7 +167,7 @@ mod tests {
                 skipped: false,
             }
             .into(),
-            RunCompleted { usage, cost: Some(Cost::from_nanos(2_500_000)), duration_ms: 5200 }.into(),
+            RunCompleted { usage, cost: Some(Cost::from_nanos(2_500_000)), cost_nanos: None, duration_ms: 5200 }.into(),
         ]);
         assert_eq!(
             frames,
