@@ -65,7 +65,7 @@ function scenes(): Scene[] {
       },
     },
     { name: 'agent-effective', path: `${path}?show=effective`, prepare: (page) => page.getByText(/does not say|are not listed/).waitFor() },
-    { name: 'agent-menu', path, prepare: (page) => page.getByRole('button', { name: 'More about Reviewer' }).click() },
+    { name: 'agent-menu', path, prepare: (page) => page.getByRole('button', { name: 'Actions for Reviewer' }).click() },
     { name: 'agent-delete', path, prepare: (_, view) => view.choose('Reviewer', 'Delete') },
     {
       name: 'agent-leave',
@@ -82,7 +82,7 @@ function scenes(): Scene[] {
       prepare: async (_, view) => {
         await view.button('Import').click()
         await view.dialog.getByLabel('Or paste it here').fill('[{"name":"One","provider":"scripted"},{"name":"Two","provider":"nobody"}]')
-        await view.dialog.getByRole('button', { name: 'Make 2 agents' }).click()
+        await view.dialog.getByRole('button', { name: 'Create 2 agents' }).click()
         await view.dialog.getByRole('alert').waitFor()
       },
     },

@@ -122,7 +122,9 @@ export function scenes(everything: string, empty: string): Scene[] {
       prepare: async (page) => {
         await ready(page)
         await page.getByRole('log').evaluate((log) => log.scrollBy(0, -900))
-        await page.getByRole('img', { name: /^Diagram/ }).waitFor()
+        const picture = await page.getByRole('img', { name: /^Diagram/ }).getAttribute('src')
+        const colours = new Set([...decodeURIComponent(picture ?? '').matchAll(/--[a-z]+:([a-z]+\([^)]*\))/g)].map(([, colour]) => colour))
+        if (colours.size < 4) throw new Error(`a diagram in ${colours.size} colours cannot be read: ${[...colours].join(' ')}`)
       },
     },
     {

@@ -52,6 +52,8 @@ function usePicture(source: string | null): string | null {
 function pageColours(): DiagramColours {
   // A token may hold `light-dark()`, which only the colour of an element resolves.
   const probe = document.body.appendChild(document.createElement('i'))
+  // For those who want less motion every transition takes a moment, at whose start the colour is still the one before.
+  probe.style.transitionProperty = 'none'
   const token = (name: string): string => {
     probe.style.color = `var(--${name})`
     return getComputedStyle(probe).color
