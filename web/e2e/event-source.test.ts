@@ -34,16 +34,16 @@ it('an EventSource that is cut ten times and left open after the end has one run
     const source = new EventSource(url)
     const seen: Seen = { text: '', opened: 0, completed: 0, source }
     window.seen = seen
-    source.onopen = () => (seen.opened += 1)
+    source.addEventListener('open', () => (seen.opened += 1))
     source.addEventListener('message', (event: MessageEvent<string>) => {
       if (event.data !== 'done') seen.text += (JSON.parse(event.data) as { delta: string }).delta
     })
     source.addEventListener('completion', () => (seen.completed += 1))
   }, task)
   for (let cut = 0; cut < cuts; cut += 1) {
-    await page.waitForFunction((cut) => window.seen.opened > cut, cut)
-    const { length } = await page.evaluate(() => window.seen.text)
-    await page.waitForFunction((length) => window.seen.text.length > length, length)
+    await page.waitForFunction((opened) => window.seen.opened > opened, cut)
+    const before = await page.evaluate(() => window.seen.text.length)
+    await page.waitForFunction((length) => window.seen.text.length > length, before)
     proxy.cut()
   }
   await page.waitForFunction(() => window.seen.source.readyState === EventSource.CLOSED)

@@ -253,6 +253,8 @@ mod tests {
             concurrency: 1,
             concurrency_per_workspace: 1,
             unfinished_runs_per_workspace: 100,
+            workspace_limits: crate::WorkspaceLimits { rooms: 100, stored_bytes: 1 << 30 },
+            erase_after: Duration::from_secs(60),
             lease: Duration::from_secs(60),
             limits: Limits::default(),
             stop_grace: Duration::from_secs(1),
