@@ -90,6 +90,8 @@ it('four megabytes in one answer: keys are answered while it comes and after, an
     }
     new PerformanceObserver(note).observe({ type: 'event', durationThreshold: 16 } as PerformanceObserverInit)
   })
+  const spent = await processorTime(view.page)
+  const before = await spent()
   await view.say('!flood 4194304')
   const began = performance.now()
   let typed = ''
@@ -102,13 +104,15 @@ it('four megabytes in one answer: keys are answered while it comes and after, an
   await view.page.keyboard.type('bcdef')
   expect(await view.field.inputValue()).toBe(`${typed}bcdef`)
   const keys = (await view.page.evaluate(() => (globalThis as unknown as { keys: number[] }).keys)).toSorted((a, b) => a - b)
-  console.log(`4 MiB in ${Math.round(performance.now() - began)} ms; ${typed.length} keys, slow ones ${keys.join(' ') || 'none'} ms`)
-  const slow = keys.filter((millis) => millis > 100).length
-  expect(slow / Math.max(1, typed.length), 'share of keys that took over 100 ms').toBeLessThan(0.02)
+  const busy = (await spent()) - before
+  console.log(`4 MiB in ${Math.round(performance.now() - began)} ms, of which the page worked ${Math.round(busy)} ms; ${typed.length + 5} keys, slow ones ${keys.join(' ') || 'none'} ms`)
+  // The time of the page's own thread: keys also wait for whatever else a busy machine does.
+  expect(busy, 'milliseconds that the page needs for all of it').toBeLessThan(1500)
+  expect(keys[Math.floor(keys.length / 2)] ?? 0, 'the middle of the slow keys').toBeLessThan(100)
   await view.lastAnswer.getByText(/MB not shown/).waitFor()
-  const before = await view.lastAnswer.evaluate((answer) => answer.textContent?.length ?? 0)
+  const shown = await view.lastAnswer.evaluate((answer) => answer.textContent?.length ?? 0)
   await view.button('Show more').click()
-  await view.page.waitForFunction((length) => (document.querySelector('article[data-kind=answer]:last-of-type')?.textContent?.length ?? 0) > length + 150_000, before)
+  await view.page.waitForFunction((length) => (document.querySelector('article[data-kind=answer]:last-of-type')?.textContent?.length ?? 0) > length + 150_000, shown)
 })
 
 it('thousands of messages: only those near the screen are in the page, older ones come as one scrolls up', async () => {
