@@ -6,7 +6,7 @@ use domain::{
     position::Position,
 };
 use serde_json::{Value, json};
-use testkit::client::{ReceivedFrameParser, SeenEvent, SeenItem, SseReader, TestClient, WsReader};
+use testkit::client::{ReceivedFrame, ReceivedFrameParser, SeenEvent, SeenItem, SseReader, TestClient, WsReader};
 
 on_both_databases! {
     server: invariant_16_content_is_data_on_all_endpoints, invariant_16_content_is_data_in_one_shot, large_content_is_complete;
@@ -67,7 +67,10 @@ async fn invariant_16_content_is_data_in_one_shot(api: &TestClient) {
     let answer = post(api, &format!("/api/execute/agent/{agent}"), &body).await;
     let mut frames = Vec::new();
     ReceivedFrameParser::default().push(answer.text.as_bytes(), &mut frames).unwrap();
-    assert!(frames.iter().all(|frame| frame.id.is_none()));
+    let queued: Value = serde_json::from_str(&frames[0].data).unwrap();
+    let run = format!("{}/", queued["run_id"].as_str().unwrap());
+    let is_own = |frame: &ReceivedFrame| frame.id.as_ref().is_some_and(|id| id.starts_with(&run));
+    assert!(frames[..6].iter().all(is_own) && frames[6].id.is_none(), "no id comes from the content: {frames:?}");
     let names: Vec<_> = frames.iter().filter_map(|frame| frame.event.as_deref()).collect();
     assert_eq!(names, ["status", "status", "message", "message", "message", "completion"]);
     let completion: Value = serde_json::from_str(&frames[5].data).unwrap();

@@ -84,7 +84,8 @@ async fn thread_start_stream_and_stop(api: &TestClient) {
     let started = response_to(keyed()).await.expect_status(200);
     assert_eq!(response_to(keyed()).await.expect_status(200), started, "a retried start is one run");
     let run = format!("/api/agent-runs/{}", started["agent_run_id"].as_str().unwrap());
-    let follow = get(api, &format!("{run}/stream"));
+    let stream_path = format!("{run}/stream");
+    let follow = get(api, &stream_path);
     let stop = async {
         let id = started["agent_run_id"].as_str().unwrap();
         within("the run to begin", async {

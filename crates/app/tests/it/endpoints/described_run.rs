@@ -74,11 +74,13 @@ async fn agent_is_created_executed_and_cancelled(api: &TestClient) {
     assert!(completion["duration"].as_f64().unwrap() < 60.0, "in seconds: {completion}");
 
     let failed = described(&post(api, &execute, &json!({"message": "!fail over_loaded Later"})).await);
-    assert_eq!(without_status(failed), [json!({"type": "error", "error": "Later", "details": "over_loaded"})]);
+    let error = json!({"type": "error", "error": "Later", "details": "over_loaded"});
+    assert_eq!(without_status(failed), [assistant("I am about to fail."), error], "what it has said is kept");
 
     let session = post(api, "/api/chat/sessions", &json!({"title": "T", "agentId": id})).await.expect_status(201);
     let session = session["session"]["id"].as_str().unwrap().to_owned();
-    let hanging = post_to(api, &format!("/api/chat/sessions/{session}/messages"), "!hang");
+    let (messages, hang) = (format!("/api/chat/sessions/{session}/messages"), json!({"message": "!hang"}));
+    let hanging = post(api, &messages, &hang);
     let cancel = async {
         let runs = format!("/api/runs?room={session}&status=running");
         within("the run to begin", async {
@@ -95,10 +97,6 @@ async fn agent_is_created_executed_and_cancelled(api: &TestClient) {
 
     assert_eq!(delete(api, &path).await.status, 204);
     get(api, &path).await.expect_problem(404, "not_found");
-}
-
-async fn post_to(api: &TestClient, path: &str, message: &str) -> ApiResponse {
-    post(api, path, &json!({"message": message})).await
 }
 
 async fn every_described_shape(api: &TestClient) {
@@ -219,7 +217,7 @@ async fn subscriber_of_agents_fills_the_gap(api: &TestClient) {
     while seen.last() != Some(&json!("agent:error")) {
         seen.push(all.next().await["type"].clone());
     }
-    assert_eq!(seen, ["agent:message", "agent:complete", "agent:error"]);
+    assert_eq!(seen, ["agent:message", "agent:complete", "agent:message", "agent:error"]);
     let (_, subscribed) = AgentSubscriber::open(api, request).await;
     assert_eq!(subscribed["type"], "subscribed_agents");
     let missed = get(api, &format!("{messages}?since={}", last["sequenceNumber"])).await.expect_status(200);
