@@ -41,9 +41,9 @@ impl ServerUser {
     }
 
     /// `None` is the user of the test itself.
-    fn id(self) -> Option<u32> {
-        // Each test has a user of its own: a limit of processes counts all those of a user.
-        let temporary = || 400_000 + std::process::id() % 1_000_000;
+    fn id(self, number: u32) -> Option<u32> {
+        // Each scene has a user of its own: a limit of processes counts all those of a user.
+        let temporary = || 400_000 + std::process::id() % 1_000_000 * 1000 + number % 1000;
         (self == Self::Ordinary && nix::unistd::geteuid().is_root()).then(temporary)
     }
 }
@@ -51,6 +51,8 @@ impl ServerUser {
 pub struct Scene {
     pub tier: IsolationTier,
     pub user: ServerUser,
+    /// The temporary user.
+    user_id: Option<u32>,
     /// In a file outside, in the server's environment, and in the command line and environment of the victim.
     pub marker: String,
     folder: TempDir,
@@ -64,26 +66,32 @@ pub struct Scene {
 impl Scene {
     pub fn new(tier: IsolationTier, user: ServerUser) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
-        let marker = format!("77{}{:03}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let marker = format!("77{}{number:03}", std::process::id());
+        let user_id = user.id(number);
         let folder = tempfile::Builder::new().prefix("greenroom-sandbox-").tempdir().unwrap();
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let abstract_address = UnixAddress::from_abstract_name(&marker).unwrap();
         fs::create_dir(folder.path().join("outside")).unwrap();
         let path_socket = UnixListener::bind(folder.path().join("outside/socket")).unwrap();
         fs::set_permissions(folder.path().join("outside/socket"), fs::Permissions::from_mode(0o777)).unwrap();
-        // A copy: the folder of the build may be closed for other users.
-        fs::copy(env!("CARGO_BIN_EXE_sandbox-fixture"), folder.path().join("fixture")).unwrap();
+        // A copy: the folder of the build may be closed for other users. By another program: a process that a test in another
+        // thread starts would inherit a file that is open for writing here, and such a file cannot be executed.
+        let fixture = folder.path().join("fixture");
+        let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_sandbox-fixture")).arg(fixture).status().unwrap();
+        assert!(copied.success());
         let mut victim = Command::new("sleep");
         victim.arg(&marker).env("SECRET", &marker).stdout(Stdio::null());
         let scene = Self {
             tier,
             user,
+            user_id,
             folder,
             on_loopback: TcpListener::bind("127.0.0.1:0").unwrap(),
             on_all_addresses: TcpListener::bind("0.0.0.0:0").unwrap(),
             _abstract_socket: UnixListener::bind_addr(&abstract_address).unwrap(),
             _path_socket: path_socket,
-            victim: as_user(&mut victim, user).spawn().unwrap(),
+            victim: as_user(&mut victim, user_id).spawn().unwrap(),
             marker,
         };
         fs::write(scene.outside("secret.txt"), &scene.marker).unwrap();
@@ -96,12 +104,12 @@ impl Scene {
         if !nix::unistd::geteuid().is_root() {
             return;
         }
-        let server = self.user.id().unwrap_or(0);
+        let server = self.user_id.unwrap_or(0);
         for path in [self.outside(""), self.outside("secret.txt")] {
             chown(path, Some(server), Some(server)).unwrap();
         }
         let driver = sandbox::LocalDriver::new(self.tier, "", "");
-        let owner = self.user.id().or(driver.host_user()).unwrap_or(0);
+        let owner = self.user_id.or(driver.host_user()).unwrap_or(0);
         chown(self.project(), Some(owner), Some(owner)).unwrap();
     }
 
@@ -160,7 +168,7 @@ impl Scene {
         let mut server = Command::new(self.folder.path().join("fixture"));
         server.args(["drive", &serde_json::to_string(request).unwrap()]).env_clear().env("SECRET", &self.marker);
         server.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        as_user(&mut server, self.user);
+        as_user(&mut server, self.user_id);
         server
     }
 
@@ -197,8 +205,8 @@ impl Drop for Scene {
     }
 }
 
-fn as_user(command: &mut Command, user: ServerUser) -> &mut Command {
-    match user.id() {
+fn as_user(command: &mut Command, user: Option<u32>) -> &mut Command {
+    match user {
         Some(id) => command.uid(id).gid(id),
         None => command,
     }

@@ -6,7 +6,7 @@ use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
 };
-use sandbox::{CommandExit, IsolationTier, OutputLimits, SandboxError};
+use sandbox::{CommandExit, IsolationTier, OutputLimits, SandboxCommand as _, SandboxError};
 use std::time::Duration;
 
 #[tokio::test]
@@ -60,9 +60,11 @@ async fn the_sandbox_ends_with_its_supervisor() {
         let script = format!("(setsid {0} &) ; {0}", session.sleep(1));
         let mut started = session.start(session.scene.shell(&script)).await;
         process_list::wait_for(&session.sleep_text(1), 2);
-        let supervisors = process_list::with_text(sandbox::HELPER_SUBCOMMAND);
-        let own = supervisors.into_iter().filter(|id| parent(*id) == Some(std::process::id() as i32));
-        own.for_each(|id| kill(Pid::from_raw(id), Signal::SIGKILL).unwrap());
+        let command = started.command.process_id().unwrap();
+        // Above the command are its shepherd, the broker and the supervisor.
+        let supervisor = parent(command).and_then(parent).and_then(parent).unwrap();
+        assert!(process_list::with_text(sandbox::HELPER_SUBCOMMAND).contains(&supervisor));
+        kill(Pid::from_raw(supervisor), Signal::SIGKILL).unwrap();
         assert_eq!(started.wait().await, CommandExit::SandboxEnded);
         process_list::assert_gone_within(&session.sleep_text(1), TWO_SECONDS);
     }
