@@ -79,7 +79,7 @@ impl Isolation {
             }
         };
         if tier == IsolationTier::Native && facts.landlock_abi == 0 {
-            warn("Landlock is off in this kernel: the second line of defense for files is missing.");
+            warn("Landlock is off in this kernel: commands of a project can write to each other's memory.");
         }
         let memory = if facts.has_cgroup { Full } else { Partial };
         if memory == Partial {
