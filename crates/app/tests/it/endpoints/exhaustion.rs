@@ -55,9 +55,9 @@ impl Attacker {
         let mut open = Vec::new();
         while self.goes_on() {
             let request = self.api.request(method.clone(), &path).header("accept", accept);
-            match tokio::time::timeout(Duration::from_secs(1), request.json(&initialize()).send()).await {
-                Ok(Ok(response)) => open.push(response),
-                Ok(Err(_)) | Err(_) => {}
+            let sent = tokio::time::timeout(Duration::from_secs(1), request.json(&initialize()).send());
+            if let Ok(Ok(response)) = sent.await {
+                open.push(response);
             }
         }
     }

@@ -1,7 +1,7 @@
 import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import { fullTime, shortTime } from '@/lib/format'
-import type { AuditEntry } from '../api/audit'
+import type { AuditEntry } from '@/lib/api/types'
 import { type AuditNames, circumstancesOf, sentenceOf } from '../model/audit-sentence'
 import styles from './security-log.module.css'
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { AuditEntry } from '../api/audit'
+import type { AuditEntry } from '@/lib/api/types'
 import { readAuditFilter } from './audit-filter'
 import { circumstancesOf, sentenceOf } from './audit-sentence'
 
@@ -11,7 +11,8 @@ const names = new Map([
 ])
 
 function entry(changes: Partial<AuditEntry>): AuditEntry {
-  return { id: 1, created_at: '2026-11-17T12:00:00Z', action: 'create', object: 'token', object_id: 'x', user_name: 'Ada', role: 'owner', credential: 'token', count: 1, ...changes }
+  return { id: 1, created_at: '2026-11-17T12:00:00Z', workspace: 'local', action: 'create',
+    object: 'token', object_id: 'x', user_name: 'Ada', role: 'owner', credential: 'token', count: 1, ...changes }
 }
 
 describe('an entry of the security log is a sentence', () => {

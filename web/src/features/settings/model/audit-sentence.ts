@@ -1,4 +1,4 @@
-import type { AuditEntry } from '../api/audit'
+import type { AuditEntry } from '@/lib/api/types'
 
 /** Names of objects by their ids, as far as this page knows them. */
 export type AuditNames = ReadonlyMap<string, string>
