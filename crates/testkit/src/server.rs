@@ -35,6 +35,8 @@ use tokio::time::{Instant, sleep, timeout};
 /// Longer than anything takes on a busy machine.
 const DEADLINE: Duration = Duration::from_secs(60);
 /// A stop takes no longer than this (invariant 20).
+/// How many of a room's newest messages are compared with its journal.
+const CHECKED_MESSAGES: usize = 1000;
 const STOP: Duration = Duration::from_secs(30);
 /// How long leftover processes may take to exit (invariant 5).
 const EXIT_TIME: Duration = Duration::from_secs(2);
@@ -164,11 +166,17 @@ impl TestServer {
 
     /// Asserts that every message is stored once and agrees with the journal.
     async fn assert_history_agrees(&self, room: RoomId, journal: &[SeenEvent]) {
-        let history = self.api.messages(room, None, 1000).await.expect("a history");
-        let mut stored = BTreeMap::new();
-        for message in history.messages {
-            let id = message.id;
-            assert!(stored.insert(id, message.text).is_none(), "message {id} is stored twice");
+        let (mut stored, mut before) = (BTreeMap::new(), None);
+        // Pages are limited by size, too.
+        while stored.len() < CHECKED_MESSAGES {
+            let limit = CHECKED_MESSAGES - stored.len();
+            let page = self.api.messages(room, before, limit).await.expect("a history").messages;
+            let Some(first) = page.first() else { break };
+            before = Some(first.seq);
+            for message in page {
+                let id = message.id;
+                assert!(stored.insert(id, message.text).is_none(), "message {id} is stored twice");
+            }
         }
         for event in journal {
             let (id, text) = match event.body().expect("a body") {
@@ -178,7 +186,7 @@ impl TestServer {
             };
             match stored.get(&id) {
                 Some(kept) => assert_eq!(*kept, text, "message {id} as the journal has it"),
-                None => assert_eq!(stored.len(), 1000, "message {id} is not in the history"),
+                None => assert_eq!(stored.len(), CHECKED_MESSAGES, "message {id} is not in the history"),
             }
         }
     }

@@ -58,7 +58,9 @@ async fn test(api: &TestClient, name: &str, kind: &str, url: String) -> ApiRespo
 async fn m1_only_the_operator_reaches_addresses_that_are_not_public(database: TestDatabase) {
     let service = InternalService::start().await;
     let port = service.port;
-    let mut binary = Binary::on(&database);
+    // Both servers read the secrets of the MCP servers.
+    let secrets = database.folder().join("shared-secrets.key").display().to_string();
+    let mut binary = Binary::on(&database).with("GREENROOM_STORE__SECRETS_KEY_FILE", &secrets);
     let mut tokens = Vec::new();
     for user in ["local", "eve"] {
         tokens.push(
@@ -92,7 +94,9 @@ async fn m1_only_the_operator_reaches_addresses_that_are_not_public(database: Te
 
     // The operator allows an address, and another name by its host.
     let before = service.connections();
-    let mut binary = Binary::on(&database).with("GREENROOM_MCP__EGRESS_ALLOW", "127.0.0.0/8");
+    let mut binary = Binary::on(&database)
+        .with("GREENROOM_STORE__SECRETS_KEY_FILE", &secrets)
+        .with("GREENROOM_MCP__EGRESS_ALLOW", "127.0.0.0/8");
     let (server, api) = binary.serve().await;
     let eve = api.with_token(&tokens[1]);
     let path = "/api/mcp-servers/http0/test";
