@@ -50,6 +50,7 @@ queries! {
     named_runs(owner: &Owner, filter: &RunFilter) -> Vec<NamedRun>;
     named_runs_of_all(filter: &RunFilter) -> Vec<NamedRun>;
     workspace_uses(limit: u32) -> Vec<WorkspaceUse>;
+    has_run_events(run: &Run, after: Seq) -> bool;
     run_events(room: RoomId, run: RunId, queued_seq: Seq) -> Vec<Event>;
     run_milestones(run: &Run) -> Vec<Event>;
     ended_runs(owner: &Owner, agent: AgentId, since: Timestamp, limit: u32) -> Vec<Run>;

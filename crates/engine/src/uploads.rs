@@ -26,7 +26,7 @@ use tokio::{
 };
 
 const PARTIAL: &str = "partial";
-/// No upload takes this long: an older partial file was left by a crashed server.
+/// No upload takes this long: an older partial file was left by a server that was killed.
 const STALE_AFTER: Duration = Duration::from_secs(3600);
 
 /// An upload in progress. Dropping it before `finish` removes the partial file.
@@ -79,7 +79,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Removes partial files that a crashed server left.
+    /// Removes partial files that a killed server left.
     pub async fn sweep_uploads(&self) {
         let folder = self.config().folders.uploads_folder();
         let swept = tokio::task::spawn_blocking(move || sweep(&folder)).await;

@@ -4,8 +4,8 @@
 //! until its idle timeout, or until another key needs the slot: then an idle process is evicted. When all slots are held,
 //! callers are queued. Dropping a slot frees it.
 //!
-//! Workspaces share the slots (invariant 28). One of them holds at most three quarters of the slots, callers of the one
-//! that holds the fewest come first, and idle processes of a workspace that has more than its part are evicted first:
+//! Workspaces share the slots (invariant 28). Once a second one has asked for a slot, one of them holds at most three quarters of
+//! the slots, callers of the one that holds the fewest come first, and idle processes of a workspace that has more than its part are evicted first:
 //! its idle processes never push out those of another.
 
 use crate::AgentWorkspace;
@@ -107,6 +107,9 @@ struct PoolState<K: PoolKey, P: PooledProcess> {
     held_spares: usize,
     idle: HashMap<K, IdleProcess<P>>,
     waiting: VecDeque<(K, oneshot::Sender<PoolSlot<K, P>>)>,
+    /// The first key that asked for a slot, and whether one of another workspace has asked since.
+    first_key: Option<K>,
+    is_shared: bool,
     closed: bool,
     /// The task that ends processes after their idle timeout.
     sweeper: JoinSet<()>,
@@ -126,6 +129,8 @@ impl<K: PoolKey, P: PooledProcess> ProcessPool<K, P> {
             held_spares: 0,
             idle: HashMap::new(),
             waiting: VecDeque::new(),
+            first_key: None,
+            is_shared: false,
             closed: false,
             sweeper: JoinSet::new(),
         };
@@ -244,7 +249,8 @@ impl<K: PoolKey, P: PooledProcess> PoolShared<K, P> {
     }
 
     fn grant(self: &Arc<Self>, state: &mut PoolState<K, P>, key: &K) -> Option<PoolSlot<K, P>> {
-        if state.held_by_workspace_of(key) >= self.limits.slots - self.limits.slots / 4 {
+        let is_shared = state.note_workspace(key);
+        if is_shared && state.held_by_workspace_of(key) >= self.limits.slots - self.limits.slots / 4 {
             return None;
         }
         self.take(state, key)
@@ -315,6 +321,13 @@ impl<K: PoolKey, P: PooledProcess> PoolState<K, P> {
         if is_spare {
             self.held_spares = self.held_spares.saturating_sub(1);
         }
+    }
+
+    /// Returns whether more than one workspace has asked for a slot so far.
+    fn note_workspace(&mut self, key: &K) -> bool {
+        let first = self.first_key.get_or_insert_with(|| key.clone());
+        self.is_shared |= !first.is_of_same_workspace(key);
+        self.is_shared
     }
 
     fn held_by_workspace_of(&self, key: &K) -> usize {
@@ -516,8 +529,12 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn h5_a_workspace_holds_no_more_than_three_quarters_of_the_slots() {
+    async fn h5_of_several_workspaces_one_holds_no_more_than_three_quarters_of_the_slots() {
         let (pool, alive) = pool(4, 0);
+        let alone = [granted(&pool, 1), granted(&pool, 2), granted(&pool, 3), granted(&pool, 4)];
+        let first_of_another = waiting(&pool, 101, true);
+        drop(alone);
+        drop(first_of_another.slot().await.unwrap());
         let mut held = vec![granted(&pool, 1), granted(&pool, 2), granted(&pool, 3)];
         let fourth = waiting(&pool, 4, true);
         let other = granted(&pool, 101);

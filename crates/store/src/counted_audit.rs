@@ -28,7 +28,7 @@ struct EntryKind {
     by: Option<CountedAuthor>,
     /// An IPv6 address by its /64, because one customer has a whole /64.
     address: Option<IpAddr>,
-    /// `None` for refused requests: who tries every path is one row.
+    /// `None` for refused requests without a credential: who tries every path is one row.
     object_id: Option<String>,
 }
 
@@ -38,7 +38,8 @@ impl EntryKind {
             IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() & !u128::from(u64::MAX)).into(),
             ip => ip,
         });
-        let object_id = (entry.action != AuditAction::Refuse).then(|| entry.object_id.clone());
+        let is_anonymous = entry.action == AuditAction::Refuse && entry.by.is_none();
+        let object_id = (!is_anonymous).then(|| entry.object_id.clone());
         Self { action: entry.action, workspace: entry.workspace.clone(), by: entry.by.clone(), address, object_id }
     }
 }
@@ -64,7 +65,7 @@ impl CountedAudit {
         let mut kind = EntryKind::of(&entry);
         if !rows.contains_key(&kind) && rows.len() >= MAX_KINDS {
             entry = CountedEntry { by: None, address: None, workspace: Owner::local(), detail: None, ..entry };
-            kind = EntryKind::of(&entry);
+            kind = EntryKind { object_id: None, ..EntryKind::of(&entry) };
         }
         let row = rows.entry(kind).or_insert_with(|| {
             self.is_new.notify_one();

@@ -1,7 +1,7 @@
 //! `greenroom secrets rotate`: adds a new key for the secrets that the database stores.
 
 use super::{DataArgs, Exit};
-use crate::{config::AppConfig, data_folder};
+use crate::config::AppConfig;
 use clap::{Args, Subcommand};
 use std::io::{self, Write as _};
 
@@ -20,9 +20,12 @@ enum SecretsCommand {
 pub fn run(arguments: &SecretsArgs) -> anyhow::Result<Exit> {
     let SecretsCommand::Rotate(data) = &arguments.command;
     let config = AppConfig::load(&data.flags())?;
-    data_folder::prepare(&config)?;
     let file = &config.store.secrets_key_file;
-    store::create_secrets_key(file)?;
+    anyhow::ensure!(
+        file.exists(),
+        "there are no keys at {}; the first start of the server creates them. Is --data-dir right?",
+        file.display()
+    );
     store::add_secrets_key(file)?;
     writeln!(
         io::stdout().lock(),

@@ -2,7 +2,7 @@
 
 use super::{
     post::{CommitPrelude, NewPost, PostResult, PostTarget, check_post},
-    rooms::{NewRoom, audit, new_room_prelude, push_join},
+    rooms::{NewRoom, audit, check_agent_count, new_room_prelude, push_join},
 };
 use crate::{Engine, EngineError};
 use domain::{
@@ -47,6 +47,7 @@ impl Engine {
                 let room = self.store().room(owner, room).await?;
                 let mut prelude = CommitPrelude { events: Vec::new(), changes: Vec::new() };
                 if !room.agents.contains(&agent.id) {
+                    check_agent_count(room.agents.len() + 1)?;
                     push_join(&agent, &mut prelude.events, &mut prelude.changes);
                     prelude.changes.push(audit(actor, AuditAction::Update, room.id));
                 }

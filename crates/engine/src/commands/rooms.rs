@@ -131,9 +131,7 @@ impl Engine {
     }
 
     pub(super) async fn find_agents(&self, owner: &Owner, ids: &[AgentId]) -> Result<Vec<Agent>, EngineError> {
-        if ids.len() > MAX_AGENTS {
-            return Err(EngineError::Invalid(format!("agents: a room has at most {MAX_AGENTS}")));
-        }
+        check_agent_count(ids.len())?;
         let mut agents: Vec<Agent> = Vec::with_capacity(ids.len());
         for &id in ids {
             if agents.iter().any(|agent| agent.id == id) {
@@ -156,6 +154,13 @@ impl Engine {
 /// Who changed a room, as a change of the same commit.
 pub(super) fn audit(actor: &Actor, action: AuditAction, room: RoomId) -> RowChange {
     RowChange::Audit(AuditEntry::new(actor, action, AuditedObject::Room, room).in_room(room))
+}
+
+pub(super) fn check_agent_count(agents: usize) -> Result<(), EngineError> {
+    match agents > MAX_AGENTS {
+        true => Err(EngineError::Invalid(format!("agents: a room has at most {MAX_AGENTS}"))),
+        false => Ok(()),
+    }
 }
 
 pub(super) fn push_join(agent: &Agent, events: &mut Vec<NewEvent>, changes: &mut Vec<RowChange>) {

@@ -3,7 +3,7 @@
 
 use super::{
     post::{CommitPrelude, NewPost, PostTarget, RunRef, check_post},
-    rooms::{audit, push_join},
+    rooms::{audit, check_agent_count, push_join},
 };
 use crate::{Engine, EngineError};
 use domain::{
@@ -48,7 +48,7 @@ impl Engine {
         Ok(self.post_to(actor, target, post, prelude, attempt).await?.message)
     }
 
-    /// Starts a run that answers the newest message of a person. Without an agent it is one of the room, or the first of
+    /// Starts a run that answers the newest message of the caller. Without an agent it is one of the room, or the first of
     /// the workspace; it joins the room if it is not in it.
     pub async fn start_run(
         &self,
@@ -64,9 +64,12 @@ impl Engine {
         let room = self.store().room(owner, room).await?;
         let agent = self.agent_to_start(owner, &room, agent).await?;
         let history = self.store().history(owner, room.id, 0, None, SEARCHED_MESSAGES).await?;
-        let is_post = |message: &&Message| matches!(message.author, Author::Person { .. });
+        // A run is charged to the author of the message that it answers.
+        let is_post = |message: &&Message| {
+            matches!(message.author, Author::Person { .. }) && message.author.user_id() == actor.user_id()
+        };
         let Some(message) = history.messages.iter().rev().find(is_post) else {
-            return Err(EngineError::Conflict("the room has no message to answer; add one first".to_owned()));
+            return Err(EngineError::Conflict("the room has no message of yours to answer; add one first".to_owned()));
         };
         if self.check_queue_limit(owner).await? {
             let subjects = BudgetSubjects { user: actor.user_id(), agents: &[agent.id], room: room.id };
@@ -79,6 +82,7 @@ impl Engine {
             changes.push(RowChange::StoreIdempotencyKey { owner, attempt, result });
         }
         if !room.agents.contains(&agent.id) {
+            check_agent_count(room.agents.len() + 1)?;
             push_join(&agent, &mut events, &mut changes);
             changes.push(audit(actor, AuditAction::Update, room.id));
         }

@@ -63,13 +63,23 @@ impl Eraser {
     async fn erase_due(&mut self) -> Result<EraseRound, StoreError> {
         let (store, grace) = (self.engine.store().clone(), self.engine.config().erase_after);
         let mut round = EraseRound::default();
-        // What has to wait is read again; the next round continues behind it.
-        for erasure in store.due_erasures(grace, AT_ONCE).await? {
-            match self.erase(&erasure).await {
-                Ok(true) => round.erased += 1,
-                Ok(false) => round.waiting = true,
-                // The others must not wait for it.
-                Err(error) => tracing::warn!(object = ?erasure.object, %error, "could not erase; retrying"),
+        // What cannot be erased now must not hold up what was deleted later.
+        let mut skipped = 0;
+        loop {
+            let due = store.due_erasures(grace, skipped, AT_ONCE).await?;
+            if due.is_empty() {
+                break;
+            }
+            for erasure in due {
+                match self.erase(&erasure).await {
+                    Ok(true) => {
+                        round.erased += 1;
+                        continue;
+                    }
+                    Ok(false) => round.waiting = true,
+                    Err(error) => tracing::warn!(object = ?erasure.object, %error, "could not erase; retrying"),
+                }
+                skipped += 1;
             }
         }
         self.remove_files_of_others().await?;
@@ -85,7 +95,6 @@ impl Eraser {
                 }
                 tokio::time::sleep(PAUSE * 10).await;
             }
-            round.waiting |= round.erased == AT_ONCE as usize;
         }
         Ok(round)
     }

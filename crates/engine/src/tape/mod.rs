@@ -3,7 +3,7 @@
 //!
 //! The agents of a cell answer side by side, the cells one after another; the queue keeps the order. One rule for now:
 //! the mentioned agents, else all, each in a cell of its own, in the order they joined. `machine` is what is planned behind
-//! the queued runs: it hears how runs end and says what to queue.
+//! the queued runs: it hears how runs end and says what to queue. No rule of today makes such a plan.
 
 mod machine;
 mod mentions;

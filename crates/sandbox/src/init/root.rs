@@ -196,6 +196,14 @@ impl NewRoot {
             None => tmpfs(&home, "mode=0777,size=64m")?,
         }
         for (program, target) in &folders.programs {
+            // Commands of an earlier start can have left links there, which would be followed outside.
+            if [GUEST_WORKSPACE, GUEST_HOME, "/tmp"].iter().any(|own| target.starts_with(own)) {
+                return Err(SetupFailure {
+                    step: STEP,
+                    what: format!("mount at {}", target.display()),
+                    errno: libc::EINVAL,
+                });
+            }
             self.bind(&opened(program), inside(target)?, attributes | READ_ONLY)?;
         }
         Ok(())

@@ -54,6 +54,9 @@ async fn start_helper(
     let process = Command::new(program)
         .arg(init::SUBCOMMAND)
         .env_clear()
+        // The allocator of the server's binary would start a thread before `main`, and a process with threads cannot enter a
+        // user namespace.
+        .env("_RJEM_MALLOC_CONF", "background_thread:false")
         .stdin(Stdio::from(theirs))
         .stdout(Stdio::null())
         .stderr(Stdio::null())

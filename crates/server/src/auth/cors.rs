@@ -1,7 +1,11 @@
 //! CORS: lets pages of the configured origins read responses of this server. It opens no door: such a page still needs a
 //! credential, as a program does, and its requests carry the browser's cookie only if the operator allows that.
 
-use crate::{App, auth::rate_limit::RateLimitKey, error::Problem, listen::ConnectionAddrs};
+use crate::{
+    App,
+    auth::{rate_limit::RateLimitKey, request_source::RequestSource},
+    error::Problem,
+};
 use axum::{
     extract::Request,
     http::{HeaderMap, HeaderValue, Method, StatusCode, header},
@@ -54,8 +58,7 @@ pub fn is_preflight(request: &Request) -> bool {
 
 /// Answers a preflight of a configured origin. It has no credential, so it is counted by address.
 pub fn answer_preflight(app: &App, request: &Request) -> Result<Response, Problem> {
-    let peer = request.extensions().get::<ConnectionAddrs>().map(|peer| peer.remote.ip());
-    app.rate_limiter.check(&RateLimitKey::for_address(peer))?;
+    app.rate_limiter.check(&RateLimitKey::for_address(RequestSource::of(request).client_address()))?;
     let mut response = StatusCode::NO_CONTENT.into_response();
     let headers = response.headers_mut();
     headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(METHODS));

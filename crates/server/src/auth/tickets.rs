@@ -5,7 +5,7 @@
 //! reconnects sends the same URL again, and must get the rest of the answer instead of another run.
 
 use super::token::{self, TokenGenerationError, TokenSecret};
-use crate::extract::Fingerprint;
+use crate::{extract::Fingerprint, shares::UserKey};
 use domain::{actor::Actor, ids::RunId};
 use std::{
     fmt::Write as _,
@@ -83,9 +83,12 @@ impl Tickets {
             return None;
         }
         let mut ticket = tickets.remove(at);
-        ticket.ends = Instant::now() + RECONNECT_LIFETIME;
         let usage = ticket.usage.get_or_insert(TicketUse { request, run: None, is_finished: false });
         let redeemed = RedeemedTicket { hash, run: usage.run, is_finished: usage.is_finished };
+        // Until it has a run, it expires as if it was not used.
+        if redeemed.run.is_some() {
+            ticket.ends = Instant::now() + RECONNECT_LIFETIME;
+        }
         let actor = ticket.actor.clone();
         make_room(&mut tickets, &ticket, MAX_USED_OF_ACTOR, MAX_USED);
         tickets.push(ticket);
@@ -94,20 +97,23 @@ impl Tickets {
 
     /// From now on the ticket continues this run.
     pub fn set_run(&self, ticket: &RedeemedTicket, run: RunId) {
-        self.change(ticket, |usage| usage.run = Some(run));
+        self.change(ticket, |ends, usage| {
+            usage.run = Some(run);
+            *ends = Instant::now() + RECONNECT_LIFETIME;
+        });
     }
 
     /// The stream of the ticket's run was sent to its end.
     pub fn finish(&self, ticket: &RedeemedTicket) {
-        self.change(ticket, |usage| usage.is_finished = true);
+        self.change(ticket, |_, usage| usage.is_finished = true);
     }
 
-    fn change(&self, ticket: &RedeemedTicket, change: impl FnOnce(&mut TicketUse)) {
+    fn change(&self, ticket: &RedeemedTicket, change: impl FnOnce(&mut Instant, &mut TicketUse)) {
         let mut tickets = self.valid();
         if let Some(at) = position(&tickets, &ticket.hash)
-            && let Some(usage) = &mut tickets[at].usage
+            && let Ticket { ends, usage: Some(usage), .. } = &mut tickets[at]
         {
-            change(usage);
+            change(ends, usage);
         }
     }
 
@@ -126,7 +132,7 @@ fn position(tickets: &[Ticket], hash: &[u8; 32]) -> Option<usize> {
 /// Removes a ticket if there are as many of the kind of `new`, used or not, as there may be.
 fn make_room(tickets: &mut Vec<Ticket>, new: &Ticket, max_of_actor: usize, max: usize) {
     let is_same_kind = |ticket: &&Ticket| ticket.usage.is_some() == new.usage.is_some();
-    let is_own = |ticket: &Ticket| is_same_kind(&ticket) && ticket.actor == new.actor;
+    let is_own = |ticket: &Ticket| is_same_kind(&ticket) && UserKey::of(&ticket.actor) == UserKey::of(&new.actor);
     let own = tickets.iter().filter(|ticket| is_own(ticket)).count();
     let replaced = match (own >= max_of_actor, tickets.iter().filter(is_same_kind).count() >= max) {
         (true, _) => tickets.iter().position(is_own),
@@ -160,16 +166,21 @@ mod tests {
         let (tickets, me) = (Tickets::default(), Actor::local());
         let (mine, hers) = (tickets.create(&me).unwrap(), tickets.create(&ada()).unwrap());
         assert!(tickets.redeem(b"grm_wrong", FIRST).is_none());
-        assert_eq!(tickets.redeem(mine.reveal().as_bytes(), FIRST).unwrap().0, me);
+        let (actor, redeemed) = tickets.redeem(mine.reveal().as_bytes(), FIRST).unwrap();
+        assert_eq!(actor, me);
+        let refused = tickets.create(&me).unwrap();
+        assert!(is_valid(&tickets, &refused));
         let many: Vec<_> = (0..MAX_UNUSED_OF_ACTOR + 5).map(|_| tickets.create(&me).unwrap()).collect();
         let valid = many.iter().filter(|ticket| is_valid(&tickets, ticket)).count();
         assert_eq!(valid, MAX_UNUSED_OF_ACTOR, "the oldest are replaced");
         assert!(is_valid(&tickets, &mine), "a used one is not replaced by new ones");
         assert_eq!(tickets.redeem(hers.reveal().as_bytes(), FIRST).unwrap().0, ada(), "another's stay");
+        tickets.set_run(&redeemed, RunId::generate());
         let late = tickets.create(&me).unwrap();
         tokio::time::advance(TICKET_LIFETIME).await;
         assert!(!is_valid(&tickets, &late));
-        assert!(is_valid(&tickets, &mine), "a used one lasts longer");
+        assert!(!is_valid(&tickets, &refused), "a request that started no run does not prolong it");
+        assert!(is_valid(&tickets, &mine), "one with a run lasts longer");
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,16 +1,12 @@
 //! A page of events as JSON, assembled from the stored bytes of each event.
 
-use axum::{
-    http::{HeaderValue, header},
-    response::{IntoResponse, Response},
-};
 use domain::event::Event;
 use store::journal::Page;
 
 pub const DEFAULT_LIMIT: u32 = 500;
 pub const MAX_LIMIT: u32 = 10_000;
 
-pub fn respond(page: &Page, with_raw: bool) -> Response {
+pub fn json(page: &Page, with_raw: bool) -> Vec<u8> {
     let size: usize = page.events.iter().map(|event| event.data.len() + 320).sum();
     let mut body = Vec::with_capacity(size + 64);
     body.extend_from_slice(format!(r#"{{"epoch":"{}","head":{},"events":["#, page.epoch, page.head).as_bytes());
@@ -21,7 +17,7 @@ pub fn respond(page: &Page, with_raw: bool) -> Response {
         event.write_json(&mut body, with_raw);
     }
     body.extend_from_slice(b"]}");
-    ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], body).into_response()
+    body
 }
 
 /// A page of a room's events.

@@ -51,7 +51,7 @@ pub fn last_event_id(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
 pub async fn is_complete(queries: &Queries, run: &Run, after: &Position) -> Result<bool, store::StoreError> {
     Ok(run.status.is_terminal()
         && after.epoch.as_ref().is_none_or(|epoch| epoch == queries.epoch())
-        && queries.run_events(run.room_id, run.id, after.seq.saturating_add(1)).await?.is_empty())
+        && !queries.has_run_events(run, after.seq).await?)
 }
 
 /// The SSE stream of a room, without an end, or of one run, up to the run's terminal event.

@@ -98,6 +98,7 @@ pub async fn list(
         limit @ 1..=1000 => limit,
         _ => return Err(Problem::invalid("limit: a number from 1 to 1000.")),
     };
+    let _reading = app.shares.read_page(&caller).await?;
     let mut waiting = app.engine.queries().waiting_approvals(&caller.workspace).await?;
     waiting.retain(|approval| params.after.is_none_or(|after| approval.event_id > after));
     let has_more = waiting.len() > limit;

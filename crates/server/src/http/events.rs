@@ -62,7 +62,7 @@ pub async fn read(
         _ => return Err(Problem::invalid(format!("limit: a number from 1 to {}.", page::MAX_LIMIT))),
     };
     let raw = after.raw.unwrap_or(false);
-    let _reading = app.shares.read_page(&caller).await?;
+    let share = app.shares.read_page(&caller).await?;
     let read = app.engine.queries().page(&caller.workspace, room, &position, limit, raw).await?;
     if read.reset {
         let detail = "This position is not in the room's journal, which was restored or is shorter; discard what you \
@@ -71,7 +71,7 @@ pub async fn read(
             .with("epoch", read.epoch.as_str())
             .with("head", read.head));
     }
-    Ok(page::respond(&read, raw))
+    share.respond(page::json(&read, raw))
 }
 
 /// Follow many rooms over one WebSocket

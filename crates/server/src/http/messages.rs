@@ -7,12 +7,7 @@ use crate::{
     extract::{Id, IdempotencyKey, JsonBody, QueryParams},
     http::attempt,
 };
-use axum::{
-    Json,
-    extract::State,
-    http::{HeaderValue, StatusCode, header},
-    response::{IntoResponse as _, Response},
-};
+use axum::{Json, extract::State, http::StatusCode, response::Response};
 use domain::{
     ids::{AgentId, RoomId},
     message::{Attachment, Message},
@@ -99,12 +94,11 @@ pub async fn history(
         _ => return Err(Problem::invalid("limit: a number from 1 to 1000.")),
     };
     let since = range.since.unwrap_or(0);
-    let _reading = app.shares.read_page(&caller).await?;
+    let page = app.shares.read_page(&caller).await?;
     let history = app.engine.queries().history(&caller.workspace, room, since, range.before, limit).await?;
     let MessageHistory { epoch, head, messages, has_more } = history;
     let view = HistoryView { epoch, head, messages, has_more };
     // A long page takes a while to write, and a thread of the server would serve nobody else meanwhile.
     let body = tokio::task::spawn_blocking(move || serde_json::to_vec(&view)).await.map_err(Problem::internal)?;
-    let json = (header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    Ok(([json], body.map_err(Problem::internal)?).into_response())
+    page.respond(body.map_err(Problem::internal)?)
 }

@@ -6,6 +6,8 @@
 
 mod unsent;
 
+pub use unsent::PageShare;
+
 use crate::error::{Code, Problem};
 use axum::http::{HeaderValue, header};
 use domain::{actor::Actor, ids::UserId, owner::Owner};
@@ -17,10 +19,7 @@ use std::{
     },
     time::Duration,
 };
-use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore},
-    time::timeout,
-};
+use tokio::{sync::Semaphore, time::timeout};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ShareLimits {
@@ -88,14 +87,18 @@ impl UserShares {
         Ok(StreamPermit(share))
     }
 
-    /// Waits until a long page may be read: each takes a database connection and some megabytes.
-    pub async fn read_page(&self, actor: &Actor) -> Result<OwnedSemaphorePermit, Problem> {
-        let reads = Arc::clone(&self.share(actor).page_reads);
-        match timeout(WAIT, reads.acquire_owned()).await {
-            Ok(Ok(permit)) => Ok(permit),
-            // The semaphore is never closed.
-            Ok(Err(_)) | Err(_) => Err(busy("You read many pages at once; wait for some of them.")),
-        }
+    /// Waits until a long page may be read: each takes a database connection, and memory until it is sent. Both are
+    /// taken before the page is read, because whoever waits must hold nothing.
+    pub async fn read_page(&self, actor: &Actor) -> Result<PageShare, Problem> {
+        let share = self.share(actor);
+        let permits = async {
+            let unsent = Arc::clone(&share.unsent).acquire_many_owned(unsent::PAGE_KIBIBYTES).await.ok()?;
+            let reading = Arc::clone(&share.page_reads).acquire_owned().await.ok()?;
+            Some(PageShare::new(reading, unsent))
+        };
+        // The semaphores are never closed.
+        let taken = timeout(WAIT, permits).await.ok().flatten();
+        taken.ok_or_else(|| busy("You have many pages open that you do not read; read or close some of them."))
     }
 
     /// The open streams by workspace, for the operator.
@@ -240,7 +243,7 @@ mod tests {
             reads.push(shares.read_page(&user(1)).await.unwrap());
         }
         shares.prune();
-        assert_eq!(shares.read_page(&user(1)).await.unwrap_err().code(), Code::TooManyRequests);
+        assert_eq!(shares.read_page(&user(1)).await.err().unwrap().code(), Code::TooManyRequests);
         assert!(shares.read_page(&user(2)).await.is_ok());
         reads.pop();
         assert!(shares.read_page(&user(1)).await.is_ok());

@@ -1,21 +1,34 @@
 //! Responses in memory that a client has not received yet. A client that asks for large pages and reads none of them could
 //! otherwise fill the memory, because each response is complete before it is sent.
 
-use super::{UserShares, WAIT, busy};
+use super::{UserShares, busy};
 use crate::error::Problem;
 use axum::{
     body::{Body, HttpBody as _, to_bytes},
+    http::{HeaderValue, header},
     response::Response,
 };
 use bytes::Bytes;
 use domain::actor::Actor;
 use std::sync::Arc;
-use tokio::{sync::OwnedSemaphorePermit, time::timeout};
+use tokio::sync::OwnedSemaphorePermit;
 
 /// What one user may have in responses that are not sent yet. A larger response is sent when nothing else is left.
 pub(super) const KIBIBYTES: usize = 32 * 1024;
+/// What is taken for a page before its size is known. Most pages have less, and what is left is given back.
+pub(super) const PAGE_KIBIBYTES: u32 = 8 * 1024;
 /// Smaller responses are not counted: they fit into the buffers of the socket.
 const COUNTED_FROM: u64 = 64 * 1024;
+
+/// The right to read one long page and to keep it in memory until it is sent.
+pub struct PageShare {
+    _reading: OwnedSemaphorePermit,
+    unsent: OwnedSemaphorePermit,
+}
+
+/// Marks a response that is counted already.
+#[derive(Clone)]
+struct CountedResponse;
 
 /// The bytes of a response, counted until the last of them is written to the socket.
 struct CountedBytes {
@@ -29,18 +42,51 @@ impl AsRef<[u8]> for CountedBytes {
     }
 }
 
+impl PageShare {
+    pub(super) fn new(reading: OwnedSemaphorePermit, unsent: OwnedSemaphorePermit) -> Self {
+        Self { _reading: reading, unsent }
+    }
+
+    /// The page as a JSON response, counted until it is sent. A page that is larger than others needs more than was
+    /// taken for it, and is refused if that is not left.
+    pub fn respond(self, page: Vec<u8>) -> Result<Response, Problem> {
+        let Self { _reading, mut unsent } = self;
+        let (size, taken) = (kibibytes(page.len() as u64), PAGE_KIBIBYTES);
+        if size > taken {
+            let more = Arc::clone(unsent.semaphore()).try_acquire_many_owned(size - taken);
+            unsent.merge(more.map_err(|_| too_much())?);
+        } else {
+            drop(unsent.split((taken - size) as usize));
+        }
+        let bytes = Bytes::from_owner(CountedBytes { bytes: page.into(), _permit: unsent });
+        let mut response = Response::new(Body::from(bytes));
+        response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        response.extensions_mut().insert(CountedResponse);
+        Ok(response)
+    }
+}
+
+/// The number of permits for so many bytes.
+fn kibibytes(bytes: u64) -> u32 {
+    u32::try_from(bytes / 1024).unwrap_or(u32::MAX).min(KIBIBYTES as u32)
+}
+
+fn too_much() -> Problem {
+    busy("You have large responses open that you do not read; read or close some of them.")
+}
+
 impl UserShares {
-    /// Counts a response that is complete in memory, and waits if the user has too many bytes in others. Streams pass.
+    /// Counts a response that is complete in memory, and refuses it if the user has too many bytes in others: to wait
+    /// would keep it in memory. Streams and pages pass.
     pub async fn count_unsent(&self, actor: &Actor, response: Response) -> Result<Response, Problem> {
         let Some(size) = response.body().size_hint().exact().filter(|size| *size >= COUNTED_FROM) else {
             return Ok(response);
         };
+        if response.extensions().get::<CountedResponse>().is_some() {
+            return Ok(response);
+        }
         let unsent = Arc::clone(&self.share(actor).unsent);
-        let counted = usize::try_from(size / 1024).unwrap_or(KIBIBYTES).min(KIBIBYTES);
-        let permits = u32::try_from(counted).unwrap_or(u32::MAX);
-        let Ok(Ok(permit)) = timeout(WAIT, unsent.acquire_many_owned(permits)).await else {
-            return Err(busy("You have large responses open that you do not read; read or close some of them."));
-        };
+        let permit = unsent.try_acquire_many_owned(kibibytes(size)).map_err(|_| too_much())?;
         let (parts, body) = response.into_parts();
         let bytes = to_bytes(body, usize::MAX).await.map_err(Problem::internal)?;
         Ok(Response::from_parts(parts, Body::from(Bytes::from_owner(CountedBytes { bytes, _permit: permit }))))
@@ -49,7 +95,7 @@ impl UserShares {
 
 #[cfg(test)]
 mod tests {
-    use super::{COUNTED_FROM, KIBIBYTES};
+    use super::{COUNTED_FROM, KIBIBYTES, PAGE_KIBIBYTES};
     use crate::{
         error::Code,
         shares::{ShareLimits, UserShares},
@@ -62,6 +108,27 @@ mod tests {
 
     fn response(bytes: usize) -> Response {
         Response::new(Body::from(vec![7; bytes]))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn m6_pages_that_nobody_reads_are_bounded_before_they_are_read() {
+        let shares = UserShares::new(ShareLimits { streams: 1, subscriptions: 1 });
+        let ada = Actor::local();
+        let mut open = Vec::new();
+        for _ in 0..4 {
+            let page = shares.read_page(&ada).await.unwrap();
+            let response = page.respond(vec![b'7'; PAGE_KIBIBYTES as usize * 1024]).unwrap();
+            open.push(shares.count_unsent(&ada, response).await.unwrap());
+        }
+        assert_eq!(shares.read_page(&ada).await.err().unwrap().code(), Code::TooManyRequests);
+        open.pop();
+        let small = shares.read_page(&ada).await.unwrap().respond(vec![b'7'; 10]).unwrap();
+        let next = shares.read_page(&ada).await.unwrap();
+        let larger = next.respond(vec![b'7'; 2 * PAGE_KIBIBYTES as usize * 1024]);
+        assert_eq!(larger.err().unwrap().code(), Code::TooManyRequests, "only one page is left");
+        drop((open, small));
+        let alone = shares.read_page(&ada).await.unwrap();
+        assert!(alone.respond(vec![b'7'; 2 * KIBIBYTES * 1024]).is_ok(), "alone, any page is sent");
     }
 
     #[tokio::test(start_paused = true)]

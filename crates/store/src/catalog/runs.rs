@@ -299,24 +299,35 @@ impl Store {
         rows.into_iter().map(named).collect()
     }
 
-    /// Returns the runs of an agent that ended after a time, in the order of their ends. A full page does not divide runs that
-    /// ended at the same time, so that the next page begins after the time of the last one.
+    /// Returns the runs of an agent that ended with an answer after a time, in rooms that are not deleted, in the order of their
+    /// ends. Runs that ended at the same time are on one page, so that the next page begins after the time of the last one; if
+    /// these are more than `limit`, the page is longer.
     pub async fn ended_runs(&self, owner: &Owner, agent: AgentId, since: Timestamp, limit: u32) -> Result<Vec<Run>> {
-        let rows: Vec<RunRow> = reading!(self.database(), |pool| {
-            sqlx::query_as(select_runs!("u.agent_id = $2 AND u.ended_at > $3 ORDER BY u.ended_at, u.id LIMIT $4"))
+        let mut limit = i64::from(limit);
+        loop {
+            let rows: Vec<RunRow> = reading!(self.database(), |pool| {
+                sqlx::query_as(select_runs!(
+                    "u.agent_id = $2 AND u.ended_at > $3 \
+                     AND EXISTS (SELECT 1 FROM rooms r WHERE r.id = u.room_id AND r.deleted_at IS NULL) \
+                     AND EXISTS (SELECT 1 FROM messages m WHERE m.room_id = u.room_id AND m.seq > u.queued_seq AND m.run_id = u.id) \
+                     ORDER BY u.ended_at, u.id LIMIT $4"
+                ))
                 .bind(owner.as_str())
                 .bind(agent.0)
                 .bind(since.as_millis())
-                .bind(i64::from(limit))
+                .bind(limit + 1)
                 .fetch_all(pool)
                 .await
-        })?;
-        let mut runs = rows.into_iter().map(Run::try_from).collect::<Result<Vec<_>>>()?;
-        let last = runs.last().and_then(|run| run.ended_at);
-        if runs.len() == limit as usize && runs.first().is_some_and(|run| run.ended_at != last) {
-            runs.retain(|run| run.ended_at != last);
+            })?;
+            let is_full = rows.len() as i64 > limit;
+            let next = rows.last().filter(|_| is_full).and_then(|row| row.ended_at);
+            let runs = rows.into_iter().filter(|row| next.is_none() || row.ended_at != next).map(Run::try_from);
+            let runs = runs.collect::<Result<Vec<_>>>()?;
+            if !runs.is_empty() || next.is_none() {
+                return Ok(runs);
+            }
+            limit *= 2;
         }
-        Ok(runs)
     }
 
     /// Returns the events for the timeline of a run, without the text of deltas. The caller must have checked the run's

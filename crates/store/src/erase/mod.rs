@@ -138,16 +138,17 @@ pub(crate) const INSERT: &str = "INSERT INTO erasures (id, kind, owner, deleted_
      ELSE erasures.purge END";
 
 impl Store {
-    /// Returns deleted objects whose grace period is over, oldest first.
-    pub async fn due_erasures(&self, grace: Duration, limit: u32) -> Result<Vec<Erasure>> {
+    /// Returns deleted objects whose grace period is over, oldest first, without the first `skipped` ones.
+    pub async fn due_erasures(&self, grace: Duration, skipped: u32, limit: u32) -> Result<Vec<Erasure>> {
         let before = millis_ago(grace);
         let rows: Vec<ErasureRow> = reading!(self.database(), |pool| {
             sqlx::query_as(
                 "SELECT id, kind, owner, files FROM erasures WHERE erased_at IS NULL AND (deleted_at <= $1 OR purge = 1) \
-                 ORDER BY deleted_at, id LIMIT $2",
+                 ORDER BY deleted_at, id LIMIT $2 OFFSET $3",
             )
             .bind(before)
             .bind(i64::from(limit))
+            .bind(i64::from(skipped))
             .fetch_all(pool)
             .await
         })?;

@@ -13,6 +13,7 @@ use domain::{
     ids::{RoomId, RunId},
     owner::Owner,
     position::{Epoch, Position, Seq},
+    run::Run,
 };
 use futures_util::TryStreamExt as _;
 use std::sync::Arc;
@@ -127,6 +128,19 @@ impl Store {
             }
             Ok(frames)
         })
+    }
+
+    /// Returns whether a run has an event after a seq. The caller must have checked the run's owner.
+    pub async fn has_run_events(&self, run: &Run, after: Seq) -> Result<bool, StoreError> {
+        let found: Option<i32> = reading!(self.database(), |pool| {
+            sqlx::query_scalar("SELECT 1 FROM events WHERE room_id = $1 AND seq > $2 AND run_id = $3 LIMIT 1")
+                .bind(run.room_id.0)
+                .bind(signed(after))
+                .bind(run.id.0)
+                .fetch_optional(pool)
+                .await
+        })?;
+        Ok(found.is_some())
     }
 
     /// Returns all events of one run, oldest first, for the fold after a crash.

@@ -1,7 +1,7 @@
 //! The queue: claim a run, renew its lease, request a stop, take over the runs of a dead worker.
 //!
 //! `journal` commits add and remove runs together with their events; a worker of the same server can claim a run in the
-//! commit that adds it. A claim increments the fence; from then on only commits with the new number are accepted
+//! commit that adds it (`engine::work::handoff`). A claim increments the fence; from then on only commits with the new number are accepted
 //! (invariant 11). The runs of a cell are claimed side by side, the cells of a room one after another: the tape decides the
 //! cells, the queue keeps their order.
 

@@ -24,7 +24,7 @@ const NOW: Duration = Duration::ZERO;
 const LARGE: usize = 100_000;
 
 async fn due(store: &Store) -> Vec<Erasure> {
-    store.due_erasures(NOW, 10).await.unwrap()
+    store.due_erasures(NOW, 0, 10).await.unwrap()
 }
 
 /// A deleted room with large events.
@@ -52,7 +52,7 @@ async fn m8_an_interrupted_erasure_goes_on_at_the_next_start(database: TestDatab
     let kept = room(&store).await;
     store.commit(append(kept, vec![says("keptqx")])).await.unwrap();
     let deleted = deleted_room(&store, 30).await;
-    assert!(store.due_erasures(Duration::from_secs(3600), 10).await.unwrap().is_empty(), "within the grace period");
+    assert!(store.due_erasures(Duration::from_secs(3600), 0, 10).await.unwrap().is_empty(), "within the grace period");
     let [erasure] = &due(&store).await[..] else { panic!("one room is due") };
     let files = store.find_erased_files(erasure).await.unwrap();
     for _ in 0..2 {

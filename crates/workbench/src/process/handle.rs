@@ -1,4 +1,4 @@
-//! Waits for a program, and stops it when its run is cancelled or has ended, on the server's side: asks it to end, then
+//! Waits for a program, and stops it when it must not outlive its run, on the server's side: asks it to end, then
 //! has the keeper kill it and all its children. Without a keeper it has to kill what is left itself.
 
 use super::{

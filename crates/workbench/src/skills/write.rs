@@ -1,5 +1,5 @@
 //! Writes skills to disk: the skills of one run go into the run's own folder, so that concurrent runs can use different
-//! versions of the same skills. A change applies to the next run.
+//! versions of the same skills. A change applies to the next run. `sync_folders` then copies them to where a program looks for them.
 
 use super::{
     remove_if_exists,

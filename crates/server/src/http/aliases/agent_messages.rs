@@ -15,6 +15,9 @@ use domain::{
 };
 use serde::{Deserialize, Serialize};
 
+/// The approximate maximum size of a page.
+const PAGE_BYTES: usize = 4 * 1024 * 1024;
+
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -76,9 +79,16 @@ pub async fn list_agent_messages(
     let (queries, owner) = (app.engine.queries(), &caller.workspace);
     let agent_id = queries.agent(owner, id).await?.id;
     let since = Timestamp::from_millis(params.since.and_then(|since| since.try_into().ok()).unwrap_or(0));
-    let mut messages = Vec::new();
+    let _reading = app.shares.read_page(&caller).await?;
+    let (mut messages, mut bytes) = (Vec::<AgentMessageView>::new(), 0);
     for run in queries.ended_runs(owner, agent_id, since, limit).await? {
         let Some(message) = queries.message_of_run(&run).await? else { continue };
+        let sequence_number = run.ended_at.unwrap_or_default().as_millis();
+        bytes += message.text.len();
+        // The next page begins after the time of the last message, so a page does not divide those of one time.
+        if bytes > PAGE_BYTES && messages.last().is_some_and(|last| last.sequence_number != sequence_number) {
+            break;
+        }
         messages.push(AgentMessageView {
             id: message.id,
             agent_id,
@@ -87,7 +97,7 @@ pub async fn list_agent_messages(
             role: "assistant",
             content: message.text,
             status: message.status,
-            sequence_number: run.ended_at.unwrap_or_default().as_millis(),
+            sequence_number,
             created_at: message.created_at,
         });
     }

@@ -231,6 +231,7 @@ pub async fn list_chat_messages(
     caller: Caller,
     Id(id): Id<RoomId>,
 ) -> Result<Json<ChatMessageList>, Problem> {
+    let _reading = app.shares.read_page(&caller).await?;
     let history = app.engine.queries().history(&caller.workspace, id, 0, None, MAX_MESSAGES).await?;
     Ok(Json(ChatMessageList { messages: history.messages.into_iter().map(ChatMessage::from).collect() }))
 }

@@ -116,6 +116,7 @@ pub async fn list_thread_messages(
     caller: Caller,
     Id(id): Id<RoomId>,
 ) -> Result<Json<ThreadMessageList>, Problem> {
+    let _reading = app.shares.read_page(&caller).await?;
     let history = app.engine.queries().history(&caller.workspace, id, 0, None, MAX_MESSAGES).await?;
     Ok(Json(ThreadMessageList { messages: history.messages.into_iter().map(ThreadMessage::from).collect() }))
 }

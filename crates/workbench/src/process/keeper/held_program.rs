@@ -1,4 +1,7 @@
-//! Holds a running program, and ends it with all its descendants.
+//! Holds a running program, and can kill it with all its descendants: when `ProgramHandle::stop` or a dropped handle asks for it (a
+//! cancelled run whose program did not obey the interrupt, a program that is no longer kept), or when the server has died. A
+//! program that obeys the interrupt is kept; then only what its tools left running is ended, by `ProgramHandle::end_orphans`, for
+//! Codex by `providers::codex::leftovers`.
 
 use crate::process::{
     OutputLines, ProgramExit,
