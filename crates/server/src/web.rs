@@ -44,7 +44,9 @@ const APP_PATHS: &[&str] = &[
     "/runs",
     "/runs/{id}",
     "/usage",
+    "/approvals",
     "/settings",
+    "/settings/security-log",
 ];
 
 const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; \
