@@ -16,7 +16,8 @@ use tokio::sync::OwnedSemaphorePermit;
 /// What one user may have in responses that are not sent yet. A larger response is sent when nothing else is left.
 pub(super) const KIBIBYTES: usize = 32 * 1024;
 /// What is taken for a page before its size is known. Most pages have less, and what is left is given back.
-pub(super) const PAGE_KIBIBYTES: u32 = 8 * 1024;
+/// A page has about 4 MB, or one message more than that, and its JSON has the text twice.
+pub(super) const PAGE_KIBIBYTES: u32 = 16 * 1024;
 /// Smaller responses are not counted: they fit into the buffers of the socket.
 const COUNTED_FROM: u64 = 64 * 1024;
 
@@ -115,7 +116,7 @@ mod tests {
         let shares = UserShares::new(ShareLimits { streams: 1, subscriptions: 1 });
         let ada = Actor::local();
         let mut open = Vec::new();
-        for _ in 0..4 {
+        for _ in 0..KIBIBYTES as u32 / PAGE_KIBIBYTES {
             let page = shares.read_page(&ada).await.unwrap();
             let response = page.respond(vec![b'7'; PAGE_KIBIBYTES as usize * 1024]).unwrap();
             open.push(shares.count_unsent(&ada, response).await.unwrap());
