@@ -88,7 +88,7 @@ impl UserShares {
     }
 
     /// Waits until a long page may be read: each takes a database connection, and memory until it is sent. Both are
-    /// taken before the page is read, because whoever waits must hold nothing.
+    /// taken before the page is read, because a request that waits must hold nothing.
     pub async fn read_page(&self, actor: &Actor) -> Result<PageShare, Problem> {
         let share = self.share(actor);
         let permits = async {
