@@ -1399,7 +1399,7 @@ export interface paths {
         put?: never;
         /**
          * Start an agent in a thread
-         * @description The agent joins the thread and answers its newest message.
+         * @description The agent joins the thread and answers your newest message in it.
          */
         post: operations["aliases_start_agent"];
         delete?: never;

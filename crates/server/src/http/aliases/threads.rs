@@ -167,7 +167,7 @@ pub struct StartedAgentRun {
 
 /// Start an agent in a thread
 ///
-/// The agent joins the thread and answers its newest message.
+/// The agent joins the thread and answers your newest message in it.
 #[utoipa::path(post, path = "/api/threads/{id}/agent/start", tag = "aliases", params(("id" = RoomId, Path)),
                request_body = AgentStart, responses((status = 200, body = StartedAgentRun)))]
 pub async fn start_agent(
